@@ -1,0 +1,52 @@
+"""Spec arrays: shape, dtype and device, no data. What `infer` takes and returns, and what meta tensors hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from genesis.arrays.protocol import device_of
+from genesis.base.device import CPU, META, device
+from genesis.base.dtypes import from_numpy
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """The description of an array, printed ``f32[3, 4]`` and, off the CPU, ``f32[3, 4]@meta``."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    device: device = CPU
+
+    __array_ufunc__: ClassVar[None] = None  # NumPy must refuse a spec, not wrap it in an object array
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        place = "" if self.device == CPU else f"@{self.device}"
+        return f"{from_numpy(self.dtype).short}[{', '.join(map(str, self.shape))}]{place}"
+
+
+def spec_of(array: Any) -> Spec:
+    """The spec of any array."""
+    if isinstance(array, Spec):
+        return array
+    return Spec(tuple(array.shape), array.dtype, device_of(array))
+
+
+def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Spec:
+    """A meta array: a spec on the meta device."""
+    return Spec(shape, dtype, META)

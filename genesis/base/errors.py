@@ -1,0 +1,84 @@
+"""What can go wrong, and how it is said.
+
+    GenesisError
+    ├── ShapeError        RuntimeError          shapes or sizes that do not fit
+    ├── DTypeError        RuntimeError          an element type that has no meaning here
+    ├── DeviceError       RuntimeError          operands on different devices, or one that is not there
+    ├── GraphError        RuntimeError          backward on what has no graph, or twice
+    │   └── InplaceError                        a write that would make a gradient wrong
+    ├── DimError          IndexError            a dimension out of range
+    ├── IndexOutOfRange   IndexError            an index out of range
+    ├── ArgumentError     TypeError             an argument of the wrong type, or an unknown one
+    ├── ArgumentValueError ValueError           an argument of the right type with an impossible value
+    ├── FileFormatError   ValueError            a file that is not what it should be
+    └── UnsupportedError  NotImplementedError   something that does not exist here, and what to do instead
+
+Each also derives from what PyTorch (or Python) raises in the same place, so existing ``except`` clauses work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class GenesisError(Exception):
+    """Base of all errors raised by Genesis."""
+
+
+class ShapeError(GenesisError, RuntimeError):
+    """Shapes or sizes do not fit."""
+
+
+class DTypeError(GenesisError, RuntimeError):
+    """An element type that the operation has no meaning for."""
+
+
+class DeviceError(GenesisError, RuntimeError):
+    """Operands on different devices, or a device that is not available."""
+
+
+class GraphError(GenesisError, RuntimeError):
+    """Differentiation was asked of what cannot be differentiated."""
+
+
+class InplaceError(GraphError):
+    """A write in place that would make a gradient wrong."""
+
+
+class DimError(GenesisError, IndexError):
+    """A dimension out of range."""
+
+
+class IndexOutOfRange(GenesisError, IndexError):
+    """An index out of range."""
+
+
+class ArgumentError(GenesisError, TypeError):
+    """An argument of the wrong type, or an unknown one."""
+
+
+class ArgumentValueError(GenesisError, ValueError):
+    """An argument with an impossible value."""
+
+
+class FileFormatError(GenesisError, ValueError):
+    """A file that is not what it should be."""
+
+
+class UnsupportedError(GenesisError, NotImplementedError):
+    """Something that does not exist here."""
+
+
+def message(op: str, problem: str, operands: Iterable[tuple[str, object]] = (), hint: str | None = None) -> str:
+    """The form of every message: what is wrong with both values, the operands, and what to try.
+
+    >>> print(message("matmul", "inner sizes differ, 4 and 5", [("a", "f32[3, 4]"), ("b", "f32[5, 2]")], "b.t()"))
+    matmul: inner sizes differ, 4 and 5
+      a f32[3, 4]
+      b f32[5, 2]
+      try: b.t()
+    """
+    lines = [f"{op}: {problem}", *(f"  {name} {value}" for name, value in operands)]
+    if hint is not None:
+        lines.append(f"  try: {hint}")
+    return "\n".join(lines)

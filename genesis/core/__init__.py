@@ -1,0 +1,9 @@
+"""The core: tensors, the call path, the recorded graph and the engine that differentiates it.
+
+`op`        the record of an op, and the registry          `tensor`    what a tensor is
+`kinds`     what all ops of one kind have in common        `node`      the recorded graph
+`dispatch`  from a call to its result                      `engine`    backward
+`views`     views and in-place writes                      `hooks`     functions that see gradients
+`function`  differentiable operations of your own          `modes`     no_grad and its relatives
+`printing`  how tensors look
+"""

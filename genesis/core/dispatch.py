@@ -1,0 +1,414 @@
+"""The call path: from a call of an op to its result, recorded if a gradient is wanted.
+
+- `unary_path` and `binary_path` make the public functions of elementwise ops. Their first lines are the
+  fast path: float32 or float64 tensors on the CPU, same dtype, no mode active. It costs about twice
+  NumPy's own call. Whatever does not fit, and whatever fails, goes to `elementwise`.
+- `elementwise` is the same for all dtypes, Python scalars, devices and numbers of operands.
+- `run` is the path of every other primitive.
+
+Where a kernel fails, the op's `infer` is asked to explain: it raises the error that users see.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import device_of
+from genesis.arrays.spec import Spec, spec_of
+from genesis.base import dtypes
+from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GenesisError, GraphError, ShapeError, message
+from genesis.core.modes import ACTIVE, grad_mode, inference
+from genesis.core.node import INFERENCE, WRITES, Output
+from genesis.core.op import Op
+from genesis.core.tensor import Tensor, wrap
+from genesis.core.views import attach_view
+
+# IEEE arithmetic has answers for log(0) and overflow; NumPy's warnings about them are silenced in this
+# package's own frames only. Where a user has turned warnings into errors, the call is made again in silence.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"genesis\.")
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+HALVES = (np.dtype(np.float16), dtypes.as_np("bfloat16"))
+_new = object.__new__
+_FAILED = (ValueError, TypeError, RuntimeWarning, OverflowError, FloatingPointError)
+
+
+def unary_path(op: Op) -> Callable[..., Any]:
+    """The public function ``op(input, *, out=None)`` of an elementwise op."""
+    ndarray, kernel, make_node, recording = np.ndarray, op.kernel, op.node, grad_mode.get
+    names = {name for name, _, _, _ in op.saves}
+    keep_input, keep_out = "input" in names, "out" in names
+
+    def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if ACTIVE or out is not None or not isinstance(input, Tensor):
+            return elementwise(op, (input,), out)
+        x = input._array
+        dtype = x.dtype
+        if (dtype is not F32 and dtype is not F64) or x.__class__ is not ndarray:
+            return elementwise(op, (input,))
+        try:
+            r = kernel(x)
+        except _FAILED:
+            return elementwise(op, (input,))
+        if r.__class__ is not ndarray:  # NumPy makes scalars of 0-d arrays
+            r = np.asarray(r)
+        y = _new(Tensor)
+        y._array = r
+        y._counter = y._view = None
+        edge = input._node
+        if edge is None or make_node is None or not recording():
+            y._node = None
+            return y
+        y._node = node = make_node()
+        node.edges = (edge,)
+        node.shape, node.dtype, node.hooks, node.epoch = r.shape, r.dtype, None, WRITES[0]
+        kept = input if keep_input else None
+        node.saved = (kept, y._alias(None)) if keep_out else (kept,) if keep_input else ()
+        if keep_input and input._counter is INFERENCE:
+            refuse_inference(op.name, node.saved)
+        return y
+
+    return call
+
+
+def binary_path(op: Op) -> Callable[..., Any]:
+    """The public function ``op(input, other, *, out=None)`` of an elementwise op."""
+    ndarray, kernel, make_node, recording = np.ndarray, op.kernel, op.node, grad_mode.get
+    keep = _kept(op)
+    keep_out = any(name == "out" for name, _, _, _ in op.saves)
+    saves = bool(op.saves)
+
+    def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if ACTIVE or out is not None or not isinstance(input, Tensor):
+            return elementwise(op, (input, other), out)
+        x = input._array
+        dtype = x.dtype
+        if isinstance(other, Tensor):
+            y = other._array
+            b = other._node
+            if dtype is not y.dtype or y.__class__ is not ndarray:
+                return elementwise(op, (input, other))
+        elif other.__class__ is float or other.__class__ is int:
+            y = other
+            b = None
+        else:
+            return elementwise(op, (input, other))
+        if (dtype is not F32 and dtype is not F64) or x.__class__ is not ndarray:
+            return elementwise(op, (input, other))
+        try:
+            r = kernel(x, y)
+        except _FAILED:
+            return elementwise(op, (input, other))
+        if r.__class__ is not ndarray:
+            r = np.asarray(r)
+        z = _new(Tensor)
+        z._array = r
+        z._counter = z._view = None
+        a = input._node
+        if (a is None and b is None) or make_node is None or not recording():
+            z._node = None
+            return z
+        z._node = node = make_node()
+        node.edges = (a, b)
+        node.shape, node.dtype, node.hooks, node.epoch = r.shape, r.dtype, None, WRITES[0]
+        if not saves:
+            node.saved = ()
+            return z
+        keep_x, keep_y = keep[a is not None, b is not None]
+        node.saved = saved = (input if keep_x else None, other if keep_y else None)
+        if keep_out:
+            node.saved = saved = (*saved, z._alias(None))
+        if (keep_x and input._counter is INFERENCE) or (keep_y and y is not other and other._counter is INFERENCE):
+            refuse_inference(op.name, saved)
+        return z
+
+    return call
+
+
+def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The reflected operator, ``2 - x``."""
+
+    def reflected(self: Tensor, other: Any) -> Tensor:
+        return elementwise(op, (other, self))
+
+    return reflected
+
+
+def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:
+    """For a binary op: which operands are saved, by which of them need a gradient."""
+    users = {place: who for _, source, place, who in op.saves if source == "tensor"}
+    table = {}
+    for a in (False, True):
+        for b in (False, True):
+            active = {i for i, needed in enumerate((a, b)) if needed}
+            table[a, b] = (bool(users.get(0, frozenset()) & active), bool(users.get(1, frozenset()) & active))
+    return table
+
+
+# ---- elementwise, in general
+
+
+def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
+    """Any elementwise op on anything it accepts: promotion, scalars, devices, broadcasting."""
+    operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in args]
+    if not any(isinstance(a, Tensor) for a in args):
+        raise ArgumentError(
+            message(op.name, f"expected a tensor, got {type(args[0]).__name__}", hint="wrap it in genesis.tensor(...)")
+        )
+    result = op.infer(*[spec_of(x) if hasattr(x, "shape") else x for x in operands])  # type: ignore[misc]
+    if result.device.type != "cpu":
+        array: Any = result
+    else:
+        array = _compute(op, operands, result)
+    y = wrap(array)
+    _record_elementwise(op, args, y)
+    if ACTIVE and inference.get():
+        y._counter = INFERENCE
+    return y if out is None else write_out(op.name, y, out)
+
+
+def _compute(op: Op, operands: Sequence[Any], result: Spec) -> np.ndarray[Any, Any]:
+    cast = [cast_operand(x, dtype) for x, dtype in zip(operands, compute_dtypes(op, operands), strict=True)]
+    with np.errstate(all="ignore"):
+        r = op.kernel(*cast)
+        return np.asarray(r).astype(result.dtype, copy=False)
+
+
+def cast_operand(x: Any, dtype: Any) -> Any:
+    """An operand in the dtype of the computation; Python integers wrap around as they do in C."""
+    if dtype is None or x is None:
+        return x
+    if isinstance(x, np.ndarray):
+        return x.astype(dtype, copy=False)
+    if dtype.kind in "iub" and isinstance(x, int):
+        return np.array(x, dtype=np.int64 if -(2**63) <= x < 2**63 else np.uint64).astype(dtype)
+    return np.array(x).astype(dtype)
+
+
+def compute_dtypes(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
+    """The dtype each operand is computed in: the promoted one, float32 for the 16-bit floats."""
+    if callable(op.result):
+        return op.result(operands, "compute")  # type: ignore[no-any-return]
+    dtype = dtypes.result_np_dtype([x for x in operands if x is not None])
+    if op.result == "float" and dtype.kind in "biu":
+        dtype = dtypes.as_np(dtypes.get_default_dtype())
+    if dtype in HALVES:
+        dtype = F32
+    return [dtype] * len(operands)
+
+
+def _scalar(op: Op, value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | complex):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    raise ArgumentError(
+        message(op.name, f"expected a tensor or a number, got {type(value).__name__}", hint="genesis.tensor(...) makes one")
+    )
+
+
+def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
+    edges = tuple(a._node if isinstance(a, Tensor) else None for a in args)
+    y._node = None
+    if op.node is None or not grad_mode.get() or not any(e is not None for e in edges):
+        return
+    if not dtypes.from_numpy(y._array.dtype).is_floating_point and y._array.dtype.kind != "c":
+        return
+    node = (op.complex_node if y._array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
+    node.edges, node.hooks, node.epoch = edges, None, WRITES[0]
+    node.shape, node.dtype = tuple(y._array.shape), y._array.dtype
+    if not op.saves:
+        node.saved = ()
+    elif len(args) <= 2:  # the layout of the fast paths: the operands, then the result
+        active = {i for i, e in enumerate(edges) if e is not None}
+        users = {place: who for _, source, place, who in op.saves if source == "tensor"}
+        saved = tuple(a if users.get(i, frozenset()) & active else None for i, a in enumerate(args))
+        node.saved = (*saved, y._alias(None)) if op.node.saves_out else saved
+    else:
+        node.saved = saved_values(op, args, edges, y)
+    refuse_inference(op.name, node.saved)
+    y._node = node
+
+
+# ---- every other primitive
+
+
+def path_of(op: Op) -> Callable[..., Any]:
+    """Which of the two paths below an op takes."""
+    return run_one if op.tensors == (0,) and not op.variadic else run
+
+
+def run_one(op: Op, args: tuple[Any, ...]) -> Any:
+    """`run` for the ops whose only tensor is their first argument, without its loops (1 us less)."""
+    input = args[0]
+    if ACTIVE or not isinstance(input, Tensor) or input._array.__class__ is not np.ndarray:
+        return run(op, args)
+    try:
+        r = op.kernel(input._array, *args[1:])
+    except Exception:
+        return run(op, args)  # fails again, and explains
+    if r.__class__ is not np.ndarray:
+        if r.__class__ is tuple or r.__class__ is list:
+            return run(op, args)
+        r = np.asarray(r)
+    out = _new(Tensor)
+    out._array = r
+    out._node = out._counter = out._view = None
+    edge = input._node
+    if edge is not None and op.node is not None and grad_mode.get() and _differentiable(r.dtype):
+        node = (op.complex_node if r.dtype.kind == "c" else op.node)()  # type: ignore[misc]
+        node.edges, node.hooks, node.outputs, node.epoch = (edge,), None, None, WRITES[0]
+        node.shape, node.dtype = r.shape, r.dtype
+        node.saved = saved_values(op, args, (edge,), out)
+        out._node = node
+    if op.kind == "view":
+        attach_view(out, input, op, args[1:])
+    return out
+
+
+def run(op: Op, args: tuple[Any, ...]) -> Any:
+    """Call a primitive: arrays out of tensors, the kernel, the result wrapped and recorded."""
+    if op.variadic:
+        tensors: list[Any] = list(args[0])
+        arrays: list[Any] = [[_array(op, x) for x in tensors], *args[1:]]
+        found = arrays[0]
+    else:
+        tensors = [args[i] for i in op.tensors]
+        arrays = list(args)
+        for i in op.tensors:
+            arrays[i] = _array(op, args[i])
+        found = [arrays[i] for i in op.tensors if arrays[i] is not None]
+    virtual = False
+    for x in found:
+        if x.__class__ is not np.ndarray:
+            virtual = True
+    result = infer(op, arrays) if virtual else compute(op, arrays)
+    edges = tuple([None if x is None else x._node for x in tensors])
+    node = None
+    if op.node is not None and any(e is not None for e in edges) and grad_mode.get():
+        first = result[0] if result.__class__ is tuple or result.__class__ is list else result
+        node = (op.complex_node if first.dtype.kind == "c" else op.node)()  # type: ignore[misc]
+        node.edges, node.hooks, node.epoch = edges, None, WRITES[0]
+    if result.__class__ is tuple or result.__class__ is list:
+        out: Any = _wrap_several(op, args, edges, node, result)
+    else:
+        out = wrap(result)
+        if node is not None and _differentiable(result.dtype):
+            node.shape, node.dtype, node.outputs = tuple(result.shape), result.dtype, None
+            node.saved = saved_values(op, args, edges, out)
+            out._node = node
+    if op.kind == "view" and not virtual:
+        attach_view(out, args[0], op, args[1:])
+    if ACTIVE and inference.get():
+        for y in out if isinstance(out, tuple) else (out,):
+            y._counter = INFERENCE
+    return out
+
+
+def compute(op: Op, arrays: Sequence[Any]) -> Any:
+    try:
+        try:
+            result = op.kernel(*arrays)
+        except RuntimeWarning:
+            with np.errstate(all="ignore"):
+                result = op.kernel(*arrays)
+    except GenesisError:
+        raise
+    except Exception:
+        infer(op, arrays)  # raises an error that explains, if it can
+        raise
+    if result.__class__ is np.ndarray or result.__class__ is tuple or result.__class__ is list:
+        return result
+    return np.asarray(result)
+
+
+def infer(op: Op, arrays: Sequence[Any]) -> Any:
+    """The specs of the results, from the specs of the arguments."""
+    specs = list(arrays)
+    if op.variadic:
+        specs[0] = [spec_of(x) for x in arrays[0]]
+    else:
+        for i in op.tensors:
+            if arrays[i] is not None:
+                specs[i] = spec_of(arrays[i])
+    return op.infer(*specs)  # type: ignore[misc]
+
+
+def _array(op: Op, x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x._array
+    if x is None:
+        return None
+    raise ArgumentError(
+        message(op.name, f"expected a tensor, got {type(x).__name__}", hint="wrap it in genesis.tensor(...)")
+    )
+
+
+def _wrap_several(op: Op, args: Any, edges: Any, node: Any, result: Sequence[Any]) -> tuple[Tensor, ...]:
+    outs = tuple(wrap(r) for r in result)
+    if node is not None:
+        node.outputs = [(tuple(r.shape), r.dtype) for r in result]
+        node.shape, node.dtype = node.outputs[0]
+        node.saved = saved_values(op, args, edges, outs[0])
+        for i, y in enumerate(outs):
+            if _differentiable(y._array.dtype):
+                y._node = Output(node, i)
+    return outs
+
+
+def _differentiable(dtype: Any) -> bool:
+    return dtype.kind in "fc" or dtypes.from_numpy(dtype).is_floating_point
+
+
+def saved_values(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
+    """What the rules of the inputs that need a gradient ask for by name, see `core/op.py`."""
+    saved: list[Any] = []
+    for _, source, place, users in op.saves:
+        if source == "value":
+            saved.append(args[place])
+        elif not op.variadic and not any(edges[i] is not None for i in users):
+            saved.append(None)
+        elif source == "tensor":
+            saved.append(args[place])
+        elif source == "shape":
+            saved.append(tuple(args[place]._array.shape))
+        elif source == "shapes":
+            saved.append([tuple(x._array.shape) for x in args[place]])
+        else:
+            saved.append(out._alias(None))
+    refuse_inference(op.name, tuple(saved))
+    return tuple(saved)
+
+
+def refuse_inference(name: str, saved: tuple[Any, ...]) -> None:
+    """A tensor of inference mode has no count of writes, so backward could not trust it."""
+    for value in saved:
+        if getattr(value, "_counter", None) is INFERENCE:
+            raise GraphError(
+                message(name, "a tensor made in inference_mode cannot be saved for backward",
+                        operands=[("saved", spec_of(value._array))],
+                        hint="clone() it outside inference_mode, or use no_grad instead")
+            )  # fmt: skip
+
+
+# ---- out=
+
+
+def write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
+    """Put a result into ``out=``; shape and dtype must fit, and neither side may be recorded."""
+    if not isinstance(out, Tensor):
+        raise ArgumentError(message(name, f"out= must be a tensor, got {type(out).__name__}"))
+    if grad_mode.get() and (result._node is not None or out._node is not None):
+        raise GraphError(message(name, "out= does not support differentiation", hint="leave out= away, or use no_grad"))
+    if tuple(out._array.shape) != tuple(result._array.shape):
+        raise ShapeError(message(name, f"out has shape {list(out.shape)}, the result {list(result.shape)}"))
+    if not dtypes.can_cast(result.dtype, out.dtype):
+        raise DTypeError(message(name, f"the result {result.dtype} cannot be cast to out's {out.dtype}"))
+    if device_of(out._array) != device_of(result._array):
+        raise DeviceError(message(name, f"out is on {out.device}, the result on {result.device}"))
+    out.copy_(result)
+    return out

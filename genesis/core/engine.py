@@ -1,0 +1,295 @@
+"""The backward engine: walk the recorded graph from its results to its leaves, each node once.
+
+1. `_plan` counts, for each node, how many uses of its output still owe it a gradient (a loop, never
+   recursion: a graph a million nodes deep works).
+2. `run` takes a node that is owed nothing more, runs its hooks, asks it for its inputs' gradients, and
+   hands those on, summing where a value was used more than once.
+3. Leaf gradients are put into ``.grad`` at the very end, all or none: an exception on the way leaves
+   every ``.grad`` as it was. (A leaf with a post-accumulate hook gets its gradient at once, so that an
+   optimizer can run inside backward.)
+
+The order of a node's events: tensor hooks on its outputs (in order of registration), retained
+gradients, node pre-hooks, the node itself, node post-hooks. For leaves: tensor hooks, then
+accumulation, then post-accumulate hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from genesis.base.errors import DeviceError, GraphError, ShapeError, message
+from genesis.core.modes import grad_mode
+from genesis.core.node import SHARED, AccumulateGrad, Edge, Node, Output
+
+if TYPE_CHECKING:
+    from genesis.core.tensor import Tensor
+
+Captures = dict[Edge, "Tensor | None"]
+
+
+def run(
+    roots: Sequence[Edge],
+    seeds: Sequence[Tensor],
+    *,
+    keep_graph: bool = False,
+    create_graph: bool = False,
+    inputs: Sequence[Edge] | None = None,
+    accumulate: bool = True,
+) -> list[Tensor | None]:
+    """Differentiate from ``roots``; returns the gradients of ``inputs`` when ``accumulate`` is off."""
+    token = grad_mode.set(create_graph)
+    try:
+        task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate)
+        task.loop()
+        for node, g in task.finished:
+            accumulate_into(node, g, create_graph)
+    finally:
+        grad_mode.reset(token)
+    return [] if inputs is None else [task.captured.get(_key(edge)) for edge in inputs]
+
+
+def _key(edge: Edge) -> Any:
+    """Two `Output` records of one place are one place."""
+    return (edge.node, edge.index) if isinstance(edge, Output) else edge
+
+
+class _Task:
+    """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
+
+    __slots__ = (
+        "accumulate", "captured", "create_graph", "finished", "grads", "inputs", "keep_graph", "owed", "ready", "wanted",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        roots: Sequence[Edge],
+        seeds: Sequence[Tensor],
+        keep_graph: bool,
+        create_graph: bool,
+        inputs: Sequence[Edge] | None,
+        accumulate: bool,
+    ) -> None:
+        self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
+        self.captured: dict[Any, Tensor | None] = {}
+        self.grads: dict[Node, Any] = {}  # a tensor, or for a node with several outputs a list of them
+        self.finished: list[tuple[AccumulateGrad, Tensor]] = []
+        self.inputs = self.wanted = None
+        nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
+        self.owed, reached = _plan(nodes)
+        if inputs is not None:
+            self.inputs = {_key(edge) for edge in inputs}
+            self.wanted = _leading_to(reached, self.inputs)
+        for edge, seed in zip(roots, seeds, strict=True):
+            self._add(edge, seed._shared())
+        self.ready = [node for node in dict.fromkeys(nodes) if node not in self.owed]
+
+    def loop(self) -> None:
+        ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
+        keep_graph = self.keep_graph
+        while ready:
+            node = ready.pop()
+            g = grads.pop(node, None)
+            if wanted is None and g is not None and node.hooks is None and node.outputs is None:
+                if node.is_leaf:
+                    self.finished.append((node, g))  # type: ignore[arg-type]
+                    continue
+                results = node.pull(g)
+                if node.saved and not keep_graph:
+                    node.release()
+            else:
+                results = self._visit(node, g)
+            for edge, gx in zip(node.edges, results):  # noqa: B905 (strict=True costs 0.1 us)
+                if edge is None:
+                    continue
+                target = edge.node if edge.__class__ is Output else edge
+                if gx is not None and (wanted is None or target in wanted):
+                    array = gx._array
+                    if array.shape != edge.shape or array.dtype is not edge.dtype:
+                        gx = fit(node, edge, gx)
+                        array = gx._array
+                    if (edge.is_leaf or not target.trusted) and (  # may be written to: is it nobody else's?
+                        not node.trusted or array.base is not None or g.__class__ is list or array is g._array
+                    ):
+                        gx = gx._shared()
+                    if edge is target and edge not in grads:
+                        grads[edge] = gx
+                    else:
+                        self._add(edge, gx)
+                left = owed[target] - 1
+                owed[target] = left
+                if not left:
+                    ready.append(target)
+
+    def _visit(self, node: Node, g: Any) -> Sequence[Any]:
+        """A node with hooks, several outputs, or requested inputs; or a leaf."""
+        if node.hooks is not None and g is not None:
+            g = node.hooks.before(node, g)
+        if self.inputs is not None:
+            self._capture(node, g)
+        if node.is_leaf:
+            if g is not None:
+                self._finish(node, g)  # type: ignore[arg-type]
+            return ()
+        if g is None or (self.wanted is not None and node not in self.wanted):
+            return [None] * len(node.edges)
+        if node.outputs is not None:
+            g = materialize(node, g)
+        results = node.pull(g)
+        if node.hooks is not None:
+            results = node.hooks.after(results, g)
+        if not self.keep_graph:
+            node.release()
+        return results
+
+    def _add(self, edge: Edge, gx: Tensor) -> None:
+        if edge.__class__ is not Output:
+            before = self.grads.get(edge)
+            self.grads[edge] = gx if before is None else before + gx
+            return
+        slots = self.grads.setdefault(edge.node, [None] * len(edge.node.outputs))
+        before = slots[edge.index]
+        slots[edge.index] = gx if before is None else before + gx
+
+    def _capture(self, node: Node, g: Any) -> None:
+        assert self.inputs is not None
+        if node.outputs is None:
+            if node in self.inputs:
+                self.captured[node] = g
+        elif g is not None:
+            for index, part in enumerate(g):
+                if (node, index) in self.inputs:
+                    self.captured[node, index] = part
+
+    def _finish(self, node: AccumulateGrad, g: Tensor) -> None:
+        if not self.accumulate or (self.inputs is not None and node not in self.inputs):
+            return
+        if node.hooks is not None and node.hooks.post_accumulate:
+            accumulate_into(node, g, self.create_graph)
+            node.hooks.run_post_accumulate(node)
+        else:
+            self.finished.append((node, g))
+
+
+def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
+    """``.grad += g``, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds."""
+    if node.grad is None:
+        held = g._counter is SHARED or (node.hooks is not None and bool(node.hooks.tensor))
+        node.grad = g.clone() if held else g
+    elif create_graph or node.grad._node is not None:
+        node.grad = node.grad + g
+    else:
+        node.grad.add_(g)
+
+
+def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:
+    """Zeros for the outputs that nothing used, unless the node asked for None."""
+    if not getattr(node, "materialize_grads", True):
+        return g
+    like = next(part for part in g if part is not None)
+    assert node.outputs is not None
+    return [
+        like._zeros(shape, dtype) if part is None else part
+        for part, (shape, dtype) in zip(g, node.outputs, strict=True)
+    ]
+
+
+def fit(node: Node, edge: Edge, gx: Tensor) -> Tensor:
+    """Sum a gradient back over broadcast axes and give it the dtype of the value it belongs to.
+
+    Only shapes that broadcasting explains are summed; anything else is an error of the rule.
+    """
+    shape, want = gx._array.shape, edge.shape
+    if shape != want:
+        extra = len(shape) - len(want)
+        explained = extra >= 0 and all(n in (1, m) for m, n in zip(shape[extra:], want, strict=True))
+        if not explained or not node.may_reduce(shape):
+            raise ShapeError(node.shape_message(edge, shape))
+        axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(want) if n == 1 != shape[i + extra])
+        gx = gx.sum(axes).reshape(want) if axes else gx.reshape(want)
+    if gx._array.dtype is not edge.dtype:
+        if gx._array.dtype.kind == "c" and edge.dtype.kind != "c":
+            gx = gx.real
+        gx = gx.to(edge.dtype)
+    return gx
+
+
+def _plan(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
+    """How many gradients each node waits for, and every node that can be reached."""
+    owed: dict[Node, int] = {}
+    reached = list(dict.fromkeys(roots))
+    seen = set(reached)
+    for node in reached:  # grows while it is walked
+        for edge in node.edges:
+            if edge is not None:
+                target = edge.node if edge.__class__ is Output else edge
+                owed[target] = owed.get(target, 0) + 1
+                if target not in seen:
+                    seen.add(target)
+                    reached.append(target)
+    return owed, reached
+
+
+def _leading_to(reached: list[Node], inputs: set[Any]) -> set[Node]:
+    """The nodes from which one of the inputs can be reached: all others need not run."""
+    users: dict[Node, list[Node]] = {}
+    for node in reached:
+        for edge in node.edges:
+            if edge is not None:
+                users.setdefault(edge.node if edge.__class__ is Output else edge, []).append(node)
+    stack = [key[0] if isinstance(key, tuple) else key for key in inputs]
+    leading = set(stack)
+    while stack:
+        for user in users.get(stack.pop(), ()):
+            if user not in leading:
+                leading.add(user)
+                stack.append(user)
+    return leading
+
+
+def seed_for(output: Tensor, gradient: Tensor | None) -> Tensor:
+    """The gradient to start from: one for a single element, else what the caller gave, checked."""
+    array = output._array
+    if gradient is None:
+        if array.size != 1:
+            raise GraphError(
+                message(
+                    "backward",
+                    f"a gradient is created implicitly only for one element, the output has shape {list(array.shape)}",
+                    hint="reduce it (y.sum().backward()) or pass gradient=... of the output's shape",
+                )
+            )
+        return output._ones(array.shape, array.dtype)
+    if tuple(gradient._array.shape) != tuple(array.shape):
+        raise ShapeError(
+            message(
+                "backward",
+                f"the gradient's shape {list(gradient._array.shape)} is not the output's, {list(array.shape)}",
+                hint="pass a gradient of the output's shape",
+            )
+        )
+    if gradient.device != output.device:
+        raise DeviceError(
+            message("backward", f"the gradient is on {gradient.device}, the output on {output.device}")
+        )
+    return gradient if gradient._array.dtype is array.dtype else gradient.to(array.dtype)
+
+
+def edge_of(output: Tensor) -> Edge:
+    """Where backward starts from a tensor; an error that says why when it has no history."""
+    if output._node is not None:
+        return output._node
+    kind = output.dtype
+    why = (
+        f"its dtype {kind} cannot carry gradients"
+        if not (kind.is_floating_point or kind.is_complex)
+        else "it was made under no_grad, detached, or from tensors that do not require grad"
+    )
+    raise GraphError(
+        message(
+            "backward",
+            f"the tensor does not require grad and has no grad_fn: {why}",
+            operands=[("output", output._spec())],
+            hint="call requires_grad_() on an input before computing the output, outside no_grad",
+        )
+    )

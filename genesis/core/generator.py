@@ -1,0 +1,143 @@
+"""Random numbers by counting: the same seed gives the same numbers on every machine and in every mode.
+
+A stream is a key (the seed) and a counter. Block ``b`` of the stream is the four 64-bit words of
+Philox4x64-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) for counter ``b + 1``
+and key ``(seed, 0)``; word ``i`` of the stream is lane ``i % 4`` of block ``i // 4``. A draw of n words takes whole
+blocks, so a stream's position is one integer. NumPy's C implementation computes the words. From words to numbers:
+
+- float32: the top 24 bits, times 2**-24;  float64: the top 53 bits, times 2**-53;  both in [0, 1)
+- normal: Box and Muller's ``sqrt(-2 ln(1 - u1)) cos(2 pi u2)`` and ``sin``, u1 from the first half of the words
+- integers in [low, high): ``low + word % (high - low)``
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import threading
+from typing import Any
+
+import numpy as np
+
+from genesis.base.device import as_device, device, require_available
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.core.tensor import Tensor, wrap
+
+_MASK = 2**64 - 1
+
+
+class Generator:
+    """A stream of random numbers.
+
+    >>> import genesis
+    >>> g = genesis.Generator().manual_seed(0)
+    >>> a = genesis.rand(2, generator=g); b = genesis.rand(2, generator=g.manual_seed(0))
+    >>> genesis.equal(a, b)
+    True
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device: device = as_device(device)
+        require_available(self.device)
+        self._lock = threading.Lock()
+        self.manual_seed(67280421310721)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin the stream of ``seed`` (any integer, taken modulo 2**64); returns the generator.
+
+        Raises:
+            TypeError: the seed is not an integer
+        """
+        if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+            raise ArgumentError(message("manual_seed", f"the seed must be an integer, got {type(seed).__name__}"))
+        self._seed = seed.__index__()
+        self._position(0)
+        return self
+
+    def _position(self, block: int) -> None:
+        self._block = block
+        self._philox = np.random.Philox(key=[self._seed & _MASK, 0], counter=[block & _MASK, block >> 64 & _MASK, 0, 0])
+
+    def seed(self) -> int:
+        """Begin the stream of a seed that nobody can guess; returns the seed."""
+        self.manual_seed(secrets.randbits(63))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """Key and position as 16 bytes: two little-endian 64-bit words."""
+        words = np.array([self._seed & _MASK, self._block], dtype="<u8")
+        return wrap(words.view(np.uint8).copy())
+
+    def set_state(self, state: Tensor) -> Generator:
+        """Go back to a state that `get_state` returned."""
+        array = state.numpy()
+        if array.dtype != np.uint8 or array.shape != (16,):
+            raise ArgumentValueError(message("set_state", f"a state is 16 bytes, got {state._spec()}"))
+        key, block = (int(w) for w in np.ascontiguousarray(array).view("<u8"))
+        with self._lock:
+            self._seed = key
+            self._position(block)
+        return self
+
+    def words(self, count: int) -> np.ndarray[Any, Any]:
+        """The next ``count`` 64-bit words; the stream moves on by whole blocks."""
+        blocks = -(-count // 4)
+        with self._lock:
+            self._block += blocks
+            return self._philox.random_raw(blocks * 4)[:count]
+
+    def uniform(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        """Numbers in [0, 1), of float64 or float32 resolution."""
+        words = self.words(math.prod(shape))
+        if dtype == np.float64:
+            return ((words >> np.uint64(11)) * 2.0**-53).reshape(shape)
+        return ((words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)).reshape(shape)
+
+    def normal(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        """Standard normal numbers."""
+        count = math.prod(shape)
+        half = -(-count // 2)
+        kind = np.float64 if dtype == np.float64 else np.float32
+        u = self.uniform((2, half), kind)
+        radius = np.sqrt(kind(-2) * np.log1p(-u[0]))
+        angle = kind(2 * math.pi) * u[1]
+        return np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))[:count].reshape(shape).astype(dtype, copy=False)
+
+    def integers(self, low: int, high: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """Integers in [low, high)."""
+        return ((self.words(math.prod(shape)) % np.uint64(high - low)).astype(np.int64) + low).reshape(shape)
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Begin the stream of ``seed`` in the default generator.
+
+    >>> import genesis
+    >>> _ = genesis.manual_seed(0)
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Begin a stream that nobody can guess in the default generator; returns its seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator, for `set_rng_state`."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Put the default generator back into a state."""
+    default_generator.set_state(new_state)

@@ -1,0 +1,109 @@
+"""Hooks: functions that see, and may replace, gradients on their way through the graph.
+
+They hang on nodes, not on tensors, so they fire even when the tensor is long gone.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from genesis.base.errors import ArgumentError, ShapeError, message
+
+if TYPE_CHECKING:
+    from genesis.core.node import AccumulateGrad, Node
+    from genesis.core.tensor import Tensor
+
+
+class RemovableHandle:
+    """What registering a hook returns; ``remove()`` takes the hook off again, also at the end of a ``with``."""
+
+    __slots__ = ("_hooks", "_id")
+    _next = 0
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self._id = RemovableHandle._next
+        RemovableHandle._next += 1
+        self._hooks = hooks
+        hooks[self._id] = hook
+
+    def remove(self) -> None:
+        self._hooks.pop(self._id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+class NodeHooks:
+    """All hooks of one node, in the order in which they run."""
+
+    __slots__ = ("post", "post_accumulate", "pre", "retained", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, tuple[int, Callable[[Tensor], Any]]] = {}  # on the gradient of one output
+        self.retained: dict[int, weakref.ref[Tensor]] = {}  # tensors that keep that gradient, by output
+        self.pre: dict[int, Callable[..., Any]] = {}  # on all gradients entering the node
+        self.post: dict[int, Callable[..., Any]] = {}  # on the gradients it computed
+        self.post_accumulate: dict[int, Callable[[Tensor], Any]] = {}  # on a leaf, after .grad was updated
+
+    def before(self, node: Node, g: Any) -> Any:
+        """Tensor hooks, retained gradients, then pre-hooks; returns the gradient(s) to go on with."""
+        parts = list(g) if node.outputs is not None else [g]
+        for index, hook in list(self.tensor.values()):
+            if parts[index] is not None:
+                parts[index] = replaced(hook(parts[index]), parts[index], "register_hook")
+        for index, tensor in self.retained.items():
+            _retain(tensor(), parts[index])
+        for hook in list(self.pre.values()):
+            result = hook(tuple(parts))
+            if result is not None:
+                parts = list(result)
+        return parts if node.outputs is not None else parts[0]
+
+    def after(self, results: Sequence[Any], g: Any) -> Sequence[Any]:
+        """Post-hooks: they see the inputs' gradients and the output's, and may replace the former."""
+        incoming = tuple(g) if isinstance(g, list) else (g,)
+        for hook in list(self.post.values()):
+            changed = hook(tuple(results), incoming)
+            if changed is not None:
+                results = list(changed)
+        return results
+
+    def run_post_accumulate(self, node: AccumulateGrad) -> None:
+        tensor = node.tensor()
+        if tensor is not None:
+            for hook in list(self.post_accumulate.values()):
+                hook(tensor)
+
+
+def hooks_of(node: Node) -> NodeHooks:
+    if node.hooks is None:
+        node.hooks = NodeHooks()
+    return node.hooks
+
+
+def replaced(result: Tensor | None, g: Tensor, name: str) -> Tensor:
+    """What a hook returned in place of the gradient: None keeps it, another shape is an error."""
+    if result is None:
+        return g
+    if not isinstance(result, type(g)):
+        raise ArgumentError(message(name, f"the hook returned {type(result).__name__}, expected a tensor or None"))
+    if tuple(result._array.shape) != tuple(g._array.shape):
+        raise ShapeError(
+            message(
+                name,
+                f"the hook returned shape {list(result._array.shape)}, the gradient has {list(g._array.shape)}",
+                hint="return a gradient of the same shape, or None to keep it",
+            )
+        )
+    return result
+
+
+def _retain(tensor: Tensor | None, g: Tensor | None) -> None:
+    if tensor is not None and g is not None:
+        before = tensor._retained
+        tensor._retained = g.clone() if before is None else before + g

@@ -1,0 +1,213 @@
+"""Gradient modes: who records, in which thread or task, and how to say so.
+
+The grad mode lives in a context variable, so every thread and every asyncio task has its own.
+`ACTIVE` is the one cheap check of the call path: it is empty unless some mode that needs the slow
+path (inference mode now; autocast, tracing, overrides) is open in any thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ACTIVE: list[object] = []
+
+grad_mode: ContextVar[bool] = ContextVar("genesis_grad_mode", default=True)
+inference: ContextVar[bool] = ContextVar("genesis_inference", default=False)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded for differentiation in this thread.
+
+    >>> import genesis
+    >>> with genesis.no_grad():
+    ...     genesis.is_grad_enabled()
+    False
+    """
+    return grad_mode.get()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether `inference_mode` is on in this thread."""
+    return inference.get()
+
+
+class _Mode:
+    """A context manager that is also a decorator of functions, generators and classes."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] = []
+
+    def _enter(self) -> Any:
+        raise NotImplementedError
+
+    def _leave(self, before: Any) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> _Mode:
+        self._before.append(self._enter())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave(self._before.pop())
+
+    def _fresh(self) -> _Mode:
+        return type(self)()
+
+    def __call__(self, target: F) -> F:
+        if inspect.isclass(target):
+            target.__init__ = self(target.__init__)  # type: ignore[misc]
+            return target
+        if inspect.isgeneratorfunction(target):
+            return self._wrap_generator(target)  # type: ignore[return-value]
+
+        @functools.wraps(target)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self._fresh():
+                return target(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
+
+    def _wrap_generator(self, target: Callable[..., Any]) -> Callable[..., Any]:
+        """Each step of the generator runs in the mode; the caller's code between the steps does not."""
+
+        @functools.wraps(target)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            generator = target(*args, **kwargs)
+            step, value = generator.send, None
+            while True:
+                try:
+                    with self._fresh():
+                        item = step(value)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    step, value = generator.send, (yield item)
+                except GeneratorExit:
+                    with self._fresh():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    step, value = generator.throw, error
+
+        return wrapped
+
+
+class _GradMode(_Mode):
+    _value = True
+
+    def _enter(self) -> bool:
+        before = grad_mode.get()
+        grad_mode.set(self._value)
+        return before
+
+    def _leave(self, before: bool) -> None:
+        grad_mode.set(before)
+
+
+class no_grad(_GradMode):
+    """Context manager and decorator: results are not recorded and do not require grad.
+
+    >>> import genesis
+    >>> x = genesis.ones(2, requires_grad=True)
+    >>> with genesis.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    _value = False
+
+    def __new__(cls, target: Callable[..., Any] | None = None) -> Any:
+        mode = super().__new__(cls)
+        if target is None:
+            return mode
+        mode.__init__()  # `@no_grad` without parentheses
+        return mode(target)
+
+    def __init__(self, target: Callable[..., Any] | None = None) -> None:
+        super().__init__()
+
+
+class enable_grad(no_grad):
+    """Context manager and decorator: record again inside `no_grad`.
+
+    >>> import genesis
+    >>> x = genesis.ones(2, requires_grad=True)
+    >>> with genesis.no_grad(), genesis.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
+
+    _value = True
+
+
+class set_grad_enabled(_GradMode):
+    """Turn recording on or off: takes effect at the call, and is undone at the end of a ``with``.
+
+    >>> import genesis
+    >>> with genesis.set_grad_enabled(False):
+    ...     genesis.is_grad_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._value = bool(mode)
+        self._at_call = grad_mode.get()
+        grad_mode.set(self._value)
+
+    def _enter(self) -> bool:
+        grad_mode.set(self._value)
+        return self._at_call
+
+    def _fresh(self) -> _Mode:
+        return set_grad_enabled(self._value)
+
+    def __call__(self, target: F) -> F:
+        grad_mode.set(self._at_call)  # as a decorator the mode holds inside the function only
+        return super().__call__(target)
+
+
+class inference_mode(_Mode):
+    """Context manager and decorator: `no_grad`, and the results can never take part in a recorded graph.
+
+    >>> import genesis
+    >>> with genesis.inference_mode():
+    ...     y = genesis.ones(2) * 2
+    >>> y.is_inference()
+    True
+    """
+
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
+        made = super().__new__(cls)
+        if not callable(mode):
+            return made
+        made.__init__()  # `@inference_mode` without parentheses
+        return made(mode)
+
+    def __init__(self, mode: bool | Callable[..., Any] = True) -> None:
+        super().__init__()
+        self._mode = mode if isinstance(mode, bool) else True
+
+    def _enter(self) -> tuple[bool, bool]:
+        before = grad_mode.get(), inference.get()
+        grad_mode.set(not self._mode)
+        inference.set(self._mode)
+        ACTIVE.append(self)
+        return before
+
+    def _leave(self, before: tuple[bool, bool]) -> None:
+        ACTIVE.remove(self)
+        grad_mode.set(before[0])
+        inference.set(before[1])
+
+    def _fresh(self) -> _Mode:
+        return inference_mode(self._mode)

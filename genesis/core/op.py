@@ -1,0 +1,222 @@
+"""The op record: everything there is to say about an operation, said in one block.
+
+An op is declared once, in `genesis/ops`, by one of the kinds below. The declaration makes the record,
+the public function with its real signature, the method (and its in-place form) on `Tensor`, and the
+`Node` class that stands for it in the graph.
+
+    exp = unary("exp", np.exp, vjp=lambda g, out: g * out, doc="...")
+
+    @reduction(vjp={"input": lambda g, input_shape, dim, keepdim: restore(g, input_shape, dim, keepdim)})
+    def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+        '''Documentation...'''
+        return np.add.reduce(input, axis=dim, dtype=dtype, keepdims=keepdim)
+
+A gradient rule is a function of ``g`` and, *by name*, of what it needs: inputs, other arguments, ``out``
+(the result), or ``<input>_shape``. The names are the declaration of what is saved: nothing else is kept,
+and only for the inputs that need a gradient. Rules are written in Genesis ops, so they can be
+differentiated, traced and batched like any other code.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+
+from genesis.core.node import ComplexNode, Node, Rule, VariadicNode, compile_pull
+from genesis.core.tensor import Tensor
+
+REGISTRY: dict[str, Op] = {}
+
+Samples = Callable[[Any], Iterable["Case"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call of an op, as its samples and wrong inputs give it."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+def case(*args: Any, **kwargs: Any) -> Case:
+    """``case(t(2, 3), dim=1)``: call the op with these arguments."""
+    return Case(args, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """A call that must fail: how to make its arguments, the exception, and words of its message."""
+
+    make: Callable[[Any], Case]
+    error: type[Exception]
+    match: str
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """Everything about one operation."""
+
+    name: str
+    kind: str  # elementwise, reduction, view, contraction, indexing, random, composite, ...
+    signature: inspect.Signature
+    meaning: Callable[..., Any]  # NumPy arrays in, NumPy arrays out: the oracle and the fallback
+    infer: Callable[..., Any] | None = None  # specs in, specs out; raises the errors users see
+    vjp: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    samples: Samples | None = None
+    fails: tuple[Fail, ...] = ()
+    dtypes: str = "f"  # kinds that the samples are tried with: f floating, c complex, i integer, b bool
+    autocast: str = "promote"  # what autocast does with it: "low", "float32" or "promote"
+    holomorphic: bool = True  # false: complex gradients are written out by the rule itself
+    result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
+    kernel: Callable[..., Any] = field(default=lambda: None)  # what runs on NumPy arrays; the meaning unless attached
+    torch_name: str | None = None  # where PyTorch's name differs; "" when it has no such function
+    module: str = ""
+    call: Callable[..., Any] = field(default=lambda: None)  # the public function
+    run: Callable[..., Any] = field(default=lambda: None)  # run(op, args), from `core/dispatch.py`
+    node: type[Node] | None = None  # None: never recorded
+    complex_node: type[Node] | None = None  # the same for complex results, where rules are conjugated
+    tensors: tuple[int, ...] = ()  # which parameters are tensors
+    variadic: bool = False  # the first parameter is a sequence of tensors
+    saves: tuple[tuple[str, str, int, frozenset[int]], ...] = ()  # see `_plan_saves`
+    inplace: bool = False
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}{self.signature}>"
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.call) or ""
+
+
+def register(op: Op, module: str) -> None:
+    """Enter an op in the registry; declaring the same thing twice, or half, is an error at import."""
+    assert op.name not in REGISTRY, f"op {op.name!r} is declared twice: {REGISTRY[op.name].module} and {module}"
+    assert op.doc, f"op {op.name!r} has no documentation"
+    assert op.kind == "composite" or op.infer is not None, f"op {op.name!r} has no infer"
+    names = set(op.signature.parameters)
+    assert set(op.vjp) <= names, f"op {op.name!r} has a rule for an unknown input: {set(op.vjp) - names}"
+    op.module = module
+    REGISTRY[op.name] = op
+
+
+def prepare_record(op: Op) -> None:
+    """Derive what recording needs: which parameters are tensors, the node class, and what is saved."""
+    parameters = list(op.signature.parameters.values())
+    op.tensors = tuple(i for i, p in enumerate(parameters) if "Array" in str(p.annotation))
+    op.variadic = bool(parameters) and "Sequence[Array]" in str(parameters[0].annotation)
+    if not op.vjp:
+        return
+    names = [parameters[i].name for i in op.tensors]
+    rules = [op.vjp.get(name) for name in names]
+    op.saves, picks = _plan_saves(op, rules, [p.name for p in parameters])
+    op.node = op.complex_node = None
+    node = node_class(op, names, tuple(None if r is None else Rule(r, p) for r, p in zip(rules, picks, strict=True)))
+    op.node, op.complex_node = node, op.complex_node or node
+
+
+def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, list[tuple[int, ...]]]:
+    """From the names in the rules: (name, source, parameter place, which rules use it), ``out`` last."""
+    needs = [() if rule is None else tuple(inspect.signature(rule).parameters)[1:] for rule in rules]
+    order = sorted({name for need in needs for name in need}, key=lambda name: (name == "out", name))
+    saves = []
+    for name in order:
+        users = frozenset(i for i, need in enumerate(needs) if name in need)
+        if name == "out":
+            saves.append((name, "out", -1, users))
+        elif name in parameters:
+            place = parameters.index(name)
+            saves.append((name, "tensor" if place in op.tensors else "value", place, users))
+        else:
+            stem, _, what = name.rpartition("_")
+            assert what in ("shape", "shapes") and stem in parameters, f"op {op.name!r}: a rule asks for unknown {name!r}"
+            saves.append((name, what, parameters.index(stem), users))
+    return tuple(saves), [tuple(order.index(name) for name in need) for need in needs]
+
+
+def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type[Node]:
+    """The class of the op's nodes: ``add`` -> ``AddBackward``."""
+    title = "".join(part.capitalize() for part in op.name.split("_")) + "Backward"
+    members = {
+        "__slots__": () if op.kind == "elementwise" else ("outputs",),
+        "op": op, "op_name": op.name, "rules": rules, "input_names": tuple(names),
+        "saves_out": any(source == "out" for _, source, _, _ in op.saves),
+    }  # fmt: skip
+    if not op.variadic:
+        members["pull"] = compile_pull(rules, bool(members["saves_out"]))
+    plain = type(title, (VariadicNode if op.variadic else Node,), members)
+    if op.holomorphic and "c" in op.dtypes:
+        op.complex_node = type(title, (ComplexNode, plain), {"__slots__": ()})
+    return plain
+
+
+def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = "") -> Callable[..., Any]:
+    """Compile ``def name(signature): body``: a real signature costs nothing per call, ``*args`` would (160 ns)."""
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in op.signature.parameters.values()]
+    scope: dict[str, Any] = {"_op": op, **names}
+    parts = []
+    keyword_only = False
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not keyword_only:
+            parts.append("*")
+            keyword_only = True
+        if p.default is p.empty:
+            parts.append(p.name)
+        else:
+            scope[f"_default_{p.name}"] = p.default
+            parts.append(f"{p.name}=_default_{p.name}")
+    if extra:
+        parts.append(extra if keyword_only else "*, " + extra)
+    arguments = ", ".join(p.name for p in parameters) + ","
+    source = f"def {op.name}({', '.join(parts)}):\n" + body.replace("ARGS", f"({arguments})")
+    exec(compile(source, f"<genesis op {op.name}>", "exec"), scope)
+    function = scope[op.name]
+    function.__doc__ = op.meaning.__doc__
+    function.__signature__ = inspect.signature(function)
+    return function  # type: ignore[no-any-return]
+
+
+def positional(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function with its keyword-only parameters positional: kernels are called with plain tuples."""
+    code = function.__code__
+    if not code.co_kwonlyargcount:
+        return function
+    count = code.co_argcount + code.co_kwonlyargcount
+    plain = FunctionType(
+        code.replace(co_argcount=count, co_kwonlyargcount=0), function.__globals__, function.__name__, None, function.__closure__
+    )
+    plain.__doc__ = function.__doc__
+    return plain
+
+
+def attach_methods(op: Op, call: Callable[..., Any], operators: Iterable[str] = (), inplace: Any = None) -> None:
+    """Make an op whose first parameter is ``input`` a method of `Tensor`, and give it its operators."""
+    first = next(iter(op.signature.parameters), None)
+    if first == "input" and not hasattr(Tensor, op.name):
+        setattr(Tensor, op.name, call)
+    for name in operators:
+        setattr(Tensor, name, call)
+    if inplace is not None:
+        op.inplace = True
+        setattr(Tensor, op.name + "_", inplace)
+
+
+def matrix() -> list[dict[str, Any]]:
+    """Rows of the op matrix that ``python -m genesis.ops`` prints."""
+    return [
+        {
+            "op": op.name,
+            "kind": op.kind,
+            "infer": op.infer is not None or op.kind == "composite",
+            "vjp": bool(op.vjp) or op.kind == "composite",
+            "in-place": op.inplace,
+            "kernel": op.kernel is not op.meaning,
+            "samples": op.samples is not None,
+            "fails": len(op.fails),
+            "module": op.module,
+        }
+        for op in sorted(REGISTRY.values(), key=lambda op: op.name)
+    ]

@@ -1,0 +1,631 @@
+"""`Tensor`: an array plus a gradient story.
+
+Four slots make a tensor: the array, where its gradient goes (`core/node.py`), the count of in-place
+writes, and what it is a view of (`core/views.py`). Everything one can *do* with a tensor is an op: the
+ops attach themselves as methods when they are declared (`core/op.py`), so this file has only what a
+tensor *is*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import device_of
+from genesis.arrays.spec import Spec, meta, spec_of
+from genesis.base import dtypes
+from genesis.base.device import META, as_device, device, require_available
+from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GraphError, ShapeError, message
+from genesis.core import engine
+from genesis.core.hooks import RemovableHandle, hooks_of
+from genesis.core.modes import inference
+from genesis.core.node import INFERENCE, SHARED, AccumulateGrad, Node, Output, Version, leaf
+
+_new = object.__new__
+
+
+class Size(tuple[int, ...]):
+    """A shape; a tuple that also knows its number of elements.
+
+    >>> import genesis
+    >>> genesis.zeros(2, 3).shape
+    genesis.Size([2, 3])
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        count = 1
+        for n in self:
+            count *= n
+        return count
+
+    def __repr__(self) -> str:
+        return f"genesis.Size({list(self)})"
+
+    def __getitem__(self, index: Any) -> Any:
+        got = tuple.__getitem__(self, index)
+        return Size(got) if isinstance(index, slice) else got
+
+
+class _Count(int):
+    """``x.size`` is the number of elements; ``x.size()`` the shape and ``x.size(dim)`` one length of it."""
+
+    _shape: tuple[int, ...]
+
+    def __call__(self, dim: int | None = None) -> Any:
+        if dim is None:
+            return Size(self._shape)
+        if not -len(self._shape) <= dim < len(self._shape):
+            raise IndexError(message("size", f"dim {dim} is out of range for {len(self._shape)} dimensions"))
+        return self._shape[dim]
+
+
+class Tensor:
+    """An n-dimensional array that can be differentiated.
+
+    Args:
+        data: a number, (nested) sequence, NumPy array or scalar, or another tensor; always copied
+        device: where to put it, ``"cpu"`` or ``"meta"``
+        dtype: element type; inferred when None: Python floats take the default dtype, arrays keep theirs
+        requires_grad: whether operations on it are recorded; floating and complex dtypes only
+
+    Raises:
+        TypeError, ValueError: the data is not a rectangular array of numbers
+        RuntimeError: an integer dtype was asked to require grad
+
+    >>> import genesis
+    >>> genesis.Tensor([1.0, 2.0], requires_grad=True)
+    tensor([1., 2.], requires_grad=True)
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_array", "_counter", "_node", "_view")
+    __array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor
+
+    _array: Any
+    _counter: Version | None
+    _node: Node | Output | None
+    _view: Any
+    _retained: Tensor | None = None  # .grad of a tensor that is not a leaf; rare, so not a slot
+    _own_grad: Tensor | None = None  # .grad assigned to a tensor that does not require grad
+
+    def __init__(
+        self, data: Any = (), device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any
+    ) -> None:
+        if kwargs:
+            raise ArgumentError(message("Tensor", f"unknown argument {next(iter(kwargs))!r}"))
+        self._array = array_from(data, dtype, device, requires_grad)
+        self._node = self._view = None
+        self._counter = INFERENCE if inference.get() else None
+        if requires_grad:
+            self.requires_grad_()
+
+    # ---- what it is
+
+    @property
+    def shape(self) -> Size:
+        return Size(self._array.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.from_numpy(self._array.dtype)
+
+    @property
+    def device(self) -> device:
+        return device_of(self._array)
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> _Count:
+        count = _Count(self._array.size)
+        count._shape = tuple(self._array.shape)
+        return count
+
+    def dim(self) -> int:
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    def numel(self) -> int:
+        return int(self._array.size)
+
+    nelement = numel
+
+    @property
+    def itemsize(self) -> int:
+        return int(self._array.dtype.itemsize)
+
+    def element_size(self) -> int:
+        return int(self._array.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._array.nbytes)
+
+    @property
+    def is_meta(self) -> bool:
+        return self.device == META
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps between neighbours along each dimension, in elements."""
+        strides = tuple(s // self._array.dtype.itemsize for s in self.numpy_view().strides)
+        return strides if dim is None else strides[dim]
+
+    def is_contiguous(self) -> bool:
+        return isinstance(self._array, Spec) or bool(self._array.flags.c_contiguous)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self.numpy_view().ctypes.data)
+
+    def _spec(self) -> Spec:
+        return spec_of(self._array)
+
+    # ---- its gradient story
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Begin (or stop) recording what is done with this leaf; returns it.
+
+        Raises:
+            RuntimeError: the dtype is not floating or complex, or the tensor is not a leaf
+        """
+        if not requires_grad:
+            if not self.is_leaf:
+                raise GraphError(
+                    message("requires_grad_", "only a leaf can stop requiring grad", hint="use y.detach()")
+                )
+            self._own_grad, self._node = self.grad, None
+        elif self._node is None:
+            if self._array.dtype.kind not in "fcV" and not self.dtype.is_floating_point:
+                raise DTypeError(
+                    message(
+                        "requires_grad_",
+                        f"only floating and complex tensors can require grad, this one is {self.dtype}",
+                        hint="convert it first, x.float().requires_grad_()",
+                    )
+                )
+            if self._counter is INFERENCE:
+                raise GraphError(
+                    message("requires_grad_", "a tensor made in inference_mode cannot require grad", hint="clone() it")
+                )
+            self._node = leaf(self)
+            if self._own_grad is not None:
+                self._node.grad, self._own_grad = self._own_grad, None
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._node is None or self._node.is_leaf
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor, printed ``<MulBackward>``; None for a leaf."""
+        node = self._node
+        if node is None or isinstance(node, AccumulateGrad):
+            return None
+        return node.node if isinstance(node, Output) else node
+
+    @property
+    def output_nr(self) -> int:
+        return self._node.index if isinstance(self._node, Output) else 0
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient of a leaf, or of a tensor after `retain_grad`."""
+        if isinstance(self._node, AccumulateGrad):
+            return self._node.grad
+        return self._own_grad if self._node is None else self._retained
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            self._check_grad(value)
+        if isinstance(self._node, AccumulateGrad):
+            self._node.grad = value
+        elif self._node is None:
+            self._own_grad = value
+        else:
+            self._retained = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    def _check_grad(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentError(message("grad", f"expected a tensor or None, got {type(value).__name__}"))
+        for what, kind, mine, its in (
+            ("shape", ShapeError, list(self._array.shape), list(value._array.shape)),
+            ("dtype", DTypeError, self.dtype, value.dtype),
+            ("device", DeviceError, self.device, value.device),
+        ):
+            if mine != its:
+                raise kind(message("grad", f"the gradient's {what} {its} is not the tensor's, {mine}"))
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Differentiate this tensor: adds d self / d leaf to ``.grad`` of every leaf it depends on.
+
+        Args:
+            gradient: what to start from, of this tensor's shape; may be left out for one element
+            retain_graph: keep what was saved, for a second backward; defaults to ``create_graph``
+            create_graph: record the gradients' own computation, for derivatives of derivatives
+            inputs: accumulate into these only
+
+        Raises:
+            RuntimeError: no history, an implicit gradient for many elements, a freed graph, or a
+                saved tensor that was modified in place
+
+        >>> import genesis
+        >>> x = genesis.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        >>> (x ** 2).sum().backward()
+        >>> x.grad
+        tensor([2., 4., 6.])
+        """
+        if gradient is not None and not isinstance(gradient, Tensor):
+            gradient = Tensor(gradient, dtype=self._array.dtype)
+        edge = engine.edge_of(self)
+        seed = engine.seed_for(self, gradient)
+        wanted = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        engine.run(
+            [edge],
+            [seed],
+            keep_graph=create_graph if retain_graph is None else retain_graph,
+            create_graph=create_graph,
+            inputs=None if wanted is None else [input_edge(x, i, "backward") for i, x in enumerate(wanted)],
+        )
+
+    def retain_grad(self) -> None:
+        """Keep ``.grad`` of this tensor although it is not a leaf."""
+        node = self._node
+        if node is None:
+            raise GraphError(message("retain_grad", "the tensor does not require grad"))
+        if not node.is_leaf:
+            import weakref
+
+            target = node.node if isinstance(node, Output) else node
+            hooks_of(target).retained[self.output_nr] = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        node = self.grad_fn
+        if node is None or node.hooks is None:
+            return False
+        held = node.hooks.retained.get(self.output_nr)
+        return held is not None and held() is self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget ``.grad``, or fill it with zeros in place with ``set_to_none=False``."""
+        g = self.grad
+        if set_to_none or g is None:
+            self.grad = None
+        else:
+            g.detach_()
+            g.zero_()
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(gradient)`` whenever this tensor's gradient is ready; it may return a replacement.
+
+        >>> import genesis
+        >>> x = genesis.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(lambda g: g * 10)
+        >>> (x * 2).sum().backward(); x.grad
+        tensor([20., 20.])
+        """
+        node = self._node
+        if node is None:
+            raise GraphError(message("register_hook", "the tensor does not require grad"))
+        target, index = (node.node, node.index) if isinstance(node, Output) else (node, 0)
+        return RemovableHandle(hooks_of(target).tensor, (index, hook))
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call ``hook(self)`` after a backward has updated this leaf's ``.grad``."""
+        if not isinstance(self._node, AccumulateGrad):
+            raise GraphError(message("register_post_accumulate_grad_hook", "the tensor is not a leaf that requires grad"))
+        return RemovableHandle(hooks_of(self._node).post_accumulate, hook)
+
+    def detach(self) -> Tensor:
+        """The same memory without history: a write to one is seen by the other."""
+        return self._alias(None)
+
+    def detach_(self) -> Tensor:
+        """Forget this tensor's history, in place."""
+        if self._view is not None:
+            raise GraphError(message("detach_", "a view cannot be detached in place", hint="use detach()"))
+        self._node = None
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history, and without its writes being counted."""
+        return wrap(self._array)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentError(message("data", f"expected a tensor, got {type(value).__name__}"))
+        self._array = value._array
+        if isinstance(self._node, AccumulateGrad):
+            self._node.shape, self._node.dtype = tuple(value._array.shape), value._array.dtype
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._counter is None else self._counter.count
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self._view is None else self._view.base
+
+    def is_inference(self) -> bool:
+        return self._counter is INFERENCE
+
+    # ---- the same memory under another tensor (used by the engine, views and in-place writes)
+
+    def _alias(self, node: Any) -> Tensor:
+        """Another tensor on the same memory, counting the same writes, with the given history."""
+        out = _new(Tensor)
+        out._array, out._node, out._counter, out._view = self._array, node, self._shared_counter(), None
+        out._array = self._array  # counting may have given a shared gradient its own copy
+        return out
+
+    def _shared_counter(self) -> Version:
+        if self._counter is None or self._counter is SHARED:
+            self._own_memory()
+            self._counter = Version()
+        return self._counter
+
+    def _own_memory(self) -> None:
+        """A gradient that others may read is copied before it is written to."""
+        if self._counter is SHARED:
+            self._array = self._array.copy()
+            self._counter = None
+
+    def _shared(self) -> Tensor:
+        """This gradient, marked to be copied before the first write."""
+        if self._counter is SHARED:
+            return self
+        out = wrap(self._array)
+        out._node, out._counter = self._node, SHARED
+        return out
+
+    def _zeros(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        return wrap(np.zeros(shape, dtype) if isinstance(self._array, np.ndarray) else meta(shape, dtype))
+
+    def _ones(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        return wrap(np.ones(shape, dtype) if isinstance(self._array, np.ndarray) else meta(shape, dtype))
+
+    # ---- to and from Python and NumPy
+
+    def numpy_view(self) -> np.ndarray[Any, Any]:
+        """The NumPy array inside, shared; an error when there is no data."""
+        if isinstance(self._array, Spec):
+            raise DeviceError(message("numpy", "a meta tensor has no data", operands=[("tensor", self._array)]))
+        self._own_memory()
+        return self._array  # type: ignore[no-any-return]
+
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """A NumPy array on the same memory (no copy); bfloat16 becomes ``ml_dtypes.bfloat16``.
+
+        Raises:
+            RuntimeError: the tensor requires grad and ``force`` is False, or it has no data
+        """
+        if self._node is not None and not force:
+            raise GraphError(
+                message("numpy", "the tensor requires grad, NumPy would lose the history", hint="x.detach().numpy()")
+            )
+        return self.numpy_view()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError("__array__: another dtype needs a copy, and copy=False forbids one")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        if self._array.size != 1:
+            raise ShapeError(
+                message("item", f"the tensor has {self._array.size} elements, item() needs exactly one",
+                        operands=[("tensor", self._spec())], hint="index it first, or tolist()")
+            )  # fmt: skip
+        value = self.numpy_view().reshape(-1)[0]
+        return float(value) if self._array.dtype.kind == "V" or self.dtype.is_floating_point else value.item()
+
+    def tolist(self) -> Any:
+        """The elements as (nested lists of) Python numbers."""
+        array = self.numpy_view()
+        if self.dtype.is_floating_point and array.dtype.kind != "f":
+            array = array.astype(np.float32)
+        return array.tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._array.dtype.kind not in "iu" or self._array.size != 1:
+            raise ArgumentError(
+                message("index", f"only a one-element integer tensor can be an index, this is {self._spec()}")
+            )
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        if self._array.size != 1:
+            raise ShapeError(
+                message("bool", f"the truth of {self._array.size} elements is ambiguous",
+                        operands=[("tensor", self._spec())], hint="x.any() or x.all()")
+            )  # fmt: skip
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise ArgumentError(message("len", "a 0-d tensor has no length"))
+        return int(self._array.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._array.ndim:
+            raise ArgumentError(message("iter", "a 0-d tensor cannot be iterated"))
+        return iter(self.unbind(0))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        from genesis.core.printing import describe
+
+        return describe(self)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        if self._array.size != 1:
+            raise ArgumentError(
+                message("format", f"{spec!r} formats one element, the tensor has {self._array.size}",
+                        hint="f'{x}' prints the whole tensor")
+            )  # fmt: skip
+        return format(self.item(), spec)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise GraphError(
+                message("deepcopy", "only leaf tensors can be deep-copied", hint="copy x.detach(), or clone() it")
+            )
+        import copy
+
+        out = wrap(self._array if isinstance(self._array, Spec) else self._array.copy(), type(self))
+        memo[id(self)] = out
+        out.requires_grad_(self.requires_grad)
+        for name, value in self.__dict__.items():
+            setattr(out, name, copy.deepcopy(value, memo))
+        if self.grad is not None:
+            out.grad = copy.deepcopy(self.grad, memo)
+        return out
+
+    def __reduce__(self) -> Any:
+        if not self.is_leaf:
+            raise GraphError(message("pickle", "only leaf tensors can be pickled", hint="pickle x.detach()"))
+        array = self._array if isinstance(self._array, Spec) else np.ascontiguousarray(self._array).reshape(self._array.shape)
+        return _rebuild, (type(self), array, self.requires_grad)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.numpy().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.numpy_view().__dlpack_device__()
+
+
+def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool) -> Tensor:
+    return wrap(array, kind).requires_grad_(requires_grad)
+
+
+def wrap(array: Any, kind: type[Tensor] = Tensor) -> Tensor:
+    """A tensor on an array as it is: no copy, no history."""
+    out = _new(kind)
+    out._array = array
+    out._node = out._counter = out._view = None
+    return out
+
+
+def input_edge(x: Any, place: int, op: str) -> Any:
+    """The place of an input that a gradient was asked for."""
+    if not isinstance(x, Tensor):
+        raise ArgumentError(message(op, f"inputs[{place}] is not a tensor but {type(x).__name__}"))
+    if x._node is None:
+        raise GraphError(
+            message(op, f"inputs[{place}] does not require grad", operands=[(f"inputs[{place}]", x._spec())],
+                    hint="call requires_grad_() on it before computing the output")
+        )  # fmt: skip
+    return x._node
+
+
+def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: bool = False) -> Any:
+    """A new array of anything that holds numbers; the rules of ``genesis.tensor``."""
+    where = as_device(place) if place is not None else data.device if isinstance(data, Tensor) else as_device("cpu")
+    require_available(where)
+    want = None if dtype is None else dtypes.as_np(dtype)
+    if isinstance(data, Tensor):
+        source = data._array
+    else:
+        source = _from_python(data, want, requires_grad)
+    if where == META or isinstance(source, Spec):
+        return meta(tuple(source.shape), want or source.dtype)
+    return np.array(source, dtype=want or source.dtype, copy=True, order="C")
+
+
+def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, Any]:
+    if isinstance(data, list | tuple):
+        data = _without_tensors(data)
+    try:
+        array = np.asarray(data)
+        dtypes.from_numpy(array.dtype)
+    except (ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise _not_an_array(data, error) from None
+    if want is None and not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array__"):
+        default = dtypes.as_np(dtypes.get_default_dtype())
+        if array.dtype.kind == "f" and array.dtype == np.float64 and not _holds_arrays(data):
+            want = default
+        elif array.dtype.kind == "c" and not _holds_arrays(data):
+            want = np.result_type(default, np.complex64)
+        elif requires_grad and array.dtype.kind in "biu":  # [1, 2, 3] that is to require grad means numbers
+            want = default
+        if not array.size and isinstance(data, list | tuple):
+            want = default
+    return array if want is None else array.astype(want)
+
+
+def _holds_arrays(data: Any) -> bool:
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return isinstance(data, np.ndarray | np.generic)
+
+
+def _without_tensors(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data.numpy_view() if data.ndim else data.numpy_view()[()]
+    if isinstance(data, list | tuple):
+        return [_without_tensors(item) for item in data]
+    return data
+
+
+def _not_an_array(data: Any, error: Exception) -> Exception:
+    text = str(error)
+    if "inhomogeneous" in text:
+        return ValueError(message("tensor", "the nested sequence is ragged, its rows differ in length",
+                                  hint="pad the rows to one length"))  # fmt: skip
+    return ArgumentError(
+        message("tensor", f"cannot make a tensor of {type(data).__name__}", hint="pass numbers, lists or arrays")
+    )
+
+

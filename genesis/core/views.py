@@ -1,0 +1,223 @@
+"""Views and in-place writes: correct gradients although memory is shared.
+
+A view remembers its base and the steps (view ops) that lead from the base to it. A recorded write
+
+    v = y.view(-1); v.mul_(3)
+
+is the functional program it stands for: the new value of ``v`` is ``old v * 3``, and the base becomes "the
+old base with that region replaced" (`CopySlices`). Every live view of the base then gets a new history,
+by taking its steps again from the new base. Views find each other through the `Version` they share.
+
+Every write counts in that `Version`; saved tensors compare the count when they are used (`Node.unpack`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genesis.arrays.spec import Spec, spec_of
+from genesis.base import dtypes
+from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
+from genesis.core.modes import enable_grad, grad_mode, inference
+from genesis.core.node import INFERENCE, SHARED, WRITES, Node, count_write
+from genesis.core.op import Op
+from genesis.core.tensor import Tensor, wrap
+
+
+class View(NamedTuple):
+    """How a tensor comes out of its base; ``steps`` is None for views made under `no_grad`."""
+
+    base: Tensor
+    steps: tuple[tuple[Op, tuple[Any, ...]], ...] | None
+
+    def replay(self, base: Tensor) -> Tensor:
+        """The same view of another tensor."""
+        for op, args in self.steps or ():
+            base = op.run(op, (base, *args))
+        return base
+
+
+def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> None:
+    """Make ``out`` a view of ``source`` if it shares its memory: one count of writes, one base."""
+    if not shares(out._array, source._array):
+        return
+    counter = source._counter
+    if counter is None or counter is SHARED:
+        counter = source._shared_counter()
+        if not shares(out._array, source._array):  # it was a gradient, now with memory of its own
+            out._array = op.kernel(source._array, *args)
+    out._counter = counter
+    parent = source._view
+    base = source if parent is None else parent.base
+    if not grad_mode.get() or (parent is not None and parent.steps is None):
+        out._view = View(base, None)
+        return
+    out._view = View(base, ((op, args),) if parent is None else (*parent.steps, (op, args)))
+    if counter is not INFERENCE:
+        refs = counter.refs
+        if len(refs) >= 32 and len(refs) & (len(refs) - 1) == 0:  # at powers of two: forget the dead
+            refs[:] = [ref for ref in refs if ref() is not None]
+        refs.append(weakref.ref(out))
+
+
+def shares(view: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> bool:
+    owner = view.base
+    return owner is not None and (owner is source or owner is source.base)
+
+
+class CopySlices(Node):
+    """The base after a recorded write to one of its views: the old base with that region replaced."""
+
+    __slots__ = ()
+    op_name = "write through a view"
+    input_names = ("base", "value")
+
+    def pull(self, g: Any) -> Any:
+        (view,) = self.unpack()
+        base_edge, value_edge = self.edges
+        gbase = gvalue = None
+        if value_edge is not None:
+            gvalue = view.replay(g).clone()
+        if base_edge is not None:
+            gbase = g.clone()
+            view.replay(gbase).zero_()
+        return gbase, gvalue
+
+
+def rebase(x: Tensor, new: Any) -> None:
+    """After a recorded write: ``x`` now comes from ``new``; so do its base and the base's other views."""
+    view = x._view
+    base = x if view is None else view.base
+    if view is None:
+        x._node = new
+    else:
+        node = CopySlices()
+        node.edges, node.hooks = (base._node, new), None
+        node.shape, node.dtype = tuple(base._array.shape), base._array.dtype
+        node.saved, node.epoch = (View(None, view.steps),), WRITES[0]  # type: ignore[arg-type]
+        base._node = node
+    counter = x._counter
+    if counter is None or not counter.refs:
+        return
+    with enable_grad():
+        for ref in list(counter.refs):
+            other = ref()
+            if other is not None and other._view is not None and other._view.steps is not None:
+                other._node = other._view.replay(base)._node
+
+
+def check_writable(x: Tensor, name: str, recording: bool) -> None:
+    """Refuse what a write would make wrong, before anything is written."""
+    if x._counter is INFERENCE and not inference.get():
+        raise InplaceError(
+            message(name, "a tensor made in inference_mode is written to outside it", hint="clone() it first")
+        )
+    if isinstance(x._array, np.ndarray) and not x._array.flags.writeable:
+        raise InplaceError(
+            message(name, "the memory cannot be written to: it is read-only, or an expanded tensor",
+                    operands=[("input", spec_of(x._array))], hint="clone() it first")
+        )  # fmt: skip
+    if not grad_mode.get():
+        return
+    root = x if x._view is None else x._view.base
+    if root._node is not None and root._node.is_leaf:
+        what = "a leaf" if root is x else "a view of a leaf"
+        raise InplaceError(
+            message(name, f"{what} that requires grad is written to in place", operands=[("input", spec_of(x._array))],
+                    hint="write under no_grad(), or to a clone(): y = x.clone()")
+        )  # fmt: skip
+    if recording and x._view is not None and x._view.steps is None:
+        raise InplaceError(
+            message(name, "a view made under no_grad is written to with gradients on",
+                    hint="make the view outside no_grad, or clone() it")
+        )  # fmt: skip
+
+
+def bump(x: Tensor, name: str) -> None:
+    """Count a write."""
+    counter = x._counter
+    if counter is INFERENCE:
+        return
+    if counter is None or counter is SHARED:
+        counter = x._shared_counter()
+    count_write(counter, name)
+
+
+def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """``x.op_(...)`` for any op: compute, check, then write, so that an error leaves ``x`` as it was."""
+    recording = grad_mode.get() and (x._node is not None or any(isinstance(a, Tensor) and a._node is not None for a in args))
+    check_writable(x, op_name, recording)
+    if x._counter is SHARED:
+        x._own_memory()
+    old = wrap(x._array)
+    old._node = x._node
+    if recording and isinstance(x._array, np.ndarray):
+        old._array = x._array.copy()  # its rule may save the value that is about to be overwritten
+    result = call(old, *[old if a is x else a for a in args], **kwargs)
+    fits(op_name, x, result)
+    write(x, result)
+    bump(x, op_name)
+    if recording:
+        rebase(x, result._node)
+    return x
+
+
+def fits(name: str, x: Tensor, result: Tensor) -> None:
+    if tuple(result._array.shape) != tuple(x._array.shape):
+        raise ShapeError(
+            message(name, f"the result has shape {list(result._array.shape)}, it cannot be written to {list(x._array.shape)}",
+                    hint="use the out-of-place form")
+        )  # fmt: skip
+    if result._array.dtype is not x._array.dtype and not dtypes.can_cast(result.dtype, x.dtype):
+        raise DTypeError(
+            message(name, f"the result type {result.dtype} cannot be cast to {x.dtype}", hint="use the out-of-place form")
+        )
+
+
+def write(x: Tensor, result: Tensor) -> None:
+    if isinstance(x._array, Spec):
+        return
+    with np.errstate(all="ignore"):
+        x._array[...] = result._array
+
+
+def inplace_method(op: Op) -> Callable[..., Tensor]:
+    """``Tensor.op_``: without recording the kernel writes straight into the tensor's memory."""
+    name, kernel = op.name + "_", op.kernel
+    direct = op.kind == "elementwise" and isinstance(kernel, np.ufunc) and op.result == "same"
+    ndarray = np.ndarray
+
+    if direct and kernel.nin == 2:
+
+        def method(self: Tensor, other: Any) -> Tensor:
+            x = self._array
+            y = other._array if isinstance(other, Tensor) else other
+            if grad_mode.get() or x.__class__ is not ndarray or self._counter is INFERENCE:
+                return inplace(name, op.call, self, (other,), {})
+            if y.__class__ is ndarray:
+                if y.dtype is not x.dtype or x.dtype.kind != "f":
+                    return inplace(name, op.call, self, (other,), {})
+            elif y.__class__ is not float or x.dtype.kind != "f":
+                return inplace(name, op.call, self, (other,), {})
+            if self._counter is SHARED:
+                self._own_memory()
+                x = self._array
+            try:
+                kernel(x, y, out=x)
+            except (ValueError, TypeError, RuntimeWarning):
+                return inplace(name, op.call, self, (other,), {})
+            bump(self, name)
+            return self
+    else:
+
+        def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[misc]
+            return inplace(name, op.call, self, args, kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"In-place form of `{op.name}`: writes the result into this tensor and returns it."
+    return method
+

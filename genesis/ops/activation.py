@@ -1,0 +1,270 @@
+"""Activation functions. The hot ones are elementwise ops of their own, the others compositions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.core.kinds import case, composite, fails, unary
+from genesis.core.tensor import Tensor
+from genesis.ops.elementwise import expm1, tanh, where
+from genesis.ops.special import erf
+
+_plain = lambda t: [case(t()), case(t(2, 3)), case(t(0, 3))]  # noqa: E731
+
+
+def _relu(x: Any, out: Any = None) -> Any:
+    return np.maximum(x, 0) if out is None else np.maximum(x, 0, out=out)
+
+
+def _sigmoid(x: Any) -> Any:
+    """Through tanh: neither exponential overflows. NumPy computes complex ones by the formula."""
+    return 1 / (1 + np.exp(-x)) if x.dtype.kind == "c" else 0.5 * np.tanh(0.5 * x) + 0.5
+
+
+relu = unary("relu", _relu, "Rectifier, $\\max(x, 0)$, with slope 0 at 0.", "[-1., 2.] -> [0., 2.]",
+    vjp=lambda g, out: g * (out > 0), dtypes="fi")  # fmt: skip
+sigmoid = unary("sigmoid", _sigmoid, "Logistic function, $1 / (1 + e^{-x})$.", "[0., 1.] -> [0.5000, 0.7311]",
+    vjp=lambda g, out: g * (out * (1 - out)), result="float", dtypes="fib")  # fmt: skip
+
+
+def _softplus(x: Any) -> Any:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+log1pexp = unary("log1pexp", _softplus, "Stable $\\ln(1 + e^x)$.", "[0., 1.] -> [0.6931, 1.3133]",
+    vjp=lambda g, input: g * sigmoid(input), dtypes="f", torch_name="")  # fmt: skip
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.relu6")
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Rectifier with a ceiling, $\\min(\\max(x, 0), 6)$.
+
+    >>> import genesis
+    >>> genesis.nn.functional.relu6(genesis.tensor([-1., 3., 8.]))
+    tensor([0., 3., 6.])
+    """
+    return hardtanh(input, 0.0, 6.0)
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.leaky_relu")
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """$x$ above zero, ``negative_slope`` $\\cdot x$ below.
+
+    >>> import genesis
+    >>> genesis.nn.functional.leaky_relu(genesis.tensor([-2., 2.]), 0.1)
+    tensor([-0.2000,  2.0000])
+    """
+    return where(input > 0, input, input * negative_slope)
+
+
+@composite(samples=lambda t: [case(t(2, 3), t(1, low=0.1, high=0.4)), case(t(2, 3, 4), t(3, low=0.1, high=0.4))],
+           fails=fails((lambda t: case(t(2, 3), t(2)), RuntimeError, "prelu: 2 weights for 3 channels")))  # fmt: skip
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`leaky_relu` with learned slopes, one for all elements or one per channel (dim 1).
+
+    Raises:
+        RuntimeError: another number of weights
+
+    >>> import genesis
+    >>> genesis.prelu(genesis.tensor([-2., 2.]), genesis.tensor([0.5]))
+    tensor([-1.,  2.])
+    """
+    if weight.numel() != 1:
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if weight.numel() != channels:
+            raise ShapeError(message("prelu", f"{weight.numel()} weights for {channels} channels"))
+        weight = weight.reshape([1, channels] + [1] * (input.ndim - 2))
+    return where(input > 0, input, input * weight)
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.elu")
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """$x$ above zero, $\\alpha (e^x - 1)$ below (Clevert et al. 2015).
+
+    >>> import genesis
+    >>> genesis.nn.functional.elu(genesis.tensor([-1., 2.]))
+    tensor([-0.6321,  2.0000])
+    """
+    return where(input > 0, input, alpha * expm1(input.clamp(max=0)))
+
+
+@composite(method=False, samples=_plain, torch_name="celu")
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """$\\max(x, 0) + \\min(0, \\alpha (e^{x/\\alpha} - 1))$ (Barron 2017).
+
+    >>> import genesis
+    >>> genesis.celu(genesis.tensor([-1., 2.]))
+    tensor([-0.6321,  2.0000])
+    """
+    return where(input > 0, input, alpha * expm1((input / alpha).clamp(max=0)))
+
+
+@composite(method=False, samples=_plain, torch_name="selu")
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Self-normalising unit, a scaled `elu` (Klambauer et al. 2017).
+
+    >>> import genesis
+    >>> genesis.selu(genesis.tensor([-1., 1.]))
+    tensor([-1.1113,  1.0507])
+    """
+    return 1.0507009873554804934193349852946 * elu(input, 1.6732632423543772848170429916717)
+
+
+@composite(method=False, samples=lambda t: [case(t()), case(t(2, 3)), case(t(3), approximate="tanh")], torch_name="nn.functional.gelu",
+           fails=fails((lambda t: case(t(2), approximate="fast"), ValueError, "gelu: approximate must be 'none' or 'tanh'")))  # fmt: skip
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """Gaussian error linear unit, $x \\Phi(x)$, or its tanh approximation (Hendrycks and Gimpel 2016).
+
+    Raises:
+        ValueError: ``approximate`` is neither "none" nor "tanh"
+
+    >>> import genesis
+    >>> genesis.nn.functional.gelu(genesis.tensor([-1., 1.]))
+    tensor([-0.1587,  0.8413])
+    """
+    if approximate == "none":
+        return input * (0.5 * (1 + erf(input * (1 / math.sqrt(2)))))
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (input + 0.044715 * input * input * input)
+        return 0.5 * input * (1 + tanh(inner))
+    raise ArgumentValueError(message("gelu", f"approximate must be 'none' or 'tanh', got {approximate!r}"))
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.silu")
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Sigmoid linear unit, $x \\sigma(x)$.
+
+    >>> import genesis
+    >>> genesis.nn.functional.silu(genesis.tensor([0., 1.]))
+    tensor([0.0000, 0.7311])
+    """
+    return input * sigmoid(input)
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.mish")
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """$x \\tanh(\\ln(1 + e^x))$ (Misra 2019).
+
+    >>> import genesis
+    >>> genesis.nn.functional.mish(genesis.tensor([0., 1.]))
+    tensor([0.0000, 0.8651])
+    """
+    return input * tanh(log1pexp(input))
+
+
+@composite(method=False, samples=lambda t: [case(t(2, 3)), case(t(3), beta=2.0), case(t(3), 1.0, 0.5)], torch_name="nn.functional.softplus")
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Smooth rectifier, $\\ln(1 + e^{\\beta x}) / \\beta$; linear where $\\beta x$ is above ``threshold``.
+
+    >>> import genesis
+    >>> genesis.nn.functional.softplus(genesis.tensor([0., 1.]))
+    tensor([0.6931, 1.3133])
+    """
+    scaled = input if beta == 1 else input * beta
+    return where(scaled > threshold, input, log1pexp(scaled) / beta)
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.softsign")
+def softsign(input: Tensor) -> Tensor:
+    """$x / (1 + |x|)$.
+
+    >>> import genesis
+    >>> genesis.nn.functional.softsign(genesis.tensor([-1., 3.]))
+    tensor([-0.5000,  0.7500])
+    """
+    return input / (1 + input.abs())
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.hardtanh")
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Limit to a range, with slope 0 on its edges.
+
+    >>> import genesis
+    >>> genesis.nn.functional.hardtanh(genesis.tensor([-2., 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
+    return where(input <= min_val, min_val, where(input >= max_val, max_val, input))
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.hardsigmoid")
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """Piecewise linear sigmoid, 0 below -3, 1 above 3, $x / 6 + 1 / 2$ between.
+
+    >>> import genesis
+    >>> genesis.nn.functional.hardsigmoid(genesis.tensor([-4., 0.]))
+    tensor([0.0000, 0.5000])
+    """
+    return hardtanh(input + 3, 0.0, 6.0) / 6
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.hardswish")
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """$x$ times `hardsigmoid` (Howard et al. 2019).
+
+    >>> import genesis
+    >>> genesis.nn.functional.hardswish(genesis.tensor([-4., 3.]))
+    tensor([-0.,  3.])
+    """
+    return input * hardsigmoid(input)
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.logsigmoid")
+def logsigmoid(input: Tensor) -> Tensor:
+    """Stable $\\ln \\sigma(x)$.
+
+    >>> import genesis
+    >>> genesis.nn.functional.logsigmoid(genesis.tensor([0., 1.]))
+    tensor([-0.6931, -0.3133])
+    """
+    return -log1pexp(-input)
+
+
+@composite(method=False, samples=_plain, torch_name="nn.functional.tanhshrink")
+def tanhshrink(input: Tensor) -> Tensor:
+    """$x - \\tanh x$.
+
+    >>> import genesis
+    >>> genesis.nn.functional.tanhshrink(genesis.tensor([0., 1.]))
+    tensor([0.0000, 0.2384])
+    """
+    return input - tanh(input)
+
+
+@composite(method=False, samples=lambda t: [case(t(2, 3), 0.15, 9.0)])
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """$x$ above the threshold, ``value`` elsewhere.
+
+    >>> import genesis
+    >>> genesis.threshold(genesis.tensor([0., 1.]), 0.5, -1.0)
+    tensor([-1.,  1.])
+    """
+    return where(input > threshold, input, value)
+
+
+@composite(method=False, samples=lambda t: [case(t(2, 4)), case(t(4, 3), 0)], torch_name="nn.functional.glu",
+           fails=fails((lambda t: case(t(3)), RuntimeError, "glu: dim -1 has odd size 3")))  # fmt: skip
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """Gated linear unit, $a \\sigma(b)$ of the two halves along ``dim`` (Dauphin et al. 2016).
+
+    Raises:
+        RuntimeError: the size of ``dim`` is odd
+
+    >>> import genesis
+    >>> genesis.nn.functional.glu(genesis.tensor([1., 0.]))
+    tensor([0.5000])
+    """
+    if input.shape[dim] % 2:
+        raise ShapeError(message("glu", f"dim {dim} has odd size {input.shape[dim]}"))
+    a, b = input.chunk(2, dim)
+    return a * sigmoid(b)
+
+
+__all__ = ["celu", "prelu", "relu", "selu", "sigmoid", "threshold"]
+FUNCTIONAL = [
+    "celu", "elu", "gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish", "prelu", "relu", "relu6",
+    "selu", "sigmoid", "silu", "softplus", "softsign", "tanhshrink", "threshold",
+]  # fmt: skip

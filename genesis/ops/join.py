@@ -1,0 +1,464 @@
+"""Joining tensors, taking them apart, repeating and turning them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Array
+from genesis.arrays.spec import Spec
+from genesis.base import dtypes
+from genesis.base.errors import ArgumentError, DimError, ShapeError, message
+from genesis.core.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
+from genesis.core.tensor import Tensor
+from genesis.ops.shape import atleast_1d, atleast_2d, atleast_3d, reshape, sizes, unsqueeze
+
+_ALL = "fcib"
+
+
+# ---- parts, as views
+
+
+def _narrowed(input: Tensor, dim: int, start: Any, length: int) -> tuple[Any, ...]:
+    d = normalize_dim("narrow", dim, input.ndim)
+    size = input._array.shape[d] if input.ndim else 0
+    begin = int(start)
+    begin = begin + size if begin < 0 else begin
+    if not 0 <= begin <= size or length < 0 or begin + length > size:
+        raise DimError(message("narrow", f"start {start} and length {length} do not fit size {size} of dim {dim}", [("input", input._spec())]))
+    return input, d, begin, int(length)
+
+
+def _sized(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
+    return (*shape[:dim], size, *shape[dim + 1 :])
+
+
+@view({"input": lambda g, input_shape, dim, start: pad_dim(g, dim, start, input_shape[dim])}, prepare=_narrowed,
+      infer=lambda input, dim, start, length: Spec(_sized(input.shape, dim, length), input.dtype, input.device),
+      samples=lambda t: [case(t(4, 3), 0, 1, 2), case(t(2, 4), -1, 2, 2), case(t(3), 0, 0, 0)],
+      fails=fails((lambda t: case(t(3), 0, 2, 2), IndexError, "narrow: start 2 and length 2 do not fit size 3")))  # fmt: skip
+def narrow(input: Array, dim: int, start: int, length: int) -> Any:
+    """The part of ``length`` slices from ``start`` along ``dim``, as a view.
+
+    Raises:
+        IndexError: it does not fit
+
+    >>> import genesis
+    >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
+    """
+    return input[(slice(None),) * dim + (slice(start, start + length),)]
+
+
+@primitive("movement", {"input": lambda g, input_shape, dim, start: g.narrow(dim, start, input_shape[dim])}, method=False, torch_name="",
+           infer=lambda input, dim, start, size: Spec(_sized(input.shape, dim, size), input.dtype, input.device), dtypes=_ALL,
+           samples=lambda t: [case(t(2, 3), 0, 1, 4)])  # fmt: skip
+def pad_dim(input: Array, dim: int, start: int, size: int) -> Any:
+    """Zeros of ``size`` along ``dim`` with the tensor at ``start``: the transpose of `narrow`.
+
+    >>> import genesis
+    >>> genesis.ops.join.pad_dim(genesis.ones(2), 0, 1, 4)
+    tensor([0., 1., 1., 0.])
+    """
+    out = np.zeros(_sized(input.shape, dim, size), input.dtype)
+    out[(slice(None),) * dim + (slice(start, start + input.shape[dim]),)] = input
+    return out
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), 0, 1), case(t(3, 4), -1, -1)],
+           fails=fails((lambda t: case(t(3), 0, 3), IndexError, "select: index 3 is out of range for dim 0 of size 3")))  # fmt: skip
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The slice at ``index`` along ``dim``, without that dimension; a view.
+
+    Raises:
+        IndexError: the index is out of range
+
+    >>> import genesis
+    >>> genesis.select(genesis.tensor([[1., 2.], [3., 4.]]), 1, 0)
+    tensor([1., 3.])
+    """
+    d = normalize_dim("select", dim, input.ndim)
+    shape = tuple(input._array.shape)
+    if not shape or not -shape[d] <= index < shape[d]:
+        size = shape[d] if shape else 0
+        raise DimError(message("select", f"index {index} is out of range for dim {dim} of size {size}", [("input", input._spec())]))
+    return reshape(narrow(input, d, index, 1), shape[:d] + shape[d + 1 :])
+
+
+def split_sizes(name: str, size: int, split: Any) -> list[int]:
+    """The sizes of the pieces, from one size or a list of them."""
+    if isinstance(split, int):
+        if split < 0 or (split == 0 and size):
+            raise ShapeError(message(name, f"the size of a piece must be positive, got {split}"))
+        return [min(split, size - i) for i in range(0, size, split)] if size else [0]
+    pieces = [int(n) for n in split]
+    if sum(pieces) != size or any(n < 0 for n in pieces):
+        raise ShapeError(message(name, f"pieces of {pieces} do not add up to size {size}"))
+    return pieces
+
+
+def _pieces(input: Tensor, lengths: Sequence[int], dim: int) -> tuple[Tensor, ...]:
+    out, start = [], 0
+    for n in lengths:
+        out.append(narrow(input, dim, start, n))
+        start += n
+    return tuple(out)
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(5, 2), 2), case(t(2, 5), [1, 4], 1)],
+           fails=fails((lambda t: case(t(5), [1, 2]), RuntimeError, "split: pieces of [1, 2] do not add up to size 5")))  # fmt: skip
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of one size (the last may be smaller), or of the given sizes, along ``dim``; views.
+
+    Raises:
+        RuntimeError: the sizes do not add up
+
+    >>> import genesis
+    >>> [len(piece) for piece in genesis.split(genesis.arange(5), 2)]
+    [2, 2, 1]
+    """
+    d = normalize_dim("split", dim, tensor.ndim)
+    return _pieces(tensor, split_sizes("split", tensor._array.shape[d], split_size_or_sections), d)
+
+
+Tensor.split = lambda self, split_size, dim=0: split(self, split_size, dim)
+split_with_sizes = split
+Tensor.split_with_sizes = Tensor.split
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(5, 2), 2), case(t(2, 6), 3, 1)])
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
+
+    >>> import genesis
+    >>> [len(piece) for piece in genesis.chunk(genesis.arange(5), 2)]
+    [3, 2]
+    """
+    if chunks < 1:
+        raise ShapeError(message("chunk", f"chunks must be positive, got {chunks}"))
+    d = normalize_dim("chunk", dim, input.ndim)
+    size = input._array.shape[d]
+    each = -(-size // chunks)
+    return _pieces(input, split_sizes("chunk", size, each) if size else [0] * chunks, d)
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(7, 2), 3), case(t(2, 6), (1, 4), 1)])
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
+
+    >>> import genesis
+    >>> [len(piece) for piece in genesis.tensor_split(genesis.arange(7), 3)]
+    [3, 2, 2]
+    """
+    d = normalize_dim("tensor_split", dim, input.ndim)
+    size = input._array.shape[d]
+    if isinstance(indices_or_sections, int):
+        small, more = divmod(size, indices_or_sections)
+        return _pieces(input, [small + (i < more) for i in range(indices_or_sections)], d)
+    cuts = [0, *[slice(0, int(i)).indices(size)[1] for i in indices_or_sections], size]
+    return tuple(narrow(input, d, a, max(b - a, 0)) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 2)), case(t(2, 3), 1)])
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """All slices along ``dim``, without that dimension; views.
+
+    >>> import genesis
+    >>> genesis.unbind(genesis.tensor([1., 2.]))
+    (tensor(1.), tensor(2.))
+    """
+    d = normalize_dim("unbind", dim, input.ndim)
+    return tuple([select(input, d, i) for i in range(input._array.shape[d])])
+
+
+# ---- joining
+
+
+def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
+    tensors = list(tensors)
+    if not tensors:
+        raise ArgumentError(message("cat", "expected at least one tensor, got none"))
+    for x in tensors:
+        if not isinstance(x, Tensor):
+            raise ArgumentError(message("cat", f"expected tensors, got {type(x).__name__}"))
+    old_empty = [x for x in tensors if x._array.shape != (0,)]  # an empty 1-d tensor fits anything
+    tensors = old_empty or tensors[:1]
+    first = tensors[0]
+    if not first.ndim:
+        raise ShapeError(message("cat", "0-d tensors cannot be concatenated", hint="stack"))
+    d = normalize_dim("cat", dim, first.ndim)
+    kind = first._array.dtype
+    if any(x._array.dtype is not kind for x in tensors):
+        kind = dtypes.result_np_dtype([x._array for x in tensors])
+        tensors = [x.to(kind) for x in tensors]
+    for i, x in enumerate(tensors):
+        mine, its = list(first._array.shape), list(x._array.shape)
+        if len(mine) != len(its) or mine[:d] + mine[d + 1 :] != its[:d] + its[d + 1 :]:
+            raise ShapeError(
+                message("cat", f"sizes of tensors must match except in dim {d}, {mine} and {its}",
+                        [("tensors[0]", first._spec()), (f"tensors[{i}]", x._spec())])
+            )  # fmt: skip
+    return tensors, d
+
+
+def _infer_cat(tensors: Sequence[Spec], dim: int) -> Spec:
+    first = tensors[0]
+    return Spec(_sized(first.shape, dim, sum(x.shape[dim] for x in tensors)), first.dtype, first.device)
+
+
+def _cat_rule(g: Any, tensors_shapes: Any, dim: int) -> Any:
+    return _pieces(g, [shape[dim] for shape in tensors_shapes], dim)
+
+
+@primitive("movement", {"tensors": _cat_rule}, infer=_infer_cat, prepare=_joined, dtypes=_ALL,
+           samples=lambda t: [case([t(2, 3), t(1, 3)]), case([t(2, 3), t(2, 2)], -1), case([t(0, 3), t(2, 3)])],
+           fails=fails((lambda t: case([t(2, 3), t(2, 4)]), RuntimeError, "cat: sizes of tensors must match except in dim 0"),
+                       (lambda t: case([]), TypeError, "cat: expected at least one tensor")))  # fmt: skip
+def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
+    """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
+
+    Raises:
+        TypeError: no tensors, or something else among them
+        RuntimeError: sizes that do not match
+
+    >>> import genesis
+    >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
+    tensor([0., 1., 1.])
+    """
+    return np.concatenate(tensors, dim)
+
+
+concat = concatenate = cat
+
+
+@composite(dtypes=_ALL, method=False, samples=lambda t: [case([t(2, 3), t(2, 3)]), case([t(3), t(3)], -1), case([t(), t()])],
+           fails=fails((lambda t: case([t(2), t(3)]), RuntimeError, "stack: all tensors must have one shape, [2] and [3]")))  # fmt: skip
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors of one shape, along a new dimension.
+
+    Raises:
+        RuntimeError: the shapes differ
+
+    >>> import genesis
+    >>> genesis.stack([genesis.zeros(2), genesis.ones(2)])
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    tensors = list(tensors)
+    for x in tensors[1:]:
+        if x.shape != tensors[0].shape:
+            raise ShapeError(message("stack", f"all tensors must have one shape, {list(tensors[0].shape)} and {list(x.shape)}"))
+    d = normalize_dim("stack", dim, tensors[0].ndim + 1) if tensors else 0
+    return cat([unsqueeze(x, d) for x in tensors], d)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors side by side: along dim 1, or dim 0 for 1-d.
+
+    >>> import genesis
+    >>> genesis.hstack([genesis.zeros(1), genesis.ones(1)])
+    tensor([0., 1.])
+    """
+    parts = [atleast_1d(x) for x in tensors]
+    return cat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors on top of each other, along dim 0.
+
+    >>> import genesis
+    >>> genesis.vstack([genesis.zeros(2), genesis.ones(2)]).shape
+    genesis.Size([2, 2])
+    """
+    return cat([atleast_2d(x) for x in tensors], 0)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors behind each other, along dim 2."""
+    return cat([atleast_3d(x) for x in tensors], 2)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """1-d tensors as the columns of a matrix."""
+    return cat([reshape(x, (x.numel(), 1)) if x.ndim <= 1 else x for x in tensors], 1)
+
+
+row_stack = vstack
+
+# ---- repeating and turning
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), (2, 2)), case(t(3), (2, 1, 2)), case(t(2, 3), (2,))])
+def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
+    """The tensor repeated like tiles; missing repeats and dimensions count as 1.
+
+    >>> import genesis
+    >>> genesis.tile(genesis.tensor([1., 2.]), (2,))
+    tensor([1., 2., 1., 2.])
+    """
+    counts = [1] * max(0, input.ndim - len(dims)) + [int(n) for n in dims]
+    shape = [1] * (len(counts) - input.ndim) + list(input._array.shape)
+    x = reshape(input, [n for size in shape for n in (1, size)])
+    x = x.expand([n for count, size in zip(counts, shape, strict=True) for n in (count, size)])
+    return reshape(x, [count * size for count, size in zip(counts, shape, strict=True)])
+
+
+Tensor.tile = lambda self, *dims: tile(self, sizes(dims))
+
+
+def _repeat(self: Tensor, *repeats: Any) -> Tensor:
+    """The tensor repeated like tiles, one count for each dimension.
+
+    >>> import genesis
+    >>> genesis.tensor([1., 2.]).repeat(2, 1).shape
+    genesis.Size([2, 2])
+    """
+    counts = sizes(repeats)
+    if len(counts) < self.ndim:
+        raise ShapeError(message("repeat", f"{len(counts)} repeats for {self.ndim} dimensions"))
+    return tile(self, counts)
+
+
+Tensor.repeat = _repeat
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), 2), case(t(2, 3), 2, 1)])
+def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
+    """Each slice repeated in place, the same or its own number of times.
+
+    >>> import genesis
+    >>> genesis.repeat_interleave(genesis.tensor([1., 2.]), 2)
+    tensor([1., 1., 2., 2.])
+    """
+    x, d = (reshape(input, (-1,)), 0) if dim is None else (input, normalize_dim("repeat_interleave", dim, input.ndim))
+    counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
+    from genesis.core.tensor import wrap
+
+    return x.index_select(d, wrap(np.repeat(np.arange(x.shape[d]), counts)))
+
+
+def _flip_dims(input: Tensor, dims: Any) -> tuple[Any, ...]:
+    return input, normalize_dims("flip", dims, input.ndim)
+
+
+@primitive("movement", {"input": lambda g, dims: g.flip(dims)}, prepare=_flip_dims, dtypes=_ALL,
+           infer=lambda input, dims: input, samples=lambda t: [case(t(2, 3), (0,)), case(t(2, 3), (0, -1)), case(t(), ())])  # fmt: skip
+def flip(input: Array, dims: Sequence[int]) -> Any:
+    """A copy in reverse order along ``dims``.
+
+    >>> import genesis
+    >>> genesis.flip(genesis.tensor([1., 2., 3.]), (0,))
+    tensor([3., 2., 1.])
+    """
+    return np.flip(input, dims).copy() if input.ndim else input.copy()
+
+
+Tensor.flip = lambda self, *dims: flip(self, dims[0] if len(dims) == 1 else dims)
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """Columns in reverse order."""
+    return flip(input, 1)
+
+
+def flipud(input: Tensor) -> Tensor:
+    """Rows in reverse order."""
+    return flip(input, 0)
+
+
+@primitive("movement", {"input": lambda g, shifts, dims: g.roll([-s for s in shifts], dims)}, dtypes=_ALL, method=False, torch_name="",
+           infer=lambda input, shifts, dims: input, samples=lambda t: [case(t(2, 3), (1,), (0,)), case(t(2, 3), (1, 2), (0, 1))])  # fmt: skip
+def roll_dims(input: Array, shifts: Sequence[int], dims: Sequence[int]) -> Any:
+    """Slices moved on along dimensions, the last ones coming first; what `roll` calls.
+
+    >>> import genesis
+    >>> genesis.roll(genesis.arange(4), 1)
+    tensor([3, 0, 1, 2])
+    """
+    return np.roll(input, tuple(shifts), tuple(dims))
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), 1), case(t(2, 3), 1, 0), case(t(2, 3), (1, 2), (0, 1))])
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+    """Slices moved on by ``shifts`` along ``dims`` (None: the flattened tensor), the last ones coming first.
+
+    >>> import genesis
+    >>> genesis.roll(genesis.arange(4), 1)
+    tensor([3, 0, 1, 2])
+    """
+    if dims is None:
+        return roll_dims(reshape(input, (-1,)), (int(shifts if isinstance(shifts, int) else shifts[0]),), (0,)).reshape(input.shape)
+    where = normalize_dims("roll", dims, input.ndim) if not isinstance(dims, int) else (normalize_dim("roll", dims, input.ndim),)
+    return roll_dims(input, (shifts,) if isinstance(shifts, int) else tuple(shifts), where)
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3)), case(t(2, 3), 2), case(t(2, 3), -1, (1, 0))])
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """Turned by ``k`` right angles in the plane of two dimensions.
+
+    >>> import genesis
+    >>> genesis.rot90(genesis.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    a, b = normalize_dims("rot90", dims, input.ndim)
+    k %= 4
+    if k == 0:
+        return input.clone()
+    if k == 2:
+        return flip(input, (a, b))
+    return flip(input, b).transpose(a, b) if k == 1 else flip(input.transpose(a, b), b)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids of 1-d tensors, with "ij" (matrix) or "xy" (Cartesian) indexing; views.
+
+    >>> import genesis
+    >>> a, b = genesis.meshgrid(genesis.arange(2), genesis.arange(3), indexing="ij")
+    >>> b
+    tensor([[0, 1, 2],
+            [0, 1, 2]])
+    """
+    parts = list(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else list(tensors)
+    if indexing not in ("ij", "xy"):
+        raise ShapeError(message("meshgrid", f"indexing must be 'ij' or 'xy', got {indexing!r}"))
+    swap = indexing == "xy" and len(parts) > 1
+    if swap:
+        parts[0], parts[1] = parts[1], parts[0]
+    shape = [x.numel() for x in parts]
+    grids = [reshape(x, [-1 if i == j else 1 for j in range(len(parts))]).expand(shape) for i, x in enumerate(parts)]
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of the elements of 1-d tensors, as rows."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([reshape(g, (-1,)) for g in meshgrid(*tensors)], 1)
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along the diagonal of a larger one.
+
+    >>> import genesis
+    >>> genesis.block_diag(genesis.ones(1, 1), genesis.ones(1, 2))
+    tensor([[1., 0., 0.],
+            [0., 1., 1.]])
+    """
+    parts = [atleast_2d(x) for x in tensors]
+    width, rows, left = sum(p.shape[1] for p in parts), [], 0
+    for p in parts:
+        rows.append(pad_dim(p, 1, left, width))
+        left += p.shape[1]
+    return cat(rows, 0)
+
+
+__all__ = [
+    "block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "concat", "concatenate", "dstack", "flip", "fliplr", "flipud", "hstack",
+    "meshgrid", "narrow", "repeat_interleave", "roll", "rot90", "row_stack", "select", "split", "stack", "tensor_split", "tile", "unbind", "vstack",
+]  # fmt: skip

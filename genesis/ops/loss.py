@@ -1,0 +1,346 @@
+"""Losses. Each is a composition; ``reduction`` is "mean", "sum" or "none"."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, ShapeError, message
+from genesis.core.kinds import case, composite, fails
+from genesis.core.tensor import Tensor
+from genesis.ops.activation import log1pexp
+from genesis.ops.elementwise import where
+from genesis.ops.shape import broadcast_shapes
+from genesis.ops.softmax import log_softmax
+
+
+def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
+    """The mean, the sum, or the losses themselves."""
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction != "none":
+        raise ArgumentValueError(message(name, f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}"))
+    return loss
+
+
+def _paired(name: str, input: Tensor, target: Any) -> tuple[Tensor, Tensor]:
+    if not isinstance(target, Tensor):
+        raise ArgumentError(message(name, f"target must be a tensor, got {type(target).__name__}"))
+    if input._array.shape != target._array.shape:
+        shape = broadcast_shapes(input.shape, target.shape)
+        return input.expand(shape), target.expand(shape)
+    return input, target
+
+
+_two = lambda t: [case(t(2, 3), t(2, 3)), case(t(2, 3), t(2, 3), reduction="sum"), case(t(3), t(3), reduction="none")]  # noqa: E731
+_bad_reduction = (lambda t: case(t(2), t(2), reduction="avg"), ValueError, "reduction must be 'mean', 'sum' or 'none', got 'avg'")
+
+
+def _loss(**options: Any) -> Any:
+    def declare(function: Any) -> Any:
+        return composite(method=False, autocast="float32", torch_name="nn.functional." + function.__name__, **options)(function)
+
+    return declare
+
+
+@_loss(samples=_two, fails=fails(_bad_reduction))
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Squared error, $(x - y)^2$.
+
+    >>> import genesis
+    >>> genesis.nn.functional.mse_loss(genesis.tensor([1., 2.]), genesis.tensor([1., 4.]))
+    tensor(2.)
+    """
+    x, y = _paired("mse_loss", input, target)
+    return reduced("mse_loss", (x - y).square(), reduction)
+
+
+@_loss(samples=_two, fails=fails(_bad_reduction))
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Absolute error, $|x - y|$.
+
+    >>> import genesis
+    >>> genesis.nn.functional.l1_loss(genesis.tensor([1., 2.]), genesis.tensor([1., 4.]))
+    tensor(1.)
+    """
+    x, y = _paired("l1_loss", input, target)
+    return reduced("l1_loss", (x - y).abs(), reduction)
+
+
+@_loss(samples=_two, fails=fails((lambda t: case(t(2), t(2), delta=0.0), ValueError, "huber_loss: delta must be positive, got 0.0")))
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """Squared error near zero, absolute error from ``delta`` on (Huber 1964).
+
+    Raises:
+        ValueError: ``delta`` is not positive
+
+    >>> import genesis
+    >>> genesis.nn.functional.huber_loss(genesis.tensor([1.]), genesis.tensor([4.]))
+    tensor(2.5000)
+    """
+    if delta <= 0:
+        raise ArgumentValueError(message("huber_loss", f"delta must be positive, got {delta}"))
+    x, y = _paired("huber_loss", input, target)
+    away = x - y
+    size = away.abs()
+    return reduced("huber_loss", where(size <= delta, 0.5 * away * away, delta * (size - 0.5 * delta)), reduction)
+
+
+@_loss(samples=_two)
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """`huber_loss` divided by ``beta``; with ``beta=0`` the absolute error.
+
+    >>> import genesis
+    >>> genesis.nn.functional.smooth_l1_loss(genesis.tensor([1.]), genesis.tensor([4.]))
+    tensor(2.5000)
+    """
+    if beta == 0:
+        return l1_loss(input, target, reduction)
+    return huber_loss(input, target, reduction, beta) / beta
+
+
+# ---- classification
+
+
+def _classes(name: str, input: Tensor, target: Tensor) -> None:
+    if input.ndim == 0 or (input.ndim == 1 and target.ndim) or (input.ndim > 1 and (input.shape[0], *input.shape[2:]) != tuple(target.shape)):
+        raise ShapeError(
+            message(name, f"target of shape {list(target.shape)} does not fit input of shape {list(input.shape)}",
+                    [("input", input._spec()), ("target", target._spec())], "input (N, C, ...) and target (N, ...) of class indices")
+        )  # fmt: skip
+    if target._array.dtype.kind not in "iu":
+        raise DTypeError(message(name, f"class indices must be integers, target is {target.dtype}", hint="target.long()"))
+
+
+def _valid_classes(name: str, target: Tensor, count: int, ignore_index: int) -> Tensor:
+    """Which targets count; a class out of range is an error that names it."""
+    valid = target != ignore_index
+    if not target.is_meta:
+        wrong = target.numpy_view()[valid.numpy_view() & ((target.numpy_view() < 0) | (target.numpy_view() >= count))]
+        if wrong.size:
+            raise IndexOutOfRange(message(name, f"target {int(wrong.flat[0])} is out of range for {count} classes", hint="classes count from 0"))
+    return valid
+
+
+@_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3), reduction="sum"), case(t(3), t.int(low=0, high=3)),
+                          case(t(4, 3), t.int(4, low=0, high=3), weight=t.positive(3)), case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="none")],
+       fails=fails((lambda t: case(t(2, 3), t.int(2, low=5, high=6)), IndexError, "nll_loss: target 5 is out of range for 3 classes"),
+                   (lambda t: case(t(2, 3), t.int(3)), RuntimeError, "nll_loss: target of shape [3] does not fit input of shape [2, 3]"),
+                   (lambda t: case(t(2, 3), t(2)), RuntimeError, "nll_loss: class indices must be integers")))  # fmt: skip
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
+             reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Negative log likelihood of class indices, $-w_{y} x_{y}$, averaged over the weights of those that count.
+
+    Args:
+        input: log probabilities, (N, C, ...) or (C,)
+        target: class indices, (N, ...) or a scalar
+
+    Raises:
+        IndexError: a class out of range
+        RuntimeError: shapes or dtypes that do not fit
+
+    >>> import genesis
+    >>> genesis.nn.functional.nll_loss(genesis.tensor([[-1., -2.]]), genesis.tensor([1]))
+    tensor(2.)
+    """
+    _classes("nll_loss", input, target)
+    dim = 1 if input.ndim > 1 else 0
+    valid = _valid_classes("nll_loss", target, input.shape[dim], ignore_index)
+    safe = where(valid, target, 0)
+    picked = -input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
+    scale = valid.to(input._array.dtype) if weight is None else weight[safe] * valid.to(input._array.dtype)
+    loss = where(valid, picked * scale, 0.0)
+    return loss.sum() / scale.sum() if reduction == "mean" else reduced("nll_loss", loss, reduction)
+
+
+@_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3)), case(t(3), t.int(low=0, high=3)),
+                          case(t(4, 3), t.int(4, low=0, high=3), label_smoothing=0.1, weight=t.positive(3)), case(t(4, 3), t(4, 3).softmax(1)),
+                          case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="sum", label_smoothing=0.2)],
+       fails=fails((lambda t: case(t(2, 3), t.int(2, low=5, high=6)), IndexError, "cross_entropy: target 5 is out of range for 3 classes"),
+                   (lambda t: case(t(2, 3), t.int(2, low=0, high=2), label_smoothing=1.5), ValueError, "label_smoothing must be between 0 and 1"),
+                   (lambda t: case(t(2, 3), t.int(3)), RuntimeError, "cross_entropy: target of shape [3] does not fit input of shape [2, 3]")))  # fmt: skip
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
+                  reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
+    """Cross entropy of logits with class indices or class probabilities.
+
+    $-\\sum_c w_c y_c \\ln softmax(x)_c$, with $y$ the (smoothed) one-hot target or the given probabilities.
+
+    Args:
+        input: logits, (N, C, ...) or (C,)
+        target: class indices (N, ...), or probabilities of the input's shape
+        weight: one factor for each class
+        ignore_index: targets that do not count
+        label_smoothing: the part of the target spread evenly over all classes, in [0, 1]
+
+    Raises:
+        IndexError: a class out of range
+        RuntimeError: shapes or dtypes that do not fit
+        ValueError: smoothing outside [0, 1]
+
+    >>> import genesis
+    >>> genesis.nn.functional.cross_entropy(genesis.tensor([[0., 0.]]), genesis.tensor([1]))
+    tensor(0.6931)
+    """
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentValueError(message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}"))
+    dim = 1 if input.ndim > 1 else 0
+    if target.is_floating_point():
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
+    _classes("cross_entropy", input, target)
+    logp = log_softmax(input, dim)
+    valid = _valid_classes("cross_entropy", target, input.shape[dim], ignore_index)
+    if weight is None and not label_smoothing and reduction == "mean" and dim == 1 and input.ndim == 2 and not target.is_meta and bool(valid.all()):
+        return -logp.gather(1, target.unsqueeze(1)).mean()
+    safe = where(valid, target, 0)
+    counted = valid.to(input._array.dtype)
+    scale = counted if weight is None else weight[safe] * counted
+    loss = where(valid, -logp.gather(dim, safe.unsqueeze(dim)).squeeze(dim) * scale, 0.0)
+    if label_smoothing:
+        spread = -(logp if weight is None else logp * _over_classes(weight, input.ndim, dim)).sum(dim)
+        loss = (1 - label_smoothing) * loss + label_smoothing / input.shape[dim] * where(valid, spread, 0.0)
+    return loss.sum() / scale.sum() if reduction == "mean" else reduced("cross_entropy", loss, reduction)
+
+
+def _over_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:
+    return weight.reshape([-1 if i == dim else 1 for i in range(ndim)])
+
+
+def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int) -> Tensor:
+    if input.shape != target.shape:
+        raise ShapeError(message("cross_entropy", f"probabilities of shape {list(target.shape)} do not fit input of shape {list(input.shape)}"))
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / input.shape[dim]
+    terms = -log_softmax(input, dim) * target
+    loss = (terms if weight is None else terms * _over_classes(weight, input.ndim, dim)).sum(dim)
+    if reduction == "mean":
+        return loss.sum() / (input.numel() // input.shape[dim])
+    return reduced("cross_entropy", loss, reduction)
+
+
+_unit = lambda t: [case(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9)), case(t(3, low=0.1, high=0.9), t(3, low=0, high=1), t.positive(3), reduction="sum")]  # noqa: E501, E731
+
+
+@_loss(samples=_unit, fails=fails(_bad_reduction))
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
+                         reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Cross entropy of probabilities, $-(y \\ln x + (1 - y) \\ln(1 - x))$; logarithms are not below -100.
+
+    >>> import genesis
+    >>> genesis.nn.functional.binary_cross_entropy(genesis.tensor([0.5]), genesis.tensor([1.]))
+    tensor(0.6931)
+    """
+    if input.shape != target.shape:
+        raise ArgumentValueError(message("binary_cross_entropy", f"target of shape {list(target.shape)} is not the input's, {list(input.shape)}"))
+    loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
+    return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
+
+
+@_loss(samples=lambda t: [case(t(2, 3), t(2, 3, low=0, high=1)), case(t(2, 3), t(2, 3, low=0, high=1), pos_weight=t.positive(3), reduction="none")],
+       fails=fails(_bad_reduction))  # fmt: skip
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
+                                     reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """`binary_cross_entropy` of sigmoid(x), without overflow; ``pos_weight`` scales the positive part.
+
+    >>> import genesis
+    >>> genesis.nn.functional.binary_cross_entropy_with_logits(genesis.tensor([0.]), genesis.tensor([1.]))
+    tensor(0.6931)
+    """
+    if input.shape != target.shape:
+        raise ArgumentValueError(message("binary_cross_entropy_with_logits", f"target of shape {list(target.shape)} is not the input's, {list(input.shape)}"))
+    positive = target if pos_weight is None else target * pos_weight
+    loss = positive * log1pexp(-input) + (1 - target) * log1pexp(input)
+    return reduced("binary_cross_entropy_with_logits", loss if weight is None else loss * weight, reduction)
+
+
+@_loss(samples=lambda t: [case(t(2, 3), t.positive(2, 3)), case(t(2, 3), t(2, 3), reduction="sum", log_target=True)])
+def kl_div(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """Kullback and Leibler's divergence, $y (\\ln y - x)$ with x the log probabilities; also reduction "batchmean".
+
+    >>> import genesis
+    >>> genesis.nn.functional.kl_div(genesis.zeros(2), genesis.ones(2), reduction="sum")
+    tensor(0.)
+    """
+    loss = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
+    return loss.sum() / input.shape[0] if reduction == "batchmean" else reduced("kl_div", loss, reduction)
+
+
+@_loss(samples=lambda t: [case(t(3, 4), t(3, 4)), case(t(3, 4), t(4), dim=-1)])
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Cosine of the angle between vectors along ``dim``.
+
+    >>> import genesis
+    >>> genesis.nn.functional.cosine_similarity(genesis.tensor([[1., 0.]]), genesis.tensor([[1., 1.]]))
+    tensor([0.7071])
+    """
+    from genesis.ops.reduce import norm
+
+    shape = broadcast_shapes(x1.shape, x2.shape)
+    a, b = x1.expand(shape), x2.expand(shape)
+    return (a / norm(a, 2, dim, True).clamp(min=eps) * (b / norm(b, 2, dim, True).clamp(min=eps))).sum(dim)
+
+
+@_loss(samples=lambda t: [case(t(3), t(3), (t(3) > 0).to(t(1).dtype) * 2 - 1)])
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: Any = None, reduce: Any = None,
+                        reduction: str = "mean") -> Tensor:  # fmt: skip
+    """$\\max(0, -y (x_1 - x_2) + margin)$ for y of 1 or -1.
+
+    >>> import genesis
+    >>> genesis.nn.functional.margin_ranking_loss(genesis.ones(1), genesis.zeros(1), -genesis.ones(1))
+    tensor(1.)
+    """
+    return reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction)
+
+
+@_loss(samples=lambda t: [case(t(3, 4), t(3, 4), t(3, 4))])
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
+                        swap: bool = False, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """$\\max(0, d(a, p) - d(a, n) + margin)$ of distances in the p-norm.
+
+    >>> import genesis
+    >>> genesis.nn.functional.triplet_margin_loss(genesis.zeros(1, 2), genesis.zeros(1, 2), genesis.ones(1, 2) * 5)
+    tensor(0.)
+    """
+    from genesis.ops.reduce import norm
+
+    near, far = norm(anchor - positive + eps, p, -1), norm(anchor - negative + eps, p, -1)
+    if swap:
+        far = far.minimum(norm(positive - negative + eps, p, -1))
+    return reduced("triplet_margin_loss", (near - far + margin).relu(), reduction)
+
+
+@_loss(samples=lambda t: [case(t(3), t(3), t.positive(3)), case(t(3), t(3), t.positive(3), True)])
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+    """Negative log likelihood of a normal distribution, $\\frac{1}{2} (\\ln v + (x - y)^2 / v)$.
+
+    >>> import genesis
+    >>> genesis.nn.functional.gaussian_nll_loss(genesis.ones(1), genesis.ones(1), genesis.ones(1))
+    tensor(0.)
+    """
+    limited = where(var < eps, eps, var)
+    loss = 0.5 * (limited.log() + (input - target).square() / limited)
+    return reduced("gaussian_nll_loss", loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+
+
+@_loss(samples=lambda t: [case(t(3), t.positive(3)), case(t.positive(3), t.positive(3), log_input=False)])
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
+                     reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Negative log likelihood of a Poisson distribution, $e^x - y x$ (or $x - y \\ln x$).
+
+    >>> import genesis
+    >>> genesis.nn.functional.poisson_nll_loss(genesis.zeros(1), genesis.ones(1))
+    tensor(1.)
+    """
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + where(target > 1, stirling, 0.0)
+    return reduced("poisson_nll_loss", loss, reduction)
+
+
+FUNCTIONAL = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "gaussian_nll_loss", "huber_loss",
+    "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "triplet_margin_loss",
+]  # fmt: skip
+__all__ = ["cosine_similarity"]

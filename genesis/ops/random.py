@@ -1,0 +1,283 @@
+"""Random tensors, from a counter-based stream (`core/generator.py`): same seed, same numbers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec, meta
+from genesis.base import dtypes
+from genesis.base.device import META, as_device, require_available
+from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
+from genesis.core.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from genesis.core.kinds import case, composite, fails
+from genesis.core.tensor import Tensor, wrap
+from genesis.core.views import bump, check_writable
+from genesis.ops.create import _finish
+from genesis.ops.shape import sizes
+
+
+def _stream(generator: Any) -> Generator:
+    if generator is not None and not isinstance(generator, Generator):
+        raise ArgumentError(message("generator", f"expected a genesis.Generator, got {type(generator).__name__}"))
+    return default_generator if generator is None else generator
+
+
+def _draw(name: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, make: Any) -> Tensor:
+    kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
+    if not dtypes.from_numpy(kind).is_floating_point:
+        raise DTypeError(message(name, f"only floating dtypes are drawn, got {dtypes.from_numpy(kind)}"))
+    if any(n < 0 for n in shape):
+        raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
+    place = as_device("cpu" if device is None else device)
+    require_available(place)
+    return _finish(meta(shape, kind) if place == META else make(shape, kind).astype(kind, copy=False), requires_grad)
+
+
+def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Uniform numbers in [0, 1).
+
+    >>> import genesis
+    >>> genesis.rand(2, 3).shape
+    genesis.Size([2, 3])
+    """
+    return _draw("rand", sizes(size), dtype, device, requires_grad, _stream(generator).uniform)
+
+
+def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Standard normal numbers.
+
+    >>> import genesis
+    >>> genesis.randn(2, 3).shape
+    genesis.Size([2, 3])
+    """
+    return _draw("randn", sizes(size), dtype, device, requires_grad, _stream(generator).normal)
+
+
+def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Integers in [low, high), int64 unless given: ``randint(high, size)`` or ``randint(low, high, size)``.
+
+    Raises:
+        RuntimeError: an empty range
+
+    >>> import genesis
+    >>> x = genesis.randint(3, 5, (100,))
+    >>> int(x.min()), int(x.max())
+    (3, 4)
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    if high <= low:
+        raise ShapeError(message("randint", f"the range from {low} to {high} is empty"))
+    kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
+    shape = sizes((size,))
+    place = as_device("cpu" if device is None else device)
+    require_available(place)
+    array = meta(shape, kind) if place == META else _stream(generator).integers(int(low), int(high), shape).astype(kind)
+    return _finish(array, requires_grad)
+
+
+def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """The integers from 0 to n - 1 in random order.
+
+    >>> import genesis
+    >>> genesis.randperm(4).sort().values
+    tensor([0, 1, 2, 3])
+    """
+    if n < 0:
+        raise ShapeError(message("randperm", f"n cannot be negative, got {n}"))
+    order = np.argsort(_stream(generator).words(n), kind="stable")
+    return wrap(order.astype(dtypes.as_np(dtypes.int64 if dtype is None else dtype)))
+
+
+def _like(call: Any) -> Any:
+    def create_like(input: Tensor, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
+        return call(tuple(input._array.shape), generator=generator, dtype=kind, device=place, requires_grad=requires_grad)
+
+    create_like.__name__ = call.__name__ + "_like"
+    create_like.__doc__ = f"`{call.__name__}` in the shape, dtype and place of ``input``."
+    return create_like
+
+
+rand_like, randn_like = _like(rand), _like(randn)
+
+
+def randint_like(input: Tensor, low: Any, high: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """`randint` in the shape, dtype and place of ``input``."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, tuple(input._array.shape), dtype=input._array.dtype if dtype is None else dtype, device=device or input.device)
+
+
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None) -> Tensor:
+    """Normal numbers of given means and standard deviations (tensors that broadcast, or numbers with a ``size``).
+
+    Raises:
+        RuntimeError: a negative standard deviation
+
+    >>> import genesis
+    >>> genesis.normal(genesis.zeros(3), 1.0).shape
+    genesis.Size([3])
+    """
+    if not isinstance(std, Tensor) and std < 0:
+        raise ShapeError(message("normal", f"std must not be negative, got {std}"))
+    if size is None:
+        shape = (mean + std * 0).shape if isinstance(mean, Tensor) else std.shape if isinstance(std, Tensor) else ()
+    else:
+        shape = sizes((size,))
+    tensor = next((x for x in (mean, std) if isinstance(x, Tensor)), None)
+    kind = dtype if dtype is not None else tensor._array.dtype if tensor is not None else None
+    return (randn(tuple(shape), generator=generator, dtype=kind) * std + mean).detach()
+
+
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
+    """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
+
+    Raises:
+        RuntimeError: a probability outside [0, 1]
+
+    >>> import genesis
+    >>> genesis.bernoulli(genesis.tensor([0., 1.]))
+    tensor([0., 1.])
+    """
+    chance = input.detach().numpy_view() if p is None else np.full(input._array.shape, p)
+    chance = chance.astype(np.float32) if chance.dtype.kind == "V" else chance
+    if chance.size and not (chance.min() >= 0 and chance.max() <= 1):
+        raise ShapeError(message("bernoulli", "probabilities must be between 0 and 1"))
+    u = _stream(generator).uniform(tuple(chance.shape), chance.dtype)
+    return wrap((u < chance).astype(input._array.dtype))
+
+
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+    """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
+
+    Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
+
+    Raises:
+        RuntimeError: negative or infinite weights, a row of zeros, or more samples than weights that are not zero
+
+    >>> import genesis
+    >>> genesis.multinomial(genesis.tensor([0., 1., 0.]), 2, replacement=True)
+    tensor([1, 1])
+    """
+    w = input.detach().numpy_view().astype(np.float64)
+    if w.ndim not in (1, 2):
+        raise ShapeError(message("multinomial", f"weights must be 1-D or 2-D, got {w.ndim}-D"))
+    rows = np.atleast_2d(w)
+    if not np.isfinite(rows).all() or (rows < 0).any() or (rows.sum(1) <= 0).any():
+        raise ShapeError(message("multinomial", "weights must be finite, not negative, and not all zero"))
+    if not replacement and ((rows > 0).sum(1) < num_samples).any():
+        raise ShapeError(message("multinomial", f"cannot draw {num_samples} without replacement from {int((rows > 0).sum(1).min())} weights"))
+    stream = _stream(generator)
+    if replacement:
+        ends = np.cumsum(rows / rows.sum(1, keepdims=True), 1)
+        u = stream.uniform((len(rows), num_samples), np.float64)
+        drawn = np.stack([np.minimum(np.searchsorted(e, v, "right"), np.flatnonzero(r)[-1]) for e, v, r in zip(ends, u, rows, strict=True)])
+    else:
+        with np.errstate(divide="ignore"):
+            times = -np.log1p(-stream.uniform(rows.shape, np.float64)) / rows
+        drawn = np.argsort(times, 1, kind="stable")[:, :num_samples]
+    return wrap(drawn.astype(np.int64).reshape(*w.shape[:-1], num_samples))
+
+
+@composite(method=False, samples=lambda t: [case(t(3, 4), 0.0), case(t(3, 4), 0.5, False), case(t(3), 1.0)],
+           fails=fails((lambda t: case(t(3), 1.5), ValueError, "dropout: p must be between 0 and 1, got 1.5")), torch_name="nn.functional.dropout")  # fmt: skip
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero elements with probability ``p`` and scale the others by 1 / (1 - p) (Srivastava et al. 2014).
+
+    Raises:
+        ValueError: ``p`` outside [0, 1]
+
+    >>> import genesis
+    >>> genesis.nn.functional.dropout(genesis.ones(3), 0.5, training=False)
+    tensor([1., 1., 1.])
+    """
+    if not 0 <= p <= 1:
+        raise ArgumentValueError(message("dropout", f"p must be between 0 and 1, got {p}"))
+    if not training or p == 0:
+        return input
+    if p == 1:
+        result = input * 0.0
+    elif isinstance(input._array, Spec):
+        result = input * 1.0
+    else:
+        kind = np.float64 if input._array.dtype == np.float64 else np.float32
+        keep = default_generator.uniform(tuple(input._array.shape), kind) >= p
+        result = input * wrap((keep * kind(1 / (1 - p))).astype(input._array.dtype))
+    return input.copy_(result) if inplace else result
+
+
+# ---- in place
+
+
+def _filler(name: str, make: Any, doc: str) -> None:
+    def fill(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
+        check_writable(self, name, False)
+        if isinstance(self._array, Spec):
+            return self
+        self._own_memory()
+        self._array[...] = make(_stream(generator), self._array.shape, self._array.dtype, *args, **kwargs)
+        bump(self, name)
+        return self
+
+    fill.__name__, fill.__doc__ = name, doc
+    setattr(Tensor, name, fill)
+
+
+def _open_unit(stream: Generator, shape: Any) -> Any:
+    return 1.0 - stream.uniform(tuple(shape), np.float64)
+
+
+def _uniform(stream: Generator, shape: Any, kind: Any, from_: float = 0.0, to: float = 1.0, **other: Any) -> Any:
+    low, high = other.get("a", from_), other.get("b", to)
+    wide = np.float64 if kind == np.float64 else np.float32
+    return stream.uniform(tuple(shape), wide) * wide(high - low) + wide(low)
+
+
+def _normal(stream: Generator, shape: Any, kind: Any, mean: float = 0.0, std: float = 1.0) -> Any:
+    wide = np.float64 if kind == np.float64 else np.float32
+    return stream.normal(tuple(shape), wide) * wide(std) + wide(mean)
+
+
+def _random(stream: Generator, shape: Any, kind: Any, low: int = 0, high: int | None = None) -> Any:
+    if high is None:
+        low, high = (0, low) if low else (0, 2 ** {2: 11, 4: 24, 8: 53}[kind.itemsize] if kind.kind not in "iub" else 2 if kind.kind == "b" else int(np.iinfo(kind).max))
+    return stream.integers(low, high, tuple(shape))
+
+
+_filler("uniform_", _uniform, "Fill with uniform numbers in [from, to).")
+_filler("normal_", _normal, "Fill with normal numbers of a mean and standard deviation.")
+_filler("random_", _random, "Fill with integers in [low, high), or of the dtype's whole range.")
+_filler("exponential_", lambda s, shape, kind, lambd=1.0: -np.log(_open_unit(s, shape)) / lambd, "Fill with exponential numbers of a rate.")
+_filler("geometric_", lambda s, shape, kind, p: np.ceil(np.log(_open_unit(s, shape)) / np.log1p(-p)).clip(1), "Fill with the number of trials to a first success.")
+_filler("log_normal_", lambda s, shape, kind, mean=1.0, std=2.0: np.exp(_normal(s, shape, kind, mean, std)), "Fill with exponentials of normal numbers.")
+_filler("cauchy_", lambda s, shape, kind, median=0.0, sigma=1.0: median + sigma * np.tan(np.pi * (_open_unit(s, shape) - 0.5)), "Fill with Cauchy numbers.")
+_filler("bernoulli_", lambda s, shape, kind, p=0.5: s.uniform(tuple(shape), np.float64) < (p.detach().numpy_view() if isinstance(p, Tensor) else p),
+        "Fill with ones of probability p, zeros otherwise.")  # fmt: skip
+Tensor.bernoulli = bernoulli
+Tensor.multinomial = multinomial
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = (), enabled: bool = True) -> Iterator[None]:
+    """Put the default generator back at the end, as if nothing had been drawn.
+
+    >>> import genesis
+    >>> with genesis.random.fork_rng():
+    ...     _ = genesis.rand(3)
+    """
+    before = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(before)
+
+
+__all__ = [
+    "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "rand", "rand_like",
+    "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
+]  # fmt: skip

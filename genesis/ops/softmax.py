@@ -1,0 +1,94 @@
+"""Softmax and its relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Array
+from genesis.arrays.spec import Spec
+from genesis.base.errors import DTypeError, message
+from genesis.core.dispatch import HALVES
+from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.tensor import Tensor
+from genesis.ops.reduce import sum
+
+_samples = lambda t: [case(t(3, 4), 1), case(t(3, 4), 0), case(t(2, 3, 4), -2), case(t(), 0), case(t(0, 3), 1)]  # noqa: E731
+_range = (lambda t: case(t(2, 3), 2), IndexError, "dim 2 is out of range for 2 dimensions")
+
+
+def _prepared(name: str) -> Any:
+    def prepare(input: Tensor, dim: Any, dtype: Any) -> tuple[Any, ...]:
+        if dtype is not None:
+            input = input.to(dtype)
+        if not (input.is_floating_point() or input.is_complex()):
+            raise DTypeError(message(name, f"the input must be floating, it is {input.dtype}", hint=f"x.float().{name}(dim)"))
+        return input, normalize_dim(name, -1 if dim is None else dim, input.ndim), None
+
+    return prepare
+
+
+def _shifted(x: Any, dim: int) -> tuple[Any, Any]:
+    wide = x.astype(np.float32) if x.dtype in HALVES else x
+    return (wide - wide.max(dim, keepdims=True) if x.size and x.ndim else wide - wide), x.dtype
+
+
+def _infer(input: Spec, dim: int, dtype: Any) -> Spec:
+    return input
+
+
+def _softmax_rule(g: Any, out: Any, dim: int) -> Any:
+    weighted = g * out
+    return weighted - out * sum(weighted, dim, True) if out.ndim else weighted - weighted
+
+
+@primitive("reduction", {"input": _softmax_rule}, infer=_infer, prepare=_prepared("softmax"), samples=_samples, fails=fails(_range), autocast="float32")
+def softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
+    """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
+
+    Raises:
+        IndexError: a dim out of range
+        RuntimeError: an integer tensor
+
+    >>> import genesis
+    >>> genesis.softmax(genesis.tensor([0., 0.]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    x, kind = _shifted(input, dim)
+    e = np.exp(x)
+    e = np.asarray(e)
+    e /= e.sum(dim if x.ndim else None, keepdims=True)
+    return e.astype(kind, copy=False)
+
+
+def _log_softmax_rule(g: Any, out: Any, dim: int) -> Any:
+    return g - out.exp() * sum(g, dim, True) if out.ndim else g - g
+
+
+@primitive("reduction", {"input": _log_softmax_rule}, infer=_infer, prepare=_prepared("log_softmax"), samples=_samples, fails=fails(_range),
+           autocast="float32")  # fmt: skip
+def log_softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
+    """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
+
+    >>> import genesis
+    >>> genesis.log_softmax(genesis.tensor([0., 0.]), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
+    x, kind = _shifted(input, dim)
+    return (x - np.log(np.exp(x).sum(dim if x.ndim else None, keepdims=True))).astype(kind, copy=False)
+
+
+@composite(method=False, samples=lambda t: [case(t(3, 4), 1)], torch_name="nn.functional.softmin")
+def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """Softmax of the negated input.
+
+    >>> import genesis
+    >>> genesis.nn.functional.softmin(genesis.tensor([0., 0.]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return softmax(-input, dim, dtype)
+
+
+__all__ = ["log_softmax", "softmax"]
+FUNCTIONAL = ["log_softmax", "softmax", "softmin"]
