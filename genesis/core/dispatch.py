@@ -75,7 +75,7 @@ def unary_path(op: Op) -> Callable[..., Any]:
     return call
 
 
-def binary_path(op: Op) -> Callable[..., Any]:
+def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
     """The public function ``op(input, other, *, out=None)`` of an elementwise op."""
     ndarray, kernel, make_node, recording = np.ndarray, op.kernel, op.node, grad_mode.get
     keep = _kept(op)
@@ -92,7 +92,7 @@ def binary_path(op: Op) -> Callable[..., Any]:
             b = other._node
             if dtype is not y.dtype or y.__class__ is not ndarray:
                 return elementwise(op, (input, other))
-        elif other.__class__ is float or other.__class__ is int:
+        elif weak_scalars and (other.__class__ is float or other.__class__ is int):
             y = other
             b = None
         else:
@@ -212,21 +212,20 @@ def _scalar(op: Op, value: Any) -> Any:
 
 
 def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
-    edges = tuple(a._node if isinstance(a, Tensor) else None for a in args)
+    tensors = [args[i] for i in op.tensors]
+    edges = tuple([a._node if isinstance(a, Tensor) else None for a in tensors])
     y._node = None
-    if op.node is None or not grad_mode.get() or not any(e is not None for e in edges):
-        return
-    if not dtypes.from_numpy(y._array.dtype).is_floating_point and y._array.dtype.kind != "c":
+    if op.node is None or not grad_mode.get() or not any(e is not None for e in edges) or not _differentiable(y._array.dtype):
         return
     node = (op.complex_node if y._array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
     node.edges, node.hooks, node.epoch = edges, None, WRITES[0]
     node.shape, node.dtype = tuple(y._array.shape), y._array.dtype
     if not op.saves:
         node.saved = ()
-    elif len(args) <= 2:  # the layout of the fast paths: the operands, then the result
+    elif op.plain:  # the layout of the fast paths: the operands, then the result
         active = {i for i, e in enumerate(edges) if e is not None}
         users = {place: who for _, source, place, who in op.saves if source == "tensor"}
-        saved = tuple(a if users.get(i, frozenset()) & active else None for i, a in enumerate(args))
+        saved = tuple([a if users.get(i, frozenset()) & active else None for i, a in enumerate(args)])
         node.saved = (*saved, y._alias(None)) if op.node.saves_out else saved
     else:
         node.saved = saved_values(op, args, edges, y)

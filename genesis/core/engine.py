@@ -203,7 +203,7 @@ def fit(node: Node, edge: Edge, gx: Tensor) -> Tensor:
     if shape != want:
         extra = len(shape) - len(want)
         explained = extra >= 0 and all(n in (1, m) for m, n in zip(shape[extra:], want, strict=True))
-        if not explained or not node.may_reduce(shape):
+        if not explained or not (node.sums_broadcasts or node.may_reduce(shape, want)):
             raise ShapeError(node.shape_message(edge, shape))
         axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(want) if n == 1 != shape[i + extra])
         gx = gx.sum(axes).reshape(want) if axes else gx.reshape(want)

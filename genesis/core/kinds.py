@@ -189,6 +189,7 @@ def binary(
     commutes: bool = False,
     inplace: bool = True,
     inplace_operator: str | None = None,
+    weak_scalars: bool | None = None,
     torch_name: str | None = None,
     kernel: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
@@ -196,6 +197,7 @@ def binary(
 
     ``vjp`` holds one rule for each operand, by the names `input`, `other` and `out`; a rule gives the
     gradient in the result's shape, summing it back over broadcast axes is the engine's work.
+    ``weak_scalars``: the kernel may get a Python number as it is (true of ufuncs: the array's dtype wins).
     """
     rules = {} if vjp is None else {n: r for n, r in zip(("input", "other"), vjp, strict=True) if r is not None}
     meaning_ = _documented(meaning, _elementwise_doc(name, doc, example, dtypes, result, vjp is not None))
@@ -204,7 +206,8 @@ def binary(
     op.kernel = meaning if kernel is None else kernel
     op.infer = _infer_elementwise(op)
     prepare_record(op)
-    op.call = dispatch.binary_path(op)
+    weak = isinstance(op.kernel, np.ufunc) if weak_scalars is None else weak_scalars
+    op.call = dispatch.binary_path(op, weak)
     call = _finish(op, operators, inplace and result != "bool")
     if reflected is not None:
         setattr(Tensor, reflected, call if commutes else dispatch.reversed_path(op, call))

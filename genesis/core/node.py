@@ -90,6 +90,7 @@ class Node:
     saves_out: ClassVar[bool] = False  # then the last saved value is a detached twin of the output
     outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]] | None = None  # specs, when there are several
     is_leaf: ClassVar[bool] = False
+    sums_broadcasts: ClassVar[bool] = False  # elementwise: a gradient comes in the result's shape, the engine sums it back
     trusted: ClassVar[bool] = True  # rules give arrays that nobody else holds, or `g` itself, or its views
 
     edges: tuple[Edge, ...]
@@ -121,9 +122,10 @@ class Node:
             raise GraphError(freed_message(self.name()))
         if self.epoch is not WRITES[0]:
             for value in saved:
-                version = getattr(value, "_counter", None)
-                if version is not None and version.stamp > self.epoch:
-                    raise InplaceError(stale_message(self.name(), value, version))
+                for tensor in value if value.__class__ is list else (value,):
+                    version = getattr(tensor, "_counter", None)
+                    if version is not None and version.stamp > self.epoch:
+                        raise InplaceError(stale_message(self.name(), tensor, version))
         if self.saves_out and grad_mode.get():
             saved = (*saved[:-1], self.with_history(saved[-1]))
         return saved
@@ -133,6 +135,40 @@ class Node:
         if twin is None:
             return None
         return twin._alias(self if self.outputs is None else Output(self, index))
+
+    def may_reduce(self, shape: tuple[int, ...], want: tuple[int, ...]) -> bool:
+        """Whether summing a gradient of ``shape`` down to ``want`` is explained by broadcasting.
+
+        It is where every axis that would be summed is an axis of an output, too. Anything else is a wrong rule, and
+        summing would hide it.
+        """
+        extra = len(shape) - len(want)
+        for out in [self.shape] if self.outputs is None else [spec[0] for spec in self.outputs]:
+            leading = shape[:extra] == out[:extra]
+            stretched = all(
+                i - len(want) >= -len(out) and out[i - len(want)] == shape[i + extra]
+                for i, n in enumerate(want)
+                if n == 1 != shape[i + extra]
+            )
+            if leading and stretched:
+                return True
+        return False
+
+    def shape_message(self, edge: Edge, shape: tuple[int, ...]) -> str:
+        """What to say of a gradient that does not fit its input."""
+        place = next(i for i, e in enumerate(self.edges) if e is edge)
+        name = self.input_names[place] if place < len(self.input_names) else f"argument {place}"
+        want = tuple(edge.shape)
+        hint = "return a gradient of the input's shape"
+        if len(shape) == len(want) == 2 and shape == want[::-1]:
+            hint = "the gradient is transposed, return its transpose"
+        elif len(shape) > len(want) and shape[len(shape) - len(want) :] == want:
+            hint = f"sum it over the first {len(shape) - len(want)} axes"
+        return message(
+            f"{self.name()}",
+            f"the gradient of {name} has shape {list(shape)}, the input has {list(want)}",
+            hint=hint,
+        )
 
     def release(self) -> None:
         """Drop what was saved; a second backward through here is then an error."""

@@ -83,6 +83,7 @@ class Op:
     variadic: bool = False  # the first parameter is a sequence of tensors
     saves: tuple[tuple[str, str, int, frozenset[int]], ...] = ()  # see `_plan_saves`
     inplace: bool = False
+    plain: bool = False  # elementwise, one or two tensors and nothing else: the layout of the fast paths
 
     def __repr__(self) -> str:
         return f"<op {self.name}{self.signature}>"
@@ -113,6 +114,10 @@ def prepare_record(op: Op) -> None:
     names = [parameters[i].name for i in op.tensors]
     rules = [op.vjp.get(name) for name in names]
     op.saves, picks = _plan_saves(op, rules, [p.name for p in parameters])
+    op.plain = op.kind == "elementwise" and len(op.tensors) == len(parameters) <= 2
+    if op.plain:  # the fast paths save all operands, then the result
+        layout = [*names, "out"]
+        picks = [() if r is None else tuple(layout.index(n) for n in list(inspect.signature(r).parameters)[1:]) for r in rules]
     op.node = op.complex_node = None
     node = node_class(op, names, tuple(None if r is None else Rule(r, p) for r, p in zip(rules, picks, strict=True)))
     op.node, op.complex_node = node, op.complex_node or node
@@ -143,6 +148,7 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
     members = {
         "__slots__": () if op.kind == "elementwise" else ("outputs",),
         "op": op, "op_name": op.name, "rules": rules, "input_names": tuple(names),
+        "sums_broadcasts": op.kind == "elementwise",
         "saves_out": any(source == "out" for _, source, _, _ in op.saves),
     }  # fmt: skip
     if not op.variadic:

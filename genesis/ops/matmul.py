@@ -514,7 +514,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
             result = square if result is None else matmul(result, square)
         n >>= 1
         square = matmul(square, square) if n else square
-    return eye(input.shape[-1], dtype=input.dtype).expand(input.shape).clone() if result is None else result
+    return eye(input.shape[-1], dtype=input.dtype, device=input.device).expand(input.shape).clone() if result is None else result
 
 
 @composite(samples=lambda t: [case(t(3, 2), t(4, 2)), case(t(2, 3, 2), t(2, 4, 2), 1.0)])

@@ -481,7 +481,7 @@ Tensor.contiguous = _contiguous
 
 
 @primitive("elementwise_cast", {"input": lambda g: g}, infer=lambda input, dtype: Spec(input.shape, dtype, input.device), method=False,
-           dtypes="fcib", torch_name="", samples=lambda t: [case(t(2, 3), np.dtype(np.float64)), case(t(), np.dtype(np.float32))])  # fmt: skip
+           dtypes="fcib", torch_name="", samples=lambda t: [case(t(2, 3), np.dtype(np.float64)), case(t(), np.dtype(np.complex128))])  # fmt: skip
 def convert(input: Array, dtype: Any) -> Any:
     """Elements converted to another dtype, in row-major memory; the gradient is converted back. What `Tensor.to` calls.
 

@@ -92,7 +92,7 @@ def _erfinv(y: Any) -> Any:
             q = q * far + c
         x = np.where(w < 5, p, q) * work
         for _ in range(2):  # Newton; the residual is taken from the smaller of erf and erfc
-            residual = np.where(np.abs(work) < 0.5, _erf(x) - work, np.copysign(1 - np.abs(work) - _erfc(np.abs(x)), work))
+            residual = np.where(np.abs(work) < 0.5, _erf(x) - work, np.sign(work) * (1 - np.abs(work) - _erfc(np.abs(x))))
             x = x - residual * (math.sqrt(math.pi) / 2) * np.exp(x * x)
         x = np.where(np.abs(work) == 1, np.copysign(np.inf, work), x)
     return np.where(np.abs(y) > 1, np.nan, np.where(np.isnan(y), np.nan, x)).astype(y.dtype)

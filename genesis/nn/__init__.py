@@ -1,0 +1,28 @@
+"""Neural networks: modules, their parameters, losses and initialisation.
+
+`module` `parameter`    what a module is          `activation` `dropout` `norm` `linear` `sparse` `flatten`   layers
+`container`             modules of modules        `loss`         losses          `init`        first values
+`functional`            the same as functions     `utils`        gradients and parameters as vectors
+"""
+
+from __future__ import annotations
+
+from genesis.nn import functional, init, utils
+from genesis.nn.activation import *  # noqa: F403
+from genesis.nn.activation import __all__ as _activations
+from genesis.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from genesis.nn.dropout import Dropout
+from genesis.nn.flatten import Flatten, Unflatten
+from genesis.nn.linear import Bilinear, Identity, Linear
+from genesis.nn.loss import *  # noqa: F403
+from genesis.nn.loss import __all__ as _losses
+from genesis.nn.module import Module
+from genesis.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
+from genesis.nn.parameter import Buffer, Parameter
+from genesis.nn.sparse import Embedding
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "Bilinear", "Buffer", "Dropout", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear",
+    "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "Unflatten",
+    "functional", "init", "utils", *_activations, *_losses,
+]  # fmt: skip

@@ -1,0 +1,129 @@
+"""First values of parameters. All write in place, unrecorded, and return the tensor."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import ArgumentValueError, message
+from genesis.core.modes import no_grad
+from genesis.core.tensor import Tensor, wrap
+from genesis.ops.random import randn
+
+_GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By how much weights should be larger for an activation, to keep the variance of what goes through.
+
+    >>> import genesis
+    >>> genesis.nn.init.calculate_gain("tanh")
+    1.6666666666666667
+    """
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity not in _GAINS:
+        raise ArgumentValueError(message("calculate_gain", f"unknown nonlinearity {nonlinearity!r}", hint=", ".join([*_GAINS, "leaky_relu"])))
+    return _GAINS[nonlinearity]
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    if tensor.ndim < 2:
+        raise ArgumentValueError(message("init", f"fan in and fan out need at least 2 dimensions, got {tensor.ndim}"))
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+@no_grad()
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Uniform numbers in [a, b)."""
+    return tensor.uniform_(a, b, generator=generator)  # type: ignore[attr-defined, no-any-return]
+
+
+@no_grad()
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Normal numbers."""
+    return tensor.normal_(mean, std, generator=generator)  # type: ignore[attr-defined, no-any-return]
+
+
+@no_grad()
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None) -> Tensor:
+    """Normal numbers, drawn again until they lie in [a, b]."""
+    if not a < b:
+        raise ArgumentValueError(message("trunc_normal_", f"the range from {a} to {b} is empty"))
+    draw = lambda n: randn(n, generator=generator, dtype="float64").numpy() * std + mean  # noqa: E731
+    values = draw(tensor.numel())
+    while (outside := (values < a) | (values > b)).any():
+        values[outside] = draw(int(outside.sum()))
+    return tensor.copy_(wrap(values.reshape(tensor.shape)))  # type: ignore[attr-defined, no-any-return]
+
+
+@no_grad()
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """One value everywhere."""
+    return tensor.fill_(val)  # type: ignore[attr-defined, no-any-return]
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Ones."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Zeros."""
+    return constant_(tensor, 0.0)
+
+
+@no_grad()
+def eye_(tensor: Tensor) -> Tensor:
+    """Ones on the diagonal of a matrix, zeros elsewhere."""
+    if tensor.ndim != 2:
+        raise ArgumentValueError(message("eye_", f"needs a matrix, got {tensor.ndim} dimensions"))
+    return tensor.copy_(wrap(np.eye(*tensor.shape)))  # type: ignore[attr-defined, no-any-return]
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Uniform in $\\pm gain \\sqrt{6 / (fan_{in} + fan_{out})}$ (Glorot and Bengio 2010)."""
+    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Normal of deviation $gain \\sqrt{2 / (fan_{in} + fan_{out})}$ (Glorot and Bengio 2010)."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+
+
+def _fan(tensor: Tensor, mode: str) -> int:
+    if mode not in ("fan_in", "fan_out"):
+        raise ArgumentValueError(message("init", f"mode must be 'fan_in' or 'fan_out', got {mode!r}"))
+    return _fans(tensor)[mode == "fan_out"]
+
+
+def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
+    """Uniform in $\\pm gain \\sqrt{3 / fan}$ (He et al. 2015)."""
+    if 0 in tensor.shape:
+        return tensor
+    bound = calculate_gain(nonlinearity, a) * math.sqrt(3.0 / _fan(tensor, mode))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
+    """Normal of deviation $gain / \\sqrt{fan}$ (He et al. 2015)."""
+    if 0 in tensor.shape:
+        return tensor
+    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
+
+
+@no_grad()
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """A (semi-)orthogonal matrix, from the QR decomposition of normal numbers (Saxe et al. 2013)."""
+    if tensor.ndim < 2:
+        raise ArgumentValueError(message("orthogonal_", f"needs at least 2 dimensions, got {tensor.ndim}"))
+    rows = tensor.shape[0]
+    flat = randn(rows, tensor.numel() // rows, generator=generator, dtype="float64").numpy()
+    q, r = np.linalg.qr(flat.T if flat.shape[0] < flat.shape[1] else flat)
+    q = q * np.sign(np.diag(r))
+    q = q.T if flat.shape[0] < flat.shape[1] else q
+    return tensor.copy_(wrap(gain * q.reshape(tensor.shape)))  # type: ignore[attr-defined, no-any-return]

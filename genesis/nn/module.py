@@ -1,0 +1,377 @@
+"""`Module`: parameters, buffers and sub-modules under names, and a forward function."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from genesis.base import dtypes
+from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, message
+from genesis.core.hooks import RemovableHandle
+from genesis.core.modes import no_grad
+from genesis.core.tensor import Tensor
+from genesis.nn.parameter import Buffer, Parameter
+
+
+class StateDictError(GenesisError, RuntimeError):
+    """A state that does not fit a module; says all that is missing, unexpected or of another shape."""
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` did not find, and what it did not know."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+class Module:
+    """Base class of networks and their layers.
+
+    Tensors of class `Parameter` and modules that are assigned to attributes are found by name; subclasses define
+    ``forward``, and a call of the module runs it between its hooks.
+
+    >>> import genesis
+    >>> class Twice(genesis.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.scale = genesis.nn.Parameter(genesis.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return x * self.scale
+    >>> Twice()(genesis.ones(2))
+    tensor([2., 2.], grad_fn=<MulBackward>)
+    """
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+    _transient: set[str]
+    _forward_pre_hooks: dict[int, Any]
+    _forward_hooks: dict[int, Any]
+
+    def __init__(self) -> None:
+        put = super().__setattr__
+        put("training", True)
+        for name in ("_parameters", "_buffers", "_modules", "_forward_pre_hooks", "_forward_hooks"):
+            put(name, {})
+        put("_transient", set())
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} defines no forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._forward_pre_hooks and not self._forward_hooks:
+            return self.forward(*args, **kwargs)
+        for hook in list(self._forward_pre_hooks.values()):
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        result = self.forward(*args, **kwargs)
+        for hook in list(self._forward_hooks.values()):
+            changed = hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    # ---- names
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        stores = self.__dict__.get("_parameters"), self.__dict__.get("_buffers"), self.__dict__.get("_modules")
+        if isinstance(value, Parameter | Module | Buffer):
+            if stores[0] is None:
+                raise AttributeError(f"cannot assign {name!r} before Module.__init__() was called")
+            for store in (self.__dict__, *stores):
+                store.pop(name, None)
+            if isinstance(value, Buffer):
+                self.register_buffer(name, value, value.persistent)  # type: ignore[attr-defined]
+            else:
+                (self._parameters if isinstance(value, Parameter) else self._modules)[name] = value  # type: ignore[index]
+            return
+        for store, kind in zip(stores, (Parameter, Tensor, Module), strict=True):
+            if store is not None and name in store:
+                if value is not None and not isinstance(value, kind):
+                    raise ArgumentError(message(type(self).__name__, f"{name!r} must be a {kind.__name__} or None, got {type(value).__name__}"))
+                store[name] = value
+                return
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        for store in ("_parameters", "_buffers", "_modules"):
+            found = self.__dict__.get(store)
+            if found is not None and name in found:
+                return found[name]
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        for store in (self._parameters, self._buffers, self._modules):
+            if name in store:
+                del store[name]  # type: ignore[attr-defined]
+                self._transient.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter (or the name of one that is None)."""
+        self._check_name(name)
+        if param is not None and not isinstance(param, Parameter):
+            raise ArgumentError(message("register_parameter", f"{name!r} must be a Parameter or None, got {type(param).__name__}"))
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is not learned; one that is not ``persistent`` stays out of ``state_dict``."""
+        self._check_name(name)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise ArgumentError(message("register_buffer", f"{name!r} must be a tensor or None, got {type(tensor).__name__}"))
+        self._buffers[name] = tensor
+        (self._transient.discard if persistent else self._transient.add)(name)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Add a sub-module."""
+        self.add_module(name, module)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a sub-module."""
+        self._check_name(name)
+        if module is not None and not isinstance(module, Module):
+            raise ArgumentError(message("add_module", f"{name!r} must be a Module or None, got {type(module).__name__}"))
+        self._modules[name] = module
+
+    def _check_name(self, name: str) -> None:
+        if not isinstance(name, str) or "." in name or not name:
+            raise KeyError(f"a name must be a non-empty string without a dot, got {name!r}")
+        if hasattr(self, name) and name not in self._parameters and name not in self._buffers and name not in self._modules:
+            raise KeyError(f"attribute {name!r} already exists")
+
+    # ---- what is inside
+
+    def named_modules(self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        memo = set() if memo is None else memo
+        if remove_duplicate and id(self) in memo:
+            return
+        memo.add(id(self))
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        return ((name, module) for name, module in self._modules.items() if module is not None)
+
+    def children(self) -> Iterator[Module]:
+        return (module for _, module in self.named_children())
+
+    def _named(self, store: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
+            for name, value in getattr(module, store).items():
+                if value is None or (remove_duplicate and id(value) in seen):
+                    continue
+                seen.add(id(value))
+                yield f"{path}.{name}" if path else name, value
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+        return self._named("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        return (p for _, p in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        return (b for _, b in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a path such as ``"encoder.0"``."""
+        module: Any = self
+        for part in target.split(".") if target else []:
+            if part not in module._modules:
+                raise AttributeError(f"{type(module).__name__} has no sub-module {part!r}")
+            module = module._modules[part]
+        return module  # type: ignore[no-any-return]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a path such as ``"encoder.0.weight"``."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._parameters.get(name)
+        if found is None:
+            raise AttributeError(f"there is no parameter {target!r}")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a path."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._buffers.get(name)
+        if found is None:
+            raise AttributeError(f"there is no buffer {target!r}")
+        return found
+
+    # ---- state
+
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+        """All parameters and persistent buffers by their paths, sharing memory with the module."""
+        state = OrderedDict() if destination is None else destination
+        for path, module in self.named_modules(prefix=prefix.removesuffix("."), remove_duplicate=False):
+            own = {**module._parameters, **{k: v for k, v in module._buffers.items() if k not in module._transient}}
+            for name, value in own.items():
+                if value is not None:
+                    state[f"{path}.{name}" if path else name] = value if keep_vars else value.detach()
+        return state  # type: ignore[no-any-return]
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+        """Copy values by their paths into this module (or, with ``assign``, take the tensors themselves).
+
+        Nothing is copied unless everything fits.
+
+        Raises:
+            RuntimeError: with ``strict``, missing or unexpected names; always, another shape: all of them are listed
+        """
+        if not isinstance(state_dict, Mapping):
+            raise ArgumentError(message("load_state_dict", f"expected a mapping, got {type(state_dict).__name__}"))
+        mine = self.state_dict(keep_vars=True)
+        missing = [k for k in mine if k not in state_dict]
+        unexpected = [k for k in state_dict if k not in mine]
+        wrong = [_misfit(k, mine[k], state_dict[k]) for k in mine if k in state_dict]
+        problems = [p for p in wrong if p]
+        if strict and missing:
+            problems.append("missing: " + ", ".join(missing))
+        if strict and unexpected:
+            problems.append("unexpected: " + ", ".join(unexpected))
+        if problems:
+            raise StateDictError(f"load_state_dict: the state does not fit {type(self).__name__}\n  " + "\n  ".join(problems))
+        with no_grad():
+            for name, value in mine.items():
+                if name in state_dict:
+                    self._take(name, value, state_dict[name], assign)
+        return IncompatibleKeys(missing, unexpected)
+
+    def _take(self, name: str, mine: Tensor, value: Tensor, assign: bool) -> None:
+        if not assign:
+            mine.copy_(value)  # type: ignore[attr-defined]
+            return
+        path, _, last = name.rpartition(".")
+        owner = self.get_submodule(path)
+        if last in owner._parameters:
+            owner._parameters[last] = value if isinstance(value, Parameter) else Parameter(value.detach(), mine.requires_grad)
+        else:
+            owner._buffers[last] = value
+
+    # ---- modes and conversions
+
+    def train(self, mode: bool = True) -> Module:
+        """Set training mode here and below; returns the module."""
+        if not isinstance(mode, bool):
+            raise ArgumentValueError(message("train", f"mode must be True or False, got {mode!r}"))
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Module:
+        """Set evaluation mode here and below; returns the module."""
+        return self.train(False)
+
+    def apply(self, fn: Callable[[Module], Any]) -> Module:
+        """Call ``fn`` on every module below, then on this one; returns the module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Begin or stop recording for all parameters; returns the module."""
+        for p in self.parameters():
+            p.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget (or zero) the gradients of all parameters."""
+        for p in self.parameters():
+            p.zero_grad(set_to_none)
+
+    def to(self, *args: Any, **kwargs: Any) -> Module:
+        """Convert floating parameters and buffers to a dtype, all of them to a device; in place, returns the module."""
+        device = kwargs.get("device")
+        dtype = kwargs.get("dtype")
+        for arg in args:
+            if isinstance(arg, dtypes.dtype):
+                dtype = arg
+            elif isinstance(arg, Tensor):
+                dtype, device = arg.dtype, arg.device
+            elif arg is not None and not isinstance(arg, bool):
+                device = arg
+        if dtype is not None and not (dtypes.as_dtype(dtype).is_floating_point or dtypes.as_dtype(dtype).is_complex):
+            raise ArgumentError(message("Module.to", f"only floating or complex dtypes, got {dtypes.as_dtype(dtype)}"))
+        return self._apply(lambda t: t.to(dtype=dtype if t.is_floating_point() or t.is_complex() else None, device=device))  # type: ignore[attr-defined]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Module:
+        with no_grad():
+            for module in self.modules():
+                for p in module._parameters.values():
+                    if p is not None:
+                        g = p.grad
+                        p.grad = None
+                        p.data = fn(p.detach())
+                        p.grad = None if g is None else fn(g.detach())
+                for name, buffer in module._buffers.items():
+                    if buffer is not None:
+                        module._buffers[name] = fn(buffer)
+        return self
+
+    def float(self) -> Module:
+        return self.to(dtypes.float32)
+
+    def double(self) -> Module:
+        return self.to(dtypes.float64)
+
+    def half(self) -> Module:
+        return self.to(dtypes.float16)
+
+    def bfloat16(self) -> Module:
+        return self.to(dtypes.bfloat16)
+
+    def cpu(self) -> Module:
+        return self.to("cpu")
+
+    # ---- hooks and looks
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, args)`` before forward; it may return other arguments."""
+        return RemovableHandle(self._forward_pre_hooks, hook)
+
+    def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after forward; it may return another output."""
+        return RemovableHandle(self._forward_hooks, hook)
+
+    def extra_repr(self) -> str:
+        """What a module says of itself between the parentheses."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr().split("\n") if self.extra_repr() else []
+        children = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        if not children and len(extra) <= 1:
+            return f"{self._get_name()}({''.join(extra)})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(extra + children) + "\n)"
+
+
+def _misfit(name: str, mine: Tensor, value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"{name}: expected a tensor, got {type(value).__name__}"
+    if mine.shape != value.shape:
+        return f"{name}: shape {list(value.shape)} in the state, {list(mine.shape)} in the module"
+    return ""

@@ -1,0 +1,12 @@
+"""Tools that test ops and gradients: `opcheck` checks an op from its record.
+
+`make`     values for samples     `opcheck`     every check of one op
+"""
+
+from __future__ import annotations
+
+from genesis.testing.make import Maker
+from genesis.testing.opcheck import CHECKS, check_fails, opcheck, samples_of
+from genesis.testing.tolerance import assert_close, tolerance
+
+__all__ = ["CHECKS", "Maker", "assert_close", "check_fails", "opcheck", "samples_of", "tolerance"]

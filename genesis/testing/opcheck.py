@@ -1,0 +1,254 @@
+"""Check an op from its record: values, infer, gradients to second order, layouts, and its wrong inputs.
+
+    opcheck(genesis.ops.reduce.sum)
+
+Each check is a function of an op and one sample; `CHECKS` names them. A user's own op gets the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec, meta
+from genesis.autograd.functional import grad
+from genesis.base import dtypes
+from genesis.core.modes import no_grad
+from genesis.core.op import Case, Op, case
+from genesis.core.tensor import Tensor, wrap
+from genesis.testing.make import Maker
+from genesis.testing.tolerance import assert_close
+
+Sample = tuple[Op, Case]
+
+
+def default_samples(op: Op) -> Callable[[Maker], list[Case]]:
+    """Samples of elementwise ops that give none: 0-d, broadcast, zero-size, a number."""
+    if len(op.signature.parameters) == 1:
+        return lambda t: [case(t()), case(t(2, 3)), case(t(0, 3))]
+    number = 2 if "f" not in op.dtypes else 1.5
+    return lambda t: [case(t(2, 3), t(2, 3)), case(t(2, 1), t(3)), case(t(), t(2)), case(t(0, 3), t(3)), case(t(3), number)]
+
+
+def samples_of(op: Op, maker: Maker) -> list[Case]:
+    """The samples of an op, with values from ``maker``."""
+    if op.samples is not None:
+        return list(op.samples(maker))
+    return default_samples(op)(maker) if op.kind == "elementwise" else []
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """All tensors in arguments or results, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from tensors_in(item)
+
+
+def replace(value: Any, change: Callable[[Tensor], Any]) -> Any:
+    """Arguments with every tensor changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {k: replace(v, change) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        parts = [replace(v, change) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+def _call(op: Op, sample: Case) -> list[Tensor]:
+    return list(tensors_in(op.call(*sample.args, **sample.kwargs)))
+
+
+def _meaning(op: Op, sample: Case) -> Any:
+    """What the op's NumPy meaning says; integers are computed in the default dtype where the result is floating."""
+    wide = np.dtype(np.float32) if op.result == "float" else None
+    bound = op.signature.bind(*sample.args, **sample.kwargs)
+    bound.apply_defaults()
+    return op.meaning(*[replace(v, lambda t: _as_array(t, wide)) for v in bound.arguments.values()])
+
+
+def _as_array(t: Tensor, wide: Any) -> Any:
+    array = t.detach().numpy()
+    return array.astype(wide) if wide is not None and array.dtype.kind in "iub" else array
+
+
+def check_meaning(op: Op, sample: Case) -> None:
+    """Elementwise ops: the value is the NumPy meaning's, whatever path computed it."""
+    if op.kind != "elementwise" or len(op.signature.parameters) > 2 or not isinstance(sample.args[0], Tensor):
+        return
+    (out,) = _call(op, sample)
+    with np.errstate(all="ignore"):
+        expected = np.asarray(_meaning(op, sample))
+    if out.dtype.itemsize > 2:
+        assert_close(out.detach().numpy(), expected.astype(out.dtype.np), "meaning")
+
+
+def check_infer(op: Op, sample: Case) -> None:
+    """On meta tensors the op gives the shapes and dtypes that it gives on data."""
+    outs = _call(op, sample)
+    try:
+        shapes = _on_meta(op, sample, lambda t: False)
+    except (TypeError, RuntimeError, NotImplementedError, IndexError) as refusal:
+        if "no data" in str(refusal) and not any(_floating(t) for t in tensors_in((sample.args, sample.kwargs))):
+            return  # the result's shape depends on data, and the op says so
+        try:
+            shapes = _on_meta(op, sample, lambda t: t._array.dtype.kind in "iub")  # indices and masks with data
+        except (TypeError, RuntimeError, NotImplementedError) as error:
+            if "no data" in str(error):  # the result's shape depends on data, and the op says so
+                return
+            raise
+    assert len(shapes) == len(outs), f"infer: {len(shapes)} results, expected {len(outs)}"
+    for spec, out in zip(shapes, outs, strict=True):
+        assert isinstance(spec._array, Spec), f"infer: a meta tensor gave {type(spec._array).__name__}"
+        assert (spec._array.shape, spec._array.dtype) == (tuple(out.shape), out._array.dtype), f"infer: {spec._array}, expected {out._spec()}"
+
+
+def _on_meta(op: Op, sample: Case, keep: Callable[[Tensor], bool]) -> list[Tensor]:
+    ghost = lambda t: t if keep(t) else wrap(meta(tuple(t.shape), t._array.dtype))  # noqa: E731
+    return list(tensors_in(op.call(*replace(list(sample.args), ghost), **replace(dict(sample.kwargs), ghost))))
+
+
+def check_layout(maker: Callable[[str], Maker], op: Op, index: int) -> None:
+    """Strided inputs give what contiguous ones give."""
+    plain, strided = samples_of(op, maker("contiguous"))[index], samples_of(op, maker("strided"))[index]
+    for a, b in zip(_call(op, plain), _call(op, strided), strict=True):
+        assert_close(b.detach().numpy(), a.detach().numpy(), "strided input")
+
+
+def _floating(t: Tensor) -> bool:
+    return t.is_floating_point() or t.is_complex()
+
+
+def _scalarised(op: Op, weights: list[Any], rebuild: Callable[[list[Tensor]], Case]) -> Callable[..., Tensor]:
+    """A function of the floating inputs to one real number: the outputs, weighted and summed."""
+
+    def function(*inputs: Tensor) -> Tensor:
+        outs = [y for y in _call(op, rebuild(list(inputs))) if _floating(y)]
+        total = None
+        for w, y in zip(weights, outs, strict=True):
+            part = (y * wrap(w)).sum()  # type: ignore[operator]
+            part = part.real if part.is_complex() else part
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    return function
+
+
+def check_gradient(op: Op, sample: Case, order: int = 2) -> None:
+    """Gradients, and gradients of gradients, along random directions against central differences in float64."""
+    inputs = [t for t in tensors_in((sample.args, sample.kwargs)) if _floating(t) and t.requires_grad]
+    if not inputs:
+        return
+
+    def rebuild(new: list[Tensor]) -> Case:
+        left = iter(new)
+        swap = lambda t: next(left) if _floating(t) and t.requires_grad else t  # noqa: E731
+        return Case(tuple(replace(list(sample.args), swap)), replace(dict(sample.kwargs), swap))
+
+    outs = [y for y in _call(op, sample) if _floating(y)]
+    if not any(y.requires_grad for y in outs):
+        assert op.kind == "composite" or not op.vjp, f"{op.name}: has a gradient, but its result does not require grad"
+        return
+    rng = np.random.Generator(np.random.Philox(7))
+    weights = [_direction(rng, y) for y in outs]
+    _directional(_scalarised(op, weights, rebuild), inputs, rng, order)
+
+
+def _direction(rng: Any, t: Tensor) -> Any:
+    real = np.asarray(rng.uniform(0.5, 1.5, t.shape) * rng.choice([-1.0, 1.0], t.shape))
+    return np.asarray(real + 1j * rng.uniform(0.5, 1.5, t.shape), t._array.dtype) if t.is_complex() else np.asarray(real, t._array.dtype)
+
+
+def _directional(function: Callable[..., Tensor], inputs: list[Tensor], rng: Any, order: int) -> None:
+    directions = [_direction(rng, x) for x in inputs]
+    leaves = [x.detach().requires_grad_() for x in inputs]
+    y = function(*leaves)
+    found = grad(y, leaves, create_graph=order > 1, materialize_grads=True) if y.requires_grad else [x._zeros(tuple(x.shape), x._array.dtype) for x in leaves]
+    analytic = sum(float((np.conj(d) * g.detach().numpy()).sum().real) for d, g in zip(directions, found, strict=True))  # type: ignore[union-attr]
+    with no_grad():
+        numeric, error = _difference(lambda s: float(function(*[wrap(np.asarray(x.numpy() + s * d)) for x, d in zip(map(Tensor.detach, inputs), directions, strict=True)])))
+    assert abs(analytic - numeric) <= 1e-6 + 1e-5 * abs(numeric) + error, f"gradient {analytic:.10g}, differences give {numeric:.10g}"
+    if order < 2 or not any(g is not None and g.requires_grad for g in found):
+        return
+    weights = [_direction(rng, x) for x in inputs]
+
+    def slope(*args: Tensor) -> Tensor:
+        out = function(*args)
+        gs = grad(out, args, create_graph=True, materialize_grads=True)
+        parts = [(g * wrap(np.asarray(np.conj(w)))).sum() for g, w in zip(gs, weights, strict=True)]  # type: ignore[operator]
+        parts = [p.real if p.is_complex() else p for p in parts]
+        return sum(parts[1:], parts[0])
+
+    _second(slope, leaves, rng)
+
+
+def _second(slope: Callable[..., Tensor], inputs: list[Tensor], rng: Any) -> None:
+    directions = [_direction(rng, x) for x in inputs]
+    y = slope(*inputs)
+    if not y.requires_grad:
+        return
+    found = grad(y, inputs, materialize_grads=True)
+    analytic = sum(float((np.conj(d) * g.detach().numpy()).sum().real) for d, g in zip(directions, found, strict=True))  # type: ignore[union-attr]
+    moved = lambda s: [wrap(np.asarray(x.detach().numpy() + s * d)).requires_grad_() for x, d in zip(inputs, directions, strict=True)]  # noqa: E731
+    numeric, error = _difference(lambda s: float(slope(*moved(s))))
+    assert abs(analytic - numeric) <= 1e-5 + 1e-4 * abs(numeric) + error, f"second derivative {analytic:.10g}, differences give {numeric:.10g}"
+
+
+def _difference(f: Callable[[float], float]) -> tuple[float, float]:
+    """Central difference of fourth order, and a bound on its rounding error."""
+    h = 1e-4
+    values = [f(s * h) for s in (-2, -1, 1, 2)]
+    return (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * h), 1e-12 * max(map(abs, values)) / h
+
+
+def check_fails(op: Op, maker: Maker | None = None) -> None:
+    """Each wrong input raises its error with its words, and changes none of its arguments."""
+    for fail in op.fails:
+        sample = fail.make(maker or Maker(dtypes.float32))
+        before = [t.numpy().copy() for t in tensors_in((sample.args, sample.kwargs))]
+        try:
+            op.call(*sample.args, **sample.kwargs)
+        except fail.error as error:
+            assert fail.match in str(error), f"{op.name}: the message is {str(error)!r}, expected {fail.match!r} in it"
+        else:
+            raise AssertionError(f"{op.name}: {sample} did not raise {fail.error.__name__}")
+        for old, t in zip(before, tensors_in((sample.args, sample.kwargs)), strict=True):
+            assert_close(t.numpy(), old, f"{op.name}: an argument after the error")
+
+
+CHECKS: dict[str, Callable[[Op, Case], None]] = {"meaning": check_meaning, "infer": check_infer, "gradient": check_gradient}
+
+
+def opcheck(function: Any) -> list[str]:
+    """Run every check of an op on every sample and dtype; returns what was checked, raises AssertionError on the first failure.
+
+    >>> import genesis
+    >>> "sum float64 gradient" in genesis.testing.opcheck(genesis.sum)
+    True
+    """
+    op: Op = getattr(function, "op", function)
+    done: list[str] = []
+    check_fails(op)
+    for dtype in sample_dtypes(op):
+        for name, check in CHECKS.items():
+            if name == "gradient" and dtype not in (dtypes.float64, dtypes.complex128):
+                continue
+            for i, _ in enumerate(samples_of(op, Maker(dtype))):
+                check(op, samples_of(op, Maker(dtype, seed=i, requires_grad=name == "gradient"))[i])
+            done.append(f"{op.name} {dtype.name} {name}")
+    return done
+
+
+def sample_dtypes(op: Op) -> list[dtypes.dtype]:
+    """The dtypes that an op's samples are tried with."""
+    kinds = {"f": [dtypes.float64, dtypes.float32, dtypes.bfloat16, dtypes.float16], "c": [dtypes.complex128], "i": [dtypes.int64, dtypes.uint8], "b": [dtypes.bool]}
+    return [d for k in op.dtypes for d in kinds[k]]

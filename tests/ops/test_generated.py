@@ -1,0 +1,58 @@
+"""Tests generated from the op records: every op, sample and dtype against its meaning, infer and differences."""
+
+from __future__ import annotations
+
+import pytest
+
+import genesis
+from genesis.base import dtypes
+from genesis.core.op import REGISTRY
+from genesis.testing.make import Maker
+from genesis.testing.opcheck import CHECKS, check_fails, check_layout, sample_dtypes, samples_of
+
+OPS = sorted(REGISTRY.values(), key=lambda op: op.name)
+PAIRS = [pytest.param(op, dtype, id=f"{op.name}-{dtype.short}") for op in OPS for dtype in sample_dtypes(op)]
+
+
+@pytest.mark.parametrize(("op", "dtype"), PAIRS)
+def test_meaning_and_infer(op, dtype):
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        for name in ("meaning", "infer"):
+            CHECKS[name](op, samples_of(op, Maker(dtype, seed=i))[i])
+
+
+@pytest.mark.parametrize(("op", "dtype"), [p for p in PAIRS if p.values[1] in (dtypes.float64, dtypes.complex128)])
+def test_gradients_to_second_order(op, dtype):
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        CHECKS["gradient"](op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
+
+
+# Ops for which a strided input is another case, not another layout.
+NEEDS_LAYOUT = {"view_shape": "refuses what would need a copy", "view_dtype": "reinterprets the bytes in memory order"}
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.name not in NEEDS_LAYOUT], ids=lambda op: op.name)
+def test_strided_inputs(op):
+    dtype = sample_dtypes(op)[0]
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        genesis.manual_seed(0)
+        check_layout(lambda layout, seed=i: Maker(dtype, seed=seed, layout=layout), op, i)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.fails], ids=lambda op: op.name)
+def test_wrong_inputs(op):
+    check_fails(op)
+
+
+# Ops that the checks above cannot reach, each with its reason.
+NO_SAMPLES = {
+    "index_put": "takes a tuple of index tensors; tests/ops/test_index.py",
+    "masked_scatter": "the result depends on how many elements the mask names; tests/ops/test_index.py",
+    "std_mean": "std and mean together",
+    "var_mean": "var and mean together",
+}
+
+
+def test_every_op_has_samples():
+    missing = {op.name for op in OPS if not samples_of(op, Maker(sample_dtypes(op)[0]))}
+    assert missing == set(NO_SAMPLES)

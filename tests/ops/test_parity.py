@@ -1,0 +1,117 @@
+"""Every op on its samples against PyTorch: values, dtypes, shapes and gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis.core.op import REGISTRY, Case
+from genesis.testing import Maker, samples_of
+from genesis.testing.opcheck import replace, sample_dtypes, tensors_in
+from genesis.testing.tolerance import tolerance
+
+torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
+pytestmark = pytest.mark.parity
+
+# Ops that PyTorch does not have, or that mean something else there, each with its reason.
+NOT_COMPARED = {
+    "threshold": "takes its threshold by keyword in torch", "dropout": "other random numbers", "trigamma": "polygamma(1, x) in torch",
+    "convert": "Tensor.to", "view_dtype": "Tensor.view(dtype)", "t": "compared as a method",
+    "rms_norm": "compared in tests/ops/test_norm.py, with eps", "scatter_reduce": "torch refuses samples of other sizes",
+}  # fmt: skip
+DTYPES = {"float64", "float32", "int64", "uint8", "bool", "complex128", "bfloat16"}
+
+
+def _reference(op):
+    name = op.torch_name if op.torch_name is not None else op.name
+    for path in (name, "nn.functional." + name, "Tensor." + name):
+        found = torch
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is not None:
+            return found
+    return None
+
+
+def _compared():
+    for op in sorted(REGISTRY.values(), key=lambda op: op.name):
+        if op.torch_name == "" or op.name in NOT_COMPARED:
+            continue
+        for dtype in sample_dtypes(op):
+            if dtype.name in DTYPES:
+                yield pytest.param(op, dtype, id=f"{op.name}-{dtype.short}")
+
+
+def _to_torch(t):
+    array = np.array(t.detach().numpy())
+    out = torch.from_numpy(array.astype(np.float32)).bfloat16() if t.dtype is genesis.bfloat16 else torch.from_numpy(array)
+    return out.requires_grad_(t.requires_grad)
+
+
+def _numbers(t):
+    t = t.detach()
+    if isinstance(t, torch.Tensor):
+        return t.resolve_conj().float().numpy() if t.dtype is torch.bfloat16 else t.resolve_conj().resolve_neg().numpy()
+    return t.numpy().astype(np.float32) if t.dtype is genesis.bfloat16 else t.numpy()
+
+
+def _same(mine, theirs, what):
+    assert tuple(mine.shape) == tuple(theirs.shape), what
+    assert mine.dtype.name == str(theirs.dtype).removeprefix("torch."), f"{what}: {mine.dtype}, torch {theirs.dtype}"
+    rtol, atol = tolerance(mine._array.dtype)
+    np.testing.assert_allclose(_numbers(mine), _numbers(theirs), rtol=rtol, atol=atol, err_msg=what)
+
+
+def test_every_op_has_a_reference():
+    missing = [op.name for op in REGISTRY.values() if op.torch_name != "" and op.name not in NOT_COMPARED and _reference(op) is None]
+    assert missing == []
+
+
+@pytest.mark.parametrize(("op", "dtype"), _compared())
+def test_parity(op, dtype):
+    reference = _reference(op)
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        grads = dtype.is_floating_point and dtype.itemsize > 2 or dtype.is_complex
+        sample: Case = samples_of(op, Maker(dtype, seed=i, requires_grad=grads))[i]
+        pairs = []
+
+        def twin(t, pairs=pairs):
+            pairs.append((t, _to_torch(t)))
+            return pairs[-1][1]
+
+        args, kwargs = replace(list(sample.args), twin), replace(dict(sample.kwargs), twin)
+        try:
+            theirs = list(_torch_tensors(reference(*args, **kwargs)))
+        except (RuntimeError, NotImplementedError, IndexError, TypeError, ValueError) as error:
+            if "not implemented for" in str(error) or "not supported" in str(error) or "must match" in str(error) or "Promotion" in str(error):
+                continue  # torch has no kernel for this dtype; Genesis does
+            raise
+        mine = list(tensors_in(op.call(*sample.args, **sample.kwargs)))
+        assert len(mine) == len(theirs)
+        for a, b in zip(mine, theirs, strict=True):
+            _same(a, b, f"{op.name} sample {i}")
+        if grads and any(b.requires_grad for b in theirs):
+            _compare_gradients(mine, theirs, pairs, f"{op.name} sample {i}")
+
+
+def _torch_tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _torch_tensors(item)
+
+
+def _compare_gradients(mine, theirs, pairs, what):
+    rng = np.random.default_rng(0)
+    leaves = [(a, b) for a, b in pairs if b.requires_grad]
+    outs = [(a, b) for a, b in zip(mine, theirs, strict=True) if b.requires_grad]
+    assert all(a.requires_grad for a, _ in outs), f"{what}: requires_grad"
+    seeds = [rng.normal(size=tuple(b.shape)).astype(_numbers(b).dtype) for _, b in outs]
+    theirs_g = torch.autograd.grad([b for _, b in outs], [b for _, b in leaves], [torch.from_numpy(np.array(s)) for s in seeds], allow_unused=True)
+    mine_g = genesis.autograd.grad([a for a, _ in outs], [a for a, _ in leaves], [genesis.tensor(s) for s in seeds], allow_unused=True)
+    for a, b, (leaf, _) in zip(mine_g, theirs_g, leaves, strict=True):
+        zero = np.zeros(tuple(leaf.shape), leaf._array.dtype)
+        x, y = zero if a is None else _numbers(a), zero if b is None else _numbers(b)
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 if x.dtype.itemsize < 8 else 1e-8, err_msg=what + " gradient")
