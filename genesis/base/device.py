@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from genesis.base.errors import ArgumentError, DeviceError, message
@@ -9,14 +10,18 @@ from genesis.base.errors import ArgumentError, DeviceError, message
 KNOWN = ("cpu", "meta", "cuda")
 
 
-class device:
+class device:  # noqa: N801, PyTorch's name
     """A place for arrays: ``cpu``, ``meta`` (shapes without data), or ``cuda`` (named, not built yet).
 
-    >>> device("cuda:1")
-    device(type='cuda', index=1)
+    Attributes:
+        type: "cpu"; index: which of several, None for the current one
+
+    >>> import genesis
+    >>> genesis.device("cuda:1"), genesis.device("cpu")
+    (device(type='cuda', index=1), device(type='cpu'))
 
     Raises:
-        RuntimeError: the name is not known
+        RuntimeError: the name is not known, the index is negative or given twice
         TypeError: not a string, index or device
     """
 
@@ -26,19 +31,17 @@ class device:
     index: int | None
 
     def __init__(self, type: Any, index: int | None = None) -> None:
-        if isinstance(type, device):
-            type, index = type.type, type.index
-        if isinstance(type, int) and not isinstance(type, bool):
-            type, index = "cuda", type
-        if not isinstance(type, str):
-            raise ArgumentError(message("device", f"expected a name such as 'cpu', got {type!r}"))
-        name, colon, number = type.partition(":")
-        if name not in KNOWN or (colon and not number.isdigit()):
-            raise DeviceError(message("device", f"unknown device {type!r}", hint="one of " + ", ".join(KNOWN)))
-        if colon and index is not None:
-            raise DeviceError(message("device", f"{type!r} already has an index, {index} was given too"))
+        name, number = (type.type, type.index) if isinstance(type, device) else _parse(type)
+        if index is not None:
+            if not isinstance(index, int) or isinstance(index, bool):
+                raise ArgumentError(message("device", f"the index must be an int, got {index!r}"))
+            if number is not None:
+                raise DeviceError(message("device", f"{str(type)!r} already has an index, {index} was given too"))
+            if index < 0:
+                raise DeviceError(message("device", f"the index must not be negative, got {index}"))
+            number = index
         object.__setattr__(self, "type", name)
-        object.__setattr__(self, "index", int(number) if colon else index)
+        object.__setattr__(self, "index", number)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("device is immutable")
@@ -49,7 +52,7 @@ class device:
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
 
     def __str__(self) -> str:
@@ -58,6 +61,22 @@ class device:
     def __repr__(self) -> str:
         index = "" if self.index is None else f", index={self.index}"
         return f"device(type={self.type!r}{index})"
+
+
+def _parse(place: Any) -> tuple[str, int | None]:
+    """The type and index of ``"cuda:1"``, or of a bare index, which is a GPU's."""
+    if isinstance(place, int) and not isinstance(place, bool):
+        place = f"cuda:{place}"
+    if not isinstance(place, str):
+        raise ArgumentError(message("device", f"expected a name such as 'cpu', got {place!r}"))
+    name, colon, number = place.partition(":")
+    if name not in KNOWN:
+        raise DeviceError(message("device", f"unknown device {place!r}", hint="one of " + ", ".join(KNOWN)))
+    if colon and not re.fullmatch("0|[1-9][0-9]*", number):
+        raise DeviceError(
+            message("device", f"{number!r} in {place!r} is not an index", hint=f"'{name}' or '{name}:0'")
+        )
+    return name, int(number) if colon else None
 
 
 CPU = device("cpu")
@@ -70,7 +89,11 @@ def as_device(place: Any) -> device:
 
 
 def require_available(place: device) -> None:
-    """Refuse a device that has no backend here."""
+    """Refuse a device that has no backend here.
+
+    Raises:
+        RuntimeError: it is a CUDA device, or a CPU other than the one
+    """
     if place.type == "cuda":
         raise DeviceError(
             message("device", f"{place} is not available, the CUDA backend is not built yet",

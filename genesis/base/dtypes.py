@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -13,77 +16,93 @@ from genesis.base.errors import ArgumentError, DTypeError, message
 NpDtype = np.dtype[Any]
 
 
-class dtype:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class dtype:  # noqa: N801, PyTorch's name
     """An element type, such as ``genesis.float32``; there is exactly one object of each.
 
     Attributes:
         name: "float32"; short: "f32", as specs print it; np: the NumPy dtype; itemsize: bytes per element
+        category: 0 bool, 1 integer, 2 floating, 3 complex
+        is_floating_point, is_complex, is_signed: as they say; bfloat16 is floating, which NumPy does not know
+
+    >>> import genesis
+    >>> genesis.bfloat16, genesis.bfloat16.itemsize, genesis.bfloat16.is_floating_point
+    (genesis.bfloat16, 2, True)
     """
 
-    __slots__ = ("is_complex", "is_floating_point", "is_signed", "itemsize", "name", "np", "rank", "short")
-
-    def __init__(self, name: str, numpy: Any, short: str, rank: int) -> None:
-        self.name, self.np, self.short, self.rank = name, np.dtype(numpy), short, rank
-        self.itemsize = self.np.itemsize
-        self.is_floating_point = "float" in name
-        self.is_complex = name.startswith("complex")
-        self.is_signed = not (name.startswith("uint") or name == "bool")
-
-    @property
-    def category(self) -> int:
-        """0 bool, 1 integer, 2 floating, 3 complex."""
-        return 3 if self.is_complex else 2 if self.is_floating_point else 0 if self.name == "bool" else 1
+    name: str
+    np: NpDtype
+    short: str
+    itemsize: builtins.int
+    category: builtins.int
+    is_floating_point: builtins.bool
+    is_complex: builtins.bool
+    is_signed: builtins.bool
 
     def to_complex(self) -> dtype:
-        """The complex type of the same precision."""
+        """The complex type of at least the same precision: complex64 for the 16-bit types.
+
+        Raises:
+            RuntimeError: it is bool or an integer
+        """
+        if self.category < 2:
+            raise DTypeError(message("to_complex", f"{self} has no complex type", hint="to_complex of a floating dtype"))
         return self if self.is_complex else complex128 if self is float64 else complex64
 
     def to_real(self) -> dtype:
-        """The real type of the same precision."""
+        """The real type of the same precision; real types are their own."""
         return float64 if self is complex128 else float32 if self is complex64 else self
 
     def __repr__(self) -> str:
         return f"genesis.{self.name}"
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        return _by_name, (self.name,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_dtype, (self.name,)  # copies and pickles are the one object
 
 
-bool = dtype("bool", np.bool_, "bool", 0)
-uint8 = dtype("uint8", np.uint8, "u8", 1)
-int8 = dtype("int8", np.int8, "i8", 1)
-int16 = dtype("int16", np.int16, "i16", 2)
-int32 = dtype("int32", np.int32, "i32", 3)
-int64 = dtype("int64", np.int64, "i64", 4)
-uint16 = dtype("uint16", np.uint16, "u16", 2)
-uint32 = dtype("uint32", np.uint32, "u32", 3)
-uint64 = dtype("uint64", np.uint64, "u64", 4)
-float16 = dtype("float16", np.float16, "f16", 1)
-bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, "bf16", 1)
-float32 = dtype("float32", np.float32, "f32", 2)
-float64 = dtype("float64", np.float64, "f64", 3)
-complex64 = dtype("complex64", np.complex64, "c64", 2)
-complex128 = dtype("complex128", np.complex128, "c128", 3)
+def _of(scalar: Any, short: str) -> dtype:
+    numpy = np.dtype(scalar)
+    category = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}[numpy.kind]  # bfloat16 is NumPy's "V"
+    signed = numpy.kind not in "bu"
+    return dtype(numpy.name, numpy, short, numpy.itemsize, category, category == 2, category == 3, signed)
+
+
+bool = _of(np.bool_, "bool")
+uint8 = _of(np.uint8, "u8")
+uint16 = _of(np.uint16, "u16")
+uint32 = _of(np.uint32, "u32")
+uint64 = _of(np.uint64, "u64")
+int8 = _of(np.int8, "i8")
+int16 = _of(np.int16, "i16")
+int32 = _of(np.int32, "i32")
+int64 = _of(np.int64, "i64")
+float16 = _of(np.float16, "f16")
+bfloat16 = _of(ml_dtypes.bfloat16, "bf16")
+float32 = _of(np.float32, "f32")
+float64 = _of(np.float64, "f64")
+complex64 = _of(np.complex64, "c64")
+complex128 = _of(np.complex128, "c128")
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
 ALL = (
-    bool, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
+    bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
+_WIDE_UNSIGNED = {uint16, uint32, uint64}
 
-_BY_NUMPY = {kind.np: kind for kind in ALL}
-_BY_NAME = {kind.name: kind for kind in ALL} | {
-    "float": float32, "double": float64, "half": float16, "int": int32, "long": int64, "short": int16,
+_BY_NUMPY: dict[Any, dtype] = {kind.np: kind for kind in ALL}
+_BY_NAME: dict[str, dtype] = {kind.name: kind for kind in ALL} | {
+    "half": half, "float": float, "double": double, "short": short, "int": int, "long": long,
+    "cfloat": cfloat, "cdouble": cdouble,
 }  # fmt: skip
-_BY_PYTHON: dict[Any, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.complex: complex64}
+# As in PyTorch, the *type* float names double precision; the *value* 1.0 takes the default dtype.
+_BY_PYTHON: dict[Any, dtype] = {
+    builtins.bool: bool, builtins.int: int64, builtins.float: float64, builtins.complex: complex128,
+}  # fmt: skip
 _default = float32
-
-
-def _by_name(name: str) -> dtype:
-    return _BY_NAME[name]
 
 
 def from_numpy(numpy: NpDtype) -> dtype:
@@ -92,44 +111,63 @@ def from_numpy(numpy: NpDtype) -> dtype:
     Raises:
         TypeError: it has no counterpart (strings, objects, dates, long double)
     """
-    kind = _BY_NUMPY.get(numpy)
+    kind = _BY_NUMPY.get(numpy) or _BY_NUMPY.get(numpy.newbyteorder("="))  # either byte order is the same type
     if kind is None:
-        kind = _BY_NUMPY.get(numpy.newbyteorder("="))  # other byte order: same type
-        if kind is None:
-            raise ArgumentError(
-                message("dtype", f"NumPy's {numpy} has no counterpart", hint="convert to a number type with .astype(...)")
-            )
+        raise ArgumentError(
+            message("dtype", f"NumPy's {numpy} has no counterpart", hint="convert to a number type with .astype(...)")
+        )
     return kind
 
 
 def as_dtype(kind: Any) -> dtype:
-    """The dtype of anything that names one: a dtype, its name, a NumPy dtype or scalar type, a Python type."""
+    """The dtype of anything that names one: a dtype, its name, a NumPy dtype or scalar type, a Python type.
+
+    >>> as_dtype("bfloat16"), as_dtype(np.int8), as_dtype(builtins.float)
+    (genesis.bfloat16, genesis.int8, genesis.float64)
+
+    Raises:
+        TypeError: it names none
+    """
     if isinstance(kind, dtype):
         return kind
-    if kind is builtins.float:
-        return _default
     if isinstance(kind, str) and kind.removeprefix("genesis.") in _BY_NAME:
         return _BY_NAME[kind.removeprefix("genesis.")]
     try:
-        return _BY_PYTHON[kind] if kind in _BY_PYTHON else from_numpy(np.dtype(kind))
-    except TypeError:
+        return _BY_PYTHON[kind] if isinstance(kind, type) and kind in _BY_PYTHON else from_numpy(_np_dtype(kind))
+    except (TypeError, ValueError, SyntaxError):  # np.dtype raises all three
         raise ArgumentError(
             message("dtype", f"{kind!r} is not a dtype", hint="genesis.float32, genesis.int64, ...")
         ) from None
 
 
+def _np_dtype(kind: Any) -> NpDtype:
+    if kind is None:
+        raise TypeError  # np.dtype(None) is float64
+    return np.dtype(kind)
+
+
 def as_np(kind: Any) -> NpDtype:
     """The NumPy dtype of anything that names a dtype."""
-    return kind.np if isinstance(kind, dtype) else as_dtype(kind).np
+    return as_dtype(kind).np
 
 
 def get_default_dtype() -> dtype:
-    """The dtype of Python floats, float32 unless set."""
+    """The dtype of Python floats, float32 unless set.
+
+    >>> import genesis
+    >>> genesis.get_default_dtype()
+    genesis.float32
+    """
     return _default
 
 
 def set_default_dtype(kind: Any) -> None:
-    """Set the dtype of Python floats; a floating one.
+    """Set the dtype of Python floats, a floating one.
+
+    >>> import genesis
+    >>> genesis.set_default_dtype(genesis.float64); genesis.tensor(0.5).dtype
+    genesis.float64
+    >>> genesis.set_default_dtype(genesis.float32)
 
     Raises:
         TypeError: the dtype is not floating
@@ -141,140 +179,184 @@ def set_default_dtype(kind: Any) -> None:
     _default = kind
 
 
-_WIDER = {1: int16, 2: int32, 3: int64}
+# ---- promotion
 
 
-def promote_types(a: Any, b: Any) -> dtype:
-    """The smallest dtype to which both can be converted, by PyTorch's rules.
+def promote_types(type1: Any, type2: Any) -> dtype:
+    """The smallest dtype of PyTorch's table that both can be converted to.
 
-    >>> promote_types(int32, float16)
-    genesis.float16
+    >>> import genesis
+    >>> genesis.promote_types(genesis.uint8, genesis.int8), genesis.promote_types(genesis.int64, genesis.float16)
+    (genesis.int16, genesis.float16)
 
     Raises:
-        RuntimeError: a signed integer meets uint16, uint32 or uint64, for which there is no rule
+        RuntimeError: uint16, uint32 or uint64 meets anything but itself and the floating types; PyTorch has no rule
     """
-    a, b = as_dtype(a), as_dtype(b)
-    if a is b:
-        return a
-    if a.category != b.category:
-        low, high = (a, b) if a.category < b.category else (b, a)
-        if high.is_complex and low.is_floating_point:
-            return complex128 if low is float64 else high
+    return _promote(as_dtype(type1), as_dtype(type2))
+
+
+@cache
+def _promote(a: dtype, b: dtype) -> dtype:
+    low, high = sorted((a, b), key=lambda kind: (kind.category, kind.itemsize))
+    if low is high:
         return high
-    if a.category == 1:
-        return _promote_integers(a, b)
-    if {a, b} == {float16, bfloat16}:
-        return float32
-    return a if a.rank > b.rank else b
-
-
-def _promote_integers(a: dtype, b: dtype) -> dtype:
-    if a.is_signed == b.is_signed:
-        return a if a.rank > b.rank else b
-    signed, unsigned = (a, b) if a.is_signed else (b, a)
-    if unsigned is not uint8:
+    if high.is_floating_point:
+        return float32 if {low, high} == {float16, bfloat16} else high
+    if low in _WIDE_UNSIGNED or high in _WIDE_UNSIGNED:
         raise DTypeError(
-            message("promote_types", f"promotion of {unsigned} with {signed} is not defined", hint="convert one of them")
+            message("promote_types", f"no dtype is defined for {a} and {b}", hint="convert one of them with .to(dtype)")
         )
-    return signed if signed.rank > 1 else int16
+    if {low, high} == {uint8, int8}:
+        return int16
+    return complex128 if high.is_complex and low is float64 else high
 
 
-def _of_scalar(value: Any) -> dtype:
+def result_np_dtype(operands: Iterable[Any]) -> NpDtype:
+    """The NumPy dtype that arrays and Python numbers meet in.
+
+    Arrays with dimensions decide. 0-d arrays count only if of a higher category (bool < integer < floating <
+    complex) than those, Python numbers only if of a higher one than both; a complex one of lower priority takes
+    its precision from the floating type it meets.
+
+    Raises:
+        TypeError: an operand is neither an array nor a number
+        RuntimeError: two dtypes meet for which `promote_types` has no rule
+    """
+    dimensioned = scalar = number = None
+    for x in operands:
+        found = getattr(x, "dtype", None)
+        if found is None:
+            number = _join(number, _of_number(x))
+        elif x.ndim:
+            dimensioned = _join(dimensioned, _BY_NUMPY.get(found) or as_dtype(found))
+        else:
+            scalar = _join(scalar, _BY_NUMPY.get(found) or as_dtype(found))
+    result = _outrank(dimensioned, _outrank(scalar, number))
+    assert result is not None, "no operands"
+    return result.np
+
+
+def _join(a: dtype | None, b: dtype) -> dtype:
+    return b if a is None or a is b else _promote(a, b)
+
+
+def _outrank(strong: dtype | None, weak: dtype | None) -> dtype | None:
+    """The dtype of two priorities: the strong one, unless the weak one is of a higher category."""
+    if strong is None or weak is None:
+        return strong or weak
+    if weak.category <= strong.category:
+        return strong
+    if strong.category == 2:
+        return strong.to_complex()
+    return weak if strong.category else _promote(strong, weak)
+
+
+def _of_number(value: Any) -> dtype:
     if isinstance(value, builtins.bool):
         return bool
     if isinstance(value, builtins.int):
         return int64
-    return _default.to_complex() if isinstance(value, complex) else _default
+    if isinstance(value, builtins.float):
+        return _default
+    if isinstance(value, builtins.complex):
+        return _default.to_complex()
+    raise ArgumentError(message("result_type", f"expected a tensor or a number, got {type(value).__name__}"))
 
 
-def result_np_dtype(operands: Any) -> NpDtype:
-    """The dtype that arrays and Python numbers meet in.
-
-    Arrays with dimensions decide; 0-d arrays count only when they are of a higher category (bool < integer <
-    floating < complex), Python numbers only when they are of a higher one still.
-    """
-    ranks: list[dtype | None] = [None, None, None]  # with dimensions, 0-d, Python numbers
-    for x in operands:
-        numpy = getattr(x, "dtype", None)
-        level, kind = (2, _of_scalar(x)) if numpy is None else (1 if not x.ndim else 0, from_numpy(numpy))
-        before = ranks[level]
-        ranks[level] = kind if before is None or before is kind else promote_types(before, kind)
-    result: dtype | None = None
-    for kind in ranks:  # type: ignore[assignment]
-        if kind is not None:
-            result = kind if result is None else _meet(result, kind)
-    assert result is not None
-    return result.np
-
-
-def _meet(strong: dtype, weak: dtype) -> dtype:
-    """A higher category wins; a complex one takes its precision from the floating type it meets."""
-    if weak.category <= strong.category:
-        return strong
-    if weak.is_complex and strong.is_floating_point:
-        return strong.to_complex()
-    return weak
-
-
-def result_type(a: Any, b: Any) -> dtype:
-    """The dtype of an operation on two tensors or Python numbers.
+def result_type(tensor1: Any, tensor2: Any) -> dtype:
+    """The dtype of an operation on two tensors or numbers.
 
     >>> import genesis
     >>> genesis.result_type(genesis.tensor([1, 2]), 1.0)
     genesis.float32
+
+    Raises:
+        TypeError: an operand is neither a tensor nor a number
+        RuntimeError: `promote_types` has no rule for the two
     """
-    return from_numpy(result_np_dtype([getattr(a, "_array", a), getattr(b, "_array", b)]))
+    # NumPy's scalars count as Python's, so their dtype does not widen the result
+    return from_numpy(result_np_dtype([x.item() if isinstance(x, np.generic) else x for x in (tensor1, tensor2)]))
 
 
 def can_cast(from_: Any, to: Any) -> builtins.bool:
-    """Whether a conversion is allowed in place: never to a lower category, nor from negative to unsigned.
+    """Whether an in-place operation may convert: never to a lower category (bool < integer < floating < complex).
 
     >>> import genesis
     >>> genesis.can_cast(genesis.float64, genesis.float32), genesis.can_cast(genesis.float32, genesis.int64)
     (True, False)
     """
-    from_, to = as_dtype(from_), as_dtype(to)
-    return builtins.bool(from_.category <= to.category)
+    return as_dtype(from_).category <= as_dtype(to).category
 
 
-class finfo:
-    """Limits of a floating dtype: bits, eps, max, min, tiny, smallest_normal, resolution.
+# ---- limits
+
+
+class finfo:  # noqa: N801
+    """Limits of a floating dtype, and of the parts of a complex one; the default dtype's if none is given.
+
+    Attributes:
+        bits, dtype (its name), max, min, resolution; eps: from 1 to the next number; tiny: the smallest normal number
 
     >>> import genesis
     >>> genesis.finfo(genesis.float32).eps
     1.1920928955078125e-07
+
+    Raises:
+        TypeError: the dtype is bool or an integer
     """
+
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, type: Any = None) -> None:
         kind = _default if type is None else as_dtype(type)
         if kind.category < 2:
             raise ArgumentError(message("finfo", f"{kind} is not a floating dtype", hint="iinfo"))
-        info = ml_dtypes.finfo(kind.to_real().np)
-        self.dtype = kind.to_real().name
-        self.bits = builtins.int(info.bits)
+        info = ml_dtypes.finfo(kind.to_real().np)  # type: ignore[no-untyped-call]
+        self.bits, self.dtype = builtins.int(info.bits), kind.to_real().name
         self.eps, self.max, self.min = builtins.float(info.eps), builtins.float(info.max), builtins.float(info.min)
-        self.tiny = self.smallest_normal = builtins.float(info.smallest_normal)
+        self.smallest_normal = self.tiny = builtins.float(info.smallest_normal)
         self.resolution = builtins.float(f"1e-{info.precision}")
 
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)
+
     def __repr__(self) -> str:
-        return f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, dtype={self.dtype})"
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        return f"finfo({', '.join(f'{name}={getattr(self, name):g}' for name in names)}, dtype={self.dtype})"
 
 
-class iinfo:
-    """Limits of an integer dtype: bits, max, min.
+class iinfo:  # noqa: N801
+    """Limits of an integer dtype.
+
+    Attributes:
+        bits, dtype (its name), max, min
 
     >>> import genesis
-    >>> genesis.iinfo(genesis.int8).max
-    127
+    >>> genesis.iinfo(genesis.int8)
+    iinfo(min=-128, max=127, dtype=int8)
+
+    Raises:
+        TypeError: the dtype is not an integer
     """
+
+    __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, type: Any) -> None:
         kind = as_dtype(type)
         if kind.category != 1:
             raise ArgumentError(message("iinfo", f"{kind} is not an integer dtype", hint="finfo"))
         info = np.iinfo(kind.np)
-        self.dtype, self.bits = kind.name, builtins.int(info.bits)
+        self.bits, self.dtype = builtins.int(info.bits), kind.name
         self.max, self.min = builtins.int(info.max), builtins.int(info.min)
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -154,8 +154,9 @@ def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:
 
 def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
     """Any elementwise op on anything it accepts: promotion, scalars, devices, broadcasting."""
-    operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in args]
-    if not any(isinstance(a, Tensor) for a in args):
+    given = args if op.plain else [args[i] for i in op.tensors]
+    operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in given]
+    if not any(isinstance(a, Tensor) for a in given):
         raise ArgumentError(
             message(op.name, f"expected a tensor, got {type(args[0]).__name__}", hint="wrap it in genesis.tensor(...)")
         )
@@ -163,7 +164,7 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
     if result.device.type != "cpu":
         array: Any = result
     else:
-        array = _compute(op, operands, result)
+        array = _compute(op, operands, args[len(given) :], result)
     y = wrap(array)
     _record_elementwise(op, args, y)
     if ACTIVE and inference.get():
@@ -171,10 +172,11 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
     return y if out is None else write_out(op.name, y, out)
 
 
-def _compute(op: Op, operands: Sequence[Any], result: Spec) -> np.ndarray[Any, Any]:
+def _compute(op: Op, operands: Sequence[Any], options: Sequence[Any], result: Spec) -> np.ndarray[Any, Any]:
+    """The kernel on operands of one dtype; what follows them in the signature is handed on as it is."""
     cast = [cast_operand(x, dtype) for x, dtype in zip(operands, compute_dtypes(op, operands), strict=True)]
     with np.errstate(all="ignore"):
-        r = op.kernel(*cast)
+        r = op.kernel(*cast, *options)
         return np.asarray(r).astype(result.dtype, copy=False)
 
 
@@ -202,10 +204,12 @@ def compute_dtypes(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def _scalar(op: Op, value: Any) -> Any:
+    if isinstance(value, np.generic):  # np.float64 is a float, but NumPy would not treat it as a plain number
+        return value.item()
     if value is None or isinstance(value, bool | int | float | complex):
         return value
-    if isinstance(value, np.ndarray | np.generic):
-        return np.asarray(value)
+    if isinstance(value, np.ndarray):
+        return value
     raise ArgumentError(
         message(op.name, f"expected a tensor or a number, got {type(value).__name__}", hint="genesis.tensor(...) makes one")
     )

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentValueError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
 
 if TYPE_CHECKING:
     from genesis.core.tensor import Tensor
 
+Values = np.ndarray[Any, Any]
+
 
 @dataclass(slots=True)
 class Options:
+    """What `set_printoptions` sets."""
+
     precision: int = 4
     threshold: float = 1000
     edgeitems: int = 3
@@ -26,156 +31,205 @@ class Options:
 
 
 OPTIONS = Options()
-_PROFILES = {"default": (4, 1000, 3), "short": (2, 1000, 2), "full": (4, math.inf, 3)}
+_PROFILES = {
+    "default": asdict(Options()),
+    "short": asdict(Options(precision=2, edgeitems=2)),
+    "full": asdict(Options(threshold=math.inf)),
+}
 
 
 def set_printoptions(
-    precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None, linewidth: int | None = None,
-    profile: str | None = None, sci_mode: bool | None = None,
-) -> None:  # fmt: skip
-    """Set how tensors are printed.
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed; what is not given stays, but for `sci_mode`, which is set every time.
 
     Args:
-        precision: digits after the point; threshold: elements from which tensors are summarised
-        edgeitems: elements shown at each end then; linewidth: characters in a line
-        profile: "default", "short" or "full"; sci_mode: scientific notation always, never, or as needed (None)
+        precision: digits after the point
+        threshold: a tensor of more elements than this is summarised
+        edgeitems: elements shown at each end of a dimension then
+        linewidth: characters in a line
+        profile: "default", "short" or "full", a start for the others
+        sci_mode: scientific notation always, never, or (None) when the numbers are far apart, large or small
 
     >>> import genesis
     >>> genesis.set_printoptions(precision=2); genesis.tensor([1.2345])
     tensor([1.23])
     >>> genesis.set_printoptions(profile="default")
+
+    Raises:
+        ValueError: a number is negative, or the profile is not known
     """
-    if profile is not None:
-        if profile not in _PROFILES:
-            raise ArgumentValueError(message("set_printoptions", f"unknown profile {profile!r}", hint=", ".join(_PROFILES)))
-        OPTIONS.precision, OPTIONS.threshold, OPTIONS.edgeitems = _PROFILES[profile]
-        OPTIONS.linewidth = 80
-    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
-        if value is not None:
-            setattr(OPTIONS, name, value)
-    OPTIONS.sci_mode = sci_mode
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, value in given.items():
+        if not value >= 0:
+            raise ArgumentValueError(message("set_printoptions", f"{name} must not be negative, got {value}"))
+    if profile is not None and profile not in _PROFILES:
+        known = ", ".join(_PROFILES)
+        raise ArgumentValueError(message("set_printoptions", f"unknown profile {profile!r}", hint=f"one of {known}"))
+    for name, value in {**_PROFILES.get(profile or "", {}), **given, "sci_mode": sci_mode}.items():
+        setattr(OPTIONS, name, value)
 
 
-class _Formatter:
-    """One width and one notation for all numbers of a tensor."""
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Print with other options inside a ``with`` block; the arguments are those of `set_printoptions`.
 
-    def __init__(self, values: np.ndarray[Any, Any]) -> None:
-        self.floating = values.dtype.kind == "f"
-        self.whole, self.scientific, self.width = True, False, 1
-        flat = values.reshape(-1)
-        if self.floating:
-            flat = flat[np.isfinite(flat) & (flat != 0)]  # zeros, inf and nan do not decide
-            if flat.size:
-                size = np.abs(flat.astype(np.float64))
-                low, high = float(size.min()), float(size.max())
-                self.whole = bool((flat == np.ceil(flat)).all())
-                needed = high / low > 1000 or high > 1e8 or low < 1e-4
-                self.scientific = needed if OPTIONS.sci_mode is None else OPTIONS.sci_mode
-        self.width = max([1, *(len(self._plain(v)) for v in flat.tolist())])
-
-    def _plain(self, value: Any) -> str:
-        if not self.floating:
-            return str(value)
-        if not math.isfinite(value):
-            return str(value)
-        if self.scientific:
-            return f"{value:.{OPTIONS.precision}e}"
-        if self.whole:
-            return f"{value:.0f}."
-        return f"{value:.{OPTIONS.precision}f}"
-
-    def __call__(self, value: Any) -> str:
-        return self._plain(value).rjust(self.width)
+    >>> import genesis
+    >>> with printoptions(precision=1): genesis.tensor([0.25])
+    tensor([0.2])
+    """
+    before = asdict(OPTIONS)
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
 
 
-def _rows(array: np.ndarray[Any, Any], indent: int, summarize: bool, form: Any, imag: Any) -> str:
-    if not array.ndim:
-        return _element(array[()], form, imag)
-    if array.ndim == 1:
-        return _line(array, indent, summarize, form, imag)
+# ---- numbers to text
+
+
+def _texts(values: Values) -> tuple[list[str], int]:
+    """The text of every number, padded to a common width, and that width."""
+    if values.dtype.kind in "biu":
+        texts = [str(v) for v in values.ravel().tolist()]
+        return _padded(texts, texts)
+    flat = values.astype(np.float64).ravel()  # exact from every floating dtype
+    decisive = np.isfinite(flat) & (flat != 0)  # zeros, inf and nan follow what the others need
+    form = _notation(flat[decisive])
+    texts = [form(v) for v in flat.tolist()]
+    return _padded(texts, [texts[i] for i in np.flatnonzero(decisive)])
+
+
+def _padded(texts: list[str], decisive: list[str]) -> tuple[list[str], int]:
+    width = max(map(len, decisive), default=1)
+    return [text.rjust(width) for text in texts], width
+
+
+def _notation(values: Values) -> Any:
+    """The one way to write all numbers of a tensor: scientific, as integers with a point, or with decimals."""
+    if not values.size:
+        return lambda v: f"{v:.0f}." if math.isfinite(v) else str(v)
+    size = np.abs(values)
+    low, high = float(size.min()), float(size.max())
+    scientific = high / low > 1000 or high > 1e8 or low < 1e-4
+    if scientific if OPTIONS.sci_mode is None else OPTIONS.sci_mode:
+        return f"{{:.{OPTIONS.precision}e}}".format
+    if (values == np.ceil(values)).all():
+        return lambda v: f"{v:.0f}." if math.isfinite(v) else str(v)
+    return f"{{:.{OPTIONS.precision}f}}".format
+
+
+def _complex_texts(values: Values) -> tuple[list[str], int]:
+    real, width = _texts(values.real)
+    imag, imag_width = _texts(values.imag)
+    signed = [text if text[0] == "-" else "+" + text for text in map(str.lstrip, imag)]
+    return [f"{a}{b}j" for a, b in zip(real, signed, strict=True)], width + imag_width + 1
+
+
+# ---- text to lines
+
+
+def content(array: Values, indent: int) -> str:
+    """The numbers in brackets, without ``tensor(...)`` around them; `indent` is the column they begin in."""
     edge = OPTIONS.edgeitems
-    if summarize and array.shape[0] > 2 * edge:
-        parts = [_rows(array[i], indent + 1, summarize, form, imag) for i in range(edge)]
-        parts += ["..."] + [_rows(array[i], indent + 1, summarize, form, imag) for i in range(len(array) - edge, len(array))]
-    else:
-        parts = [_rows(row, indent + 1, summarize, form, imag) for row in array]
-    return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+    summarized = array.size > OPTIONS.threshold
+    cut = [summarized and n > 2 * edge for n in array.shape]
+    if any(cut):
+        array = array[np.ix_(*[_shown(n, edge) if c else range(n) for n, c in zip(array.shape, cut, strict=True)])]
+    texts, width = _complex_texts(array) if array.dtype.kind == "c" else _texts(array)
+    return _layout(np.array(texts, dtype=object).reshape(array.shape).tolist(), cut, indent, width)
 
 
-def _element(value: Any, form: Any, imag: Any) -> str:
-    if imag is None:
-        return form(value.item() if hasattr(value, "item") else value)
-    re, im = form(value.real.item()), imag(value.imag.item()).lstrip()
-    return f"{re}{im}j" if im[0] in "+-" else f"{re}+{im}j"
+def _shown(n: int, edge: int) -> list[int]:
+    return [*range(edge), *range(n - edge, n)]
 
 
-def _line(array: np.ndarray[Any, Any], indent: int, summarize: bool, form: Any, imag: Any) -> str:
-    width = form.width + 2 + (0 if imag is None else imag.width + 1)
-    per_line = max(1, (OPTIONS.linewidth - indent) // width)
-    edge = OPTIONS.edgeitems
-    if summarize and not len(array) <= 2 * edge:
-        items = [_element(v, form, imag) for v in array[:edge]] + [" ..."] + [_element(v, form, imag) for v in array[-edge:]]
-    else:
-        items = [_element(v, form, imag) for v in array]
-    lines = [items[i : i + per_line] for i in range(0, len(items), per_line)]
-    return "[" + (",\n" + " " * (indent + 1)).join(", ".join(line) for line in lines) + "]"
+def _layout(cells: Any, cut: Sequence[bool], indent: int, width: int) -> str:
+    """Nested lists of texts as nested brackets; ``...`` in the middle of the dimensions that were cut."""
+    if not cut:
+        return str(cells)
+    if len(cut) == 1:
+        return _row(cells, cut[0], indent, width)
+    parts = [_layout(part, cut[1:], indent + 1, width) for part in cells]
+    if cut[0]:
+        parts.insert(OPTIONS.edgeitems, "...")
+    return "[" + ("," + "\n" * (len(cut) - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _edges(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The elements that a summary shows."""
-    edge = OPTIONS.edgeitems
-    for axis in range(array.ndim):
-        if array.shape[axis] > 2 * edge:
-            array = np.concatenate((np.take(array, range(edge), axis), np.take(array, range(-edge, 0), axis)), axis)
-    return array
+def _row(cells: list[str], cut: bool, indent: int, width: int) -> str:
+    if cut:
+        cells.insert(OPTIONS.edgeitems, " ..." if cells else "...")
+    fit = max(1, (OPTIONS.linewidth - indent) // (width + 2))  # 2 for the comma and the space
+    lines = [", ".join(cells[i : i + fit]) for i in range(0, len(cells), fit)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def body(array: np.ndarray[Any, Any], indent: int) -> str:
-    """The numbers of a tensor, without ``tensor(...)`` around them."""
-    if array.dtype.kind == "V" or array.dtype == np.float16:
-        array = array.astype(np.float32)
-    summarize = array.size > OPTIONS.threshold
-    shown = _edges(array) if summarize else array
-    if array.dtype.kind == "c":
-        return _rows(array, indent, summarize, _Formatter(np.ascontiguousarray(shown.real)), _Formatter(np.ascontiguousarray(shown.imag)))
-    return _rows(array, indent, summarize, _Formatter(shown), None)
+# ---- tensors
 
 
-def _usual_dtype(kind: dtypes.dtype) -> bool:
-    return kind in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool) or kind is dtypes.get_default_dtype().to_complex()
+def tensor_repr(array: Any, suffixes: Sequence[str] = (), name: str = "tensor") -> str:
+    """An array as the tensor that holds it is printed, with what else there is to say of it.
 
-
-def describe(tensor: Tensor) -> str:
-    """The ``repr`` of a tensor."""
-    prefix = "tensor("
-    array = tensor._array
-    kind = tensor.dtype
-    notes: list[str] = []
-    if isinstance(array, Spec):
-        text = "..."
-        notes += [f"device='{tensor.device}'", f"size=({', '.join(map(str, array.shape))}{',' if len(array.shape) == 1 else ''})"]
-        notes += [] if kind is dtypes.get_default_dtype() else [f"dtype={kind}"]
+    >>> print(tensor_repr(np.array([[1.0, 2.5]]), ["requires_grad=True"]))
+    tensor([[1.0000, 2.5000]], dtype=genesis.float64, requires_grad=True)
+    """
+    kind, default = dtypes.from_numpy(array.dtype), dtypes.get_default_dtype()
+    indent = len(name) + 1
+    known = (default,)
+    if not isinstance(array, np.ndarray):  # no numbers to show
+        text, notes = "...", [f"device='{array.device}'", f"size={tuple(array.shape)}"]
     elif not array.size:
-        text = "[]"
-        notes += [f"size=({', '.join(map(str, array.shape))})"] if array.ndim != 1 else []
-        notes += [] if kind is dtypes.get_default_dtype() else [f"dtype={kind}"]
+        text, notes = "[]", [] if array.ndim == 1 else [f"size={array.shape}"]
     else:
-        text = body(array, len(prefix))
-        notes += [] if _usual_dtype(kind) else [f"dtype={kind}"]
-    if tensor.grad_fn is not None:
-        notes.append(f"grad_fn={tensor.grad_fn!r}")
-    elif tensor.requires_grad:
-        notes.append("requires_grad=True")
-    return _with_notes(prefix + text, notes, len(prefix))
+        text, notes = content(array, indent), [] if OPTIONS.edgeitems else [f"size={array.shape}"]
+        known = (default, default.to_complex(), dtypes.int64, dtypes.bool)  # seen from the numbers
+    if kind not in known:
+        notes.append(f"dtype={kind}")
+    return _with_notes(f"{name}({text}", [*notes, *suffixes], indent)
 
 
 def _with_notes(text: str, notes: list[str], indent: int) -> str:
-    last = len(text) - text.rfind("\n") - 1
+    column = len(text) - text.rfind("\n") + 1  # two more than there are, which PyTorch counts too
     for note in notes:
-        if last + len(note) + 2 > OPTIONS.linewidth:
+        if column + len(note) + 2 > OPTIONS.linewidth:
             text += ",\n" + " " * indent + note
-            last = indent + len(note)
+            column = indent + len(note)
         else:
             text += ", " + note
-            last += len(note) + 2
+            column += len(note) + 2
     return text + ")"
+
+
+def describe(tensor: Tensor) -> str:
+    """The ``repr`` of a tensor; subclasses made elsewhere are printed under their own name."""
+    kind = type(tensor)
+    suffixes = []
+    if tensor.grad_fn is not None:
+        suffixes.append(f"grad_fn={tensor.grad_fn!r}")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
+    return tensor_repr(tensor._array, suffixes, "tensor" if kind.__module__.startswith("genesis.") else kind.__name__)
+
+
+def format_scalar(array: Values, spec: str) -> str:
+    """The only element of an array in a format such as ``.4f``.
+
+    >>> format_scalar(np.array(2 / 3), ".4f")
+    '0.6667'
+
+    Raises:
+        TypeError: there is not exactly one element
+    """
+    if array.size != 1:
+        raise ArgumentError(
+            message("format", f"{spec!r} formats one element, the tensor has {array.size}",
+                    hint="f'{x}' prints the whole tensor")
+        )  # fmt: skip
+    return format(array.item(), spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -158,7 +159,7 @@ empty, empty_like = _maker("empty", np.empty, "whatever the memory holds")
 
 def _fill_dtype(value: Any) -> Any:
     return dtypes.bool if isinstance(value, bool) else dtypes.int64 if isinstance(value, int) else (
-        dtypes.get_default_dtype().to_complex() if isinstance(value, complex) else dtypes.get_default_dtype()
+        dtypes.get_default_dtype().to_complex() if isinstance(value, builtins.complex) else dtypes.get_default_dtype()
     )  # fmt: skip
 
 

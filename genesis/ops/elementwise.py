@@ -87,7 +87,7 @@ _apart = lambda t: [case(t(2, 3, low=1, high=9), t.positive(3)), case(t(), 0.7),
 
 floor_divide = binary(
     "floor_divide", _floor_division, "Quotient rounded towards minus infinity, $\\lfloor x / y \\rfloor$.", "[7., -7.], 2 -> [ 3., -4.]",
-    operators=["__floordiv__"], reflected="__rfloordiv__", inplace_operator="__ifloordiv__", dtypes="fi", samples=_apart,
+    vjp=(lambda g: g * 0, lambda g: g * 0), operators=["__floordiv__"], reflected="__rfloordiv__", inplace_operator="__ifloordiv__", dtypes="fi", samples=_apart,
 )  # fmt: skip
 remainder = binary(
     "remainder", _remainder, "Remainder with the sign of the divisor, $x - y \\lfloor x / y \\rfloor$.", "[7., -7.], 3 -> [1., 2.]",

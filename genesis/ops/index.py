@@ -399,7 +399,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     return scatter_reduce(input, dim, index, source.expand(array.shape) if not source.ndim else source, "sum" if reduce == "add" else "prod")
 
 
-@composite(dtypes="fi", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 3))])
+@composite(dtypes="fi", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with elements of ``src`` added at the places named along ``dim``.
 

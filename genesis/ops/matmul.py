@@ -479,17 +479,21 @@ def trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 
 
-@composite(samples=lambda t: [case(t(2, 3), t(2, 3)), case(t(2, 3), t(2, 3), 0)])
-def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
-    """Cross product of vectors of three elements along ``dim``.
+@composite(samples=lambda t: [case(t(2, 3), t(2, 3)), case(t(3, 2), t(3, 2), 0)],
+           fails=fails((lambda t: case(t(2, 3), t(2, 3), 0), RuntimeError, "cross: dim 0 must have size 3, it has 2")))  # fmt: skip
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """Cross product of vectors of three elements along ``dim`` (None: the first dimension of size 3).
+
+    Raises:
+        RuntimeError: another size
 
     >>> import genesis
     >>> genesis.cross(genesis.tensor([1., 0., 0.]), genesis.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
-    d = dim if input.shape[dim] == 3 else next((i for i, n in enumerate(input.shape) if n == 3), dim)
+    d = next((i for i, n in enumerate(input.shape) if n == 3), -1) if dim is None else dim
     if input.shape[d] != 3 or other.shape[d] != 3:
-        raise ShapeError(message("cross", f"dim {dim} must have size 3, it has {input.shape[dim]}", [("input", input._spec()), ("other", other._spec())]))
+        raise ShapeError(message("cross", f"dim {d} must have size 3, it has {input.shape[d]}", [("input", input._spec()), ("other", other._spec())]))
     a, b = input.roll(-1, d), other.roll(-1, d)
     return a * other.roll(-2, d) - input.roll(-2, d) * b
 

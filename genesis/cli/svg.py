@@ -1,0 +1,144 @@
+"""Pictures as inline SVG: line charts, image grids, confusion matrices, computation graphs. Colours come from the page's CSS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Series(NamedTuple):
+    """A line of a chart; points that are not finite are left out."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+def _svg(width: float, height: float, title: str, body: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" xmlns="http://www.w3.org/2000/svg" style="max-width:{width:g}px">'
+        f"<title>{escape(title)}</title>{body}</svg>"
+    )
+
+
+def _text(x: float, y: float, text: str, kind: str = "label", anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Round numbers from low to high."""
+    span = high - low or abs(high) or 1.0
+    step = 10 ** math.floor(math.log10(span / count))
+    step *= next(m for m in (1, 2, 5, 10) if span / (step * m) <= count)
+    first = math.ceil(low / step - 1e-9)
+    return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def line_chart(series: Sequence[Series], title: str, x_label: str, y_label: str, bar: float | None = None) -> str:
+    """Lines over a common axis, with a dashed line at ``bar``."""
+    width, height, left, right, top, bottom = 460.0, 260.0, 52.0, 14.0, 14.0, 58.0
+    points = [(s, [(x, y) for x, y in zip(s.x, s.y, strict=True) if math.isfinite(x) and math.isfinite(y)]) for s in series]
+    xs, ys = [x for _, p in points for x, _ in p] or [0.0, 1.0], [y for _, p in points for _, y in p] or [0.0, 1.0]
+    ys = ys + ([bar] if bar is not None else [])
+    x0, x1, y0, y1 = min(xs), max(xs), min(ys), max(ys)
+    x1, y1 = x1 if x1 > x0 else x0 + 1, y1 if y1 > y0 else y0 + 1
+    y0, y1 = y0 - 0.04 * (y1 - y0), y1 + 0.04 * (y1 - y0)
+    px = lambda x: left + (x - x0) / (x1 - x0) * (width - left - right)  # noqa: E731
+    py = lambda y: top + (y1 - y) / (y1 - y0) * (height - top - bottom)  # noqa: E731
+    parts = []
+    for t in _ticks(y0, y1):
+        parts += [f'<line class="grid" x1="{left}" x2="{width - right}" y1="{py(t):.1f}" y2="{py(t):.1f}"/>', _text(left - 6, py(t) + 4, f"{t:g}", anchor="end")]
+    parts += [_text(px(t), height - bottom + 16, f"{t:g}") for t in _ticks(x0, x1)]
+    parts += [_text((left + width - right) / 2, height - bottom + 32, x_label, "axis"), f'<g transform="rotate(-90)">{_text(-(top + height - bottom) / 2, 13, y_label, "axis")}</g>']
+    if bar is not None:
+        parts.append(f'<line class="bar" x1="{left}" x2="{width - right}" y1="{py(bar):.1f}" y2="{py(bar):.1f}"/>')
+    for i, (s, p) in enumerate(points):
+        if p:
+            path = " ".join(f"{px(x):.1f},{py(y):.1f}" for x, y in p)
+            parts.append(f'<polyline class="line c{i % 4}" points="{path}"/>')
+        parts += [f'<rect class="key c{i % 4}" x="{left + 120 * i}" y="{height - 14}" width="12" height="4"/>', _text(left + 120 * i + 18, height - 8, s.name, anchor="start")]
+    return _svg(width, height, title, "".join(parts))
+
+
+def image_grid(images: np.ndarray[Any, Any], title: str, captions: Sequence[str] = (), columns: int = 10) -> str:
+    """Small greyscale pictures in rows, each with a caption below."""
+    n, height, width = images.shape
+    pixel, gap, below = 4.0, 8.0, 14.0 if captions else 0.0
+    rows = -(-n // columns) if n else 1
+    step_x, step_y = width * pixel + gap, height * pixel + gap + below
+    parts = []
+    for i, image in enumerate(images):
+        x0, y0 = gap + (i % columns) * step_x, gap + (i // columns) * step_y
+        parts.append(f'<rect class="paper" x="{x0 - 1}" y="{y0 - 1}" width="{width * pixel + 2}" height="{height * pixel + 2}"/>')
+        for y, x in zip(*np.nonzero(image > 0.03), strict=True):
+            ink = float(np.clip(image[y, x], 0, 1))
+            parts.append(f'<rect class="ink" x="{x0 + x * pixel:g}" y="{y0 + y * pixel:g}" width="{pixel:g}" height="{pixel:g}" opacity="{ink:.2f}"/>')
+        if captions:
+            parts.append(_text(x0 + width * pixel / 2, y0 + height * pixel + 11, captions[i]))
+    return _svg(columns * step_x + gap, rows * step_y + gap, title, "".join(parts))
+
+
+def confusion_matrix(counts: np.ndarray[Any, Any], labels: Sequence[str], title: str) -> str:
+    """How often each class (row) was read as each class (column)."""
+    n, cell, margin = len(labels), 30.0, 44.0
+    size = margin + n * cell + 8
+    highest = max(1, int(counts.max())) if counts.size else 1
+    parts = [_text(margin + n * cell / 2, 13, "read as", "axis"), f'<g transform="rotate(-90)">{_text(-(margin + n * cell / 2), 13, "written", "axis")}</g>']
+    for i, label in enumerate(labels):
+        parts += [_text(margin + (i + 0.5) * cell, margin - 8, label), _text(margin - 10, margin + (i + 0.62) * cell, label)]
+        for j in range(n):
+            count = int(counts[i, j])
+            kind = "right" if i == j else "wrong"
+            strength = 0.15 + 0.75 * count / highest if count else 0.0
+            strength = max(strength, 0.45) if count and i != j else strength
+            x, y = margin + j * cell, margin + i * cell
+            parts.append(f'<rect class="cell" x="{x}" y="{y}" width="{cell}" height="{cell}"/>')
+            if count:
+                parts += [f'<rect class="{kind}" x="{x}" y="{y}" width="{cell}" height="{cell}" opacity="{strength:.2f}"/>', _text(x + cell / 2, y + cell * 0.63, str(count), "count")]
+    return _svg(size, size, title, "".join(parts))
+
+
+class GraphNode(NamedTuple):
+    """A box of a graph: its kind ("leaf" or "op") chooses the colour; ``inputs`` are places of other nodes in the list."""
+
+    label: str
+    detail: str
+    kind: str
+    inputs: tuple[int, ...]
+
+
+def graph(nodes: Sequence[GraphNode], title: str) -> str:
+    """A computation graph, inputs on top: layers by longest path, ordered within by the places of their inputs."""
+    depth = [0] * len(nodes)
+    for i, node in enumerate(nodes):  # nodes come after their inputs
+        depth[i] = 1 + max((depth[j] for j in node.inputs), default=-1)
+    for i, node in enumerate(nodes):  # leaves move down to just above their first user
+        users = [depth[k] for k, other in enumerate(nodes) if i in other.inputs]
+        if not node.inputs and users:
+            depth[i] = min(users) - 1
+    layers: list[list[int]] = [[] for _ in range(max(depth, default=0) + 1)]
+    for i in range(len(nodes)):
+        layers[depth[i]].append(i)
+    box_w, box_h, gap_x, gap_y = 116.0, 34.0, 16.0, 26.0
+    place: dict[int, tuple[float, float]] = {}
+    width = max(len(layer) for layer in layers) * (box_w + gap_x) + gap_x if nodes else 100.0
+    for level, layer in enumerate(layers):
+        layer.sort(key=lambda i: (np.mean([place[j][0] for j in nodes[i].inputs if j in place] or [width / 2]), i))
+        start = (width - len(layer) * (box_w + gap_x) + gap_x) / 2
+        for k, i in enumerate(layer):
+            place[i] = (start + k * (box_w + gap_x), gap_y / 2 + level * (box_h + gap_y))
+    parts = ['<defs><marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path class="tip" d="M0,0 L6,3 L0,6 z"/></marker></defs>']
+    for i, node in enumerate(nodes):
+        x, y = place[i]
+        for j in node.inputs:
+            a, b = place[j]
+            parts.append(f'<path class="edge" marker-end="url(#tip)" d="M{a + box_w / 2:.1f},{b + box_h:.1f} C{a + box_w / 2:.1f},{b + box_h + 16:.1f} {x + box_w / 2:.1f},{y - 18:.1f} {x + box_w / 2:.1f},{y - 1:.1f}"/>')
+    for i, node in enumerate(nodes):
+        x, y = place[i]
+        parts += [f'<rect class="{escape(node.kind)}" x="{x:.1f}" y="{y:.1f}" width="{box_w}" height="{box_h}" rx="6"/>',
+                  _text(x + box_w / 2, y + 15, node.label, "name"), _text(x + box_w / 2, y + 28, node.detail, "detail")]  # fmt: skip
+    return _svg(width, len(layers) * (box_h + gap_y), title, "".join(parts))
