@@ -13,7 +13,6 @@ import numpy as np
 
 from genesis.autograd.functional import grad
 from genesis.base.errors import GenesisError, GraphError, message
-from genesis.core.modes import no_grad
 from genesis.core.tensor import Tensor, wrap
 
 
@@ -40,8 +39,7 @@ def _numerical(function: Any, args: list[Any], x: Tensor, weights: list[np.ndarr
     found = np.zeros(flat.shape, flat.dtype)
 
     def total() -> float:
-        with no_grad():
-            outs = _outputs(function(*args))
+        outs = _outputs(function(*args))  # with recording on: the function may differentiate inside
         return float(sum((np.conj(w) * y.detach().numpy_view()).sum().real for w, y in zip(weights, outs, strict=True)))
 
     for i in range(flat.size):

@@ -36,7 +36,9 @@ class device:  # noqa: N801, PyTorch's name
             if not isinstance(index, int) or isinstance(index, bool):
                 raise ArgumentError(message("device", f"the index must be an int, got {index!r}"))
             if number is not None:
-                raise DeviceError(message("device", f"{str(type)!r} already has an index, {index} was given too"))
+                raise DeviceError(
+                    message("device", f"{str(type)!r} already has an index, {index} was given too")
+                )
             if index < 0:
                 raise DeviceError(message("device", f"the index must not be negative, got {index}"))
             number = index

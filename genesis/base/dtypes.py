@@ -46,7 +46,9 @@ class dtype:  # noqa: N801, PyTorch's name
             RuntimeError: it is bool or an integer
         """
         if self.category < 2:
-            raise DTypeError(message("to_complex", f"{self} has no complex type", hint="to_complex of a floating dtype"))
+            raise DTypeError(
+                message("to_complex", f"{self} has no complex type", hint="to_complex of a floating dtype")
+            )
         return self if self.is_complex else complex128 if self is float64 else complex64
 
     def to_real(self) -> dtype:
@@ -111,11 +113,10 @@ def from_numpy(numpy: NpDtype) -> dtype:
     Raises:
         TypeError: it has no counterpart (strings, objects, dates, long double)
     """
-    kind = _BY_NUMPY.get(numpy) or _BY_NUMPY.get(numpy.newbyteorder("="))  # either byte order is the same type
+    kind = _BY_NUMPY.get(numpy) or _BY_NUMPY.get(numpy.newbyteorder("="))  # both byte orders are one type
     if kind is None:
-        raise ArgumentError(
-            message("dtype", f"NumPy's {numpy} has no counterpart", hint="convert to a number type with .astype(...)")
-        )
+        hint = "convert to a number type with .astype(...)"
+        raise ArgumentError(message("dtype", f"NumPy's {numpy} has no counterpart", hint=hint))
     return kind
 
 
@@ -133,17 +134,17 @@ def as_dtype(kind: Any) -> dtype:
     if isinstance(kind, str) and kind.removeprefix("genesis.") in _BY_NAME:
         return _BY_NAME[kind.removeprefix("genesis.")]
     try:
-        return _BY_PYTHON[kind] if isinstance(kind, type) and kind in _BY_PYTHON else from_numpy(_np_dtype(kind))
+        return _BY_PYTHON[kind] if isinstance(kind, type) and kind in _BY_PYTHON else _of_numpy(kind)
     except (TypeError, ValueError, SyntaxError):  # np.dtype raises all three
         raise ArgumentError(
             message("dtype", f"{kind!r} is not a dtype", hint="genesis.float32, genesis.int64, ...")
         ) from None
 
 
-def _np_dtype(kind: Any) -> NpDtype:
+def _of_numpy(kind: Any) -> dtype:
     if kind is None:
         raise TypeError  # np.dtype(None) is float64
-    return np.dtype(kind)
+    return from_numpy(np.dtype(kind))
 
 
 def as_np(kind: Any) -> NpDtype:
@@ -175,7 +176,9 @@ def set_default_dtype(kind: Any) -> None:
     global _default
     kind = as_dtype(kind)
     if not kind.is_floating_point:
-        raise ArgumentError(message("set_default_dtype", f"only floating dtypes can be the default, got {kind}"))
+        raise ArgumentError(
+            message("set_default_dtype", f"only floating dtypes can be the default, got {kind}")
+        )
     _default = kind
 
 
@@ -186,11 +189,13 @@ def promote_types(type1: Any, type2: Any) -> dtype:
     """The smallest dtype of PyTorch's table that both can be converted to.
 
     >>> import genesis
-    >>> genesis.promote_types(genesis.uint8, genesis.int8), genesis.promote_types(genesis.int64, genesis.float16)
-    (genesis.int16, genesis.float16)
+    >>> genesis.promote_types(genesis.uint8, genesis.int8)
+    genesis.int16
+    >>> genesis.promote_types(genesis.int64, genesis.float16)
+    genesis.float16
 
     Raises:
-        RuntimeError: uint16, uint32 or uint64 meets anything but itself and the floating types; PyTorch has no rule
+        RuntimeError: uint16, uint32 or uint64 meets what is neither itself nor floating; PyTorch has no rule
     """
     return _promote(as_dtype(type1), as_dtype(type2))
 
@@ -204,7 +209,11 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return float32 if {low, high} == {float16, bfloat16} else high
     if low in _WIDE_UNSIGNED or high in _WIDE_UNSIGNED:
         raise DTypeError(
-            message("promote_types", f"no dtype is defined for {a} and {b}", hint="convert one of them with .to(dtype)")
+            message(
+                "promote_types",
+                f"no dtype is defined for {a} and {b}",
+                hint="convert one of them with .to(dtype)",
+            )
         )
     if {low, high} == {uint8, int8}:
         return int16
@@ -215,8 +224,8 @@ def result_np_dtype(operands: Iterable[Any]) -> NpDtype:
     """The NumPy dtype that arrays and Python numbers meet in.
 
     Arrays with dimensions decide. 0-d arrays count only if of a higher category (bool < integer < floating <
-    complex) than those, Python numbers only if of a higher one than both; a complex one of lower priority takes
-    its precision from the floating type it meets.
+    complex) than those, Python numbers only if of a higher one than both. Where a floating dtype decides and
+    something complex is met, the result is complex of the floating precision.
 
     Raises:
         TypeError: an operand is neither an array nor a number
@@ -274,12 +283,13 @@ def result_type(tensor1: Any, tensor2: Any) -> dtype:
         TypeError: an operand is neither a tensor nor a number
         RuntimeError: `promote_types` has no rule for the two
     """
-    # NumPy's scalars count as Python's, so their dtype does not widen the result
-    return from_numpy(result_np_dtype([x.item() if isinstance(x, np.generic) else x for x in (tensor1, tensor2)]))
+    # NumPy's scalars count as Python's: their dtype does not widen the result
+    operands = [x.item() if isinstance(x, np.generic) else x for x in (tensor1, tensor2)]
+    return from_numpy(result_np_dtype(operands))
 
 
 def can_cast(from_: Any, to: Any) -> builtins.bool:
-    """Whether an in-place operation may convert: never to a lower category (bool < integer < floating < complex).
+    """Whether a result may be written to `to`: not to a lower category (bool < integer < floating < complex).
 
     >>> import genesis
     >>> genesis.can_cast(genesis.float64, genesis.float32), genesis.can_cast(genesis.float32, genesis.int64)
@@ -295,7 +305,8 @@ class finfo:  # noqa: N801
     """Limits of a floating dtype, and of the parts of a complex one; the default dtype's if none is given.
 
     Attributes:
-        bits, dtype (its name), max, min, resolution; eps: from 1 to the next number; tiny: the smallest normal number
+        bits, dtype (its name), max, min, resolution; eps: from 1 to the next number
+        tiny, smallest_normal: the smallest number of full precision
 
     >>> import genesis
     >>> genesis.finfo(genesis.float32).eps
@@ -313,7 +324,7 @@ class finfo:  # noqa: N801
             raise ArgumentError(message("finfo", f"{kind} is not a floating dtype", hint="iinfo"))
         info = ml_dtypes.finfo(kind.to_real().np)  # type: ignore[no-untyped-call]
         self.bits, self.dtype = builtins.int(info.bits), kind.to_real().name
-        self.eps, self.max, self.min = builtins.float(info.eps), builtins.float(info.max), builtins.float(info.min)
+        self.eps, self.max, self.min = map(builtins.float, (info.eps, info.max, info.min))
         self.smallest_normal = self.tiny = builtins.float(info.smallest_normal)
         self.resolution = builtins.float(f"1e-{info.precision}")
 

@@ -14,7 +14,9 @@ from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
 
-Flatten = Callable[[Any], tuple[Iterable[Any], Any]]  # a container -> its children, and whatever else it holds
+Flatten = Callable[
+    [Any], tuple[Iterable[Any], Any]
+]  # a container -> its children, and whatever else it holds
 Unflatten = Callable[[type[Any], list[Any], Any], Any]  # its class, the children, the rest -> the container
 
 
@@ -32,7 +34,9 @@ class TreeDef:
             return "*"
         items = [str(child) for child in self.children]
         if self.kind is dict:
-            return "{" + ", ".join(f"{key!r}: {item}" for key, item in zip(self.rest, items, strict=True)) + "}"
+            return (
+                "{" + ", ".join(f"{key!r}: {item}" for key, item in zip(self.rest, items, strict=True)) + "}"
+            )
         if self.kind is list:
             return f"[{', '.join(items)}]"
         name = "" if self.kind is tuple else self.kind.__name__
@@ -82,7 +86,7 @@ def register_pytree_node(
     """Make the instances of a class containers.
 
     Args:
-        flatten: instance -> (children, rest); `rest` is what is not a child, and must be comparable with ``==``
+        flatten: instance -> (children, rest); `rest` is what is not a child, comparable with ``==``
         unflatten: (children, rest) -> instance
 
     Raises:
@@ -142,7 +146,9 @@ def _unflatten(leaves: Any, structure: TreeDef) -> Any:
         return next(leaves)
     rule = _rule(structure.kind)
     assert rule is not None
-    return rule[1](structure.kind, [_unflatten(leaves, child) for child in structure.children], structure.rest)
+    return rule[1](
+        structure.kind, [_unflatten(leaves, child) for child in structure.children], structure.rest
+    )
 
 
 def tree_map(

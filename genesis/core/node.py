@@ -90,6 +90,7 @@ class Node:
     saves_out: ClassVar[bool] = False  # then the last saved value is a detached twin of the output
     outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]] | None = None  # specs, when there are several
     is_leaf: ClassVar[bool] = False
+    frees: ClassVar[bool] = True  # false: saves no tensors, so it can be differentiated again
     sums_broadcasts: ClassVar[bool] = False  # elementwise: a gradient comes in the result's shape, the engine sums it back
     trusted: ClassVar[bool] = True  # rules give arrays that nobody else holds, or `g` itself, or its views
 
@@ -172,7 +173,7 @@ class Node:
 
     def release(self) -> None:
         """Drop what was saved; a second backward through here is then an error."""
-        if self.saved:
+        if self.frees and self.saved:
             self.saved = FREED
             self.epoch = -1
 

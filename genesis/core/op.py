@@ -148,6 +148,7 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
     members = {
         "__slots__": () if op.kind == "elementwise" else ("outputs",),
         "op": op, "op_name": op.name, "rules": rules, "input_names": tuple(names),
+        "frees": any(source in ("tensor", "out") for _, source, _, _ in op.saves),
         "sums_broadcasts": op.kind == "elementwise",
         "saves_out": any(source == "out" for _, source, _, _ in op.saves),
     }  # fmt: skip

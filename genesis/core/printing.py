@@ -71,7 +71,9 @@ def set_printoptions(
             raise ArgumentValueError(message("set_printoptions", f"{name} must not be negative, got {value}"))
     if profile is not None and profile not in _PROFILES:
         known = ", ".join(_PROFILES)
-        raise ArgumentValueError(message("set_printoptions", f"unknown profile {profile!r}", hint=f"one of {known}"))
+        raise ArgumentValueError(
+            message("set_printoptions", f"unknown profile {profile!r}", hint=f"one of {known}")
+        )
     for name, value in {**_PROFILES.get(profile or "", {}), **given, "sci_mode": sci_mode}.items():
         setattr(OPTIONS, name, value)
 
@@ -113,7 +115,7 @@ def _padded(texts: list[str], decisive: list[str]) -> tuple[list[str], int]:
 
 
 def _notation(values: Values) -> Any:
-    """The one way to write all numbers of a tensor: scientific, as integers with a point, or with decimals."""
+    """One way to write all numbers of a tensor: scientific, as integers with a point, or with decimals."""
     if not values.size:
         return lambda v: f"{v:.0f}." if math.isfinite(v) else str(v)
     size = np.abs(values)
@@ -142,13 +144,10 @@ def content(array: Values, indent: int) -> str:
     summarized = array.size > OPTIONS.threshold
     cut = [summarized and n > 2 * edge for n in array.shape]
     if any(cut):
-        array = array[np.ix_(*[_shown(n, edge) if c else range(n) for n, c in zip(array.shape, cut, strict=True)])]
+        shown = [[*range(edge), *range(n - edge, n)] if n > 2 * edge else range(n) for n in array.shape]
+        array = array[np.ix_(*shown)]
     texts, width = _complex_texts(array) if array.dtype.kind == "c" else _texts(array)
     return _layout(np.array(texts, dtype=object).reshape(array.shape).tolist(), cut, indent, width)
-
-
-def _shown(n: int, edge: int) -> list[int]:
-    return [*range(edge), *range(n - edge, n)]
 
 
 def _layout(cells: Any, cut: Sequence[bool], indent: int, width: int) -> str:
@@ -215,7 +214,8 @@ def describe(tensor: Tensor) -> str:
         suffixes.append(f"grad_fn={tensor.grad_fn!r}")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    return tensor_repr(tensor._array, suffixes, "tensor" if kind.__module__.startswith("genesis.") else kind.__name__)
+    ours = kind.__module__.startswith("genesis.")
+    return tensor_repr(tensor._array, suffixes, "tensor" if ours else kind.__name__)
 
 
 def format_scalar(array: Values, spec: str) -> str:

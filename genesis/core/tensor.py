@@ -404,8 +404,6 @@ class Tensor:
 
     def _shared(self) -> Tensor:
         """This gradient, marked to be copied before the first write."""
-        if self._counter is SHARED:
-            return self
         out = wrap(self._array)
         out._node, out._counter = self._node, SHARED
         return out
@@ -508,7 +506,7 @@ class Tensor:
         return describe(self)
 
     def __format__(self, spec: str) -> str:
-        if not spec:
+        if not spec and (self._array.ndim or self.is_meta):
             return repr(self)
         if self._array.size != 1:
             raise ArgumentError(

@@ -122,7 +122,7 @@ def _pick(x: Any, key: Any) -> Any:
 def _infer_pick(input: Spec, key: Any) -> Spec:
     """Indexing nothing but a shape: NumPy does it on an array without memory."""
     ghost = np.broadcast_to(np.zeros((), np.int8), input.shape)
-    return Spec(_pick(ghost, key).shape, input.dtype, input.device)
+    return Spec(np.shape(_pick(ghost, key)), input.dtype, input.device)
 
 
 # ---- reading
@@ -137,7 +137,7 @@ def slice_view(input: Array, key: Any) -> Any:
     >>> genesis.arange(5)[1:4:2]
     tensor([1, 3])
     """
-    return np.asarray(_pick(input, key))[...]
+    return _pick(input, key if Ellipsis in key else (*key, ...))  # with an ellipsis NumPy gives a 0-d view, not a number
 
 
 @primitive("indexing", {"input": lambda g, input_shape, key: place(g, input_shape, key)}, infer=_infer_pick, method=False, dtypes=_ALL,

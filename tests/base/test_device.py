@@ -62,7 +62,9 @@ def test_what_is_available():
     require_available(CPU)
     require_available(META)
     require_available(device("cpu:0"))
-    with pytest.raises(RuntimeError, match="cuda:1 is not available, the CUDA backend is not built yet\n  try: device='cpu'"):
+    with pytest.raises(
+        RuntimeError, match="cuda:1 is not available, the CUDA backend is not built yet\n  try: device='cpu'"
+    ):
         require_available(device("cuda:1"))
     with pytest.raises(RuntimeError, match="cpu:1 does not exist"):
         require_available(device("cpu:1"))

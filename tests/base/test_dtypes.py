@@ -1,4 +1,4 @@
-"""Element types against PyTorch's tables where it is installed, and against a table written by hand where not."""
+"""Element types, against PyTorch's tables where it is installed and against one written by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 from genesis.base import dtypes
-from genesis.base.dtypes import as_dtype, as_np, can_cast, finfo, from_numpy, iinfo, promote_types, result_np_dtype, result_type
+from genesis.base.dtypes import (
+    as_dtype,
+    as_np,
+    can_cast,
+    finfo,
+    from_numpy,
+    iinfo,
+    promote_types,
+    result_np_dtype,
+    result_type,
+)
 
 NAMES = [kind.name for kind in dtypes.ALL]
 SCALARS = [True, 3, 2.5, 1j, np.float64(2.5), np.int8(1)]
@@ -20,7 +30,9 @@ SCALARS = [True, 3, 2.5, 1j, np.float64(2.5), np.int8(1)]
 def call(f, *args):
     """The name of the resulting dtype, or the type of the error."""
     try:
-        return str(f(*args)).rpartition(".")[2].replace("complex32", "complex64")  # complex32 is not in Genesis
+        return (
+            str(f(*args)).rpartition(".")[2].replace("complex32", "complex64")
+        )  # complex32 is not in Genesis
     except (RuntimeError, TypeError) as error:
         return RuntimeError if isinstance(error, RuntimeError) else TypeError
 
@@ -50,8 +62,17 @@ def test_every_pair_as_in_torch(torch, f):
 
 def test_result_type_of_every_pair_as_in_torch(torch):
     for (a, m), (b, n) in itertools.product(itertools.product(NAMES, (0, 1)), repeat=2):
-        want = call(torch.result_type, torch.zeros([2] * m, dtype=getattr(torch, a)), torch.zeros([2] * n, dtype=getattr(torch, b)))
-        assert call(result_type, np.zeros([2] * m, as_np(a)), np.zeros([2] * n, as_np(b))) == want, (a, m, b, n)
+        want = call(
+            torch.result_type,
+            torch.zeros([2] * m, dtype=getattr(torch, a)),
+            torch.zeros([2] * n, dtype=getattr(torch, b)),
+        )
+        assert call(result_type, np.zeros([2] * m, as_np(a)), np.zeros([2] * n, as_np(b))) == want, (
+            a,
+            m,
+            b,
+            n,
+        )
 
 
 def test_result_type_with_numbers_as_in_torch(torch, default):
@@ -155,7 +176,10 @@ def test_aliases_and_short_names():
     assert (dtypes.half, dtypes.float, dtypes.double) == (dtypes.float16, dtypes.float32, dtypes.float64)
     assert (dtypes.short, dtypes.int, dtypes.long) == (dtypes.int16, dtypes.int32, dtypes.int64)
     assert (dtypes.cfloat, dtypes.cdouble) == (dtypes.complex64, dtypes.complex128)
-    assert " ".join(kind.short for kind in dtypes.ALL) == "bool u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128"
+    assert (
+        " ".join(kind.short for kind in dtypes.ALL)
+        == "bool u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128"
+    )
     assert as_dtype("long") is dtypes.int64
     assert as_np(ml_dtypes.bfloat16) == ml_dtypes.bfloat16
 

@@ -10,7 +10,11 @@ import pytest
 from genesis.base import errors
 from genesis.base.errors import GenesisError, message
 
-CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, GenesisError) and c is not GenesisError]
+CLASSES = [
+    c
+    for _, c in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(c, GenesisError) and c is not GenesisError
+]
 
 
 @pytest.mark.parametrize("name, caught_as", [

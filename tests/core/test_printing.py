@@ -1,4 +1,4 @@
-"""How tensors look: character by character as PyTorch prints them, and golden cases where it is not installed."""
+"""How tensors look: character by character as PyTorch prints them, and golden cases without it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ SCALES = [1, 1e-5, 1e-3, 30, 1e3, 1e6, 3e8, 1e12]
 
 
 @pytest.fixture
-def torch():
-    return pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+def torch(monkeypatch):
+    """PyTorch; dtypes go by its name here, as lines are broken by their length."""
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    monkeypatch.setattr(dtypes.dtype, "__repr__", lambda kind: f"torch.{kind.name}")
+    return torch
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +45,7 @@ def draw(rng, shape, kind):
         return np.asarray(rng.random(shape) < 0.5)
     if not kind.is_floating_point:
         info = np.iinfo(kind.np)
-        high = int(rng.choice([2, 100, min(info.max, 70000), info.max]))
+        high = [2, 100, min(info.max, 70000), info.max][rng.integers(4)]
         return np.asarray(rng.integers(max(info.min, -high), high, shape, dtype=kind.np, endpoint=True))
     x = np.asarray(rng.standard_normal(shape) * rng.choice(SCALES))
     x = np.asarray(np.round(x) if rng.random() < 0.4 else x)
@@ -60,7 +63,7 @@ def to_torch(torch, x):
 
 
 def assert_same(torch, x):
-    assert tensor_repr(x) == repr(to_torch(torch, x)).replace("torch.", "genesis.")
+    assert tensor_repr(x) == repr(to_torch(torch, x))
 
 
 # ---- with PyTorch
@@ -112,14 +115,13 @@ def test_edges_of_the_rules(torch):
         assert_same(torch, np.array(values))
         assert_same(torch, np.array([values]))
         assert_same(torch, np.array(values[0]))
-        assert_same(torch, np.array(values) * 1j)
-        assert_same(torch, np.array(values) - 0j)
+        assert_same(torch, np.array([complex(v, -v) for v in values]))
 
 
 def test_views(torch):
     x = np.arange(24.0).reshape(2, 3, 4)
     for view in (x[:, ::-1], x.T, x[..., 1], np.broadcast_to(x[0, 0], (3, 4)), x.astype(">f8")):
-        assert tensor_repr(view) == repr(torch.from_numpy(view.astype("f8", order="C"))).replace("torch.", "genesis.")
+        assert tensor_repr(view) == repr(torch.from_numpy(view.astype("f8", order="C")))
 
 
 def test_suffixes_wrap(torch):
@@ -130,16 +132,24 @@ def test_suffixes_wrap(torch):
         assert tensor_repr(x, ["grad_fn=<MulBackward0>"]) == repr(y * 1)
         for dtype in (torch.float64, torch.float16):
             z = y.detach().to(dtype).requires_grad_()
-            assert tensor_repr(z.detach().numpy(), ["requires_grad=True"]) == repr(z).replace("torch.", "genesis.")
+            assert tensor_repr(z.detach().numpy(), ["requires_grad=True"]) == repr(z)
 
 
 def test_whole_tensors(torch):
     def make(t):
         x = t.ones(2, requires_grad=True)
         meta = t.empty(2, 3, device="meta")
-        return [x, x.detach(), meta, t.empty(3, device="meta", dtype=t.int64), t.empty((), device="meta"), meta.requires_grad_(), t.zeros(2, 0)]
+        return [
+            x,
+            x.detach(),
+            meta,
+            t.empty(3, device="meta", dtype=t.int64),
+            t.empty((), device="meta"),
+            meta.requires_grad_(),
+            t.zeros(2, 0),
+        ]
 
-    assert [repr(x) for x in make(genesis)] == [repr(x).replace("torch.", "genesis.") for x in make(torch)]
+    assert [repr(x) for x in make(genesis)] == [repr(x) for x in make(torch)]
 
 
 def test_subclasses_go_by_their_names(torch):
@@ -167,7 +177,11 @@ def test_subclasses_go_by_their_names(torch):
     (np.zeros(0, np.int64), "tensor([], dtype=genesis.int64)"),
     (np.arange(2000), "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"),
     (np.zeros((2, 1, 2), np.float32), "tensor([[[0., 0.]],\n\n        [[0., 0.]]])"),
-    (np.arange(30), "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n        18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29])"),
+    (
+        np.arange(30),
+        "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n"
+        "        18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29])",
+    ),
 ], ids=str)  # fmt: skip
 def test_golden(array, want):
     assert tensor_repr(np.asarray(array)) == want

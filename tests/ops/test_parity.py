@@ -12,7 +12,7 @@ from genesis.testing.opcheck import replace, sample_dtypes, tensors_in
 from genesis.testing.tolerance import tolerance
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarning")]  # torch announces changes of its own
 
 # Ops that PyTorch does not have, or that mean something else there, each with its reason.
 NOT_COMPARED = {

@@ -1,0 +1,167 @@
+"""Views and in-place writes: gradients against PyTorch on random programs, guards, versions."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import genesis
+
+
+def programs(torch, seed):
+    """A random program of views and writes; returns its values and gradients, or the fact that it was refused."""
+    rng = random.Random(seed)
+    start = np.random.default_rng(seed).normal(size=(4, 4))
+    x = torch.tensor(start, requires_grad=True)
+    w = torch.tensor(start[::-1].copy() * 0.5, requires_grad=True)
+    tensors = [x * 1, w * 2]
+    views = [
+        lambda t: t.view(-1), lambda t: t.t() if t.ndim == 2 else t, lambda t: t[1:], lambda t: t[0], lambda t: t.unsqueeze(0),
+        lambda t: t.reshape(2, -1) if t.numel() % 2 == 0 else t, lambda t: t.transpose(0, -1), lambda t: t.narrow(0, 0, max(1, t.shape[0] - 1)),
+        lambda t: t[..., ::2], lambda t: t.diagonal() if t.ndim == 2 else t,
+    ]  # fmt: skip
+    writes = [
+        lambda t, o: t.mul_(3), lambda t, o: t.add_(1.5), lambda t, o: t.zero_(), lambda t, o: t.mul_(o.sum()), lambda t, o: t.copy_(o.sum() * 2),
+        lambda t, o: t.__setitem__(0, 2.0), lambda t, o: t.__setitem__(-1, o.mean()), lambda t, o: t.sub_(o.mean() * t.detach()), lambda t, o: t.tanh_(),
+    ]  # fmt: skip
+    try:
+        for _ in range(rng.randint(3, 9)):
+            t, o = rng.choice(tensors), rng.choice(tensors)
+            if t.ndim and rng.random() < 0.5:
+                tensors.append(rng.choice(views)(t))
+            elif t.ndim and t.numel():
+                rng.choice(writes)(t, o)
+        total = sum(((t * t).sum() * (i + 1) for i, t in enumerate(tensors)), torch.zeros(()))
+        total.backward()
+    except (RuntimeError, IndexError, TypeError) as error:
+        return type(error).__name__
+    return [float(total.detach())] + [None if g is None else g.tolist() for g in (x.grad, w.grad)]
+
+
+@pytest.mark.parity
+def test_random_programs_against_pytorch():
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    compared = 0
+    for seed in range(600):
+        mine, theirs = programs(genesis, seed), programs(torch, seed)
+        if isinstance(theirs, str) or isinstance(mine, str):
+            # one side may refuse what the other can do (torch: views of a multi-view op); never both sides a different number
+            continue
+        compared += 1
+        for a, b in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(np.asarray(0 if a is None else a), np.asarray(0 if b is None else b), rtol=1e-7, atol=1e-9, err_msg=f"seed {seed}")
+    assert compared > 350
+
+
+def x_and(*ops):
+    x = genesis.ones(4, requires_grad=True)
+    y = x * 1
+    for op in ops:
+        op(y)
+    return x, y
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (lambda y: y.__setitem__(0, 2), [0, 1, 1, 1]),
+        (lambda y: y.view(-1).mul_(3), [3, 3, 3, 3]),
+        (lambda y: y.view(2, 2)[1].mul_(3), [1, 1, 3, 3]),
+        (lambda y: y[1:3].zero_(), [1, 0, 0, 1]),
+        (lambda y: y.__setitem__(y > 0, 5.0), [0, 0, 0, 0]),
+        (lambda y: y.__setitem__([0, 2], y[[1, 3]] * 2), [0, 3, 0, 3]),
+        (lambda y: y.mul_(y), [2, 2, 2, 2]),
+        (lambda y: y.reshape(2, 2).t()[0].add_(10), [1, 1, 1, 1]),
+    ],
+)
+def test_gradients_of_writes(write, expected):
+    x, y = x_and(write)
+    y.sum().backward()
+    assert x.grad.tolist() == expected
+
+
+def test_a_view_sees_a_write_to_its_base_and_the_other_way_round():
+    x, y = x_and()
+    v = y[:2]
+    y.mul_(2)
+    assert v.tolist() == [2, 2]
+    v.sum().backward()
+    assert x.grad.tolist() == [2, 2, 0, 0]
+    a = genesis.zeros(3)
+    genesis.autograd.grad
+    w = genesis.ones(1, requires_grad=True)
+    a[1:2] = w * 4  # the base starts to require grad
+    assert a.requires_grad and not a.is_leaf
+    a.sum().backward()
+    assert w.grad.tolist() == [4]
+
+
+def test_values_a_gradient_sees_are_those_before_the_write():
+    x = genesis.tensor([2.0], requires_grad=True)
+    w = genesis.tensor([3.0], requires_grad=True)
+    y = x * 1
+    y.mul_(w)
+    y.backward()
+    assert x.grad.tolist() == [3] and w.grad.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda: genesis.ones(2, requires_grad=True).add_(1), "add_: a leaf that requires grad is written to in place"),
+        (lambda: genesis.ones(2, requires_grad=True)[:1].add_(1), "add_: a view of a leaf that requires grad"),
+        (lambda: genesis.ones(2, requires_grad=True).__setitem__(0, 1), "setitem: a leaf that requires grad"),
+        (lambda: genesis.ones(1).expand(3).add_(1), "add_: the memory cannot be written to"),
+        (lambda: genesis.ones(3).add_(genesis.ones(2, 3)), r"add_: the result has shape \[2, 3\], it cannot be written to \[3\]"),
+        (lambda: genesis.tensor([1, 2]).add_(1.5), "add_: the result type genesis.float32 cannot be cast to genesis.int64"),
+        (lambda: genesis.ones(3).__setitem__(slice(2), genesis.ones(3)), r"setitem: a value of shape \[3\] does not fit the indexed shape \[2\]"),
+    ],
+)
+def test_refused_writes(write, words):
+    with pytest.raises(RuntimeError, match=words):
+        write()
+
+
+def test_a_refused_write_changes_nothing():
+    x = genesis.ones(3)
+    for bad in (lambda: x.add_(genesis.ones(2)), lambda: x.__setitem__(7, 1.0), lambda: x.copy_(genesis.ones(5))):
+        with pytest.raises((RuntimeError, IndexError)):
+            bad()
+    assert x.tolist() == [1, 1, 1] and x._version == 0
+
+
+def test_stale_saved_values_name_both_operations():
+    x = genesis.ones(2, requires_grad=True)
+    y = x.exp()
+    z = y * 2
+    y.view(-1).mul_(3)
+    with pytest.raises(RuntimeError, match="a tensor that ExpBackward saved was modified in place by mul_ since"):
+        y.sum().backward()
+    assert z.requires_grad
+    w = genesis.ones(2, requires_grad=True)
+    loss = (w * w).sum()
+    with genesis.no_grad():
+        w.add_(1)
+    with pytest.raises(RuntimeError, match="a tensor that MulBackward saved was modified in place by add_"):
+        loss.backward()
+
+
+def test_detach_shares_memory_and_versions():
+    x = genesis.ones(2, requires_grad=True)
+    y = x.exp()
+    y.detach().zero_()
+    with pytest.raises(RuntimeError, match="modified in place by zero_"):
+        y.sum().backward()
+    assert y.tolist() == [0, 0]
+
+
+def test_versions_are_counted():
+    x = genesis.zeros(2)
+    v = x[:1]
+    assert x._version == v._version == 0
+    v.add_(1)
+    x.mul_(2)
+    x[0] = 5
+    assert x._version == v._version == 3 and v._base is x

@@ -1,0 +1,104 @@
+"""Optimizers and schedules: twenty steps as in PyTorch, state, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+
+CASES = [
+    ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9}), ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "maximize": True}), ("Adam", {"lr": 0.1}), ("Adam", {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}),
+    ("AdamW", {"lr": 0.1}), ("AdamW", {"lr": 0.05, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.3, "amsgrad": True}), ("AdamW", {"maximize": True}),
+    ("RMSprop", {"lr": 0.01}), ("RMSprop", {"lr": 0.01, "momentum": 0.9, "centered": True, "weight_decay": 0.1}), ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}),
+]  # fmt: skip
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "options"), CASES, ids=lambda v: str(v))
+def test_twenty_steps_as_pytorch(name, options, dtype):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    start = np.random.default_rng(0).normal(size=(3, 4)).astype(dtype)
+    results = []
+    for lib in (genesis, torch):
+        p = lib.tensor(start.copy(), requires_grad=True)
+        optimizer = getattr(lib.optim, name)([p], **options)
+        for _ in range(20):
+            loss = ((p - 1) ** 2).sum() + (p**3).mean() * 0.1
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        results.append(p.detach().numpy())
+    rtol = 2e-5 if dtype == "float32" else 1e-11
+    np.testing.assert_allclose(*results, rtol=rtol, atol=rtol)
+
+
+def test_state_continues_exactly():
+    def run(split):
+        p = genesis.tensor([1.0, -2.0], requires_grad=True)
+        optimizer = genesis.optim.AdamW([p], lr=0.1)
+        for step in range(6):
+            if step == split:
+                state = optimizer.state_dict()
+                optimizer = genesis.optim.AdamW([p], lr=0.5)
+                optimizer.load_state_dict(state)
+            optimizer.zero_grad()
+            (p**2).sum().backward()
+            optimizer.step()
+        return p.tolist()
+
+    assert run(3) == run(None)
+
+
+def test_groups_closure_and_missing_gradients():
+    a, b = genesis.ones(1, requires_grad=True), genesis.ones(1, requires_grad=True)
+    optimizer = genesis.optim.SGD([{"params": [a]}, {"params": [b], "lr": 0.0}], lr=1.0)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (a * 2).sum()
+        loss.backward()
+        return loss
+
+    assert float(optimizer.step(closure)) == 2 and a.tolist() == [-1] and b.tolist() == [1]
+    assert "lr: 1.0" in repr(optimizer)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda p: genesis.optim.SGD([]), ValueError, "got an empty parameter list"),
+        (lambda p: genesis.optim.SGD(p), TypeError, "params must be an iterable of tensors, got one tensor"),
+        (lambda p: genesis.optim.SGD([p, p]), ValueError, "a parameter appears twice"),
+        (lambda p: genesis.optim.SGD([p * 2]), ValueError, "can only optimize leaf tensors"),
+        (lambda p: genesis.optim.SGD([1.0]), TypeError, "expected tensors, got float"),
+        (lambda p: genesis.optim.SGD([p], lr=-1), ValueError, "lr must not be negative, got -1"),
+        (lambda p: genesis.optim.Adam([p], betas=(1.0, 0.9)), ValueError, r"betas\[0\] must be in \[0, 1\), got 1.0"),
+        (lambda p: genesis.optim.SGD([p], nesterov=True), ValueError, "nesterov needs momentum and no dampening"),
+        (lambda p: genesis.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}), ValueError, r"groups of \[2\] parameters, the optimizer of \[1\]"),
+    ],
+)
+def test_errors(make, error, words):
+    with pytest.raises(error, match=words):
+        make(genesis.ones(1, requires_grad=True))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("StepLR", (3,)), ("MultiStepLR", ([2, 5],)), ("ExponentialLR", (0.9,)), ("LinearLR", ()), ("CosineAnnealingLR", (8,)), ("LambdaLR", (lambda s: 0.5**s,))],
+)
+def test_schedules_as_pytorch(name, args):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    rates = []
+    for lib in (genesis, torch):
+        optimizer = lib.optim.SGD([lib.ones(1, requires_grad=True)], lr=0.7)
+        schedule = getattr(lib.optim.lr_scheduler, name)(optimizer, *args)
+        rates.append([])
+        for _ in range(8):
+            optimizer.step()
+            rates[-1].append(schedule.get_last_lr()[0])
+            schedule.step()
+    np.testing.assert_allclose(*rates, rtol=1e-9)
