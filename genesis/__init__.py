@@ -13,13 +13,47 @@ from typing import Any
 
 from genesis import autograd, ops
 from genesis.autograd import (
-    Function, enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
+    Function,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
 )  # fmt: skip
 from genesis.base.device import device
 from genesis.base.dtypes import (
-    bfloat16, bool, can_cast, cdouble, cfloat, complex64, complex128, double, dtype, finfo, float, float16, float32, float64,
-    get_default_dtype, half, iinfo, int, int8, int16, int32, int64, long, promote_types, result_type, set_default_dtype, short,
-    uint8, uint16, uint32, uint64,
+    bfloat16,
+    bool,
+    can_cast,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
+    double,
+    dtype,
+    finfo,
+    float,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    half,
+    iinfo,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    promote_types,
+    result_type,
+    set_default_dtype,
+    short,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )  # fmt: skip
 from genesis.core.printing import set_printoptions
 from genesis.core.tensor import Size, Tensor

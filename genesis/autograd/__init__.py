@@ -11,7 +11,12 @@ from genesis.autograd.functional import backward, grad
 from genesis.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from genesis.core.function import Function, FunctionCtx
 from genesis.core.modes import (
-    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
 )  # fmt: skip
 
 __all__ = [

@@ -147,7 +147,7 @@ class _Task:
             before = self.grads.get(edge)
             self.grads[edge] = gx if before is None else before + gx
             return
-        slots = self.grads.setdefault(edge.node, [None] * len(edge.node.outputs))
+        slots = self.grads.setdefault(edge.node, [None] * len(edge.node.outputs or ()))
         before = slots[edge.index]
         slots[edge.index] = gx if before is None else before + gx
 

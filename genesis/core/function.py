@@ -187,8 +187,9 @@ class Function:
         if result.__class__ is Tensor and epoch is WRITES[0] and not ctx._marked and _is_new(result, args):
             array = result._array  # one new tensor, as usual: the rest of `_finish` has nothing to do
             ctx.shape, ctx.dtype = array.shape, array.dtype
-            for t in ctx.saved:
-                if t is result or (t is not None and t._counter is INFERENCE):
+            saved: Any
+            for saved in ctx.saved:
+                if saved is result or (saved is not None and saved._counter is INFERENCE):
                     return _finish(ctx, args, result, [])
             result._node = ctx
             return result

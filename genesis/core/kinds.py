@@ -18,10 +18,9 @@ from genesis.base import dtypes
 from genesis.base.device import CPU
 from genesis.base.errors import DeviceError, DimError, DTypeError, ShapeError, message
 from genesis.core import dispatch, views
-from genesis.core.op import Fail, Op, Samples, attach_methods, case, positional, prepare_record, public_function, register
+from genesis.core.op import Fail, Op, Samples, attach_methods, positional, prepare_record, public_function, register
+from genesis.core.op import case as case  # what the blocks of ops import from here
 from genesis.core.tensor import Tensor
-
-
 
 Rules = Mapping[str, Callable[..., Any]]
 
@@ -77,7 +76,7 @@ def common_device(name: str, specs: Sequence[Spec]) -> Any:
 
 
 def _operands(specs: Sequence[Spec]) -> list[tuple[str, Spec]]:
-    names = "input other third fourth".split() if len(specs) <= 4 else [str(i) for i in range(len(specs))]
+    names = ["input", "other", "third", "fourth"] if len(specs) <= 4 else [str(i) for i in range(len(specs))]
     return list(zip(names, specs, strict=False))
 
 
@@ -150,14 +149,16 @@ def unary(
     inplace: bool = True,
     torch_name: str | None = None,
     kernel: Callable[..., Any] | None = None,
+    path: str | None = None,
 ) -> Callable[..., Any]:
     """Declare ``name(input, *, out=None)``, applied to each element.
 
     ``example`` is ``arguments -> result``, with lists standing for tensors.
     ``result`` says how the result's dtype follows: "same", "float" (integers become the default
     floating dtype) or "bool". ``vjp(g, ...)`` is the gradient, by the names `input` and `out`.
+    ``path`` is where an op lives that is not a top-level name.
     """
-    meaning_ = _documented(meaning, _elementwise_doc(name, doc, example, dtypes, result, vjp is not None))
+    meaning_ = _documented(meaning, _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None))
     op = Op(name, "elementwise", _signature("input"), meaning_, vjp={} if vjp is None else {"input": vjp}, samples=samples,
             fails=fails, dtypes=dtypes, autocast=autocast, holomorphic=holomorphic, result=result,
             torch_name=torch_name)  # fmt: skip

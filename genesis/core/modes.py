@@ -129,7 +129,7 @@ class no_grad(_GradMode):
         mode = super().__new__(cls)
         if target is None:
             return mode
-        mode.__init__()  # `@no_grad` without parentheses
+        mode.__init__()  # type: ignore[misc]  # `@no_grad` without parentheses
         return mode(target)
 
     def __init__(self, target: Callable[..., Any] | None = None) -> None:
@@ -190,7 +190,7 @@ class inference_mode(_Mode):
         made = super().__new__(cls)
         if not callable(mode):
             return made
-        made.__init__()  # `@inference_mode` without parentheses
+        made.__init__()  # type: ignore[misc]  # `@inference_mode` without parentheses
         return made(mode)
 
     def __init__(self, mode: bool | Callable[..., Any] = True) -> None:

@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-
 from genesis.core.node import ComplexNode, Node, Rule, VariadicNode, compile_pull
 from genesis.core.tensor import Tensor
 

@@ -36,7 +36,7 @@ def _softplus(x: Any) -> Any:
 
 
 log1pexp = unary("log1pexp", _softplus, "Stable $\\ln(1 + e^x)$.", "[0., 1.] -> [0.6931, 1.3133]",
-    vjp=lambda g, input: g * sigmoid(input), dtypes="f", torch_name="")  # fmt: skip
+    vjp=lambda g, input: g * sigmoid(input), dtypes="f", torch_name="", path="ops.activation.log1pexp")  # fmt: skip
 
 
 @composite(method=False, samples=_plain, torch_name="nn.functional.relu6")
@@ -207,7 +207,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
     >>> import genesis
     >>> genesis.nn.functional.hardswish(genesis.tensor([-4., 3.]))
-    tensor([-0.,  3.])
+    tensor([-0., 3.])
     """
     return input * hardsigmoid(input)
 

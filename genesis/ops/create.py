@@ -54,9 +54,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
-    if isinstance(data, np.ndarray) and (device is None or as_device(device).type == "cpu"):
-        if dtype is None or dtypes.as_np(dtype) == data.dtype:
-            return from_numpy(data)
+    here = device is None or as_device(device).type == "cpu"
+    if isinstance(data, np.ndarray) and here and (dtype is None or dtypes.as_np(dtype) == data.dtype):
+        return from_numpy(data)
     return tensor(data, dtype=dtype, device=device)
 
 

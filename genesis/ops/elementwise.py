@@ -202,7 +202,7 @@ log = unary("log", np.log, "Natural logarithm, $\\ln x$.", "[1., 2.] -> [0.0000,
     vjp=lambda g, input: g / input, result="float", samples=_positive, autocast="float32")  # fmt: skip
 log2 = unary("log2", np.log2, "Logarithm to base two.", "[1., 8.] -> [0., 3.]",
     vjp=lambda g, input: g / (input * _LN2), result="float", samples=_positive, autocast="float32")  # fmt: skip
-log10 = unary("log10", np.log10, "Logarithm to base ten.", "[1., 100.] -> [0., 2.]",
+log10 = unary("log10", np.log10, "Logarithm to base ten.", "[1., 50.] -> [0.0000, 1.6990]",
     vjp=lambda g, input: g / (input * _LN10), result="float", samples=_positive, autocast="float32")  # fmt: skip
 log1p = unary("log1p", np.log1p, "Logarithm of one plus $x$, accurate near zero.", "[0., 1.] -> [0.0000, 0.6931]",
     vjp=lambda g, input: g / (input + 1), result="float", samples=_positive, autocast="float32")  # fmt: skip

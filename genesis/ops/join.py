@@ -14,6 +14,7 @@ from genesis.base.errors import ArgumentError, DimError, ShapeError, message
 from genesis.core.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
 from genesis.core.tensor import Tensor
 from genesis.ops.shape import atleast_1d, atleast_2d, atleast_3d, reshape, sizes, unsqueeze
+import itertools
 
 _ALL = "fcib"
 
@@ -158,7 +159,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         small, more = divmod(size, indices_or_sections)
         return _pieces(input, [small + (i < more) for i in range(indices_or_sections)], d)
     cuts = [0, *[slice(0, int(i)).indices(size)[1] for i in indices_or_sections], size]
-    return tuple(narrow(input, d, a, max(b - a, 0)) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+    return tuple(narrow(input, d, a, max(b - a, 0)) for a, b in itertools.pairwise(cuts))
 
 
 @composite(dtypes=_ALL, samples=lambda t: [case(t(3, 2)), case(t(2, 3), 1)])

@@ -508,9 +508,7 @@ def _to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
             dtype, device = arg._array.dtype, arg.device
         elif isinstance(arg, bool):
             copy = arg
-        elif isinstance(arg, str) and arg.partition(":")[0] in ("cpu", "meta", "cuda"):
-            device = arg
-        elif isinstance(arg, int) or type(arg) is _Device:
+        elif (isinstance(arg, str) and arg.partition(":")[0] in ("cpu", "meta", "cuda")) or isinstance(arg, int) or type(arg) is _Device:
             device = arg
         elif arg is not None:
             dtype = arg

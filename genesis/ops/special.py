@@ -175,7 +175,7 @@ lgamma = unary("lgamma", _lgamma, "Logarithm of the absolute value of the gamma 
 digamma = unary("digamma", _digamma, "Derivative of ln gamma.", "[1., 2.] -> [-0.5772,  0.4228]",
     vjp=lambda g, input: g * trigamma(input), result="float", dtypes="fib", samples=_positive)  # fmt: skip
 trigamma = unary("trigamma", _trigamma, "Second derivative of ln gamma.", "[1., 2.] -> [1.6449, 0.6449]",
-    result="float", dtypes="fib", samples=_positive, torch_name="special.polygamma_1", inplace=False)  # fmt: skip
+    result="float", dtypes="fib", samples=_positive, torch_name="", inplace=False, path="ops.special.trigamma")  # fmt: skip
 
 
 def _logit_rule(g: Any, input: Any) -> Any:

@@ -116,7 +116,7 @@ def check_options(name: str, **options: Any) -> None:
             for i, beta in enumerate(value):
                 if not 0.0 <= beta < 1.0:
                     raise ArgumentValueError(message(name, f"betas[{i}] must be in [0, 1), got {beta}"))
-        elif not 0.0 <= value:
+        elif not value >= 0.0:
             raise ArgumentValueError(message(name, f"{key} must not be negative, got {value}"))
 
 

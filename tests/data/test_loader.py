@@ -9,7 +9,16 @@ import pytest
 
 import genesis
 from genesis.data import (
-    BatchSampler, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, Subset, TensorDataset, WeightedRandomSampler, random_split,
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Subset,
+    TensorDataset,
+    WeightedRandomSampler,
+    random_split,
 )  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def test_every_op_has_a_reference():
 def test_parity(op, dtype):
     reference = _reference(op)
     for i in range(len(samples_of(op, Maker(dtype)))):
-        grads = dtype.is_floating_point and dtype.itemsize > 2 or dtype.is_complex
+        grads = (dtype.is_floating_point and dtype.itemsize > 2) or dtype.is_complex
         sample: Case = samples_of(op, Maker(dtype, seed=i, requires_grad=grads))[i]
         pairs = []
 

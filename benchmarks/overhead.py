@@ -1,0 +1,207 @@
+"""What an operation costs, against PyTorch in the same run: ratios of medians, written to benchmarks/README.md with --write.
+
+    python benchmarks/overhead.py [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
+
+import itertools
+
+import numpy as np
+import torch
+
+import genesis
+
+ROUNDS = 15
+
+
+def median_times(a: Callable[[], object], b: Callable[[], object], number: int) -> tuple[float, float, float]:
+    """Microseconds of both, taken in turn, and the median of the ratios of neighbouring runs."""
+    for f in (a, b):
+        for _ in range(max(3, number // 10)):
+            f()
+    pairs = []
+    for _ in range(ROUNDS):
+        times = []
+        for f in (a, b):
+            begun = time.perf_counter()
+            for _ in range(number):
+                f()
+            times.append((time.perf_counter() - begun) / number * 1e6)
+        pairs.append(times)
+    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs), statistics.median(p[0] / p[1] for p in pairs)
+
+
+def tensors(lib, *shapes, grad=False):
+    rng = np.random.default_rng(0)
+    return [lib.tensor(rng.normal(size=s).astype(np.float32), requires_grad=grad) for s in shapes]
+
+
+def add(lib, grad):
+    (a,), (b,) = tensors(lib, 4, grad=grad), tensors(lib, 4)
+    return lambda: a + b
+
+
+def ten_products(lib):
+    (x,), (w,) = tensors(lib, 4, grad=True), tensors(lib, 4)
+
+    def run():
+        x.grad = None
+        y = x
+        for _ in range(10):
+            y = y * w
+        y.sum().backward()
+
+    return run
+
+
+def ten_functions(lib):
+    function = lib.Function if lib is genesis else lib.autograd.Function
+
+    class Mul(function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return g * b, g * a
+
+    (x,), (w,) = tensors(lib, 4, grad=True), tensors(lib, 4)
+
+    def run():
+        x.grad = None
+        y = x
+        for _ in range(10):
+            y = Mul.apply(y, w)
+        y.sum().backward()
+
+    return run
+
+
+def training_step(lib, sizes, batch, classes):
+    lib.manual_seed(0)
+    nn = lib.nn
+    layers = [m for a, b in itertools.pairwise(sizes) for m in (nn.Linear(a, b), nn.ReLU())][:-1]
+    model = nn.Sequential(*layers)
+    optimizer = lib.optim.AdamW(model.parameters(), lr=1e-3)
+    (x,) = tensors(lib, (batch, sizes[0]))
+    y = lib.tensor(np.arange(batch) % classes) if classes else tensors(lib, (batch, 1))[0]
+    loss_fn = nn.CrossEntropyLoss() if classes else nn.MSELoss()
+
+    def run():
+        loss = loss_fn(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return run
+
+
+CASES = [
+    ("4-element add, no gradient", 0.85, lambda lib: add(lib, False), 20000),
+    ("4-element add, gradient recorded", 0.85, lambda lib: add(lib, True), 20000),
+    ("ten products of 4 elements and a sum, forward and backward", 0.7, ten_products, 1500),
+    ("the same through ten custom Functions that save two tensors", 0.4, ten_functions, 1000),
+    ("MLP 2-16-16-1, batch 32: forward, loss, backward, AdamW", 0.8, lambda lib: training_step(lib, (2, 16, 16, 1), 32, 0), 300),
+    ("MLP 784-256-128-10, batch 64: the same", 1.3, lambda lib: training_step(lib, (784, 256, 128, 10), 64, 10), 40),
+]  # fmt: skip
+
+
+def million() -> tuple[float, float]:
+    """Seconds of a backward through a million additions, and bytes that a node takes."""
+    gc.collect()
+    before = _resident()
+    x = genesis.ones(1, requires_grad=True)
+    y = x
+    for _ in range(1_000_000):
+        y = y + 1
+    bytes_each = (_resident() - before) / 1_000_000
+    begun = time.perf_counter()
+    y.backward()
+    seconds = time.perf_counter() - begun
+    assert x.grad.tolist() == [1.0]
+    return seconds, bytes_each
+
+
+def flat_memory(steps: int = 10_000) -> int:
+    """Objects left behind by training steps with the garbage collector off."""
+    step = training_step(genesis, (2, 16, 16, 1), 32, 0)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(100):
+            step()
+        before = len(gc.get_objects())
+        for _ in range(steps):
+            step()
+        return len(gc.get_objects()) - before
+    finally:
+        gc.enable()
+
+
+def import_cost() -> float:
+    """Milliseconds that importing Genesis adds to importing NumPy, the median of seven processes."""
+    import subprocess
+
+    code = "import time, numpy; t = time.perf_counter(); import genesis; print(time.perf_counter() - t)"
+    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(7)]
+    return statistics.median(times) * 1e3
+
+
+def _resident() -> int:
+    path = Path("/proc/self/statm")
+    if path.exists():
+        return int(path.read_text().split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def table() -> str:
+    rows = ["| what | Genesis | PyTorch | ratio | at most | |", "| --- | ---: | ---: | ---: | ---: | --- |"]
+    for name, most, make, number in CASES:
+        mine, theirs, ratio = median_times(make(genesis), make(torch), number)
+        rows.append(f"| {name} | {mine:.2f} us | {theirs:.2f} us | {ratio:.2f} | {most} | {'met' if ratio <= most else 'not met'} |")
+        print(rows[-1], flush=True)
+    seconds, size = million()
+    rows.append(f"| one million chained additions, backward | {seconds:.1f} s, {size:.0f} bytes a node | | | 1000 bytes | {'met' if size < 1000 else 'not met'} |")
+    left = flat_memory()
+    rows.append(f"| 10,000 training steps, collector off | {left} objects left | | | flat | {'met' if left < 100 else 'not met'} |")
+    cost = import_cost()
+    rows.append(f"| import, on top of NumPy's | {cost:.0f} ms | | | 100 ms | {'met' if cost < 100 else 'not met'} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write benchmarks/README.md")
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    text = table()
+    head = (
+        "# Benchmarks\n\nWritten by `python benchmarks/overhead.py --write`: medians of runs taken in turn, float32, 2 threads. Absolute times vary from machine to "
+        "machine and from hour to hour; the ratios hold better.\n\n"
+        f"Python {platform.python_version()}, NumPy {np.__version__}, PyTorch {torch.__version__}, {platform.machine()}, {os.cpu_count()} cores.\n\n"
+    )
+    print(text)
+    if options.write:
+        Path(__file__).with_name("README.md").write_text(head + text + "\n")
+
+
+if __name__ == "__main__":
+    main()
