@@ -263,11 +263,7 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     out._node = out._counter = out._view = None
     edge = input._node
     if edge is not None and op.node is not None and grad_mode.get() and _differentiable(r.dtype):
-        node = (op.complex_node if r.dtype.kind == "c" else op.node)()  # type: ignore[misc]
-        node.edges, node.hooks, node.outputs, node.epoch = (edge,), None, None, WRITES[0]
-        node.shape, node.dtype = r.shape, r.dtype
-        node.saved = saved_values(op, args, (edge,), out)
-        out._node = node
+        _record(op, args, (edge,), out)
     if op.kind == "view":
         attach_view(out, input, op, args[1:])
     return out
@@ -275,41 +271,50 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
 
 def run(op: Op, args: tuple[Any, ...]) -> Any:
     """Call a primitive: arrays out of tensors, the kernel, the result wrapped and recorded."""
+    needed = virtual = False
+    arrays = list(args)
     if op.variadic:
-        tensors: list[Any] = list(args[0])
-        arrays: list[Any] = [[_array(op, x) for x in tensors], *args[1:]]
-        found = arrays[0]
+        tensors = list(args[0])
+        arrays[0] = inner = [_array(op, x) for x in tensors]
+        virtual = any(a.__class__ is not np.ndarray for a in inner)
+        needed = any(x._node is not None for x in tensors)
     else:
-        tensors = [args[i] for i in op.tensors]
-        arrays = list(args)
         for i in op.tensors:
-            arrays[i] = _array(op, args[i])
-        found = [arrays[i] for i in op.tensors if arrays[i] is not None]
-    virtual = False
-    for x in found:
-        if x.__class__ is not np.ndarray:
-            virtual = True
+            x = args[i]
+            if isinstance(x, Tensor):
+                arrays[i] = a = x._array
+                virtual = virtual or a.__class__ is not np.ndarray
+                needed = needed or x._node is not None
+            else:
+                _array(op, x)
+        tensors = []
     result = infer(op, arrays) if virtual else compute(op, arrays)
-    edges = tuple([None if x is None else x._node for x in tensors])
-    node = None
-    if op.node is not None and any(e is not None for e in edges) and grad_mode.get():
-        first = result[0] if result.__class__ is tuple or result.__class__ is list else result
-        node = (op.complex_node if first.dtype.kind == "c" else op.node)()  # type: ignore[misc]
-        node.edges, node.hooks, node.epoch = edges, None, WRITES[0]
+    edges = None
+    if needed and op.node is not None and grad_mode.get():
+        tensors = tensors or [args[i] for i in op.tensors]
+        edges = tuple([None if x is None else x._node for x in tensors])
     if result.__class__ is tuple or result.__class__ is list:
-        out: Any = _wrap_several(op, args, edges, node, result)
+        out: Any = _wrap_several(op, args, edges, result)
     else:
         out = wrap(result)
-        if node is not None and _differentiable(result.dtype):
-            node.shape, node.dtype, node.outputs = tuple(result.shape), result.dtype, None
-            node.saved = saved_values(op, args, edges, out)
-            out._node = node
+        if edges is not None and _differentiable(result.dtype):
+            _record(op, args, edges, out)
     if op.kind == "view" and not virtual:
         attach_view(out, args[0], op, args[1:])
     if ACTIVE and inference.get():
         for y in out if isinstance(out, tuple) else (out,):
             y._counter = INFERENCE
     return out
+
+
+def _record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> None:
+    """The node of a primitive with one result."""
+    array = out._array
+    node = (op.complex_node if array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
+    node.edges, node.hooks, node.outputs, node.epoch = edges, None, None, WRITES[0]
+    node.shape, node.dtype = array.shape, array.dtype
+    node.saved = saved_values(op, args, edges, out)
+    out._node = node
 
 
 def compute(op: Op, arrays: Sequence[Any]) -> Any:
@@ -351,20 +356,19 @@ def _array(op: Op, x: Any) -> Any:
     )
 
 
-def _wrap_several(op: Op, args: Any, edges: Any, node: Any, result: Sequence[Any]) -> tuple[Tensor, ...]:
+def _wrap_several(op: Op, args: Any, edges: tuple[Any, ...] | None, result: Sequence[Any]) -> tuple[Tensor, ...]:
     outs = tuple(wrap(r) for r in result)
-    if node is not None:
+    if edges is not None:
+        _record(op, args, edges, outs[0])
+        node: Any = outs[0]._node
         node.outputs = [(tuple(r.shape), r.dtype) for r in result]
-        node.shape, node.dtype = node.outputs[0]
-        node.saved = saved_values(op, args, edges, outs[0])
         for i, y in enumerate(outs):
-            if _differentiable(y._array.dtype):
-                y._node = Output(node, i)
+            y._node = Output(node, i) if _differentiable(y._array.dtype) else None
     return outs
 
 
 def _differentiable(dtype: Any) -> bool:
-    return dtype.kind in "fc" or dtypes.from_numpy(dtype).is_floating_point
+    return dtype is F32 or dtype is F64 or dtype.kind in "fc" or dtypes.from_numpy(dtype).is_floating_point
 
 
 def saved_values(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
@@ -373,17 +377,25 @@ def saved_values(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Ten
     for _, source, place, users in op.saves:
         if source == "value":
             saved.append(args[place])
-        elif not op.variadic and not any(edges[i] is not None for i in users):
-            saved.append(None)
-        elif source == "tensor":
-            saved.append(args[place])
+            continue
+        if not op.variadic:
+            for i in users:
+                if edges[i] is not None:
+                    break
+            else:
+                saved.append(None)
+                continue
+        if source == "tensor":
+            value = args[place]
+            if value.__class__ is not list and value is not None and value._counter is INFERENCE:
+                refuse_inference(op.name, (value,))
+            saved.append(value)
         elif source == "shape":
-            saved.append(tuple(args[place]._array.shape))
+            saved.append(args[place]._array.shape)
         elif source == "shapes":
-            saved.append([tuple(x._array.shape) for x in args[place]])
+            saved.append([x._array.shape for x in args[place]])
         else:
             saved.append(out._alias(None))
-    refuse_inference(op.name, tuple(saved))
     return tuple(saved)
 
 

@@ -191,6 +191,7 @@ def binary(
     inplace: bool = True,
     inplace_operator: str | None = None,
     weak_scalars: bool | None = None,
+    path: str | None = None,
     torch_name: str | None = None,
     kernel: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
@@ -201,7 +202,7 @@ def binary(
     ``weak_scalars``: the kernel may get a Python number as it is (true of ufuncs: the array's dtype wins).
     """
     rules = {} if vjp is None else {n: r for n, r in zip(("input", "other"), vjp, strict=True) if r is not None}
-    meaning_ = _documented(meaning, _elementwise_doc(name, doc, example, dtypes, result, vjp is not None))
+    meaning_ = _documented(meaning, _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None))
     op = Op(name, "elementwise", _signature("input", "other"), meaning_, vjp=rules, samples=samples, fails=fails, dtypes=dtypes,
             autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name)  # fmt: skip
     op.kernel = meaning if kernel is None else kernel

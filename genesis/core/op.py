@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from genesis.core.node import ComplexNode, Node, Rule, VariadicNode, compile_pull
+from genesis.core.node import ComplexNode, Node, Rule, VariadicNode, compiled_when_needed
 from genesis.core.tensor import Tensor
 
 REGISTRY: dict[str, Op] = {}
@@ -152,7 +152,7 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
         "saves_out": any(source == "out" for _, source, _, _ in op.saves),
     }  # fmt: skip
     if not op.variadic:
-        members["pull"] = compile_pull(rules, bool(members["saves_out"]))
+        members["pull"] = compiled_when_needed(rules, bool(members["saves_out"]))
     plain = type(title, (VariadicNode if op.variadic else Node,), members)
     if op.holomorphic and "c" in op.dtypes:
         op.complex_node = type(title, (ComplexNode, plain), {"__slots__": ()})
@@ -181,7 +181,6 @@ def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = ""
     exec(compile(source, f"<genesis op {op.name}>", "exec"), scope)
     function = scope[op.name]
     function.__doc__ = op.meaning.__doc__
-    function.__signature__ = inspect.signature(function)
     return function  # type: ignore[no-any-return]
 
 

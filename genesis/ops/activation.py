@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentValueError, ShapeError, message
-from genesis.core.kinds import case, composite, fails, unary
+from genesis.core.kinds import binary, case, composite, fails, unary
 from genesis.core.tensor import Tensor
 from genesis.ops.elementwise import expm1, tanh, where
 from genesis.ops.special import erf
@@ -25,8 +25,11 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x)) if x.dtype.kind == "c" else 0.5 * np.tanh(0.5 * x) + 0.5
 
 
+gate = binary("gate", lambda x, y: np.multiply(x, np.greater(y, 0)), "$x$ where $y$ is positive, zero elsewhere; the gradient of `relu`.",
+    "[5., 6.], [-1., 1.] -> [0., 6.]", vjp=(lambda g, other: gate(g, other), None), dtypes="f", torch_name="", inplace=False,
+    path="ops.activation.gate")  # fmt: skip
 relu = unary("relu", _relu, "Rectifier, $\\max(x, 0)$, with slope 0 at 0.", "[-1., 2.] -> [0., 2.]",
-    vjp=lambda g, out: g * (out > 0), dtypes="fi")  # fmt: skip
+    vjp=lambda g, out: gate(g, out), dtypes="fi")  # fmt: skip
 sigmoid = unary("sigmoid", _sigmoid, "Logistic function, $1 / (1 + e^{-x})$.", "[0., 1.] -> [0.5000, 0.7311]",
     vjp=lambda g, out: g * (out * (1 - out)), result="float", dtypes="fib")  # fmt: skip
 

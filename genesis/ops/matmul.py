@@ -252,12 +252,28 @@ def _infer_linear(input: Spec, weight: Spec, bias: Spec | None) -> Spec:
     return Spec(shape, input.dtype, input.device)
 
 
+@primitive("contraction", {"input": lambda g, other: linear(other, g), "other": lambda g, input: matmul(input, g)}, method=False, dtypes="fc",
+           infer=lambda input, other: Spec((input.shape[1], other.shape[1]), input.dtype, input.device), torch_name="", autocast="low",
+           samples=lambda t: [case(t(3, 2), t(3, 4))])  # fmt: skip
+def matmul_tn(input: Array, other: Array) -> Any:
+    """$X^T Y$ of two matrices with one number of rows; the gradient of `linear` for its weight, without a view on the way.
+
+    >>> import genesis
+    >>> from importlib import import_module
+    >>> import_module("genesis.ops.matmul").matmul_tn(genesis.ones(2, 1), genesis.ones(2, 1))
+    tensor([[2.]])
+    """
+    if input.dtype in HALVES:
+        return np.matmul(input.T.astype(_F32), other.astype(_F32)).astype(input.dtype)
+    return np.matmul(input.T, other)
+
+
 def _linear_weight(g: Any, input: Any, weight_shape: Any) -> Any:
     if len(weight_shape) == 1:
         return (input * g.unsqueeze(-1)).reshape(-1, weight_shape[0]).sum(0)
     if g.ndim == 2:
-        return matmul(g.t(), input)
-    return matmul(g.reshape(-1, g.shape[-1]).t(), input.reshape(-1, input.shape[-1]))
+        return matmul_tn(g, input)
+    return matmul_tn(g.reshape(-1, g.shape[-1]), input.reshape(-1, input.shape[-1]))
 
 
 def _linear_bias(g: Any, bias_shape: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from genesis.core.views import bump
+from genesis.kernels.cpu import optim as kernel
 from genesis.optim.optimizer import Group, Optimizer, check_options
 
 
@@ -46,6 +48,20 @@ class Adam(Optimizer):
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = param.new_zeros(param.shape)
         state["step"] = step = state["step"] + 1
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        coupled = decay and not group["decoupled_weight_decay"]
+        arrays = param._array, grad._array, m._array, v._array
+        if not (coupled or group["amsgrad"] or group["maximize"]) and kernel.fits(*arrays):
+            kernel.adam_step(*arrays, step, lr, (b1, b2), group["eps"], 1 - lr * decay)
+            for written in (param, m, v):
+                bump(written, "optimizer.step")
+            return
+        self._composed(param, grad, state, group)
+
+    def _composed(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        """The step in ops: what the kernel is tested against, and what runs for every other option, dtype and layout."""
+        b1, b2 = group["betas"]
+        lr, decay, step = group["lr"], group["weight_decay"], state["step"]
         g = -grad if group["maximize"] else grad
         if decay and group["decoupled_weight_decay"]:
             param.mul_(1 - lr * decay)

@@ -1,0 +1,4 @@
+"""Kernels for NumPy arrays.
+
+`optim`   optimizer steps
+"""
