@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
 from genesis.core.modes import grad_mode
-from genesis.core.node import SHARED, AccumulateGrad, Edge, Node, Output
+from genesis.core.node import FREED, SHARED, AccumulateGrad, Edge, Node, Output
 
 if TYPE_CHECKING:
     from genesis.core.tensor import Tensor
@@ -80,9 +80,9 @@ class _Task:
         if inputs is not None:
             self.inputs = {_key(edge) for edge in inputs}
             self.wanted = _leading_to(reached, self.inputs)
-        for edge, seed in zip(roots, seeds, strict=True):
+        for edge, seed in zip(roots, seeds):  # noqa: B905
             self._add(edge, seed._shared())
-        self.ready = [node for node in dict.fromkeys(nodes) if node not in self.owed]
+        self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
 
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
@@ -95,8 +95,8 @@ class _Task:
                     self.finished.append((node, g))  # type: ignore[arg-type]
                     continue
                 results = node.pull(g)
-                if node.saved and not keep_graph:
-                    node.release()
+                if not keep_graph and node.frees and node.saved:
+                    node.saved, node.epoch = FREED, -1
             else:
                 results = self._visit(node, g)
             for edge, gx in zip(node.edges, results):  # noqa: B905 (strict=True costs 0.1 us)
@@ -116,10 +116,14 @@ class _Task:
                         grads[edge] = gx
                     else:
                         self._add(edge, gx)
-                left = owed[target] - 1
-                owed[target] = left
-                if not left:
+                left = owed.get(target)
+                if left is None:  # this was its only use
                     ready.append(target)
+                elif left == 1:
+                    del owed[target]
+                    ready.append(target)
+                else:
+                    owed[target] = left - 1
 
     def _visit(self, node: Node, g: Any) -> Sequence[Any]:
         """A node with hooks, several outputs, or requested inputs; or a leaf."""
@@ -215,18 +219,26 @@ def fit(node: Node, edge: Edge, gx: Tensor) -> Tensor:
 
 
 def _plan(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
-    """How many gradients each node waits for, and every node that can be reached."""
+    """How many gradients each node waits for, where it is more than one; and every node that can be reached.
+
+    A root that is also used by another root waits for that use.
+    """
     owed: dict[Node, int] = {}
-    reached = list(dict.fromkeys(roots))
+    reached = list(dict.fromkeys(roots)) if len(roots) > 1 else list(roots)
     seen = set(reached)
+    inner_roots = seen.copy() if len(roots) > 1 else ()
     for node in reached:  # grows while it is walked
         for edge in node.edges:
-            if edge is not None:
-                target = edge.node if edge.__class__ is Output else edge
+            if edge is None:
+                continue
+            target = edge.node if edge.__class__ is Output else edge
+            if target not in seen:
+                seen.add(target)
+                reached.append(target)
+            elif target in inner_roots:
                 owed[target] = owed.get(target, 0) + 1
-                if target not in seen:
-                    seen.add(target)
-                    reached.append(target)
+            else:
+                owed[target] = owed.get(target, 1) + 1
     return owed, reached
 
 

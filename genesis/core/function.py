@@ -184,25 +184,24 @@ class Function:
         if not recording:
             return result
         ctx.epoch = WRITES[0]
-        if result.__class__ is Tensor and epoch is WRITES[0] and not ctx._marked and _is_new(result, args):
+        if result.__class__ is Tensor and epoch is WRITES[0] and not ctx._marked and _is_new(result, args, ctx.saved):
             array = result._array  # one new tensor, as usual: the rest of `_finish` has nothing to do
             ctx.shape, ctx.dtype = array.shape, array.dtype
-            saved: Any
-            for saved in ctx.saved:
-                if saved is result or (saved is not None and saved._counter is INFERENCE):
-                    return _finish(ctx, args, result, [])
             result._node = ctx
             return result
         written = _check_written(cls, ctx, args, epoch) if epoch is not WRITES[0] or ctx._dirty else []
         return _finish(ctx, args, result, written)
 
 
-def _is_new(result: Tensor, args: tuple[Any, ...]) -> bool:
-    """Whether a result is a floating tensor of its own: not an input, not a view."""
+def _is_new(result: Tensor, args: tuple[Any, ...], saved: tuple[Any, ...]) -> bool:
+    """Whether a result is a floating tensor of its own: not an input, not a view, not saved."""
     if result._node is not None or result._view is not None or result._array.dtype.kind != "f":
         return False
-    for a in args:  # noqa: SIM110 (this loop costs a third of any(generator))
+    for a in args:
         if a is result:
+            return False
+    for t in saved:  # noqa: SIM110 (these loops cost a third of any(generator))
+        if t is result or (t is not None and t._counter is INFERENCE):
             return False
     return True
 

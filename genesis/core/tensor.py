@@ -404,8 +404,8 @@ class Tensor:
 
     def _shared(self) -> Tensor:
         """This gradient, marked to be copied before the first write."""
-        out = wrap(self._array)
-        out._node, out._counter = self._node, SHARED
+        out = _new(Tensor)
+        out._array, out._node, out._counter, out._view = self._array, self._node, SHARED, None
         return out
 
     def _zeros(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
