@@ -19,6 +19,7 @@ from genesis.core.dispatch import HALVES
 from genesis.core.kinds import case, check_empty, composite, fails, normalize_dim, normalize_dims, reduction
 from genesis.core.tensor import Tensor
 from genesis.ops.elementwise import exp, log, maximum, minimum, where
+from genesis.ops.shape import expand
 
 Dims = int | Sequence[int] | None
 
@@ -31,9 +32,10 @@ _out_of_range = (lambda t: case(t(2, 3), 2), IndexError, "dim 2 is out of range 
 
 def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int], keepdim: bool) -> Tensor:
     """Undo a reduction's change of shape: the reduced dimensions come back, expanded to their sizes."""
-    if reduced.ndim != len(shape):
+    ndim = reduced._array.ndim
+    if ndim and ndim != len(shape):
         reduced = reduced.reshape([1 if i in dim else n for i, n in enumerate(shape)])
-    return reduced.expand(shape)
+    return expand(reduced, shape)
 
 
 def axes(x: Any, dim: tuple[int, ...]) -> Any:

@@ -48,7 +48,7 @@ def _varargs(call: Any, name: str) -> Any:
 
 
 def _expand(x: Any, size: tuple[int, ...]) -> Any:
-    if x.flags.c_contiguous and x.dtype.kind != "V" and not x.ndim:
+    if not x.ndim and x.dtype.kind != "V":
         out = np.ndarray(size, x.dtype, x, 0, (0,) * len(size))  # broadcast_to costs 2 us more
         out.flags.writeable = False
         return out
