@@ -1,0 +1,129 @@
+"""The demo as a user meets it: output, files, exit codes, and the report in a real browser where there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import genesis
+from genesis.cli import demo, main
+
+BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")) if p), None)
+
+
+def genesis_command(*args, **kwargs):
+    return subprocess.run([sys.executable, "-m", "genesis", *args], capture_output=True, text=True, check=False, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory):
+    """One fast run, seen as JSON."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = genesis_command("demo", "--fast", "--json", "--out", str(folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def test_numbers_and_files(fast):
+    folder, found = fast
+    assert found["met"] and found["fast"] and found["reading"]["held_out"] == 355 and found["writing"]["copies"] == 0
+    assert sorted(p.name for p in folder.iterdir()) == ["model.safetensors", "report.html"]
+    state = genesis.load(folder / "model.safetensors")
+    assert state["reading.1.weight"].shape == (256, 64) and state["writing.leave.bias"].shape == (64,)
+
+
+def test_the_same_seed_gives_the_same_numbers(fast, tmp_path):
+    again = json.loads(genesis_command("demo", "--fast", "--json", "--out", str(tmp_path)).stdout)
+    for part in ("reading", "writing", "own_gradient"):
+        a, b = fast[1][part], again[part]
+        assert {k: v for k, v in a.items() if k != "seconds"} == {k: v for k, v in b.items() if k != "seconds"}
+
+
+def test_plain_output_without_a_terminal_or_unicode(tmp_path):
+    done = genesis_command("demo", "--fast", "--show-code", "--out", str(tmp_path), env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii() and "##" in done.stdout and "\033" not in done.stdout
+    assert "class Round(genesis.Function)" in done.stdout and "def train_reader" in done.stdout and "ok   " in done.stdout
+
+
+def test_an_unwritable_folder_is_an_error_before_training(tmp_path):
+    (tmp_path / "file").write_text("")
+    begun = time.perf_counter()
+    done = genesis_command("demo", "--out", str(tmp_path / "file" / "x"))
+    assert done.returncode == 2 and "cannot write to" in done.stdout and "try: genesis demo --out" in done.stdout
+    assert "Reading" not in done.stdout and time.perf_counter() - begun < 30
+
+
+def test_interrupt_says_what_was_saved(tmp_path):
+    process = subprocess.Popen([sys.executable, "-u", "-m", "genesis", "demo", "--out", str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "Writing" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    rest = process.stdout.read()
+    process.stdout.close()
+    assert process.wait() == 130
+    assert re.search(r"Stopped. Done: reading. Saved: .*model.safetensors", rest), rest
+    assert (tmp_path / "model.safetensors").exists()
+
+
+def test_a_missed_bar_makes_the_exit_code_nonzero(tmp_path, monkeypatch, capsys):
+    def failing(terminal, fast):
+        outcome = demo.Outcome(bars=[(False, "too low")], numbers={"accuracy": 0.1}, material={"model": genesis.nn.Linear(1, 1)})
+        return outcome
+
+    monkeypatch.setattr(demo, "PARTS", [("reading", "Reading", "", failing, failing)])
+    monkeypatch.setattr(demo, "make_report", lambda *args: None)
+    assert main(["demo", "--out", str(tmp_path)]) == 1
+    assert "FAIL too low" in capsys.readouterr().out.replace("✗", "FAIL")
+
+
+def test_report_is_self_contained(fast):
+    page = (fast[0] / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"""(src|href)=["'](?!data:)""", page) and "<script" not in page and "@import" not in page and "url(http" not in page
+    drawings = re.findall(r"<svg.*?</svg>", page, re.S)
+    assert len(drawings) >= 7
+    for svg in drawings:
+        ET.fromstring(svg)
+    for words in ("Reading", "Writing", "Your own gradient", "One step, recorded", "Time", "CC BY 4.0", "class Round"):
+        assert words in page
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on PATH")
+def test_report_in_a_browser(fast, tmp_path):
+    probe = tmp_path / "probe.html"
+    page = (fast[0] / "report.html").read_text(encoding="utf-8")
+    check = "<script>window.onload=()=>{document.title='wide:'+(document.documentElement.scrollWidth<=innerWidth)+' svg:'+[...document.querySelectorAll('svg')].every(s=>s.getBoundingClientRect().height>40)}</script>"
+    probe.write_text(page.replace("</body>", check + "</body>"), encoding="utf-8")
+    for width in (1280, 500):
+        done = subprocess.run(
+            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--virtual-time-budget=3000", "--dump-dom", f"file://{probe}"],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        assert "<title>wide:true svg:true</title>" in done.stdout
+
+
+def test_doctor_and_help():
+    done = genesis_command("doctor")
+    assert done.returncode == 0 and "numpy" in done.stdout and "BLAS" in done.stdout and "cores" in done.stdout
+    assert genesis_command("--version").stdout.strip() == f"genesis {genesis.__version__}"
+    assert "--seed" in genesis_command("demo", "--help").stdout
+
+
+def test_doctor_warns_of_another_owner_of_the_name(monkeypatch):
+    from genesis.cli import doctor
+
+    monkeypatch.setattr(doctor.importlib.metadata, "packages_distributions", lambda: {"genesis": ["genesis", "other-genesis"]})
+    assert doctor.other_owners() == ["the distribution 'other-genesis' also owns the import name genesis: pip uninstall other-genesis"]
+
+

@@ -1,0 +1,32 @@
+"""Examples and the README run as they are printed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_example(path):
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout and not done.stderr
+    expected = {
+        "attention": r"\[(\d), (\d), (\d), (\d), (\d), (\d)\] reversed is \[\6, \5, \4, \3, \2, \1\]",
+        "custom_gradient": r"straight through: tensor\(\[1., 1., 1.\]\)\nthe rule of Power is right: True\nsecond derivative, 6 x: tensor\(\[-12.,   3.,  18.\]\)",
+        "train_digits": r"epoch 10  loss \d.\d+  held-out accuracy 9\d",
+    }
+    assert re.search(expected[path.stem], done.stdout), done.stdout
+
+
+def test_readme_code():
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
+        done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip() == re.findall(r"print\(.*\)  # (.*)", block)[0]
