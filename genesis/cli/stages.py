@@ -177,7 +177,7 @@ def writing(terminal: Terminal, fast: bool) -> Outcome:
 
 
 class Round(genesis.Function):
-    """Rounding has no useful derivative: it is 0 almost everywhere. This one passes the gradient straight through."""
+    """Rounding, whose derivative is 0 almost everywhere; this one passes the gradient straight through."""
 
     @staticmethod
     def forward(ctx, x):

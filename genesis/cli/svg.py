@@ -98,7 +98,7 @@ def confusion_matrix(counts: np.ndarray[Any, Any], labels: Sequence[str], title:
             x, y = margin + j * cell, margin + i * cell
             parts.append(f'<rect class="cell" x="{x}" y="{y}" width="{cell}" height="{cell}"/>')
             if count:
-                parts += [f'<rect class="{kind}" x="{x}" y="{y}" width="{cell}" height="{cell}" opacity="{strength:.2f}"/>', _text(x + cell / 2, y + cell * 0.63, str(count), "count")]
+                parts += [f'<rect class="{kind}" x="{x}" y="{y}" width="{cell}" height="{cell}" opacity="{strength:.2f}"/>', _text(x + cell / 2, y + cell * 0.63, str(count), "count on" if i == j else "count")]
     return _svg(size, size, title, "".join(parts))
 
 

@@ -31,7 +31,7 @@ def test_every_picture_is_xml(picture):
 
 def test_confusion_matrix_shows_each_count():
     root = ET.fromstring(svg.confusion_matrix(np.array([[5, 1], [0, 7]]), ["a", "b"], "t"))
-    assert sorted(e.text for e in root.iter() if e.get("class") == "count") == ["1", "5", "7"]
+    assert sorted(e.text for e in root.iter() if (e.get("class") or "").startswith("count")) == ["1", "5", "7"]
 
 
 def test_graph_draws_boxes_and_arrows_for_a_large_graph():
