@@ -16,7 +16,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentValueError, message
+from genesis.base.errors import ArgumentValueError, DTypeError, message
 from genesis.core.dispatch import write_out
 from genesis.core.kinds import alias, binary, case, composite, elementwise, fails, unary
 from genesis.core.tensor import Tensor
@@ -359,6 +359,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+    if not isinstance(condition, Tensor) or condition._array.dtype.kind != "b":
+        kind = condition.dtype if isinstance(condition, Tensor) else type(condition).__name__
+        raise DTypeError(message("where", f"the condition must be a bool tensor, got {kind}", hint="x != 0"))
     return select_where(condition, input, other)
 
 

@@ -1,0 +1,164 @@
+"""What the op records cannot say: sub-gradients, NaN, scalars, dtypes of mixed operands, in-place forms, printing of errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import genesis as torch
+
+
+def gradient(f, *values):
+    x = torch.tensor(list(values), requires_grad=True)
+    f(x).sum().backward()
+    return x.grad.tolist()
+
+
+@pytest.mark.parametrize(
+    ("f", "at", "expected"),
+    [
+        (lambda x: x.relu(), 0.0, 0.0), (lambda x: x.abs(), 0.0, 0.0), (lambda x: x.clamp(0, 1), 0.0, 1.0), (lambda x: x.clamp(0, 1), 1.0, 1.0),
+        (lambda x: x.sqrt(), 0.0, math.inf), (lambda x: x.norm(), 0.0, 0.0), (lambda x: x.maximum(x.detach()), 1.0, 0.5), (lambda x: x**0, 0.0, 0.0),
+        (lambda x: x**2, 0.0, 0.0), (lambda x: x.prod(), 0.0, 1.0), (lambda x: x.sign(), 2.0, 0.0), (lambda x: x.round(), 2.2, 0.0),
+        (lambda x: torch.nn.functional.hardtanh(x), 1.0, 0.0), (lambda x: torch.sinc(x), 0.0, 0.0),
+    ],
+)  # fmt: skip
+def test_documented_subgradients(f, at, expected):
+    assert gradient(f, at) == [expected]
+
+
+def test_ties_share_and_products_with_zeros():
+    assert gradient(lambda x: x.amax(), 3.0, 1.0, 3.0) == [0.5, 0, 0.5]
+    assert gradient(lambda x: x.max(0).values, 3.0, 1.0, 3.0) == [1, 0, 0]
+    assert gradient(lambda x: x.prod(), 0.0, 2.0, 3.0) == [6, 0, 0]
+    assert gradient(lambda x: x.prod(), 0.0, 0.0, 3.0) == [0, 0, 0]
+    assert gradient(lambda x: x.cumprod(0), 2.0, 0.0, 3.0) == [1, 8, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype"),
+    [
+        (lambda i, f: i + 1, "int64"), (lambda i, f: i + 1.0, "float32"), (lambda i, f: i / 2, "float32"), (lambda i, f: f + 1j, "complex64"), (lambda i, f: i + f, "float32"),
+        (lambda i, f: i.to(torch.uint8) - 1, "uint8"), (lambda i, f: f.half() * 2.5, "float16"), (lambda i, f: f.half() + f.bfloat16(), "float32"),
+        (lambda i, f: f + torch.tensor(1.0, dtype=torch.float64), "float32"), (lambda i, f: i + torch.tensor(1.0, dtype=torch.float64), "float64"),
+        (lambda i, f: i > 1, "bool"), (lambda i, f: i.sum(), "int64"), (lambda i, f: (i > 1).sum(), "int64"), (lambda i, f: f.bfloat16().sum(), "bfloat16"),
+        (lambda i, f: np.float64(2) * f, "float32"), (lambda i, f: torch.where(i > 1, 1.0, 0), "float32"), (lambda i, f: i // 2, "int64"), (lambda i, f: i**2, "int64"),
+    ],
+)  # fmt: skip
+def test_result_dtypes(make, dtype):
+    assert make(torch.tensor([1, 2]), torch.tensor([1.0, 2.0])).dtype.name == dtype
+
+
+def test_reflected_operators():
+    x = torch.tensor([1.0, 2.0, 4.0])
+    assert (2 - x).tolist() == [1, 0, -2] and (2 / x).tolist() == [2, 1, 0.5] and (2**x).tolist() == [2, 4, 16]
+    assert (5 // x).tolist() == [5, 2, 1] and (5 % x).tolist() == [0, 1, 1] and (3 * x).tolist() == [3, 6, 12] and (1 + x).tolist() == [2, 3, 5]
+    assert (np.ones(3) + x).dtype is torch.float64 and (True & (x > 1)).tolist() == [False, True, True]
+    assert (np.eye(3, dtype=np.float32) @ x).tolist() == [1, 2, 4]
+
+
+def test_warnings_turned_into_errors_do_not_break_arithmetic():
+    assert torch.tensor([1.0, 0.0]).log().tolist() == [0.0, -math.inf]
+    assert (torch.tensor([1e38]) * 1e5).tolist() == [math.inf] and math.isnan((torch.zeros(1) / torch.zeros(1)).item())
+    x = torch.tensor([0.0], requires_grad=True)
+    (x.log() * 0).backward()
+    assert math.isnan(x.grad.item())
+
+
+def test_in_place_forms():
+    x = torch.tensor([1.0, 4.0])
+    assert x.sqrt_() is x and x.tolist() == [1, 2]
+    assert x.add_(1).mul_(2.0).sub_(x).tolist() == [0, 0]
+    x += 3
+    x /= 2
+    x **= 2
+    assert x.tolist() == [2.25, 2.25]
+    y = torch.arange(4)
+    y[1:] *= 10
+    y //= 3
+    assert y.tolist() == [0, 3, 6, 10]
+    assert torch.zeros(2, 2).masked_fill_(torch.eye(2) > 0, 7).tolist() == [[7, 0], [0, 7]]
+    assert torch.ones(2).clamp_(max=0.5).tolist() == [0.5, 0.5] and torch.zeros(3).scatter_(0, torch.tensor([1]), 5.0).tolist() == [0, 5, 0]
+
+
+def test_index_put_and_masked_scatter():
+    x = torch.zeros(3, requires_grad=True)
+    v = torch.tensor([2.0, 3.0], requires_grad=True)
+    out = torch.index_put(x, (torch.tensor([1, 1]),), v, accumulate=True)
+    assert out.tolist() == [0, 5, 0]
+    (out * out).sum().backward()
+    assert v.grad.tolist() == [10, 10]
+    mask = torch.tensor([True, False, True])
+    out = torch.masked_scatter(x, mask, v)
+    (g,) = torch.autograd.grad((out * torch.tensor([1.0, 2.0, 3.0])).sum(), v)
+    assert out.tolist() == [2, 0, 3] and g.tolist() == [1, 3]
+    with pytest.raises(RuntimeError, match="the mask names 2 elements, source has 1"):
+        torch.masked_scatter(x, mask, torch.ones(1))
+
+
+def test_var_mean_and_std_mean():
+    x = torch.tensor([[1.0, 3.0], [2.0, 6.0]])
+    v, m = torch.var_mean(x, 1)
+    assert v.tolist() == [2, 8] and m.tolist() == [2, 4]
+    s, m = torch.std_mean(x, 1, correction=0)
+    assert s.tolist() == [1, 2] and m.tolist() == [2, 4]
+
+
+def test_sorting_with_nan_and_equals():
+    x = torch.tensor([2.0, math.nan, 1.0, 2.0])
+    assert x.argsort().tolist() == [2, 0, 3, 1] and x.argsort(descending=True).tolist() == [1, 0, 3, 2]
+    assert math.isnan(x.max().item()) and x.argmax().item() == 1 and math.isnan(x.median().item())
+
+
+def test_random_is_repeatable_and_documented():
+    torch.manual_seed(0)
+    first = torch.rand(4)
+    philox = np.random.Philox(key=[0, 0]).random_raw(4)
+    assert first.tolist() == ((philox >> np.uint64(40)).astype(np.float32) * np.float32(2**-24)).tolist()
+    state = torch.get_rng_state()
+    a = torch.randn(5)
+    torch.set_rng_state(state)
+    assert torch.equal(a, torch.randn(5)) and state.shape == (16,)
+    with torch.random.fork_rng():
+        torch.rand(100)
+    assert torch.randint(10, (3,)).dtype is torch.int64
+    assert torch.randperm(50).sort().values.tolist() == list(range(50))
+
+
+def test_random_moments():
+    n = 200_000
+    u, z = torch.rand(n), torch.randn(n)
+    assert abs(float(u.mean()) - 0.5) < 4 * 12**-0.5 * n**-0.5 and float(u.min()) >= 0 and float(u.max()) < 1
+    assert abs(float(z.mean())) < 4 * n**-0.5 and abs(float(z.var()) - 1) < 4 * (2 / n) ** 0.5 and abs(float((z**4).mean()) - 3) < 0.1
+    counts = torch.bincount(torch.randint(8, (n,)))
+    assert float(((counts - n / 8) ** 2 / (n / 8)).sum()) < 30  # chi squared, 7 degrees of freedom
+    drawn = torch.bincount(torch.multinomial(torch.tensor([1.0, 0.0, 3.0]), n, replacement=True), minlength=3)
+    assert drawn[1] == 0 and abs(float(drawn[2]) / n - 0.75) < 0.01
+    kept = torch.nn.functional.dropout(torch.ones(n), 0.25)
+    assert kept.unique().tolist() == [0.0, pytest.approx(4 / 3)] and abs(float((kept == 0).float().mean()) - 0.25) < 0.01
+
+
+def test_sharing_memory_with_numpy_and_dlpack():
+    a = np.arange(3.0)
+    t = torch.from_numpy(a)
+    t[0] = 9
+    assert a[0] == 9 and t.numpy() is a and np.shares_memory(np.from_dlpack(t), a) and np.shares_memory(torch.from_dlpack(a).numpy(), a)
+    assert torch.as_tensor(a).data_ptr() == t.data_ptr() != torch.tensor(a).data_ptr()
+    frozen = np.ones(2)
+    frozen.flags.writeable = False
+    with pytest.raises(RuntimeError, match="the memory cannot be written to"):
+        torch.from_numpy(frozen).add_(1)
+    with pytest.raises(TypeError, match="NumPy's <U1 has no counterpart"):
+        torch.from_numpy(np.array(["a"]))
+
+
+def test_size_is_a_number_and_a_function():
+    x = torch.zeros(2, 3)
+    assert x.size == 6 and x.size() == (2, 3) and x.size(1) == 3 and x.shape.numel() == 6 and x.T.shape == (3, 2)
+    with pytest.raises(IndexError, match="dim 2 is out of range for 2 dimensions"):
+        x.size(2)
+    assert x.transpose().shape == (3, 2) and x.transpose(0, 1).shape == (3, 2) and x.transpose((1, 0)).shape == (3, 2)
+    with pytest.raises(RuntimeError, match="the condition must be a bool tensor, got genesis.float32"):
+        torch.where(x, x, x)
