@@ -1,0 +1,317 @@
+"""Elements and rows named along one dimension: gather and scatter, index_select and its relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Array
+from genesis.arrays.spec import Spec
+from genesis.base.errors import ArgumentValueError, IndexOutOfRange, ShapeError, message
+from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.tensor import Tensor, wrap
+from genesis.ops.elementwise import where
+from genesis.ops.index import as_index, index_by, parse_key, place, take_index
+
+_ALL = "fcib"
+
+# ---- along one dimension
+
+
+def _check_range(name: str, index: Any, size: int, dim: int) -> None:
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
+        bad = int(index.min()) if int(index.min()) < 0 else int(index.max())
+        raise IndexOutOfRange(message(name, f"index {bad} is out of range for dim {dim} of size {size}"))
+
+
+def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) -> tuple[int, Any]:
+    """Check the shapes of gather and scatter: no dimension but ``dim`` may be larger than the input's."""
+    array = as_index(name, index)
+    d = normalize_dim(name, dim, input.ndim)
+    shape = tuple(input._array.shape)
+    if array.size and len(array.shape) != len(shape):
+        raise ShapeError(message(name, f"index has {len(array.shape)} dimensions, input {len(shape)}", [("input", input._spec()), ("index", index._spec())]))
+    if array.size and any(a > b for i, (a, b) in enumerate(zip(array.shape, shape, strict=True)) if i != d):
+        raise ShapeError(message(name, f"index of shape {list(array.shape)} is larger than the input {list(shape)} outside dim {d}"))
+    _check_range(name, array, shape[d] if shape else 1, d)
+    return d, array
+
+
+def along_key(index: Any, dim: int) -> tuple[Any, ...]:
+    """The advanced index that names, for each element of ``index``, its element along ``dim``."""
+    if not index.ndim:
+        return ()
+    key = []
+    for i, n in enumerate(index.shape):
+        shape = [1] * index.ndim
+        shape[i] = n
+        key.append(index if i == dim else np.arange(n).reshape(shape))
+    return tuple(key)
+
+
+@primitive("indexing", {"input": lambda g, input_shape, dim, index: scatter_sum(g, input_shape, dim, index)}, dtypes=_ALL,
+           infer=lambda input, dim, index: Spec(index.shape, input.dtype, input.device), method=False, torch_name="",
+           samples=lambda t: [case(t(3, 4), 1, np.array([[0, 1], [3, 3]]))])  # fmt: skip
+def gather_at(input: Array, dim: int, index: Any) -> Any:
+    """Elements named by an index array along ``dim``; what `gather` calls.
+
+    >>> import genesis
+    >>> genesis.gather(genesis.tensor([1., 2.]), 0, genesis.tensor([1]))
+    tensor([2.])
+    """
+    return np.asarray(input[along_key(index, dim)]) if index.ndim else input.reshape(()).copy()
+
+
+@primitive("indexing", {"input": lambda g, dim, index: gather_at(g, dim, index)}, dtypes="fci", method=False, torch_name="",
+           infer=lambda input, shape, dim, index: Spec(tuple(shape), input.dtype, input.device),
+           samples=lambda t: [case(t(2, 2), (3, 4), 1, np.array([[0, 1], [3, 3]]))])  # fmt: skip
+def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Any) -> Any:
+    """Zeros of a shape, with elements added at the places of an index array along ``dim``: the transpose of `gather`.
+
+    >>> import numpy as np, genesis
+    >>> from importlib import import_module
+    >>> import_module("genesis.ops.gather").scatter_sum(genesis.ones(2), (3,), 0, np.array([2, 2]))
+    tensor([0., 0., 2.])
+    """
+    out = np.zeros(shape, input.dtype)
+    if index.size:
+        np.add.at(out, along_key(index, dim), input[tuple(slice(0, n) for n in index.shape)])
+    return out
+
+
+_AT = lambda t: t.int(2, 2, low=0, high=3)  # noqa: E731
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), 1, _AT(t)), case(t(3, 4), 0, _AT(t))],
+           fails=fails((lambda t: case(t(2, 2), 0, t.int(2, 2, low=5, high=6)), IndexError, "gather: index 5 is out of range for dim 0 of size 2"),
+                       (lambda t: case(t(2, 2), 0, t.int(2)), RuntimeError, "gather: index has 1 dimensions, input 2")))  # fmt: skip
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """Elements named along ``dim``, ``out[i][j] = input[index[i][j]][j]`` for dim 0; in the shape of ``index``.
+
+    Raises:
+        IndexError: an index out of range
+        RuntimeError: ``index`` has other dimensions, or is larger than the input elsewhere
+
+    >>> import genesis
+    >>> genesis.gather(genesis.tensor([[1., 2.], [3., 4.]]), 1, genesis.tensor([[0], [1]]))
+    tensor([[1.],
+            [4.]])
+    """
+    d, array = _along("gather", input, dim, index)
+    return gather_at(input, d, array)
+
+
+def _scatter_into(input: Tensor, d: int, array: Any, src: Tensor) -> Tensor:
+    """``input`` with elements of ``src`` in place of those named; the last one written stays."""
+    key = along_key(array, d)
+    part = src[tuple(slice(0, n) for n in array.shape)] if src.ndim else src.expand(array.shape)
+    out = input.clone()
+    if array.ndim:
+        out[key] = part
+    else:
+        out.copy_(part)
+    return out
+
+
+@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(3, 4), 1, t.int(1, 1, low=0, high=3), t(1, 1)), case(t(3, 4), 0, t.int(1, 1, low=0, high=3), 2.0)],
+           fails=fails((lambda t: case(t(2, 2), 0, t.int(1, 1, low=0, high=1), t(1, 1), reduce="max"), ValueError, "scatter: reduce must be 'add' or 'multiply'")))  # fmt: skip
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+    """``input`` with the elements named along ``dim`` replaced by those of ``src`` (or by one value).
+
+    Args:
+        reduce: "add" or "multiply" to combine instead of replacing
+
+    Raises:
+        IndexError: an index out of range
+
+    >>> import genesis
+    >>> genesis.scatter(genesis.zeros(3), 0, genesis.tensor([2]), genesis.tensor([5.]))
+    tensor([0., 0., 5.])
+    """
+    d, array = _along("scatter", input, dim, index)
+    source = src if src is not None else value
+    if not isinstance(source, Tensor):
+        source = input.new_full((), source)
+    if reduce is None:
+        return _scatter_into(input, d, array, source)
+    if reduce not in ("add", "multiply"):
+        raise ArgumentValueError(message("scatter", f"reduce must be 'add' or 'multiply', got {reduce!r}", hint="scatter_reduce"))
+    return scatter_reduce(input, dim, index, source.expand(array.shape) if not source.ndim else source, "sum" if reduce == "add" else "prod")
+
+
+@composite(dtypes="fi", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """``input`` with elements of ``src`` added at the places named along ``dim``.
+
+    >>> import genesis
+    >>> genesis.scatter_add(genesis.zeros(3), 0, genesis.tensor([2, 2]), genesis.tensor([5., 1.]))
+    tensor([0., 0., 6.])
+    """
+    d, array = _along("scatter_add", input, dim, index)
+    part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
+    return input + scatter_sum(part, tuple(input._array.shape), d, array)
+
+
+@composite(dtypes="f", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2), "sum"), case(t(3, 4), 1, _AT(t), t(2, 2), "amax")],
+           fails=fails((lambda t: case(t(2), 0, t.int(2, low=0, high=2), t(2), "max"), ValueError, "scatter_reduce: unknown reduce 'max'")))  # fmt: skip
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
+
+    >>> import genesis
+    >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
+    tensor([0., 4.])
+    """
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise ArgumentValueError(message("scatter_reduce", f"unknown reduce {reduce!r}", hint="sum, prod, mean, amax or amin"))
+    d, array = _along("scatter_reduce", input, dim, index)
+    shape = tuple(input._array.shape)
+    part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
+    hits = scatter_sum(part.detach().new_ones(part.shape), shape, d, array)
+    own = input if include_self else where(hits > 0, {"prod": 1.0, "amax": float("-inf"), "amin": float("inf")}.get(reduce, 0.0), input)
+    if reduce in ("sum", "mean"):
+        total = own + scatter_sum(part, shape, d, array)
+        count = hits + 1 if include_self else where(hits > 0, hits, 1.0)
+        return total if reduce == "sum" else where(hits > 0, total / count, input)
+    return _scatter_slow(own, part, d, array, reduce)
+
+
+def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
+    """Product and extremes: one write for each rank of repetition, so that gradients come from `maximum` and `mul`."""
+    key = along_key(array, d)
+    flat = np.ravel_multi_index(np.broadcast_arrays(*key), own._array.shape).reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    first = np.concatenate(([True], flat[order][1:] != flat[order][:-1])) if flat.size else np.zeros(0, bool)
+    starts = np.maximum.accumulate(np.where(first, np.arange(flat.size), 0)) if flat.size else order
+    rank = np.empty(flat.size, np.int64)
+    rank[order] = np.arange(flat.size) - starts
+    out, values = own.reshape(-1), part.reshape(-1)
+    combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
+    for r in range(int(rank.max()) + 1 if flat.size else 0):
+        chosen = np.flatnonzero(rank == r)
+        at = wrap(flat[chosen])
+        out = out.index_copy(0, at, combine(out[at], values[wrap(chosen)]))
+    return out.reshape(own.shape)
+
+
+# ---- rows
+
+
+def _rows(name: str, input: Tensor, dim: int, index: Any) -> tuple[int, Any]:
+    array = as_index(name, index)
+    if len(array.shape) > 1:
+        raise ShapeError(message(name, f"index must have at most one dimension, it has {len(array.shape)}"))
+    d = normalize_dim(name, dim, input.ndim)
+    _check_range(name, array, input._array.shape[d] if input.ndim else 1, d)
+    return d, array.reshape(-1)
+
+
+def _row_key(d: int, array: Any) -> tuple[Any, ...]:
+    return (*(slice(None),) * d, array)
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3)), case(t(3, 4), -1, t.int(5, low=0, high=4))],
+           fails=fails((lambda t: case(t(2), 0, t.int(1, low=7, high=8)), IndexError, "index_select: index 7 is out of range for dim 0 of size 2")))  # fmt: skip
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices along ``dim`` named by a 1-d index, in that order.
+
+    Raises:
+        IndexError: an index out of range
+
+    >>> import genesis
+    >>> genesis.index_select(genesis.tensor([1., 2., 3.]), 0, genesis.tensor([2, 0]))
+    tensor([3., 1.])
+    """
+    d, array = _rows("index_select", input, dim, index)
+    return take_index(input, _row_key(d, array)) if input.ndim else input.clone()
+
+
+@composite(dtypes="fci", inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), t(2, 4)), case(t(3, 4), 1, t.int(2, low=0, high=3), t(3, 2), alpha=2)])
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """``input`` with slices of ``source`` added at the places of a 1-d index along ``dim``.
+
+    >>> import genesis
+    >>> genesis.index_add(genesis.zeros(3), 0, genesis.tensor([1, 1]), genesis.tensor([2., 3.]))
+    tensor([0., 5., 0.])
+    """
+    d, array = _rows("index_add", input, dim, index)
+    added = place(source if alpha == 1 else source * alpha, tuple(input._array.shape), _row_key(d, array))
+    return input + added
+
+
+@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(1, low=0, high=3), t(1, 4))])
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """``input`` with slices replaced by those of ``source`` at the places of a 1-d index along ``dim``.
+
+    >>> import genesis
+    >>> genesis.index_copy(genesis.zeros(3), 0, genesis.tensor([1]), genesis.tensor([2.]))
+    tensor([0., 2., 0.])
+    """
+    d, array = _rows("index_copy", input, dim, index)
+    out = input.clone()
+    out[_row_key(d, array)] = source
+    return out
+
+
+@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), 1.5)])
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """``input`` with slices set to one value at the places of a 1-d index along ``dim``.
+
+    >>> import genesis
+    >>> genesis.index_fill(genesis.zeros(3), 0, genesis.tensor([1]), 7)
+    tensor([0., 7., 0.])
+    """
+    d, array = _rows("index_fill", input, dim, index)
+    out = input.clone()
+    out[_row_key(d, array)] = value
+    return out
+
+
+@composite(dtypes="fci", inplace=True, samples=None)
+def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """``input`` with ``values`` at (or, with ``accumulate``, added at) a tuple of indices.
+
+    >>> import genesis
+    >>> genesis.index_put(genesis.zeros(3), (genesis.tensor([1, 1]),), genesis.tensor([2., 3.]), accumulate=True)
+    tensor([0., 5., 0.])
+    """
+    key, _ = parse_key(tuple(indices))
+    if accumulate:
+        target = index_by(input.detach(), key)
+        return input + place(values.expand(target.shape), tuple(input._array.shape), key)
+    out = input.clone()
+    out[key] = values
+    return out
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), t.int(2, 2, low=0, high=12))])
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of the flattened tensor, in the shape of ``index``.
+
+    >>> import genesis
+    >>> genesis.take(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([0, 3]))
+    tensor([1., 4.])
+    """
+    as_index("take", index)
+    return input.reshape(-1)[index]
+
+
+@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), t.int(3, 1, low=0, high=4), 1), case(t(3, 4), t.int(5, low=0, high=12))])
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """Elements named along ``dim``, the indices broadcast against the input; of the flattened tensor for None.
+
+    >>> import genesis
+    >>> genesis.take_along_dim(genesis.tensor([[3., 1.]]), genesis.tensor([[1, 0]]), 1)
+    tensor([[1., 3.]])
+    """
+    if dim is None:
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
+    d = normalize_dim("take_along_dim", dim, input.ndim)
+    shape = [max(a, b) if i != d else b for i, (a, b) in enumerate(zip(input.shape, indices.shape, strict=True))]
+    source = input.expand([input.shape[i] if i == d else n for i, n in enumerate(shape)])
+    return gather(source, d, indices.expand(shape))
+
+__all__ = [
+    "gather", "index_add", "index_copy", "index_fill", "index_put", "index_select", "scatter", "scatter_add", "scatter_reduce", "take", "take_along_dim",
+]  # fmt: skip
