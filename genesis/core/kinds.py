@@ -301,7 +301,7 @@ def reduction(
     """Declare a reduction: the decorated function is its NumPy meaning on normalised arguments.
 
     Its parameters begin with ``input, dim, keepdim`` (``dim`` arrives as a tuple of non-negative
-    integers, all of them for None); a ``dtype`` parameter arrives as a NumPy dtype: the one asked for, or the
+    integers, all of them for None or none named); a ``dtype`` parameter arrives as a NumPy dtype: the one asked for, or the
     one that ``result`` gives ("same", "sum": integers and bool become int64, "float", "bool", "int64").
     ``empty=False``: reducing a dimension of size 0 is an error, there is no identity.
     """
@@ -319,14 +319,16 @@ def reduction(
         body = (
             "    if axis is not None: dim = axis\n    if keepdims is not None: keepdim = keepdims\n"
             "    if not isinstance(input, Tensor): input = tensor_needed(_op, input)\n"
-            "    ndim = input._array.ndim\n    dim = ALL[ndim] if dim is None else dims(_op.name, dim, ndim)\n"
+            "    ndim = input._array.ndim\n    dim = ALL[ndim] if dim is None else dims(_op.name, dim, ndim) or ALL[ndim]\n"
+            + ("" if "c" in dtypes else "    if input._array.dtype.kind == 'c': check_kinds(_op, (input._spec(),))\n")
             + ("    dtype = result_of(_op, input._array.dtype, dtype)\n" if wide else "")
             + ("" if empty else "    check_empty(_op.name, input._array.shape, dim)\n")
             + f"    result = run(_op, ({rest},))\n    return result if out is None else write_out(_op.name, result, out)\n"
         )
         op.run = dispatch.path_of(op)
         names_ = {"run": op.run, "Tensor": Tensor, "dims": normalize_dims, "result_of": reduction_dtype,
-                  "tensor_needed": tensor_needed, "check_empty": check_empty, "write_out": dispatch.write_out, "ALL": ALL_DIMS}  # fmt: skip
+                  "tensor_needed": tensor_needed, "check_kinds": _check_kinds, "check_empty": check_empty,
+                  "write_out": dispatch.write_out, "ALL": ALL_DIMS}  # fmt: skip
         op.call = public_function(op, body, names_, extra)
         return _finish(op, (), False)
 
@@ -349,16 +351,15 @@ def check_empty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None:
 
 def reduction_dtype(op: Op, mine: Any, asked: Any) -> Any:
     """The NumPy dtype of a reduction's result."""
-    if asked is not None:
-        return dtypes.as_np(asked)
-    if op.result == "sum" and mine.kind in "biu":
+    result = mine if asked is None else dtypes.as_np(asked)
+    if op.result == "sum" and asked is None and mine.kind in "biu":
         return np.dtype(np.int64)
-    if op.result == "float" and mine.kind in "biu":
+    if op.result == "float" and result.kind in "biu":
         raise DTypeError(
-            message(op.name, f"the input must be floating or complex, it is {dtypes.from_numpy(mine)}",
+            message(op.name, f"the {'dtype' if asked else 'input'} must be floating or complex, it is {dtypes.from_numpy(result)}",
                     hint=f"x.float().{op.name}(...)")
         )  # fmt: skip
-    return mine
+    return result
 
 
 def _infer_reduction(op: Op, empty: bool) -> Callable[..., Spec]:

@@ -6,7 +6,7 @@ the public function with its real signature, the method (and its in-place form) 
 
     exp = unary("exp", np.exp, vjp=lambda g, out: g * out, doc="...")
 
-    @reduction(vjp={"input": lambda g, input_shape, dim, keepdim: restore(g, input_shape, dim, keepdim)})
+    @reduction(vjp={"input": lambda g, input_shape, dim, keepdim: restore(g, input_shape, dim)})
     def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
         '''Documentation...'''
         return np.add.reduce(input, axis=dim, dtype=dtype, keepdims=keepdim)

@@ -1,4 +1,7 @@
-"""Ordering: sort, topk, unique, searching and counting. Values are differentiable, positions are not."""
+"""Ordering: sorting and ranks (`ops/search.py`: distinct values, counts, and searching in order).
+
+Values are differentiable, through the positions they came from. nan counts as the largest value. Sorting is always stable.
+"""
 
 from __future__ import annotations
 
@@ -9,70 +12,98 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, message
-from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.kinds import case, check_empty, composite, fails, normalize_dim, primitive
+from genesis.core.tensor import Tensor
+from genesis.ops.along import check_floating, check_ordered, pick, resized, widened
+from genesis.ops.create import arange, as_tensor
+from genesis.ops.elementwise import lerp, where
+from genesis.ops.join import cat
+from genesis.ops.reduce import argmax
+from genesis.ops.scan import cummax
+from genesis.ops.search import bincount, bucketize, histc, searchsorted, unique
 
 _I64 = np.dtype(np.int64)
+_out_of_range = (lambda t: case(t(2, 3), dim=2), IndexError, "dim 2 is out of range for 2 dimensions")
 
 
-class sort_result(NamedTuple):
+class sort_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
     values: Tensor
     indices: Tensor
 
 
-class topk_result(NamedTuple):
+class topk_result(NamedTuple):  # noqa: N801
     values: Tensor
     indices: Tensor
 
 
-class kthvalue_result(NamedTuple):
+class kthvalue_result(NamedTuple):  # noqa: N801
     values: Tensor
     indices: Tensor
 
 
-class median_result(NamedTuple):
+class median_result(NamedTuple):  # noqa: N801
     values: Tensor
     indices: Tensor
 
 
-def _argsort(x: Any, dim: int, descending: bool) -> Any:
-    """Stable order along a dimension; nan counts as the largest, as in PyTorch."""
-    if not x.ndim:
-        return np.zeros((), np.int64)
-    work = x.astype(np.float32) if x.dtype.kind == "V" else x
+class mode_result(NamedTuple):  # noqa: N801
+    values: Tensor
+    indices: Tensor
+
+
+# ---- sorting
+
+
+def _order(x: Any, dim: int, descending: bool) -> Any:
     if not descending:
-        return np.argsort(work, axis=dim, kind="stable")
-    order = np.argsort(np.flip(work, dim), axis=dim, kind="stable")  # equals keep their order when flipped twice
+        return np.argsort(x, axis=dim, kind="stable")
+    order = np.argsort(np.flip(x, dim), axis=dim, kind="stable")  # flipped twice, equals keep their order
     return np.flip(x.shape[dim] - 1 - order, dim)
 
 
-@primitive("sort", infer=lambda input, dim, descending, stable: Spec(input.shape, _I64, input.device), dtypes="fib",
-           prepare=lambda input, dim, descending, stable: (input, normalize_dim("argsort", dim, input.ndim), bool(descending), True),
-           samples=lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True), case(t()), case(t(0, 2))],
-           fails=fails((lambda t: case(t(2, 3), 2), IndexError, "dim 2 is out of range")))  # fmt: skip
+def _sorted_along(input: Tensor, dim: Any, descending: bool, stable: bool) -> tuple[Any, ...]:
+    check_ordered("argsort", input)
+    return input, normalize_dim("argsort", dim, input.ndim), bool(descending), True
+
+
+@primitive("sort", infer=lambda input, dim, descending, stable: Spec(input.shape, _I64, input.device), prepare=_sorted_along, dtypes="fib",
+           samples=lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True), case(t()), case(t(0, 2)), case(t(2, 0))],
+           fails=fails(_out_of_range))  # fmt: skip
 def argsort(input: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """Indices that sort along ``dim``; the order of equals is kept, nan comes last (first when descending).
+    """Indices that sort along ``dim``; equals keep their order, nan comes last (first when descending).
+
+    Raises:
+        IndexError: a dim out of range
+        RuntimeError: a complex tensor
 
     >>> import genesis
     >>> genesis.argsort(genesis.tensor([3., 1., 2.]))
     tensor([1, 2, 0])
     """
-    return _argsort(input, dim, descending)
+    return _order(widened(input), dim, descending) if input.ndim else np.zeros((), _I64)
 
 
-@composite(dtypes="fib", samples=lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True)])
+@composite(dtypes="fib", samples=lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True), case(t()), case(t(0, 2))],
+           fails=fails(_out_of_range))  # fmt: skip
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
-    """Elements in order along ``dim`` and the indices they came from.
+    """Elements in order along ``dim`` and the indices they came from, as a named tuple ``(values, indices)``.
+
+    Equals keep their order whether or not ``stable`` is asked for; nan comes last (first when descending).
+
+    Raises:
+        IndexError: a dim out of range
+        RuntimeError: a complex tensor
 
     >>> import genesis
     >>> genesis.sort(genesis.tensor([3., 1., 2.])).values
     tensor([1., 2., 3.])
     """
-    indices = argsort(input, dim, descending)
-    return sort_result(input.gather(dim, indices) if input.ndim else input.clone(), indices)
+    check_ordered("sort", input)
+    d = normalize_dim("sort", dim, input.ndim)
+    return sort_result(*pick(input, d, argsort(input, d, descending), True))
 
 
-@composite(dtypes="fi", samples=lambda t: [case(t(3, 4))])
+@composite(dtypes="fib", samples=lambda t: [case(t(3, 4)), case(t(5))])
 def msort(input: Tensor) -> Tensor:
     """Elements in order along dim 0.
 
@@ -80,53 +111,104 @@ def msort(input: Tensor) -> Tensor:
     >>> genesis.msort(genesis.tensor([3., 1., 2.]))
     tensor([1., 2., 3.])
     """
-    return sort(input, 0).values  # type: ignore[no-any-return]
+    return sort(input, 0).values
 
 
-@composite(dtypes="fi", samples=lambda t: [case(t(3, 4), 2), case(t(3, 4), 2, 0, False)],
-           fails=fails((lambda t: case(t(3), 4), RuntimeError, "topk: k=4 is not between 0 and the size 3 of dim -1")))  # fmt: skip
+# ---- ranks
+
+
+@primitive("sort", infer=lambda input, k, dim, largest: Spec(resized(input.shape, dim, k), _I64, input.device), method=False, torch_name="",
+           samples=lambda t: [case(t(3, 4), 2, 1, True), case(t(3, 4), 3, 0, False), case(t(3, 4), 0, 1, True), case(t(), 1, 0, True)],
+           dtypes="fib")  # fmt: skip
+def top_positions(input: Array, k: int, dim: int, largest: bool) -> Any:
+    """Where along ``dim`` the ``k`` largest (or smallest) elements are, in order; what `topk` is made of.
+
+    >>> import genesis
+    >>> from genesis.ops.sort import top_positions
+    >>> top_positions(genesis.tensor([1., 5., 3.]), 2, 0, True)
+    tensor([1, 2])
+    """
+    if not input.ndim:
+        return np.zeros((), _I64)
+    x, size = widened(input), input.shape[dim]
+    if not 0 < k < size:
+        return _order(x, dim, largest).take(range(k), dim)
+    chosen = range(size - k, size) if largest else range(k)
+    found = np.sort(np.argpartition(x, size - k if largest else k - 1, dim).take(chosen, dim), dim)
+    order = _order(np.take_along_axis(x, found, dim), dim, largest)
+    return np.take_along_axis(found, order, dim)
+
+
+@composite(dtypes="fi", samples=lambda t: [case(t(3, 4), 2), case(t(3, 4), 2, 0, False), case(t(3, 4), 4), case(t(3, 4), 0), case(t(), 1)],
+           fails=fails((lambda t: case(t(3), 4), RuntimeError, "topk: k=4 is not between 0 and the size 3 of dim -1"),
+                       (lambda t: case(t(2, 3), 1, 2), IndexError, "topk: dim 2 is out of range")))  # fmt: skip
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """The ``k`` largest (or smallest) elements along ``dim``, in order, and their indices.
+    """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
+
+    Which of equal elements are among them is not said.
 
     Raises:
-        RuntimeError: there are fewer than ``k``
+        RuntimeError: there are fewer than ``k``, or a complex tensor
+        IndexError: a dim out of range
 
     >>> import genesis
     >>> genesis.topk(genesis.tensor([1., 5., 3.]), 2).values
     tensor([5., 3.])
     """
-    size = input.shape[dim] if input.ndim else 1
+    check_ordered("topk", input)
+    d = normalize_dim("topk", dim, input.ndim)
+    size = input.shape[d] if input.ndim else 1
     if not 0 <= k <= size:
-        raise ShapeError(message("topk", f"k={k} is not between 0 and the size {size} of dim {dim}"))
-    indices = argsort(input, dim, largest)
-    if not input.ndim:
-        return topk_result(input.clone(), indices)
-    indices = indices.narrow(dim, 0, k)
-    return topk_result(input.gather(dim, indices), indices)
+        raise ShapeError(message("topk", f"k={k} is not between 0 and the size {size} of dim {dim}", [("input", input._spec())]))
+    return topk_result(*pick(input, d, top_positions(input, int(k), d, bool(largest)), True))
 
 
-@composite(dtypes="fi", samples=lambda t: [case(t(3, 4), 2), case(t(3, 4), 1, 0, True)],
-           fails=fails((lambda t: case(t(3), 4), RuntimeError, "kthvalue: k=4 is not between 1 and the size 3")))  # fmt: skip
+@primitive("sort", infer=lambda input, k, dim: Spec(resized(input.shape, dim, 1), _I64, input.device), method=False, torch_name="",
+           dtypes="fib", samples=lambda t: [case(t(3, 4), 2, 1), case(t(3, 4), 3, 0), case(t(), 1, 0)])  # fmt: skip
+def kth_position(input: Array, k: int, dim: int) -> Any:
+    """Where along ``dim``, which is kept, the ``k``-th smallest element is; what `kthvalue` and `median` are made of.
+
+    >>> import genesis
+    >>> from genesis.ops.sort import kth_position
+    >>> kth_position(genesis.tensor([3., 1., 2.]), 2, 0)
+    tensor([2])
+    """
+    return np.argpartition(widened(input), k - 1, dim).take([k - 1], dim) if input.ndim else np.zeros((), _I64)
+
+
+@composite(dtypes="fi", samples=lambda t: [case(t(3, 4), 2), case(t(3, 4), 1, 0, True), case(t(5), 5), case(t(), 1)],
+           fails=fails((lambda t: case(t(3), 4), RuntimeError, "kthvalue: k=4 is not between 1 and the size 3 of dim -1"),
+                       (lambda t: case(t(2, 3), 1, 2), IndexError, "kthvalue: dim 2 is out of range")))  # fmt: skip
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The ``k``-th smallest element along ``dim`` (counted from 1) and its index.
+
+    Raises:
+        RuntimeError: there are fewer than ``k``, or a complex tensor
+        IndexError: a dim out of range, or of size 0
 
     >>> import genesis
     >>> genesis.kthvalue(genesis.tensor([3., 1., 2.]), 2).values
     tensor(2.)
     """
-    size = input.shape[dim] if input.ndim else 1
+    check_ordered("kthvalue", input)
+    d = normalize_dim("kthvalue", dim, input.ndim)
+    check_empty("kthvalue", input.shape, (d,))
+    size = input.shape[d] if input.ndim else 1
     if not 1 <= k <= size:
-        raise ShapeError(message("kthvalue", f"k={k} is not between 1 and the size {size} of dim {dim}"))
-    if not input.ndim:
-        return kthvalue_result(input.clone(), argsort(input))
-    indices = argsort(input, dim).narrow(dim, k - 1, 1)
-    values = input.gather(dim, indices)
-    return kthvalue_result(values, indices) if keepdim else kthvalue_result(values.squeeze(dim), indices.squeeze(dim))
+        raise ShapeError(message("kthvalue", f"k={k} is not between 1 and the size {size} of dim {dim}", [("input", input._spec())]))
+    return kthvalue_result(*pick(input, d, kth_position(input, int(k), d), keepdim))
 
 
-@composite(dtypes="fi", samples=lambda t: [case(t(3, 5)), case(t(4))])
+@composite(dtypes="fi", samples=lambda t: [case(t(3, 5)), case(t(4)), case(t(3, 5), 0), case(t(3, 4), -1, True), case(t()), case(t(), 0)],
+           fails=fails(_out_of_range, (lambda t: case(t(0, 2), 0), IndexError, "median: dim 0 has size 0")))  # fmt: skip
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle element (the lower of two), of all or along ``dim`` with its index; nan if there is one.
+    """The middle element, the lower of two: of all, or along ``dim`` with its index; nan if there is one.
+
+    The gradient goes to the element at the index, also where others are equal. Of no floating elements it is nan.
+
+    Raises:
+        IndexError: a dim out of range, or of size 0
+        RuntimeError: a complex tensor
 
     >>> import genesis
     >>> genesis.median(genesis.tensor([3., 1., 2., 9.]))
@@ -134,138 +216,107 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """
     if dim is None:
         flat = input.reshape(-1)
-        if not flat.numel():
-            return input.new_full((), float("nan"))
-        return median(flat, 0).values
-    size = input.shape[dim] if input.ndim else 1
-    found = kthvalue(input, (size + 1) // 2, dim, keepdim)
-    if not input.is_floating_point():
-        return median_result(*found)
-    has_nan = input.isnan().any(dim, keepdim)
-    last = kthvalue(input, size, dim, keepdim)
-    return median_result(_pick(has_nan, last.values, found.values), _pick(has_nan, last.indices, found.indices))
+        nothing = input.is_floating_point() and not flat.numel()
+        return flat.sum() * float("nan") if nothing else median(flat, 0).values
+    check_ordered("median", input)
+    d = normalize_dim("median", dim, input.ndim)
+    check_empty("median", input.shape, (d,))
+    found = kth_position(input, (input.shape[d] + 1) // 2 if input.ndim else 1, d)
+    if input.is_floating_point():
+        nan = input.isnan()
+        found = where(nan.any(d, True), argmax(nan, d, True), found)
+    return median_result(*pick(input, d, found, keepdim))
 
 
-def _pick(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    from genesis.ops.elementwise import where
+@composite(dtypes="fib", samples=lambda t: [case(t(3, 5)), case(t(3, 4), 0, True), case(t())],
+           fails=fails(_out_of_range, (lambda t: case(t(0, 2), 0), IndexError, "mode: dim 0 has size 0")))  # fmt: skip
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent element along ``dim``, the smallest if there are several, and the index of its last occurrence.
 
-    return where(condition, a, b)  # type: ignore[no-any-return]
+    Raises:
+        IndexError: a dim out of range, or of size 0
+        RuntimeError: a complex tensor
+
+    >>> import genesis
+    >>> genesis.mode(genesis.tensor([3, 1, 2, 1]))
+    mode_result(values=tensor(1), indices=tensor(3))
+    """
+    d = normalize_dim("mode", dim, input.ndim)
+    check_empty("mode", input.shape, (d,))
+    if not input.ndim:
+        return mode_result(*pick(input, d, argsort(input), keepdim))
+    values, order = sort(input.detach().movedim(d, -1))
+    first = cat([values[..., :1] != values[..., :1], values[..., 1:] != values[..., :-1]], -1)
+    place = arange(input.shape[d], device=input.device)
+    run = place - cummax(where(first, place, 0), -1).values  # how many equals came before
+    found = order.gather(-1, argmax(run, -1, True)).movedim(-1, d)
+    return mode_result(*pick(input, d, found, keepdim))
 
 
-@composite(dtypes="f", samples=lambda t: [case(t(3, 5), 0.3), case(t(3, 5), 0.75, 1), case(t(5), 0.5, keepdim=True)],
-           fails=fails((lambda t: case(t(3), 1.5), RuntimeError, "quantile: q must be between 0 and 1, got 1.5")))  # fmt: skip
+_BETWEEN = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _fractions(input: Tensor, q: Any) -> Tensor:
+    """``q`` as a tensor of the input's dtype, in [0, 1]."""
+    part = as_tensor(q, dtype=input.dtype, device=input.device)
+    if part.ndim > 1:
+        raise ShapeError(message("quantile", f"q must be a number or have one dimension, it has {part.ndim}", [("q", part._spec())]))
+    for value in [] if part.is_meta else part.detach().reshape(-1).tolist():
+        if not 0 <= value <= 1:
+            raise ShapeError(message("quantile", f"q must be between 0 and 1, got {value}"))
+    return part
+
+
+@composite(dtypes="f", samples=lambda t: [case(t(3, 5), 0.3), case(t(3, 5), 0.75, 1), case(t(5), 0.5, keepdim=True), case(t(), 0.5),
+                                          case(t(3, 5), 0.3, 0, True, interpolation="lower"), case(t(3, 5), t(2, low=0.1, high=0.9), 1)],
+           fails=fails((lambda t: case(t(3), 1.5), RuntimeError, "quantile: q must be between 0 and 1, got 1.5"),
+                       (lambda t: case(t(3), 0.5, 1), IndexError, "dim 1 is out of range"),
+                       (lambda t: case(t(3), 0.5, interpolation="cubic"), ValueError, "interpolation must be one of linear, lower, higher"),
+                       (lambda t: case(t.int(3), 0.5), RuntimeError, "quantile: the input must be floating")))  # fmt: skip
 def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
-    """The value below which a part ``q`` of the elements lies, interpolated between neighbours.
+    """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
 
     Args:
-        q: a number or 1-d tensor in [0, 1]; a tensor adds a leading dimension
-        interpolation: "linear", "lower", "higher", "midpoint" or "nearest"
+        q: a number or a tensor in [0, 1]; a 1-d tensor adds a leading dimension to the result
+        dim: along which dimension; None: of all elements
+        interpolation: between neighbours: "linear", "lower", "higher", "midpoint" or "nearest"
+
+    Raises:
+        RuntimeError: q outside [0, 1], nothing to take a quantile of, or a tensor that is not floating
+        ValueError: an unknown interpolation
+        IndexError: a dim out of range
 
     >>> import genesis
     >>> genesis.quantile(genesis.tensor([0., 1., 2., 3.]), 0.5)
     tensor(1.5000)
     """
-    if isinstance(q, Tensor) and q.ndim:
-        from genesis.ops.join import stack
-
-        return stack([quantile(input, float(v), dim, keepdim, interpolation=interpolation) for v in q])  # type: ignore[no-any-return]
-    part = float(q)
-    if not 0 <= part <= 1:
-        raise ShapeError(message("quantile", f"q must be between 0 and 1, got {part}"))
-    shape = [1] * input.ndim
-    flat, d = (input.reshape(-1), 0) if dim is None else (input, dim)
-    ordered = sort(flat, d).values
-    place = part * (ordered.shape[d] - 1)
-    low, high = int(np.floor(place)), int(np.ceil(place))
-    weights = {"linear": place - low, "lower": 0.0, "higher": 1.0, "midpoint": 0.5, "nearest": float(np.round(place) - low)}
-    if interpolation not in weights:
-        raise ArgumentValueError(message("quantile", f"unknown interpolation {interpolation!r}", hint=", ".join(weights)))
-    a, b = ordered.narrow(d, low, 1), ordered.narrow(d, high, 1)
-    result = a + (b - a) * weights[interpolation] if low != high else a
-    if dim is None:
-        return result.reshape(shape if keepdim else [])
-    return result if keepdim else result.squeeze(d)
+    check_floating("quantile", input, "floating")
+    if interpolation not in _BETWEEN:
+        raise ArgumentValueError(message("quantile", f"interpolation must be one of {', '.join(_BETWEEN)}, got {interpolation!r}"))
+    part = _fractions(input, q)
+    d = None if dim is None else normalize_dim("quantile", dim, input.ndim)
+    rows = input.reshape(-1) if d is None or not input.ndim else input.movedim(d, -1)
+    if not rows.shape[-1]:
+        raise ShapeError(message("quantile", "there is nothing to take a quantile of", [("input", input._spec())]))
+    found = _between(sort(rows).values, part.reshape(-1) * (rows.shape[-1] - 1), interpolation)
+    found = where(rows.isnan().any(-1, True), float("nan"), found).movedim(-1, 0)
+    if keepdim and input.ndim:
+        found = found.reshape([-1] + [1] * input.ndim) if d is None else found.unsqueeze(d + 1)
+    return found if part.ndim else found.squeeze(0)
 
 
-def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """The distinct elements in order (or slices along ``dim``), with where each went and how often it occurs.
+def _between(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
+    """Elements at fractional places of rows in order."""
+    if interpolation == "nearest":
+        place = place.round()
+    low = place.detach().ceil() if interpolation == "higher" else place.detach().floor()
+    below = ordered.index_select(-1, low.long())
+    if interpolation not in ("linear", "midpoint"):
+        return below
+    above = ordered.index_select(-1, place.detach().ceil().long())
+    return lerp(below, above, place - low if interpolation == "linear" else 0.5)
 
-    >>> import genesis
-    >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
-    (tensor([1, 3]), tensor([1, 2]))
-    """
-    x = input.detach().numpy_view()
-    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
-    shape = x.shape if dim is None else (x.shape[dim],)
-    parts = [values] + [inverse.reshape(shape)] * return_inverse + [counts] * return_counts
-    tensors = tuple(wrap(np.ascontiguousarray(p)) for p in parts)
-    return tensors if len(tensors) > 1 else tensors[0]
-
-
-def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each non-negative integer occurs, or the sum of its weights.
-
-    Raises:
-        RuntimeError: the input is not 1-d, or has negative elements
-
-    >>> import genesis
-    >>> genesis.bincount(genesis.tensor([0, 1, 1]))
-    tensor([1, 2])
-    """
-    x = input.numpy_view()
-    if x.ndim != 1 or x.dtype.kind not in "iu" or (x.size and x.min() < 0):
-        raise ShapeError(message("bincount", "expected a 1-d tensor of non-negative integers", [("input", input._spec())]))
-    if weights is None:
-        return wrap(np.bincount(x, minlength=minlength))
-    w = weights.detach().numpy_view()
-    return wrap(np.bincount(x, w, minlength).astype(np.float32 if w.dtype == np.float32 else np.float64))
-
-
-def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Histogram of ``bins`` equal bins from ``min`` to ``max`` (both zero: of the data's range).
-
-    >>> import genesis
-    >>> genesis.histc(genesis.tensor([1., 2., 1.]), bins=2, min=0, max=3)
-    tensor([2., 1.])
-    """
-    x = input.detach().numpy_view()
-    low, high = (float(x.min()), float(x.max())) if min == max and x.size else (float(min), float(max))
-    low, high = (low - 1, high + 1) if low == high else (low, high)
-    return wrap(np.histogram(x, bins, (low, high))[0].astype(x.dtype))
-
-
-def searchsorted(sorted_sequence: Tensor, values: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None) -> Tensor:
-    """Where values would go in a sorted sequence (of the same leading dimensions) to keep it sorted.
-
-    >>> import genesis
-    >>> genesis.searchsorted(genesis.tensor([1., 3., 5.]), genesis.tensor([3.]), right=True)
-    tensor([2])
-    """
-    seq = sorted_sequence.detach().numpy_view()
-    vals = values.detach().numpy_view() if isinstance(values, Tensor) else np.asarray(values)
-    where_ = side or ("right" if right else "left")
-    kind = np.int32 if out_int32 else np.int64
-    if seq.ndim == 1:
-        return wrap(np.asarray(np.searchsorted(seq, vals, where_)).astype(kind))
-    if seq.shape[:-1] != vals.shape[:-1]:
-        raise ShapeError(message("searchsorted", f"leading dimensions differ, {list(seq.shape[:-1])} and {list(vals.shape[:-1])}"))
-    found = [np.searchsorted(s, v, where_) for s, v in zip(seq.reshape(-1, seq.shape[-1]), vals.reshape(-1, vals.shape[-1]), strict=True)]
-    return wrap(np.asarray(found).reshape(vals.shape).astype(kind))
-
-
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The bucket, between sorted boundaries, that each element falls into.
-
-    >>> import genesis
-    >>> genesis.bucketize(genesis.tensor([0., 2.]), genesis.tensor([1., 3.]))
-    tensor([0, 1])
-    """
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
-
-
-for _function in (unique, bincount, histc):
-    setattr(Tensor, _function.__name__, _function)
 
 __all__ = [
-    "argsort", "bincount", "bucketize", "histc", "kthvalue", "median", "msort", "quantile", "searchsorted", "sort", "topk", "unique",
+    "argsort", "bincount", "bucketize", "histc", "kthvalue", "median", "mode", "msort", "quantile", "searchsorted", "sort", "topk", "unique",
 ]  # fmt: skip

@@ -1,0 +1,199 @@
+"""Ordering, counting and searching: what op records cannot say. Ties, nan, forms of results, edges of bins, errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis.autograd import grad
+
+INF, NAN = math.inf, math.nan
+
+
+def gradient(function, values):
+    x = genesis.tensor(values, dtype=genesis.float64, requires_grad=True)
+    return grad(function(x), x)[0].tolist()
+
+
+# ---- sorting and ranks
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16, genesis.int64])
+@pytest.mark.parametrize("stable", [False, True])
+def test_equals_keep_their_order(dtype, stable):
+    x = genesis.tensor([2, 1, 2, 1, 2], dtype=dtype)
+    assert x.sort(stable=stable).indices.tolist() == [1, 3, 0, 2, 4]
+    assert x.sort(descending=True, stable=stable).indices.tolist() == [0, 2, 4, 1, 3]
+
+
+@pytest.mark.parametrize("dtype", [genesis.float64, genesis.bfloat16, genesis.float16])
+def test_nan_is_the_largest(dtype):
+    x = genesis.tensor([NAN, 2.0, INF, 1.0], dtype=dtype)
+    assert x.argsort().tolist() == [3, 1, 2, 0]
+    assert x.argsort(descending=True).tolist() == [0, 2, 1, 3]
+    assert x.topk(2).indices.tolist() == [0, 2]
+    assert x.topk(2, largest=False).indices.tolist() == [3, 1]
+    assert x.kthvalue(3).values.item() == INF
+
+
+def test_gradients_go_back_to_where_the_values_were():
+    assert gradient(lambda t: (t.sort().values * genesis.arange(3)).sum(), [3.0, 1.0, 2.0]) == [2, 0, 1]
+    assert gradient(lambda t: t.topk(2).values.sum(), [3.0, 1.0, 2.0]) == [1, 0, 1]
+    assert gradient(lambda t: t.kthvalue(2, 0).values.sum(), [[3.0, 1.0], [4.0, 0.0]]) == [[0, 1], [1, 0]]
+    assert gradient(lambda t: t.median(), [3.0, 1.0, 2.0, 9.0]) == [0, 0, 1, 0]
+    assert gradient(lambda t: t.quantile(0.25), [4.0, 0.0, 2.0]) == [0, 0.5, 0.5]
+    assert gradient(lambda t: t.mode().values, [4.0, 1.0, 4.0]) == [0, 0, 1]
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 7, 50])
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_is_the_start_of_sort(k, largest):
+    x = genesis.randn(3, 50)
+    values, indices = x.topk(k, largest=largest)
+    assert genesis.equal(values, x.sort(descending=largest).values[:, :k])
+    assert genesis.equal(values, x.gather(1, indices))
+
+
+def test_results_are_named():
+    x = genesis.tensor([[3.0, 1.0]])
+    for result in (x.sort(), x.topk(1), x.kthvalue(1), x.median(1), x.mode(1)):
+        assert result._fields == ("values", "indices")
+        assert result.values is result[0]
+
+
+def test_median():
+    x = genesis.tensor([[4.0, 1.0, NAN, 2.0], [4.0, 1.0, 3.0, 2.0]])
+    values, indices = x.median(1)
+    assert math.isnan(values[0].item())
+    assert (values[1].item(), indices.tolist()) == (2, [2, 3])
+    assert math.isnan(x.median().item())
+    assert math.isnan(genesis.zeros(0).median().item())
+    assert genesis.tensor([3, 1]).median().item() == 1
+
+
+def test_mode_is_the_smallest_of_the_most_frequent_and_its_last_place():
+    x = genesis.tensor([[5, 5, 2, 2, 1], [3, 1, 3, 1, 3]])
+    values, indices = x.mode()
+    assert (values.tolist(), indices.tolist()) == ([2, 3], [3, 4])
+    assert x.mode(0).values.tolist() == [3, 1, 2, 1, 1]
+
+
+# ---- quantiles
+
+
+@pytest.mark.parametrize(
+    ("interpolation", "expected"),
+    [("linear", [0, 0.3, 1.5, 1.8, 3]), ("lower", [0, 0, 1, 1, 3]), ("higher", [0, 1, 2, 2, 3]), ("midpoint", [0, 0.5, 1.5, 1.5, 3]),
+     ("nearest", [0, 0, 2, 2, 3])],
+)  # fmt: skip
+def test_interpolation(interpolation, expected):
+    x, q = genesis.tensor([2.0, 0.0, 3.0, 1.0]), [0.0, 0.1, 0.5, 0.6, 1.0]
+    assert x.quantile(genesis.tensor(q), interpolation=interpolation).tolist() == pytest.approx(expected)
+    assert [x.quantile(v, interpolation=interpolation).item() for v in q] == pytest.approx(expected)
+
+
+def test_shapes_of_quantiles():
+    x, q = genesis.randn(2, 3, 4), genesis.tensor([0.2, 0.8])
+    assert x.quantile(q).shape == (2,)
+    assert x.quantile(q, 1).shape == (2, 2, 4)
+    assert x.quantile(q, -1, True).shape == (2, 2, 3, 1)
+    assert x.quantile(0.5, keepdim=True).shape == (1, 1, 1)
+    assert x.quantile(genesis.tensor(0.5), 0).shape == (3, 4)
+
+
+def test_quantiles_of_nan_and_their_gradient_to_q():
+    x = genesis.tensor([[1.0, NAN], [1.0, 2.0]]).quantile(0.5, 1)
+    assert math.isnan(x[0].item())
+    assert x[1].item() == 1.5
+    q = genesis.tensor([0.3], requires_grad=True)
+    (g,) = grad(genesis.tensor([0.0, 2.0, 8.0]).quantile(q).sum(), q)
+    assert g.tolist() == [4]  # two steps of the index, each of size 2
+
+
+# ---- distinct values and counts
+
+
+def test_unique():
+    x = genesis.tensor([[3, 1], [1, 3]])
+    assert x.unique().tolist() == [1, 3]
+    assert [t.tolist() for t in x.unique(return_inverse=True, return_counts=True)] == [[1, 3], [[1, 0], [0, 1]], [2, 2]]
+    rows, inverse = genesis.tensor([[3, 1], [1, 3], [3, 1]]).unique(dim=0, return_inverse=True)
+    assert (rows.tolist(), inverse.tolist()) == ([[1, 3], [3, 1]], [1, 0, 1])
+    assert genesis.tensor(7).unique().tolist() == [7]
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16])
+def test_each_nan_is_distinct(dtype):
+    values, counts = genesis.tensor([NAN, 1.0, NAN, 1.0], dtype=dtype).unique(return_counts=True)
+    assert values.dtype is dtype
+    assert np.isnan(values.float().numpy()).tolist() == [False, True, True]
+    assert counts.tolist() == [2, 1, 1]
+
+
+def test_bincount():
+    x = genesis.tensor([1, 2, 2])
+    assert x.bincount(minlength=5).tolist() == [0, 1, 2, 0, 0]
+    weighted = x.bincount(genesis.tensor([0.5, 1.0, 2.0]))
+    assert (weighted.tolist(), weighted.dtype) == ([0, 0.5, 3], genesis.float32)
+    assert x.bincount(genesis.tensor([1, 2, 3])).dtype is genesis.float64
+
+
+def test_histc():
+    x = genesis.tensor([1.0, 2.0, 1.0, 3.0, NAN, 9.0])
+    assert x.histc(4, 0, 3).tolist() == [0, 2, 1, 1]  # the last bin includes its end; what is outside is left out
+    assert genesis.tensor([1.0, 2.0, 1.0]).histc(4).tolist() == [2, 0, 0, 1]
+    assert genesis.tensor([1.0, 1.0]).histc(4).tolist() == [0, 0, 2, 0]
+
+
+# ---- searching
+
+
+@pytest.mark.parametrize(("options", "expected"), [({}, [0, 1, 3, 4]), ({"right": True}, [0, 3, 3, 5]), ({"side": "right"}, [0, 3, 3, 5])])
+def test_sides_of_searchsorted(options, expected):
+    found = genesis.searchsorted(genesis.tensor([1, 3, 3, 6, 8]), genesis.tensor([0, 3, 5, 8]), **options)
+    assert (found.tolist(), found.dtype) == (expected, genesis.int64)
+
+
+def test_searchsorted_in_rows_with_a_sorter_and_of_numbers():
+    rows = genesis.tensor([[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]])
+    assert genesis.searchsorted(rows, genesis.tensor([[3.0, 9.0], [3.0, 0.0]])).tolist() == [[1, 3], [1, 0]]
+    assert genesis.searchsorted(rows[0], 4, out_int32=True).dtype is genesis.int32
+    mixed = genesis.tensor([5.0, 1.0, 3.0])
+    assert genesis.searchsorted(mixed, genesis.tensor([2.0]), sorter=mixed.argsort()).tolist() == [1]
+
+
+def test_bucketize():
+    edges = genesis.tensor([1.0, 3.0])
+    assert genesis.bucketize(genesis.tensor([1.0, 2.0, 9.0]), edges).tolist() == [0, 1, 2]
+    assert genesis.bucketize(genesis.tensor([1.0, 2.0, 9.0]), edges, right=True).tolist() == [1, 1, 2]
+    assert genesis.bucketize(2.5, edges).item() == 1
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: x.sort(2), IndexError, "sort: dim 2 is out of range for 1 dimensions"),
+        (lambda x: genesis.tensor([1j]).sort(), RuntimeError, r"sort: genesis.complex64 has no order\n  input c64\[1\]\n  try: x.abs\(\).sort"),
+        (lambda x: x.topk(4), RuntimeError, r"topk: k=4 is not between 0 and the size 3 of dim -1\n  input f32\[3\]"),
+        (lambda x: x.kthvalue(0), RuntimeError, "kthvalue: k=0 is not between 1 and the size 3"),
+        (lambda x: genesis.zeros(0, 2).median(0), IndexError, "median: dim 0 has size 0"),
+        (lambda x: genesis.zeros(0, dtype=genesis.int64).median(), IndexError, "median: dim 0 has size 0"),
+        (lambda x: x.quantile(2), RuntimeError, "quantile: q must be between 0 and 1, got 2"),
+        (lambda x: x.quantile(genesis.tensor([[0.5]])), RuntimeError, "quantile: q must be a number or have one dimension, it has 2"),
+        (lambda x: genesis.zeros(0).quantile(0.5), RuntimeError, "quantile: there is nothing to take a quantile of"),
+        (lambda x: x.to("meta").unique(), NotImplementedError, "unique: the shape of the result depends on data"),
+        (lambda x: genesis.tensor([-1]).bincount(), RuntimeError, "bincount: expected non-negative integers, got -1"),
+        (lambda x: genesis.tensor([1.0, INF]).histc(3), RuntimeError, "histc: the range from 1.0 to inf is not finite\n  try: give min and max"),
+        (lambda x: genesis.searchsorted(x, x, side="up"), ValueError, "searchsorted: side must be 'left' or 'right', got 'up'"),
+        (lambda x: genesis.searchsorted(genesis.tensor(1.0), x), RuntimeError, "searchsorted: the sequence must be 1-d"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call(genesis.zeros(3))
