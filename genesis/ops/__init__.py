@@ -2,7 +2,7 @@
 
 `elementwise` `special` `activation` `compare`   element by element       `matmul`             products
 `reduce` `scan` `sort`                           along dimensions         `softmax` `loss`     learning
-`shape` `join` `index` `gather` `mask`           form and place           `norm` `attention` `embedding`
+`shape` `convert` `join` `index` `gather` `mask`  form and place           `norm` `attention` `embedding`
 `create` `random`                                out of nothing
 
 ``python -m genesis.ops`` prints the matrix of what each op has.
@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from genesis.core.op import REGISTRY
 from genesis.ops import (
-    activation, attention, compare, create, elementwise, embedding, gather as _gather, index, join, mask, loss, matmul as _matmul, norm as _norm, random,
+    activation, attention, compare, convert, create, elementwise, embedding, gather as _gather, index, join, mask, loss, matmul as _matmul, norm as _norm, random,
     reduce, scan, shape, softmax as _softmax, sort as _sort, special,
 )  # fmt: skip
 
 MODULES = (
-    elementwise, special, activation, compare, reduce, scan, _sort, shape, join, index, _gather, mask, create, random, _matmul, _softmax, loss, _norm,
+    elementwise, special, activation, compare, reduce, scan, _sort, shape, convert, join, index, _gather, mask, create, random, _matmul, _softmax, loss, _norm,
     attention, embedding,
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Changes of shape: views where memory allows, and copies, conversions and fills.
+"""Changes of shape: views where memory allows.
 
 View ops share the memory of their input; `core/views.py` makes writes through them differentiable.
 """
@@ -14,9 +14,8 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.base.device import as_device, device, require_available
-from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
-from genesis.core.kinds import alias, case, composite, fails, normalize_dim, normalize_dims, primitive, unary, view
+from genesis.base.errors import ArgumentError, ShapeError, message
+from genesis.core.kinds import alias, case, composite, fails, normalize_dim, normalize_dims, view
 from genesis.core.tensor import Tensor
 
 _ALL = "fcib"
@@ -456,180 +455,7 @@ def _atleast(n: int) -> Any:
 
 atleast_1d, atleast_2d, atleast_3d = _atleast(1), _atleast(2), _atleast(3)
 
-# ---- copies and conversions
-
-clone = unary("clone", lambda x: x.copy(), "A copy with its own memory; the gradient passes through.", "[1., 2.] -> [1., 2.]",
-    vjp=lambda g: g, inplace=False)  # fmt: skip
-_plain_clone = clone
-
-
-def _clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
-    return _plain_clone(self)
-
-
-_clone.__doc__ = clone.__doc__
-_clone.op = clone.op
-Tensor.clone = _clone
-
-
-def _contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
-    """This tensor if its memory is in row-major order, else a copy that is."""
-    return self if self.is_contiguous() else _plain_clone(self).reshape(self.shape) if self.is_meta else convert(self, self._array.dtype)
-
-
-Tensor.contiguous = _contiguous
-
-
-@primitive("elementwise_cast", {"input": lambda g: g}, infer=lambda input, dtype: Spec(input.shape, dtype, input.device), method=False,
-           dtypes="fcib", torch_name="", samples=lambda t: [case(t(2, 3), np.dtype(np.float64)), case(t(), np.dtype(np.complex128))])  # fmt: skip
-def convert(input: Array, dtype: Any) -> Any:
-    """Elements converted to another dtype, in row-major memory; the gradient is converted back. What `Tensor.to` calls.
-
-    >>> import genesis
-    >>> genesis.tensor([1.5]).to(genesis.int64)
-    tensor([1])
-    """
-    if input.dtype.kind == "c" and dtype.kind != "c":
-        input = input.real
-    return np.array(input, dtype=dtype, order="C", copy=True)
-
-
-def _to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False, memory_format: Any = None) -> Tensor:
-    """This tensor in another dtype or on another device; itself when nothing changes.
-
-    ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` and ``to(other)`` are all understood. Differentiable.
-
-    >>> import genesis
-    >>> genesis.ones(2).to(genesis.float64).dtype
-    genesis.float64
-    """
-    for arg in args:
-        if isinstance(arg, Tensor):
-            dtype, device = arg._array.dtype, arg.device
-        elif isinstance(arg, bool):
-            copy = arg
-        elif (isinstance(arg, str) and arg.partition(":")[0] in ("cpu", "meta", "cuda")) or isinstance(arg, int) or type(arg) is _Device:
-            device = arg
-        elif arg is not None:
-            dtype = arg
-    out = self
-    want = self._array.dtype if dtype is None else dtype if isinstance(dtype, np.dtype) else dtypes.as_np(dtype)
-    if want is not self._array.dtype or copy:
-        out = convert(self, want)
-    if device is not None:
-        where = as_device(device)
-        require_available(where)
-        if where.type != self.device.type:
-            if where.type == "cpu":
-                raise ArgumentError(message("to", "a meta tensor has no data to move to the CPU", hint="genesis.empty_like(x, device='cpu')"))
-            from genesis.arrays.spec import meta
-            from genesis.core.tensor import wrap
-
-            out = wrap(meta(tuple(self._array.shape), want))
-    return out
-
-
-_Device = device
-Tensor.to = _to
-
-
-def _caster(name: str, kind: Any) -> None:
-    def cast(self: Tensor) -> Tensor:
-        return self.to(kind)
-
-    cast.__name__, cast.__doc__ = name, f"This tensor as {kind}."
-    setattr(Tensor, name, cast)
-
-
-for _name, _kind in {
-    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
-    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
-}.items():  # fmt: skip
-    _caster(_name, _kind)
-Tensor.cpu = lambda self: self.to(device="cpu")
-Tensor.type_as = lambda self, other: self.to(other._array.dtype)
-
-
-def _type(self: Tensor, dtype: Any = None) -> Any:
-    """The dtype's name, or with an argument this tensor converted."""
-    return f"genesis.{self.dtype.name}" if dtype is None else self.to(dtype)
-
-
-Tensor.type = _type
-
-
-def _complex_part(name: str, meaning: Any, rule: Any, doc: str) -> Any:
-    def infer(input: Spec) -> Spec:
-        return Spec(input.shape, dtypes.from_numpy(input.dtype).to_real().np, input.device)
-
-    meaning.__name__, meaning.__doc__ = name, doc
-    return view({"input": rule}, infer=infer, dtypes="c", holomorphic=False, method=False, samples=lambda t: [case(t(2, 3))])(meaning)
-
-
-def _real(input: Array) -> Any:
-    return input.real
-
-
-def _imag(input: Array) -> Any:
-    return input.imag
-
-
-def _imag_rule(g: Any) -> Any:
-    return g * 1j
-
-
-real = _complex_part("real", _real, lambda g: g, "Real parts, as a view.\n\n>>> import genesis\n>>> genesis.real(genesis.tensor([1 + 2j]))\ntensor([1.])\n")
-imag = _complex_part("imag", _imag, _imag_rule, "Imaginary parts, as a view.\n\n>>> import genesis\n>>> genesis.imag(genesis.tensor([1 + 2j]))\ntensor([2.])\n")
-Tensor.real = property(lambda self: real(self) if self.is_complex() else self)
-
-
-def _imag_of(self: Tensor) -> Tensor:
-    if not self.is_complex():
-        raise DTypeError(message("imag", f"real tensors have no imaginary part, this one is {self.dtype}"))
-    return imag(self)
-
-
-Tensor.imag = property(_imag_of)
-
-# ---- fills
-
-
-def _fill(x: Any, value: Any) -> Any:
-    if isinstance(value, Tensor):
-        if value.ndim:
-            raise ArgumentValueError(message("fill_", f"needs a 0-d value, got {value.ndim} dimensions"))
-        return value.expand(x._array.shape)
-    from genesis.ops.create import full_like
-
-    return full_like(x.detach(), value)
-
-
-def _copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Write ``src``, broadcast and converted, into this tensor's memory."""
-    from genesis.core.views import inplace
-    from genesis.ops.create import as_tensor
-
-    source = src if isinstance(src, Tensor) else as_tensor(src)
-    return inplace("copy_", lambda old, value: value.to(old._array.dtype).expand(old._array.shape), self, (source,), {})
-
-
-def _fill_(self: Tensor, value: Any) -> Tensor:
-    """Set all elements to a number or 0-d tensor."""
-    from genesis.core.views import inplace
-
-    return inplace("fill_", lambda old, v: _fill(old, v), self, (value,), {})
-
-
-def _zero_(self: Tensor) -> Tensor:
-    """Set all elements to zero."""
-    from genesis.core.views import inplace
-
-    return inplace("zero_", lambda old: _fill(old, 0), self, (), {})
-
-
-Tensor.copy_, Tensor.fill_, Tensor.zero_ = _copy_, _fill_, _zero_
-
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "clone", "flatten", "imag", "moveaxis",
-    "movedim", "permute", "ravel", "real", "reshape", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze",
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "flatten", "moveaxis",
+    "movedim", "permute", "ravel", "reshape", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze",
 ]  # fmt: skip
