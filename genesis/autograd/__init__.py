@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from genesis.autograd.functional import backward, grad
 from genesis.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
-from genesis.core.function import Function, FunctionCtx
+from genesis.core.context import Context, FunctionCtx
+from genesis.core.function import Function
+from genesis.core.honest import once_differentiable
 from genesis.core.modes import (
     enable_grad,
     inference_mode,
@@ -20,6 +22,6 @@ from genesis.core.modes import (
 )  # fmt: skip
 
 __all__ = [
-    "Function", "FunctionCtx", "GradcheckError", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode",
+    "Context", "Function", "FunctionCtx", "GradcheckError", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "once_differentiable",
     "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
 ]  # fmt: skip

@@ -78,6 +78,11 @@ def _rule(kind: type[Any]) -> tuple[Flatten, Unflatten] | None:
     return _DATACLASS if dataclasses.is_dataclass(kind) else None
 
 
+def is_container(kind: type[Any]) -> bool:
+    """Whether the instances of a class are flattened."""
+    return _rule(kind) is not None
+
+
 def register_pytree_node(
     kind: type[Any],
     flatten: Callable[[Any], tuple[Iterable[Any], Any]],
@@ -149,6 +154,30 @@ def _unflatten(leaves: Any, structure: TreeDef) -> Any:
     return rule[1](
         structure.kind, [_unflatten(leaves, child) for child in structure.children], structure.rest
     )
+
+
+def flatten_up_to(structure: TreeDef, tree: Any) -> list[Any]:
+    """One item for each leaf of a structure, from a tree of that structure; None stands for a sub-tree of them.
+
+    >>> flatten_up_to(tree_flatten({"w": 1, "b": [2, 3]})[1], {"w": 10, "b": None})
+    [10, None, None]
+
+    Raises:
+        ValueError: the tree is of another structure
+    """
+    if structure.kind is None:
+        return [tree]
+    if tree is None:
+        return [None] * structure.num_leaves
+    if structure.kind is dict and isinstance(tree, dict) and set(tree) <= set(structure.rest):
+        tree = {key: tree.get(key) for key in structure.rest}
+    rule = _rule(type(tree))
+    same = type(tree) is structure.kind or (type(tree) in (tuple, list) and structure.kind in (tuple, list))
+    items, rest = rule[0](tree) if rule is not None and same else ((), None)
+    items = list(items)
+    if not same or rest != structure.rest or len(items) != len(structure.children):
+        raise ArgumentValueError(message("flatten_up_to", f"expected {structure}, got {tree_flatten(tree)[1] if rule else type(tree).__name__}"))
+    return [leaf for child, item in zip(structure.children, items, strict=True) for leaf in flatten_up_to(child, item)]
 
 
 def tree_map(

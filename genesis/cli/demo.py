@@ -115,7 +115,7 @@ def one_step() -> list[svg.GraphNode]:
             stack.append((node, True))
             stack += [(n, False) for n, _ in reversed(node.next_functions) if n is not None and n not in seen]
     place = {node: i for i, node in enumerate(order)}
-    return [svg.GraphNode(_label(n, names), f"f32{list(n.shape)}", "leaf" if n.is_leaf else "op", tuple(place[m] for m, _ in n.next_functions if m)) for n in order]
+    return [svg.GraphNode(_label(n, names), f"f32{list(n._shape)}", "leaf" if n.is_leaf else "op", tuple(place[m] for m, _ in n.next_functions if m)) for n in order]
 
 
 def _label(node: Node, names: dict[int, str]) -> str:

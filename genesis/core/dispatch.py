@@ -2,7 +2,7 @@
 
 - `unary_path` and `binary_path` make the public functions of elementwise ops. Their first lines are the
   fast path: float32 or float64 tensors on the CPU, same dtype, no mode active. It costs about twice
-  NumPy's own call. Whatever does not fit, and whatever fails, goes to `elementwise`.
+  NumPy's own call. (An array that is not NumPy's makes a ufunc raise TypeError: ``__array_ufunc__ = None``.) Whatever does not fit, and whatever fails, goes to `elementwise`.
 - `elementwise` is the same for all dtypes, Python scalars, devices and numbers of operands.
 - `run` is the path of every other primitive.
 
@@ -11,6 +11,7 @@ Where a kernel fails, the op's `infer` is asked to explain: it raises the error 
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,9 +22,11 @@ from genesis.arrays.protocol import device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GenesisError, GraphError, ShapeError, message
+from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode, inference
 from genesis.core.node import INFERENCE, WRITES, Output
 from genesis.core.op import Op
+from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.views import attach_view
 
@@ -34,6 +37,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"genesis\.")
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 HALVES = (np.dtype(np.float16), dtypes.as_np("bfloat16"))
 _new = object.__new__
+_frame = sys._getframe
 _FAILED = (ValueError, TypeError, RuntimeWarning, OverflowError, FloatingPointError)
 
 
@@ -64,40 +68,50 @@ def unary_path(op: Op) -> Callable[..., Any]:
             y._node = None
             return y
         y._node = node = make_node()
-        node.edges = (edge,)
-        node.shape, node.dtype, node.hooks, node.epoch = r.shape, r.dtype, None, WRITES[0]
+        node._edges = (edge,)
+        node._shape, node._dtype, node._hooks, node._epoch = r.shape, r.dtype, None, WRITES[0]
+        frame = _frame(1)
+        node._code = code = frame.f_code
+        node._at = frame.f_lasti
+        if LIBRARY[code.co_filename]:
+            node._code, node._at = user_site(frame.f_back)
         kept = input if keep_input else None
-        node.saved = (kept, y._alias(None)) if keep_out else (kept,) if keep_input else ()
+        node._saved = (kept, y._alias(None)) if keep_out else (kept,) if keep_input else ()
         if keep_input and input._counter is INFERENCE:
-            refuse_inference(op.name, node.saved)
+            refuse_inference(op.name, node._saved)
         return y
 
     return call
 
 
 def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
-    """The public function ``op(input, other, *, out=None)`` of an elementwise op."""
+    """The public function ``op(input, other, *, out=None)`` of an elementwise op, and its operator."""
     ndarray, kernel, make_node, recording = np.ndarray, op.kernel, op.node, grad_mode.get
     keep = _kept(op)
     keep_out = any(name == "out" for name, _, _, _ in op.saves)
-    saves = bool(op.saves)
+    saves, checks = bool(op.saves), not isinstance(kernel, np.ufunc)
 
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-        if ACTIVE or out is not None or not isinstance(input, Tensor):
+        if out is not None or not isinstance(input, Tensor):
             return elementwise(op, (input, other), out)
+        return operator(input, other)
+
+    def operator(input: Tensor, other: Any) -> Tensor:
+        if ACTIVE:
+            return elementwise(op, (input, other))
         x = input._array
         dtype = x.dtype
         if isinstance(other, Tensor):
             y = other._array
             b = other._node
-            if dtype is not y.dtype or y.__class__ is not ndarray:
+            if dtype is not y.dtype:
                 return elementwise(op, (input, other))
         elif weak_scalars and (other.__class__ is float or other.__class__ is int):
             y = other
             b = None
         else:
             return elementwise(op, (input, other))
-        if (dtype is not F32 and dtype is not F64) or x.__class__ is not ndarray:
+        if (dtype is not F32 and dtype is not F64) or (checks and (x.__class__ is not ndarray or isinstance(y, Spec))):
             return elementwise(op, (input, other))
         try:
             r = kernel(x, y)
@@ -113,19 +127,25 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             z._node = None
             return z
         z._node = node = make_node()
-        node.edges = (a, b)
-        node.shape, node.dtype, node.hooks, node.epoch = r.shape, r.dtype, None, WRITES[0]
+        node._edges = (a, b)
+        node._shape, node._dtype, node._hooks, node._epoch = r.shape, r.dtype, None, WRITES[0]
+        frame = _frame(1)
+        node._code = code = frame.f_code
+        node._at = frame.f_lasti
+        if LIBRARY[code.co_filename]:
+            node._code, node._at = user_site(frame.f_back)
         if not saves:
-            node.saved = ()
+            node._saved = ()
             return z
         keep_x, keep_y = keep[a is not None, b is not None]
-        node.saved = saved = (input if keep_x else None, other if keep_y else None)
+        node._saved = saved = (input if keep_x else None, other if keep_y else None)
         if keep_out:
-            node.saved = saved = (*saved, z._alias(None))
+            node._saved = saved = (*saved, z._alias(None))
         if (keep_x and input._counter is INFERENCE) or (keep_y and y is not other and other._counter is INFERENCE):
             refuse_inference(op.name, saved)
         return z
 
+    call.operator = operator  # type: ignore[attr-defined]
     return call
 
 
@@ -222,18 +242,19 @@ def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
     if op.node is None or not grad_mode.get() or not any(e is not None for e in edges) or not _differentiable(y._array.dtype):
         return
     node = (op.complex_node if y._array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
-    node.edges, node.hooks, node.epoch = edges, None, WRITES[0]
-    node.shape, node.dtype = tuple(y._array.shape), y._array.dtype
+    node._edges, node._hooks, node._epoch = edges, None, WRITES[0]
+    node._code, node._at = user_site(_frame(2))
+    node._shape, node._dtype = tuple(y._array.shape), y._array.dtype
     if not op.saves:
-        node.saved = ()
+        node._saved = ()
     elif op.plain:  # the layout of the fast paths: the operands, then the result
         active = {i for i, e in enumerate(edges) if e is not None}
         users = {place: who for _, source, place, who in op.saves if source == "tensor"}
         saved = tuple([a if users.get(i, frozenset()) & active else None for i, a in enumerate(args)])
-        node.saved = (*saved, y._alias(None)) if op.node.saves_out else saved
+        node._saved = (*saved, y._alias(None)) if op.node.saves_out else saved
     else:
-        node.saved = saved_values(op, args, edges, y)
-    refuse_inference(op.name, node.saved)
+        node._saved = saved_values(op, args, edges, y)
+    refuse_inference(op.name, node._saved)
     y._node = node
 
 
@@ -311,9 +332,10 @@ def _record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) 
     """The node of a primitive with one result."""
     array = out._array
     node = (op.complex_node if array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
-    node.edges, node.hooks, node.outputs, node.epoch = edges, None, None, WRITES[0]
-    node.shape, node.dtype = array.shape, array.dtype
-    node.saved = saved_values(op, args, edges, out)
+    node._edges, node._hooks, node._outputs, node._epoch = edges, None, None, WRITES[0]
+    node._code, node._at = user_site(_frame(3))
+    node._shape, node._dtype = array.shape, array.dtype
+    node._saved = saved_values(op, args, edges, out)
     out._node = node
 
 
@@ -361,7 +383,8 @@ def _wrap_several(op: Op, args: Any, edges: tuple[Any, ...] | None, result: Sequ
     if edges is not None:
         _record(op, args, edges, outs[0])
         node: Any = outs[0]._node
-        node.outputs = [(tuple(r.shape), r.dtype) for r in result]
+        node._hooks = SPECIAL
+        node._outputs = [(tuple(r.shape), r.dtype) for r in result]
         for i, y in enumerate(outs):
             y._node = Output(node, i) if _differentiable(y._array.dtype) else None
     return outs
@@ -373,30 +396,26 @@ def _differentiable(dtype: Any) -> bool:
 
 def saved_values(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
     """What the rules of the inputs that need a gradient ask for by name, see `core/op.py`."""
-    saved: list[Any] = []
-    for _, source, place, users in op.saves:
-        if source == "value":
-            saved.append(args[place])
-            continue
-        if not op.variadic:
-            for i in users:
-                if edges[i] is not None:
-                    break
-            else:
-                saved.append(None)
-                continue
+    if op.save is None:
+        op.save = _compile_save(op)
+    return op.save(args, edges, out)  # type: ignore[no-any-return]
+
+
+def _compile_save(op: Op) -> Callable[..., Any]:
+    """`saved_values` of one op as straight-line code, made at its first use: a loop over ``op.saves`` costs 0.4 us more."""
+    lines, parts = [], []
+    for i, (_, source, place, users) in enumerate(op.saves):
         if source == "tensor":
-            value = args[place]
-            if value.__class__ is not list and value is not None and value._counter is INFERENCE:
-                refuse_inference(op.name, (value,))
-            saved.append(value)
-        elif source == "shape":
-            saved.append(args[place]._array.shape)
-        elif source == "shapes":
-            saved.append([x._array.shape for x in args[place]])
-        else:
-            saved.append(out._alias(None))
-    return tuple(saved)
+            lines += [f"    t{i} = args[{place}]", f"    if t{i}.__class__ is Tensor and t{i}._counter is INFERENCE: refuse(name, (t{i},))"]
+        value = {"value": f"args[{place}]", "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
+                 "shapes": f"[x._array.shape for x in args[{place}]]", "out": "out._alias(None)"}[source]  # fmt: skip
+        wanted = " or ".join(f"edges[{user}] is not None" for user in sorted(users))
+        always = source == "value" or op.variadic or len(op.tensors) == 1
+        parts.append(value if always else f"({value} if {wanted} else None)")
+    source_code = "def save(args, edges, out):\n" + "".join(line + "\n" for line in lines) + f"    return ({''.join(p + ', ' for p in parts)})\n"
+    scope: dict[str, Any] = {"Tensor": Tensor, "INFERENCE": INFERENCE, "refuse": refuse_inference, "name": op.name}
+    exec(compile(source_code, f"<genesis saves {op.name}>", "exec"), scope)
+    return scope["save"]  # type: ignore[no-any-return]
 
 
 def refuse_inference(name: str, saved: tuple[Any, ...]) -> None:

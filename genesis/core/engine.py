@@ -15,15 +15,20 @@ accumulation, then post-accumulate hooks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
 from genesis.core.modes import grad_mode
-from genesis.core.node import FREED, SHARED, AccumulateGrad, Edge, Node, Output
+from genesis.core.node import FREED, FUNCTION, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
 
 if TYPE_CHECKING:
     from genesis.core.tensor import Tensor
+
+# How often CPython counts a reference: if a gradient that a user's function returned is held by nobody else, it need not be
+# wrapped. Python 3.14 counts differently; there (and elsewhere) it always is.
+refs: Callable[[Any], int] = sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
 
 Captures = dict[Edge, "Tensor | None"]
 
@@ -46,7 +51,7 @@ def run(
             accumulate_into(node, g, create_graph)
     finally:
         grad_mode.reset(token)
-    return [] if inputs is None else [task.captured.get(_key(edge)) for edge in inputs]
+    return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge)) for edge in inputs]
 
 
 def _key(edge: Edge) -> Any:
@@ -71,64 +76,81 @@ class _Task:
         accumulate: bool,
     ) -> None:
         self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
-        self.captured: dict[Any, Tensor | None] = {}
         self.grads: dict[Node, Any] = {}  # a tensor, or for a node with several outputs a list of them
         self.finished: list[tuple[AccumulateGrad, Tensor]] = []
         self.inputs = self.wanted = None
+        self.captured: dict[Any, Tensor | None] | None = None
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
         self.owed, reached = _plan(nodes)
         if inputs is not None:
-            self.inputs = {_key(edge) for edge in inputs}
+            self.inputs, self.captured = {_key(edge) for edge in inputs}, {}
             self.wanted = _leading_to(reached, self.inputs)
         for edge, seed in zip(roots, seeds):  # noqa: B905
-            self._add(edge, seed._shared())
+            self._add(edge, seed if seed._counter is SHARED else seed._shared())
         self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
 
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
         keep_graph = self.keep_graph
+        plain = wanted is None and not self.create_graph
         while ready:
             node = ready.pop()
-            g = grads.pop(node, None)
-            if wanted is None and g is not None and node.hooks is None and node.outputs is None:
-                if node.is_leaf:
-                    self.finished.append((node, g))  # type: ignore[arg-type]
-                    continue
-                results = node.pull(g)
-                if not keep_graph and node.frees and node.saved:
-                    node.saved, node.epoch = FREED, -1
-            else:
-                results = self._visit(node, g)
-            for edge, gx in zip(node.edges, results):  # noqa: B905 (strict=True costs 0.1 us)
-                if edge is None:
-                    continue
-                target = edge.node if edge.__class__ is Output else edge
-                if gx is not None and (wanted is None or target in wanted):
-                    array = gx._array
-                    if array.shape != edge.shape or array.dtype is not edge.dtype:
-                        gx = fit(node, edge, gx)
-                        array = gx._array
-                    if (edge.is_leaf or not target.trusted) and (  # may be written to: is it nobody else's?
-                        not node.trusted or array.base is not None or g.__class__ is list or array is g._array
-                    ):
-                        gx = gx._shared()
-                    if edge is target and edge not in grads:
-                        grads[edge] = gx
+            g, role = grads.pop(node, None), node._role
+            while node is not None:  # a chain of nodes is followed without going through the tables
+                if plain and g is not None and node._hooks is None:
+                    if role is LEAF:
+                        self.finished.append((node, g))  # type: ignore[arg-type]
+                        break
+                    before = WRITES[0]
+                    if role is FUNCTION and node._epoch is before:  # `Context._pull`, written out: it saves 0.1 us
+                        results = node._function.backward(node, g)  # type: ignore[union-attr]
+                        if results.__class__ is not tuple or len(results) != len(node._edges) or before is not WRITES[0]:
+                            results = node._settled(results, before)  # type: ignore[union-attr]
                     else:
-                        self._add(edge, gx)
-                left = owed.get(target)
-                if left is None:  # this was its only use
-                    ready.append(target)
-                elif left == 1:
-                    del owed[target]
-                    ready.append(target)
+                        results = node._pull(g)
+                    if not keep_graph and node._saved and node._frees:
+                        node._saved, node._epoch = FREED, -1
                 else:
-                    owed[target] = left - 1
+                    results = self._visit(node, g)
+                following = None
+                for edge, gx in zip(node._edges, results):  # noqa: B905 (strict=True costs 0.1 us)
+                    if edge is None:
+                        continue
+                    target = edge.node if edge.__class__ is Output else edge
+                    left = owed.get(target) if owed else None
+                    if gx is not None and (wanted is None or target in wanted):
+                        try:
+                            array = gx._array
+                        except AttributeError:
+                            raise node.no_tensor(edge, gx) from None
+                        if array.shape != edge._shape or array.dtype is not edge._dtype:
+                            gx = fit(node, edge, gx)
+                            array = gx._array
+                        its = target._role
+                        if its is not OP and not (  # it may write to the gradient: is that nobody else's?
+                            refs(gx) == 4 and refs(array) == 3 and array.base is None if role is FUNCTION
+                            else array.base is None and g.__class__ is not list and array is not g._array
+                        ):  # fmt: skip
+                            gx = gx._shared()
+                        if left is None and following is None and edge is target:
+                            following, passed, its_role = edge, gx, its
+                            continue
+                        self._add(edge, gx)
+                    if left is None:  # this was its only use
+                        ready.append(target)
+                    elif left == 1:
+                        del owed[target]
+                        ready.append(target)
+                    else:
+                        owed[target] = left - 1
+                node = following
+                if node is not None:
+                    g, role = passed, its_role
 
     def _visit(self, node: Node, g: Any) -> Sequence[Any]:
         """A node with hooks, several outputs, or requested inputs; or a leaf."""
-        if node.hooks is not None and g is not None:
-            g = node.hooks.before(node, g)
+        if node._hooks is not None and g is not None:
+            g = node._hooks.before(node, g)
         if self.inputs is not None:
             self._capture(node, g)
         if node.is_leaf:
@@ -136,14 +158,14 @@ class _Task:
                 self._finish(node, g)  # type: ignore[arg-type]
             return ()
         if g is None or (self.wanted is not None and node not in self.wanted):
-            return [None] * len(node.edges)
-        if node.outputs is not None:
+            return [None] * len(node._edges)
+        if node._outputs is not None:
             g = materialize(node, g)
-        results = node.pull(g)
-        if node.hooks is not None:
-            results = node.hooks.after(results, g)
+        results = node._pull_special(g)
+        if node._hooks is not None:
+            results = node._hooks.after(results, g)
         if not self.keep_graph:
-            node.release()
+            node._release()
         return results
 
     def _add(self, edge: Edge, gx: Tensor) -> None:
@@ -151,13 +173,13 @@ class _Task:
             before = self.grads.get(edge)
             self.grads[edge] = gx if before is None else before + gx
             return
-        slots = self.grads.setdefault(edge.node, [None] * len(edge.node.outputs or ()))
+        slots = self.grads.setdefault(edge.node, [None] * len(edge.node._outputs or ()))
         before = slots[edge.index]
         slots[edge.index] = gx if before is None else before + gx
 
     def _capture(self, node: Node, g: Any) -> None:
-        assert self.inputs is not None
-        if node.outputs is None:
+        assert self.inputs is not None and self.captured is not None
+        if node._outputs is None:
             if node in self.inputs:
                 self.captured[node] = g
         elif g is not None:
@@ -168,9 +190,9 @@ class _Task:
     def _finish(self, node: AccumulateGrad, g: Tensor) -> None:
         if not self.accumulate or (self.inputs is not None and node not in self.inputs):
             return
-        if node.hooks is not None and node.hooks.post_accumulate:
+        if node._hooks is not None and node._hooks.post_accumulate:
             accumulate_into(node, g, self.create_graph)
-            node.hooks.run_post_accumulate(node)
+            node._hooks.run_post_accumulate(node)
         else:
             self.finished.append((node, g))
 
@@ -178,7 +200,7 @@ class _Task:
 def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
     """``.grad += g``, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds."""
     if node.grad is None:
-        held = g._counter is SHARED or (node.hooks is not None and bool(node.hooks.tensor))
+        held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
         node.grad = g.clone() if held else g
     elif create_graph or node.grad._node is not None:
         node.grad = node.grad + g
@@ -191,10 +213,10 @@ def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:
     if not getattr(node, "materialize_grads", True):
         return g
     like = next(part for part in g if part is not None)
-    assert node.outputs is not None
+    assert node._outputs is not None
     return [
-        like._zeros(shape, dtype) if part is None else part
-        for part, (shape, dtype) in zip(g, node.outputs, strict=True)
+        like._zeros(*spec) if part is None and spec is not None else part
+        for part, spec in zip(g, node._outputs, strict=True)
     ]
 
 
@@ -203,7 +225,7 @@ def fit(node: Node, edge: Edge, gx: Tensor) -> Tensor:
 
     Only shapes that broadcasting explains are summed; anything else is an error of the rule.
     """
-    shape, want = gx._array.shape, edge.shape
+    shape, want = gx._array.shape, edge._shape
     if shape != want:
         extra = len(shape) - len(want)
         explained = extra >= 0 and all(n in (1, m) for m, n in zip(shape[extra:], want, strict=True))
@@ -211,10 +233,10 @@ def fit(node: Node, edge: Edge, gx: Tensor) -> Tensor:
             raise ShapeError(node.shape_message(edge, shape))
         axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(want) if n == 1 != shape[i + extra])
         gx = gx.sum(axes).reshape(want) if axes else gx.reshape(want)
-    if gx._array.dtype is not edge.dtype:
-        if gx._array.dtype.kind == "c" and edge.dtype.kind != "c":
+    if gx._array.dtype is not edge._dtype:
+        if gx._array.dtype.kind == "c" and edge._dtype.kind != "c":
             gx = gx.real
-        gx = gx.to(edge.dtype)
+        gx = gx.to(edge._dtype)
     return gx
 
 
@@ -227,14 +249,16 @@ def _plan(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
     reached = list(dict.fromkeys(roots)) if len(roots) > 1 else list(roots)
     seen = set(reached)
     inner_roots = seen.copy() if len(roots) > 1 else ()
+    add, append = seen.add, reached.append
     for node in reached:  # grows while it is walked
-        for edge in node.edges:
-            if edge is None:
+        for target in node._edges:
+            if target is None:
                 continue
-            target = edge.node if edge.__class__ is Output else edge
+            if target.__class__ is Output:
+                target = target.node  # noqa: PLW2901
             if target not in seen:
-                seen.add(target)
-                reached.append(target)
+                add(target)
+                append(target)
             elif target in inner_roots:
                 owed[target] = owed.get(target, 0) + 1
             else:
@@ -246,7 +270,7 @@ def _leading_to(reached: list[Node], inputs: set[Any]) -> set[Node]:
     """The nodes from which one of the inputs can be reached: all others need not run."""
     users: dict[Node, list[Node]] = {}
     for node in reached:
-        for edge in node.edges:
+        for edge in node._edges:
             if edge is not None:
                 users.setdefault(edge.node if edge.__class__ is Output else edge, []).append(node)
     stack = [key[0] if isinstance(key, tuple) else key for key in inputs]

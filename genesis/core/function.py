@@ -19,112 +19,46 @@ engine. The results are tracked whatever computed them (NumPy, ctypes, ...), bec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import dis
+import inspect
+import itertools
+import sys
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from genesis.arrays.spec import spec_of
-from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
-from genesis.core.dispatch import refuse_inference
+from genesis.base.errors import ArgumentError, InplaceError, message
+from genesis.base.pytree import TreeDef, is_container, tree_flatten, tree_unflatten
+from genesis.core import honest
+from genesis.core.context import FunctionCtx, HoldingCtx, hold_attributes
+from genesis.core.dispatch import F32, F64, refuse_inference
+from genesis.core.hooks import SPECIAL
 from genesis.core.modes import grad_mode
-from genesis.core.node import INFERENCE, WRITES, Node, Output
+from genesis.core.node import INFERENCE, WRITES, Output
+from genesis.core.site import user_site
 from genesis.core.tensor import Tensor
 from genesis.core.views import check_writable, rebase
 
 
-class FunctionCtx(Node):
-    """The context of one call of a `Function`: what forward leaves for backward.
+class _Kinds(dict[type, Any]):
+    """For each class of argument that is no tensor: None for a value, CONTAINER for what may hold tensors."""
 
-    Attributes set on it (``ctx.anything = ...``) are kept as they are.
-    """
+    def __missing__(self, kind: type) -> Any:
+        self[kind] = found = CONTAINER if is_container(kind) else None
+        return found
 
-    __slots__ = ("__dict__",)
 
-    function: ClassVar[type[Function]]
-    trusted = False  # its gradients may be memory that somebody else holds, and it may write to what it gets
-
-    materialize_grads: bool = True
-    outputs = None
-    _marked = False  # whether mark_dirty or mark_non_differentiable was called
-    _dirty: tuple[Tensor, ...] = ()
-    _non_differentiable: tuple[Tensor, ...] = ()
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward, in order; further calls add to them.
-
-        Raises:
-            TypeError: something that is neither a tensor nor None; set it as an attribute of ctx instead
-        """
-        for place, t in enumerate(tensors):
-            if t is not None and not isinstance(t, Tensor):
-                raise ArgumentError(
-                    message(f"{self.function.__name__}.save_for_backward",
-                            f"argument {place} is {type(t).__name__}, expected a tensor or None",
-                            hint="keep other values as attributes, ctx.value = ...")
-                )  # fmt: skip
-        self.saved = (*self.saved, *tensors) if self.saved else tensors
-
-    @property
-    def needs_input_grad(self) -> tuple[bool, ...]:
-        """For each argument of forward, whether its gradient is wanted; all False when nothing is recorded."""
-        return tuple([e is not None for e in self.edges])
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept; an error if it was freed, or written to since."""
-        if self.epoch is WRITES[0] and not grad_mode.get():
-            return self.saved
-        return self.unpack()
-
-    def unpack(self) -> tuple[Any, ...]:
-        saved = super().unpack()
-        if not grad_mode.get():
-            return saved
-        return tuple([self.with_history(t, t._saved_output) if hasattr(t, "_saved_output") else t for t in saved])
-
-    def mark_dirty(self, *tensors: Tensor) -> None:
-        """Declare inputs that forward writes to and returns."""
-        self._dirty, self._marked = tensors, True
-
-    def mark_non_differentiable(self, *outputs: Tensor) -> None:
-        """Declare outputs that carry no gradient."""
-        self._non_differentiable, self._marked = outputs, True
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether gradients of unused outputs arrive as zeros (the default) or as None."""
-        self.materialize_grads = bool(value)
-
-    def pull(self, g: Any) -> Sequence[Any]:
-        results = self.function.backward(self, *g) if self.outputs is not None else self.function.backward(self, g)
-        if results.__class__ is not tuple:
-            results = tuple(results) if isinstance(results, list) else (results,)
-        if len(results) != len(self.edges):
-            results = self._counted(results, len(self.edges))
-        for result in results:
-            if result is not None and not isinstance(result, Tensor):
-                return self._tensors(results)
-        return results
-
-    def _tensors(self, results: tuple[Any, ...]) -> Sequence[Any]:
-        """A gradient for an argument that takes none is ignored; any other that is no tensor is an error."""
-        for place, (edge, result) in enumerate(zip(self.edges, results, strict=True)):
-            if edge is not None and result is not None and not isinstance(result, Tensor):
-                raise ArgumentError(
-                    message(f"{self.function.__name__}.backward",
-                            f"gradient {place} is {type(result).__name__}, expected a tensor or None")
-                )  # fmt: skip
-        return results
-
-    def _counted(self, results: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-        if len(results) > count and all(r is None for r in results[count:]):
-            return results[:count]  # arguments left to their defaults
-        raise GraphError(
-            message(f"{self.function.__name__}.backward", f"returned {len(results)} gradients, expected {count}",
-                    hint="return one for each argument of forward, None where there is none")
-        )  # fmt: skip
+CONTAINER = object()
+KINDS = _Kinds()
 
 
 class Function:
     """Base class of differentiable operations: subclass it, write `forward` and `backward`, call `apply`.
+
+    Arguments and results may be tensors, plain values, and containers of them (lists, tuples, dictionaries, dataclasses); ``backward``
+    gets one gradient for each result, and returns one for each argument in the argument's structure, or a dictionary by name.
 
     >>> import genesis
     >>> class Cube(genesis.Function):
@@ -142,11 +76,26 @@ class Function:
     """
 
     _ctx: ClassVar[type[FunctionCtx]]
+    _holding: ClassVar[type[FunctionCtx]]  # the same for a call that put tensors on attributes
+    _run: ClassVar[Callable[..., Any]]
+    _split: ClassVar[bool] = False  # forward(*args) and setup_context(ctx, inputs, output)
+    _signature: ClassVar[inspect.Signature | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        members = {"__slots__": (), "function": cls, "op_name": cls.__name__}
+        _check_definition(cls)
+        cls._split = cls.setup_context is not Function.setup_context
+        cls._signature = None
+        members = {"__slots__": (), "_function": cls, "op_name": cls.__name__}
         cls._ctx = type(cls.__name__ + "Backward", (FunctionCtx,), members)
+        run = _compiled(cls, cls._ctx)
+        cls._run = static = staticmethod(run)  # type: ignore[assignment]
+        if "apply" not in vars(cls):
+            cls.apply = static  # type: ignore[assignment,method-assign]
+            return
+        for base in cls.__mro__[1:]:  # super().apply(...) must run this class, not the base
+            if base is not Function and "_run" in vars(base) and vars(base).get("apply") is vars(base)["_run"]:
+                del base.apply  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         name = type(self).__name__
@@ -156,123 +105,303 @@ class Function:
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute the result; keep what backward needs in ``ctx``."""
+        """Compute the result; keep what backward needs in ``ctx``. Without ``ctx`` where `setup_context` is defined."""
         raise NotImplementedError("Function.forward is not implemented: define a static forward(ctx, *args)")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep what backward needs, for a `forward` that has no ``ctx``."""
+        raise NotImplementedError("Function.setup_context is not implemented")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return one gradient for each argument of forward, None where there is none."""
         raise NotImplementedError(
-            f"{ctx.function.__name__}.backward is not implemented: define a static backward(ctx, *grad_outputs)"
+            f"{ctx._function.__name__}.backward is not implemented: define a static backward(ctx, *grad_outputs)"
         )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, unrecorded, and record one node if an input needs a gradient."""
-        ctx = cls._ctx()
-        ctx.hooks = None
-        ctx.saved = ()
-        edges = [a._node if isinstance(a, Tensor) else None for a in args]
-        recording = edges.count(None) != len(edges) and grad_mode.get()
-        ctx.edges = tuple(edges) if recording else (None,) * len(edges)
-        epoch = WRITES[0]
-        token = grad_mode.set(False)
+        return cls._run(*args, **kwargs)
+
+    @classmethod
+    def _bind(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """The call in the order of forward's signature, the default values filled in."""
+        if cls._signature is None:
+            signature = inspect.signature(cls.forward)
+            if not cls._split:
+                signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+            cls._signature = signature
         try:
-            result = cls.forward(ctx, *args, **kwargs)
+            bound = cls._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(message(f"{cls.__name__}.apply", str(error), [("forward", str(cls._signature))])) from None
+        bound.apply_defaults()
+        return bound
+
+    @classmethod
+    def _holding_ctx(cls) -> type[FunctionCtx]:
+        if "_holding" not in vars(cls):
+            members = {"__slots__": (), "saved_variables": property(HoldingCtx.saved_variables_)}
+            cls._holding = type(cls._ctx.__name__, (HoldingCtx, cls._ctx), members)
+        return cls._holding
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        names = list(inspect.signature(cls.forward).parameters)
+        return names if cls._split else names[1:]
+
+    @classmethod
+    def _rerun(cls, arguments: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+        """What forward saves, by the names that `core/honest.py` uses; called while recording."""
+        ctx = cls._ctx()
+        ctx._edges = ctx._saved = ()
+        if cls._split:
+            cls.setup_context(ctx, tuple(arguments), cls.forward(*arguments, **keywords))
+        else:
+            cls.forward(ctx, *arguments, **keywords)
+        kept: tuple[Any, ...] = ctx._saved
+        found = {f"saved tensor {i}": t for i, t in enumerate(kept)}
+        for name, value in ctx.__dict__.items():
+            leaves = tree_flatten(value)[0]
+            found.update({f"ctx.{name}" if len(leaves) == 1 else f"ctx.{name}, tensor {i}": leaf for i, leaf in enumerate(leaves)})
+        return found
+
+
+_frame = sys._getframe
+
+
+def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[..., Any]:
+    """`apply` of one class: everything it needs is a free variable, which costs half of looking it up on the class."""
+    split, sets_attributes = cls._split, cls._split or _may_set_attributes(cls.forward)
+    recording, set_mode, reset_mode, kinds, writes = grad_mode.get, grad_mode.set, grad_mode.reset, KINDS, WRITES
+
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or split:
+            return _apply(cls, args, kwargs)
+        edges = []
+        needed = False
+        for a in args:
+            if isinstance(a, Tensor):
+                edge = a._node
+                edges.append(edge)
+                if edge is not None:
+                    needed = True
+            elif kinds[a.__class__] is None:
+                edges.append(None)
+            else:
+                return _apply(cls, args, kwargs)
+        ctx = make_node()
+        ctx._hooks = None
+        ctx._saved = ()
+        needed = needed and recording()
+        ctx._edges = edges if needed else [None] * len(edges)  # type: ignore[assignment]
+        ctx._epoch = epoch = writes[0]
+        token = set_mode(False)
+        try:
+            result = cls.forward(ctx, *args)
         finally:
-            grad_mode.reset(token)
-        if not recording:
+            reset_mode(token)
+        if not needed:
+            for kept in ctx._saved:  # type: ignore[var-annotated]
+                if kept.__class__ is not Tensor:
+                    ctx._code, ctx._at = None, -1
+                    ctx.check_saved()
             return result
-        ctx.epoch = WRITES[0]
-        if result.__class__ is Tensor and epoch is WRITES[0] and not ctx._marked and _is_new(result, args, ctx.saved):
-            array = result._array  # one new tensor, as usual: the rest of `_finish` has nothing to do
-            ctx.shape, ctx.dtype = array.shape, array.dtype
-            result._node = ctx
-            return result
-        written = _check_written(cls, ctx, args, epoch) if epoch is not WRITES[0] or ctx._dirty else []
-        return _finish(ctx, args, result, written)
-
-
-def _is_new(result: Tensor, args: tuple[Any, ...], saved: tuple[Any, ...]) -> bool:
-    """Whether a result is a floating tensor of its own: not an input, not a view, not saved."""
-    if result._node is not None or result._view is not None or result._array.dtype.kind != "f":
-        return False
-    for a in args:
-        if a is result:
-            return False
-    for t in saved:  # noqa: SIM110 (these loops cost a third of any(generator))
-        if t is result or (t is not None and t._counter is INFERENCE):
-            return False
-    return True
-
-
-def _finish(ctx: FunctionCtx, args: tuple[Any, ...], result: Any, written: list[Tensor]) -> Any:
-    """Give the results their history, and take care of what was saved."""
-    several = isinstance(result, tuple | list)
-    results = list(result) if several else [result]
-    outs = [r if not isinstance(r, Tensor) or is_in(r, written) else _fresh(r, args) for r in results]
-    first = next((r for r in outs if isinstance(r, Tensor)), None)
-    if first is None:
+        frame = _frame(1)
+        ctx._code = frame.f_code
+        ctx._at = frame.f_lasti
+        if result.__class__ is not Tensor or epoch is not writes[0] or result._node is not None or result._view is not None:
+            return _finish(ctx, args, {}, result, epoch)
+        array = result._array
+        ctx._shape = array.shape
+        ctx._dtype = dtype = array.dtype
+        if (dtype is not F32 and dtype is not F64) or (sets_attributes and ctx.__dict__):
+            return _finish(ctx, args, {}, result, epoch)
+        for a in args:
+            if a is result:
+                return _finish(ctx, args, {}, result, epoch)
+        saved: tuple[Any, ...] = ctx._saved
+        for t in saved:
+            if t is None or (t.__class__ is Tensor and t._node is not None):
+                continue
+            for a in args:  # an input that needs no gradient, or something that has to be looked at
+                if a is t and t.__class__ is Tensor and t._counter is not INFERENCE:
+                    break
+            else:
+                return _finish(ctx, args, {}, result, epoch)
+        result._node = ctx  # one new tensor, as usual
         return result
-    ctx.shape, ctx.dtype = first._array.shape, first._array.dtype
-    if several:
-        ctx.outputs = [(r._array.shape, r._array.dtype) if isinstance(r, Tensor) else ((), ctx.dtype) for r in outs]
-    ctx.saved = tuple([_saved(t, results) for t in ctx.saved])
-    refuse_inference(ctx.op_name, ctx.saved)
+
+    apply.__qualname__ = f"{cls.__qualname__}.apply"
+    apply.__module__ = cls.__module__
+    apply.__doc__ = Function.apply.__doc__
+    return apply
+
+
+def _may_set_attributes(forward: Callable[..., Any]) -> bool:
+    """Whether a forward may put something on its ctx; False only if its code does nothing with it but save for backward."""
+    code = getattr(forward, "__code__", None)
+    if code is None or not code.co_argcount or code.co_varnames[0] in code.co_cellvars:
+        return True
+    name = code.co_varnames[0]
+    instructions = list(dis.get_instructions(code))
+    for instruction, following in itertools.pairwise(instructions):
+        used = instruction.argval == name or (isinstance(instruction.argval, tuple) and name in instruction.argval)
+        if used and (instruction.opname != "LOAD_FAST" or following.argval not in ("save_for_backward", "needs_input_grad")):
+            return True
+    return False
+
+
+def _check_definition(cls: type[Function]) -> None:
+    """Mistakes that can be seen when the class is made."""
+    own = vars(cls)
+    if "vjp" in own:
+        if "backward" in own:
+            raise ArgumentError(message(cls.__name__, "defines both backward and vjp, two names of one method", hint="keep one"))
+        cls.backward = own["vjp"]  # type: ignore[method-assign]
+    for name, value in own.items():
+        if callable(getattr(value, "__func__", value)) and name not in _KNOWN and not name.startswith("__"):
+            close = difflib.get_close_matches(name, ("forward", "backward", "setup_context"), 1, 0.85)
+            if close and close[0] not in own:
+                raise ArgumentError(message(cls.__name__, f"defines {name!r}", hint=f"did you mean {close[0]!r}?"))
+    forward = own.get("forward")
+    function = getattr(forward, "__func__", forward)
+    if "setup_context" not in own and cls.setup_context is Function.setup_context and inspect.isfunction(function):
+        parameters = list(inspect.signature(function).parameters.values())
+        if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
+            raise ArgumentError(message(cls.__name__, "forward has no parameter for the context", hint="def forward(ctx, ...)"))
+
+
+_KNOWN = {"forward", "backward", "vjp", "jvp", "vmap", "setup_context", "apply"}
+
+
+# ---- the general call: keywords, containers, setup_context
+
+
+def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    keywords: dict[str, Any] = {}
+    inputs = args
+    if kwargs or cls._split:
+        bound = cls._bind(args, kwargs)
+        inputs, keywords = bound.args, bound.kwargs
+    edges: list[Any] = []
+    structures: list[TreeDef | None] = []
+    leaves: list[Any] = []
+    for value in (*inputs, *keywords.values()):
+        items, structure = tree_flatten(value) if KINDS[value.__class__] is CONTAINER else ([value], None)
+        if not any(isinstance(item, Tensor) for item in items):
+            items, structure = [None], None  # sizes, names: a plain value
+        leaves += items
+        structures.append(structure)
+        edges += [item._node if isinstance(item, Tensor) else None for item in items]
+    ctx = cls._ctx()
+    ctx._hooks, ctx._saved = None, ()
+    mode = grad_mode.get()
+    recording = mode and any(e is not None for e in edges)
+    ctx._edges = tuple(edges) if recording else (None,) * len(edges)
+    if any(s is not None for s in structures):
+        ctx._structures = tuple(structures)
+    epoch = WRITES[0]
+    token = grad_mode.set(False)
+    try:
+        if cls._split:
+            result = cls.forward(*inputs, **keywords)
+            cls.setup_context(ctx, inputs, result)
+        else:
+            result = cls.forward(ctx, *inputs, **keywords)
+    finally:
+        grad_mode.reset(token)
+    if not recording:
+        return result
+    ctx._code, ctx._at = user_site(_frame(2))
+    ctx._hooks = SPECIAL
+    return _finish(ctx, inputs, keywords, result, epoch, leaves)
+
+
+def _finish(
+    ctx: FunctionCtx, args: tuple[Any, ...], keywords: dict[str, Any], result: Any, epoch: int, leaves: Sequence[Any] | None = None
+) -> Any:
+    """Give the results their history, and take care of what was saved."""
+    inputs = args if leaves is None else leaves
+    written = _check_written(ctx, inputs, epoch) if epoch is not WRITES[0] or ctx._dirty else []
+    ctx._epoch = WRITES[0]
+    results, structure = [result], None
+    if not isinstance(result, Tensor):
+        results, structure = tree_flatten(result)
+        if not any(isinstance(r, Tensor) for r in results):
+            return result
+    outs = [r if not isinstance(r, Tensor) or is_in(r, written) else _fresh(r, inputs) for r in results]
+    first = next(r for r in outs if isinstance(r, Tensor))
+    ctx._shape, ctx._dtype = first._array.shape, first._array.dtype
+    if structure is not None:
+        ctx._outputs = [(r._array.shape, r._array.dtype) if isinstance(r, Tensor) else None for r in outs]
+        ctx._hooks = SPECIAL
+        if structure.kind not in (tuple, list) or any(child.kind is not None for child in structure.children):
+            ctx._result = structure
+    _keep(ctx, args, keywords, inputs, results, written)
     for index, (raw, out) in enumerate(zip(results, outs, strict=True)):
         if isinstance(out, Tensor) and _carries_grad(out) and not is_in(raw, ctx._non_differentiable):
-            edge = Output(ctx, index) if several else ctx
+            edge = ctx if structure is None else Output(ctx, index)
             if is_in(out, written):
                 rebase(out, edge)
             else:
                 out._node = edge
-    ctx._non_differentiable = ctx._dirty = ()
-    if not several:
-        return outs[0]
-    return type(result)(outs) if type(result) in (tuple, list) else type(result)(*outs)
+    ctx.__dict__.pop("_non_differentiable", None)
+    ctx.__dict__.pop("_dirty", None)
+    return outs[0] if structure is None else tree_unflatten(outs, structure)
+
+
+def _keep(
+    ctx: FunctionCtx, args: tuple[Any, ...], keywords: dict[str, Any], inputs: Sequence[Any], results: list[Any], written: list[Tensor]
+) -> None:
+    """Find out where the saved tensors come from (`core/honest.py`); a saved output is kept as a detached twin."""
+    ctx.check_saved()
+    refuse_inference(ctx.op_name, ctx._saved)
+    constants = ctx.__dict__.pop("_constants", ())
+
+    def origin(t: Tensor) -> Any:
+        return honest.origin_of(t, inputs, results, constants)
+
+    if ctx._saved:
+        origins = [origin(t) if t is not None else None for t in ctx._saved]
+        ctx._saved = tuple([t._alias(None) if isinstance(o, int) and t._node is None else t for t, o in zip(ctx._saved, origins, strict=True)])
+        if any(o is not None for o in origins):
+            ctx._origins = tuple(origins)
+    if ctx.__dict__:
+        hold_attributes(ctx, origin)
+    found = [*ctx._origins, *(o for held in (ctx._held or {}).values() for o in held[2])]
+    if any(o is honest.INTERMEDIATE for o in found) and not written:
+        weak: Callable[[Any], Any] = lambda a: weakref.ref(a) if isinstance(a, Tensor) else a
+        ctx._hooks = SPECIAL
+        ctx._call = honest.Call([weak(a) for a in args], {k: weak(a) for k, a in keywords.items()}, ctx._epoch)
 
 
 def is_in(t: Any, tensors: Sequence[Any]) -> bool:
     """Membership by identity (``in`` would compare elements)."""
-    for other in tensors:  # noqa: SIM110 (this loop costs a third of any(generator))
-        if other is t:
-            return True
-    return False
+    return any(other is t for other in tensors)
 
 
 def _carries_grad(t: Tensor) -> bool:
     return t._array.dtype.kind in "fc" or t.dtype.is_floating_point
 
 
-def _fresh(r: Tensor, args: tuple[Any, ...]) -> Tensor:
+def _fresh(r: Tensor, args: Sequence[Any]) -> Tensor:
     """An output that is an input, or a view of one, becomes a tensor of its own on the same memory."""
     return r._alias(None) if r._node is not None or r._view is not None or is_in(r, args) else r
 
 
-def _saved(t: Tensor | None, results: list[Any]) -> Tensor | None:
-    """A saved output is kept as a detached twin, or the node would hold itself."""
-    if t is None or t._node is not None:
-        return t
-    for index, r in enumerate(results):
-        if t is r:
-            twin = t._alias(None)
-            twin._saved_output = index  # type: ignore[attr-defined]
-            return twin
-    return t
-
-
-def _check_written(
-    cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], epoch: int
-) -> list[Tensor]:
+def _check_written(ctx: FunctionCtx, args: Sequence[Any], epoch: int) -> list[Tensor]:
     """The inputs that forward wrote to, declared with `mark_dirty` or found by the time of their last write."""
+    name = ctx._function.__name__
     tensors = [a for a in args if isinstance(a, Tensor) and a._counter is not None]
     written = [t for t in tensors if t._counter.stamp > epoch]  # type: ignore[union-attr]
     for t in ctx._dirty:
         if not is_in(t, written):
             raise InplaceError(
-                message(cls.__name__, "mark_dirty names a tensor that forward did not write to",
-                        operands=[("tensor", spec_of(t._array))])
-            )  # fmt: skip
+                message(name, "mark_dirty names a tensor that forward did not write to", operands=[("tensor", spec_of(t._array))])
+            )
     for t in written:
-        check_writable(t, f"{cls.__name__}.forward", True)
+        check_writable(t, f"{name}.forward", True)
     return written

@@ -52,7 +52,7 @@ class NodeHooks:
 
     def before(self, node: Node, g: Any) -> Any:
         """Tensor hooks, retained gradients, then pre-hooks; returns the gradient(s) to go on with."""
-        parts = list(g) if node.outputs is not None else [g]
+        parts = list(g) if node._outputs is not None else [g]
         for index, hook in list(self.tensor.values()):
             if parts[index] is not None:
                 parts[index] = replaced(hook(parts[index]), parts[index], "register_hook")
@@ -62,7 +62,7 @@ class NodeHooks:
             result = hook(tuple(parts))
             if result is not None:
                 parts = list(result)
-        return parts if node.outputs is not None else parts[0]
+        return parts if node._outputs is not None else parts[0]
 
     def after(self, results: Sequence[Any], g: Any) -> Sequence[Any]:
         """Post-hooks: they see the inputs' gradients and the output's, and may replace the former."""
@@ -80,10 +80,13 @@ class NodeHooks:
                 hook(tensor)
 
 
+SPECIAL = NodeHooks()  # empty: the engine's sign for a node that is not an ordinary one (several outputs, containers, ...)
+
+
 def hooks_of(node: Node) -> NodeHooks:
-    if node.hooks is None:
-        node.hooks = NodeHooks()
-    return node.hooks
+    if node._hooks is None or node._hooks is SPECIAL:
+        node._hooks = NodeHooks()
+    return node._hooks
 
 
 def replaced(result: Tensor | None, g: Tensor, name: str) -> Tensor:

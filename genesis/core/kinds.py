@@ -212,7 +212,7 @@ def binary(
     op.call = dispatch.binary_path(op, weak)
     call = _finish(op, operators, inplace and result != "bool")
     if reflected is not None:
-        setattr(Tensor, reflected, call if commutes else dispatch.reversed_path(op, call))
+        setattr(Tensor, reflected, call.operator if commutes else dispatch.reversed_path(op, call))  # type: ignore[attr-defined]
     if inplace_operator is not None:
         setattr(Tensor, inplace_operator, getattr(Tensor, name + "_"))
     return call
@@ -321,14 +321,14 @@ def reduction(
             "    if not isinstance(input, Tensor): input = tensor_needed(_op, input)\n"
             "    ndim = input._array.ndim\n    dim = ALL[ndim] if dim is None else dims(_op.name, dim, ndim) or ALL[ndim]\n"
             + ("" if "c" in dtypes else "    if input._array.dtype.kind == 'c': check_kinds(_op, (input._spec(),))\n")
-            + ("    dtype = result_of(_op, input._array.dtype, dtype)\n" if wide else "")
+            + ("    dtype = F32 if dtype is None and input._array.dtype is F32 else result_of(_op, input._array.dtype, dtype)\n" if wide else "")
             + ("" if empty else "    check_empty(_op.name, input._array.shape, dim)\n")
             + f"    result = run(_op, ({rest},))\n    return result if out is None else write_out(_op.name, result, out)\n"
         )
         op.run = dispatch.path_of(op)
         names_ = {"run": op.run, "Tensor": Tensor, "dims": normalize_dims, "result_of": reduction_dtype,
                   "tensor_needed": tensor_needed, "check_kinds": _check_kinds, "check_empty": check_empty,
-                  "write_out": dispatch.write_out, "ALL": ALL_DIMS}  # fmt: skip
+                  "write_out": dispatch.write_out, "ALL": ALL_DIMS, "F32": dispatch.F32}  # fmt: skip
         op.call = public_function(op, body, names_, extra)
         return _finish(op, (), False)
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 ACTIVE: list[object] = []
+ESCAPES: list[Any] = []  # open watches for values that leave the recorded world, see `core/honest.py`
 
 grad_mode: ContextVar[bool] = ContextVar("genesis_grad_mode", default=True)
 inference: ContextVar[bool] = ContextVar("genesis_inference", default=False)
@@ -101,11 +102,19 @@ class _Mode:
         return wrapped
 
 
+def _note_escape(what: str) -> None:
+    from genesis.core.honest import escape
+
+    escape(what, 3)
+
+
 class _GradMode(_Mode):
     _value = True
 
     def _enter(self) -> bool:
         before = grad_mode.get()
+        if ESCAPES and before and not self._value:
+            _note_escape(type(self).__name__)
         grad_mode.set(self._value)
         return before
 

@@ -16,12 +16,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from genesis.base.errors import GraphError, InplaceError, message
+from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.core.modes import grad_mode
+from genesis.core.site import Site, site_here, site_of
 
 if TYPE_CHECKING:
     from genesis.core.hooks import NodeHooks
@@ -37,11 +39,13 @@ class Version:
     the moment of saving, and a node needs to remember that one moment only.
     """
 
-    __slots__ = ("count", "refs", "stamp", "writer")
+    __slots__ = ("at", "code", "count", "refs", "stamp", "writer")
 
     def __init__(self) -> None:
         self.count = self.stamp = 0
         self.writer = ""
+        self.code: CodeType | None = None
+        self.at = -1
         self.refs: list[weakref.ref[Tensor]] = []  # live views, to be given a new history after a write
 
 
@@ -55,6 +59,7 @@ def count_write(version: Version, writer: str) -> None:
         WRITES[0] = version.stamp = WRITES[0] + 1
     version.count += 1
     version.writer = writer
+    version.code, version.at = site_here()
 
 
 INFERENCE = Version()  # marks tensors made in inference mode
@@ -62,11 +67,25 @@ SHARED = Version()  # marks a gradient others may read: copied before the first 
 
 
 class _Freed:
+    """What a node holds once its saved tensors were dropped: an error for whoever looks for them."""
+
     def __repr__(self) -> str:
         return "freed"
 
+    def _refuse(self, *_: Any) -> Any:
+        raise GraphError(freed_message("this node"))
+
+    __iter__ = __getitem__ = __len__ = _refuse
+
+    def __bool__(self) -> bool:
+        return True
+
 
 FREED: Any = _Freed()
+
+# What a node is to the engine. The rules of ops give arrays that nobody else holds, or `g` itself, or its views; a user's
+# function may give what somebody else holds, and write to what it gets; a leaf keeps what it gets.
+OP, FUNCTION, LEAF = "op", "function", "leaf"
 
 Edge = Any  # Node | Output | AccumulateGrad | None
 
@@ -79,54 +98,68 @@ class Rule(NamedTuple):
 
 
 class Node:
-    """One recorded operation. Subclassed once per op (`AddBackward`) and once per user `Function`."""
+    """One recorded operation. Subclassed once per op (`AddBackward`) and once per user `Function`.
 
-    __slots__ = ("__weakref__", "dtype", "edges", "epoch", "hooks", "saved", "shape")
+    The ``ctx`` of a user's function is a node, and ``ctx.shape = ...`` must not overwrite anything of ours: all our names begin with ``_``.
+    """
+
+    __slots__ = ("__weakref__", "_at", "_code", "_dtype", "_edges", "_epoch", "_hooks", "_saved", "_shape")
 
     op: ClassVar[Op]
     op_name: ClassVar[str] = ""
     rules: ClassVar[tuple[Rule | None, ...]] = ()
     input_names: ClassVar[tuple[str, ...]] = ()
     saves_out: ClassVar[bool] = False  # then the last saved value is a detached twin of the output
-    outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]] | None = None  # specs, when there are several
+    _outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]] | None] | None = None  # specs (None: no tensor), when there are several
     is_leaf: ClassVar[bool] = False
-    frees: ClassVar[bool] = True  # false: saves no tensors, so it can be differentiated again
+    _frees: ClassVar[bool] = True  # false: saves no tensors, so it can be differentiated again
     sums_broadcasts: ClassVar[bool] = False  # elementwise: a gradient comes in the result's shape, the engine sums it back
-    trusted: ClassVar[bool] = True  # rules give arrays that nobody else holds, or `g` itself, or its views
+    _role: ClassVar[str] = OP
 
-    edges: tuple[Edge, ...]
-    saved: tuple[Any, ...]
-    epoch: int  # the number of the last write when the values were saved; -1 once they are freed
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    hooks: NodeHooks | None
+    _edges: tuple[Edge, ...]
+    _saved: tuple[Any, ...]
+    _epoch: int  # the number of the last write when the values were saved; -1 once they are freed
+    _shape: tuple[int, ...]
+    _dtype: np.dtype[Any]
+    _hooks: NodeHooks | None
+    _code: CodeType | None  # where it was recorded, see `core/site.py`
+    _at: int
 
     def name(self) -> str:
+        """The name of the operation with ``Backward``: ``MulBackward``."""
         return type(self).__name__
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each input, the node its gradient goes to and which of that node's outputs it was."""
-        return tuple((e.node, e.index) if isinstance(e, Output) else (e, 0) for e in self.edges)
+        return tuple((e.node, e.index) if isinstance(e, Output) else (e, 0) for e in self._edges)
+
+    def where(self) -> Site | None:
+        """The line of the user's program that recorded this node."""
+        return site_of(self._code, self._at)
 
     def __repr__(self) -> str:
-        return f"<{self.name()}>"
+        return f"<{type(self).__name__}>"
 
-    def pull(self, g: Any) -> Sequence[Any]:
+    def _pull(self, g: Any) -> Sequence[Any]:
         """The gradients of the inputs from the gradient of the output (a list of them for several outputs)."""
         raise NotImplementedError  # compiled for each op by `compile_pull`, written by hand where it is special
 
-    def unpack(self) -> tuple[Any, ...]:
+    def _pull_special(self, g: Any) -> Sequence[Any]:
+        """`pull` for a node with hooks, several outputs or anything else that is not ordinary."""
+        return self._pull(g)
+
+    def _unpack(self) -> tuple[Any, ...]:
         """What was saved, after making sure that nobody wrote over it since."""
-        saved = self.saved
+        saved = self._saved
         if saved is FREED:
-            raise GraphError(freed_message(self.name()))
-        if self.epoch is not WRITES[0]:
+            raise GraphError(freed_message(type(self).__name__))
+        if self._epoch is not WRITES[0]:
             for value in saved:
                 for tensor in value if value.__class__ is list else (value,):
                     version = getattr(tensor, "_counter", None)
-                    if version is not None and version.stamp > self.epoch:
-                        raise InplaceError(stale_message(self.name(), tensor, version))
+                    if version is not None and version.stamp > self._epoch:
+                        raise InplaceError(stale_message(self, tensor, version))
         if self.saves_out and grad_mode.get():
             saved = (*saved[:-1], self.with_history(saved[-1]))
         return saved
@@ -135,7 +168,7 @@ class Node:
         """The saved output as a tensor that knows it was made here, for gradients of gradients."""
         if twin is None:
             return None
-        return twin._alias(self if self.outputs is None else Output(self, index))
+        return twin._alias(self if self._outputs is None else Output(self, index))
 
     def may_reduce(self, shape: tuple[int, ...], want: tuple[int, ...]) -> bool:
         """Whether summing a gradient of ``shape`` down to ``want`` is explained by broadcasting.
@@ -144,7 +177,7 @@ class Node:
         summing would hide it.
         """
         extra = len(shape) - len(want)
-        for out in [self.shape] if self.outputs is None else [spec[0] for spec in self.outputs]:
+        for out in [self._shape] if self._outputs is None else [spec[0] for spec in self._outputs if spec is not None]:
             leading = shape[:extra] == out[:extra]
             stretched = all(
                 i - len(want) >= -len(out) and out[i - len(want)] == shape[i + extra]
@@ -157,31 +190,46 @@ class Node:
 
     def shape_message(self, edge: Edge, shape: tuple[int, ...]) -> str:
         """What to say of a gradient that does not fit its input."""
-        place = next(i for i, e in enumerate(self.edges) if e is edge)
-        name = self.input_names[place] if place < len(self.input_names) else f"argument {place}"
-        want = tuple(edge.shape)
+        place = next(i for i, e in enumerate(self._edges) if e is edge)
+        name = self.slot_name(place)
+        want = tuple(edge._shape)
         hint = "return a gradient of the input's shape"
         if len(shape) == len(want) == 2 and shape == want[::-1]:
             hint = "the gradient is transposed, return its transpose"
         elif len(shape) > len(want) and shape[len(shape) - len(want) :] == want:
             hint = f"sum it over the first {len(shape) - len(want)} axes"
+        site = self.where()
         return message(
-            f"{self.name()}",
+            f"{type(self).__name__}",
             f"the gradient of {name} has shape {list(shape)}, the input has {list(want)}",
+            operands=[] if site is None else [("called at", site)],
             hint=hint,
         )
 
-    def release(self) -> None:
+    def slot_name(self, place: int) -> str:
+        """The name of the parameter that an edge stands for."""
+        return self.input_names[place] if place < len(self.input_names) else f"argument {place}"
+
+    def no_tensor(self, edge: Edge, result: Any) -> Exception:
+        """What to say of a gradient that is not a tensor."""
+        place = next(i for i, e in enumerate(self._edges) if e is edge)
+        site = self.where()
+        return ArgumentError(
+            message(f"{type(self).__name__}", f"the gradient of {self.slot_name(place)} is {type(result).__name__}, expected a tensor or None",
+                    operands=[] if site is None else [("called at", site)])
+        )  # fmt: skip
+
+    def _release(self) -> None:
         """Drop what was saved; a second backward through here is then an error."""
-        if self.frees and self.saved:
-            self.saved = FREED
-            self.epoch = -1
+        if self._frees and self._saved:
+            self._saved = FREED
+            self._epoch = -1
 
 
 def compile_pull(rules: tuple[Rule | None, ...], saves_out: bool) -> Callable[[Node, Any], Sequence[Any]]:
-    """`Node.pull` for an op's rules, as straight-line code: a loop over rules costs three times as much.
+    """`Node._pull` for an op's rules, as straight-line code: a loop over rules costs three times as much.
 
-    For ``mul`` it reads ``a0, a1 = self.edges; return (None if a0 is None else rule0(g, saved[1]), ...)``.
+    For ``mul`` it reads ``a0, a1 = self._edges; return (None if a0 is None else rule0(g, saved[1]), ...)``.
     """
     scope: dict[str, Any] = {"WRITES": WRITES, "recording": grad_mode.get}
     calls = []
@@ -194,21 +242,21 @@ def compile_pull(rules: tuple[Rule | None, ...], saves_out: bool) -> Callable[[N
         calls.append(f"None if a{i} is None else rule{i}(g{arguments})")
     history = " or recording()" if saves_out else ""
     source = (
-        "def pull(self, g):\n    saved = self.saved\n"
-        f"    if self.epoch is not WRITES[0]{history}:\n        saved = self.unpack()\n"
-        f"    {', '.join(f'a{i}' for i in range(len(rules)))}, = self.edges\n    return ({', '.join(calls)},)\n"
+        "def _pull(self, g):\n    saved = self._saved\n"
+        f"    if self._epoch is not WRITES[0]{history}:\n        saved = self._unpack()\n"
+        f"    {', '.join(f'a{i}' for i in range(len(rules)))}, = self._edges\n    return ({', '.join(calls)},)\n"
     )
     exec(compile(source, "<genesis node>", "exec"), scope)
-    return scope["pull"]  # type: ignore[no-any-return]
+    return scope["_pull"]  # type: ignore[no-any-return]
 
 
 def compiled_when_needed(rules: tuple[Rule | None, ...], saves_out: bool) -> Callable[[Node, Any], Sequence[Any]]:
-    """A `Node.pull` that compiles itself at its first call: most programs use few of the ops (20 ms at import)."""
+    """A `Node._pull` that compiles itself at its first call: most programs use few of the ops (20 ms at import)."""
 
     def pull(self: Node, g: Any) -> Sequence[Any]:
         for kind in type(self).__mro__:
-            if kind.__dict__.get("pull") is pull:
-                kind.pull = compiled = compile_pull(rules, saves_out)  # type: ignore[method-assign]
+            if kind.__dict__.get("_pull") is pull:
+                kind._pull = compiled = compile_pull(rules, saves_out)  # type: ignore[method-assign]
                 return compiled(self, g)
         raise AssertionError("pull is not a member of the node's class")
 
@@ -220,8 +268,8 @@ class VariadicNode(Node):
 
     __slots__ = ()
 
-    def pull(self, g: Any) -> Sequence[Any]:
-        saved = self.unpack()
+    def _pull(self, g: Any) -> Sequence[Any]:
+        saved = self._unpack()
         fn, picks = self.rules[0]  # type: ignore[misc]
         return fn(g, *[saved[i] for i in picks])  # type: ignore[no-any-return]
 
@@ -231,8 +279,8 @@ class ComplexNode(Node):
 
     __slots__ = ()
 
-    def pull(self, g: Any) -> Sequence[Any]:
-        return [None if gx is None else gx.conj() for gx in super().pull(g.conj())]
+    def _pull(self, g: Any) -> Sequence[Any]:
+        return [None if gx is None else gx.conj() for gx in super()._pull(g.conj())]
 
 
 class Output:
@@ -246,12 +294,12 @@ class Output:
         self.index = index
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.node.outputs[self.index][0]  # type: ignore[index]
+    def _shape(self) -> tuple[int, ...]:
+        return self.node._outputs[self.index][0]  # type: ignore[index]
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.node.outputs[self.index][1]  # type: ignore[index]
+    def _dtype(self) -> np.dtype[Any]:
+        return self.node._outputs[self.index][1]  # type: ignore[index]
 
 
 class AccumulateGrad(Node):
@@ -259,6 +307,7 @@ class AccumulateGrad(Node):
 
     __slots__ = ("grad", "tensor")
     is_leaf = True
+    _role = LEAF
 
     grad: Tensor | None
     tensor: weakref.ref[Tensor]
@@ -272,8 +321,9 @@ class AccumulateGrad(Node):
 def leaf(tensor: Tensor) -> AccumulateGrad:
     """A new place for the gradient of a leaf."""
     node = AccumulateGrad()
-    node.edges, node.saved, node.epoch, node.hooks = (), (), 0, None
-    node.shape, node.dtype = tuple(tensor._array.shape), tensor._array.dtype
+    node._edges, node._saved, node._epoch, node._hooks = (), (), 0, None
+    node._code, node._at = None, -1
+    node._shape, node._dtype = tuple(tensor._array.shape), tensor._array.dtype
     node.grad, node.tensor = None, weakref.ref(tensor)
     return node
 
@@ -286,12 +336,18 @@ def freed_message(name: str) -> str:
     )
 
 
-def stale_message(name: str, value: Tensor, version: Version) -> str:
+def stale_message(node: Node, value: Tensor, version: Version) -> str:
     from genesis.arrays.spec import spec_of
 
+    lines: list[tuple[str, object]] = [("saved", spec_of(value._array))]
+    saver, writer = node.where(), site_of(version.code, version.at)
+    if saver is not None:
+        lines.append(("saved at", saver))
+    if writer is not None:
+        lines.append(("written at", writer))
     return message(
         "backward",
-        f"a tensor that {name} saved was modified in place by {version.writer} since (it is at version {version.count})",
-        operands=[("saved", spec_of(value._array))],
+        f"a tensor that {type(node).__name__} saved was modified in place by {version.writer} since (it is at version {version.count})",
+        operands=lines,
         hint=f"use the out-of-place form instead of {version.writer}, or save a clone()",
     )

@@ -81,6 +81,7 @@ class Op:
     tensors: tuple[int, ...] = ()  # which parameters are tensors
     variadic: bool = False  # the first parameter is a sequence of tensors
     saves: tuple[tuple[str, str, int, frozenset[int]], ...] = ()  # see `_plan_saves`
+    save: Callable[..., Any] | None = None  # compiled from them by `core/dispatch.py`
     inplace: bool = False
     plain: bool = False  # elementwise, one or two tensors and nothing else: the layout of the fast paths
 
@@ -145,14 +146,14 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
     """The class of the op's nodes: ``add`` -> ``AddBackward``."""
     title = "".join(part.capitalize() for part in op.name.split("_")) + "Backward"
     members = {
-        "__slots__": () if op.kind == "elementwise" else ("outputs",),
+        "__slots__": () if op.kind == "elementwise" else ("_outputs",),
         "op": op, "op_name": op.name, "rules": rules, "input_names": tuple(names),
-        "frees": any(source in ("tensor", "out") for _, source, _, _ in op.saves),
+        "_frees": any(source in ("tensor", "out") for _, source, _, _ in op.saves),
         "sums_broadcasts": op.kind == "elementwise",
         "saves_out": any(source == "out" for _, source, _, _ in op.saves),
     }  # fmt: skip
     if not op.variadic:
-        members["pull"] = compiled_when_needed(rules, bool(members["saves_out"]))
+        members["_pull"] = compiled_when_needed(rules, bool(members["saves_out"]))
     plain = type(title, (VariadicNode if op.variadic else Node,), members)
     if op.holomorphic and "c" in op.dtypes:
         op.complex_node = type(title, (ComplexNode, plain), {"__slots__": ()})
@@ -203,7 +204,7 @@ def attach_methods(op: Op, call: Callable[..., Any], operators: Iterable[str] = 
     if first == "input" and not hasattr(Tensor, op.name):
         setattr(Tensor, op.name, call)
     for name in operators:
-        setattr(Tensor, name, call)
+        setattr(Tensor, name, getattr(call, "operator", call))
     if inplace is not None:
         op.inplace = True
         setattr(Tensor, op.name + "_", inplace)

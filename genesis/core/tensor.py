@@ -20,10 +20,28 @@ from genesis.base.device import META, as_device, device, require_available
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GraphError, ShapeError, message
 from genesis.core import engine
 from genesis.core.hooks import RemovableHandle, hooks_of
-from genesis.core.modes import inference
+from genesis.core.modes import ESCAPES, inference
 from genesis.core.node import INFERENCE, SHARED, AccumulateGrad, Node, Output, Version, leaf
 
 _new = object.__new__
+
+
+class _Ones(dict[Any, Any]):
+    """The number one as a read-only 0-d array, for each dtype: what most backwards start from."""
+
+    def __missing__(self, dtype: Any) -> Any:
+        self[dtype] = one = np.ones((), dtype)
+        one.flags.writeable = False
+        return one
+
+
+ONES = _Ones()
+
+
+def _escape(what: str) -> None:
+    from genesis.core.honest import escape
+
+    escape(what, 3)
 
 
 class Size(tuple[int, ...]):
@@ -311,9 +329,9 @@ class Tensor:
     @property
     def retains_grad(self) -> bool:
         node = self.grad_fn
-        if node is None or node.hooks is None:
+        if node is None or node._hooks is None:
             return False
-        held = node.hooks.retained.get(self.output_nr)
+        held = node._hooks.retained.get(self.output_nr)
         return held is not None and held() is self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -348,6 +366,8 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same memory without history: a write to one is seen by the other."""
+        if ESCAPES and self._node is not None:
+            _escape("detach()")
         return self._alias(None)
 
     def detach_(self) -> Tensor:
@@ -360,6 +380,8 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory without history, and without its writes being counted."""
+        if ESCAPES and self._node is not None:
+            _escape(".data")
         return wrap(self._array)
 
     @data.setter
@@ -368,7 +390,7 @@ class Tensor:
             raise ArgumentError(message("data", f"expected a tensor, got {type(value).__name__}"))
         self._array = value._array
         if isinstance(self._node, AccumulateGrad):
-            self._node.shape, self._node.dtype = tuple(value._array.shape), value._array.dtype
+            self._node._shape, self._node._dtype = tuple(value._array.shape), value._array.dtype
 
     @property
     def _version(self) -> int:
@@ -412,7 +434,13 @@ class Tensor:
         return wrap(np.zeros(shape, dtype) if isinstance(self._array, np.ndarray) else meta(shape, dtype))
 
     def _ones(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        return wrap(np.ones(shape, dtype) if isinstance(self._array, np.ndarray) else meta(shape, dtype))
+        if not isinstance(self._array, np.ndarray):
+            return wrap(meta(shape, dtype))
+        if shape or dtype.kind != "f":
+            return wrap(np.ones(shape, dtype))
+        one = wrap(ONES[dtype])
+        one._counter = SHARED
+        return one
 
     # ---- to and from Python and NumPy
 
@@ -450,11 +478,15 @@ class Tensor:
                 message("item", f"the tensor has {self._array.size} elements, item() needs exactly one",
                         operands=[("tensor", self._spec())], hint="index it first, or tolist()")
             )  # fmt: skip
+        if ESCAPES and self._node is not None:
+            _escape("item()")
         value = self.numpy_view().reshape(-1)[0]
         return float(value) if self._array.dtype.kind == "V" or self.dtype.is_floating_point else value.item()
 
     def tolist(self) -> Any:
         """The elements as (nested lists of) Python numbers."""
+        if ESCAPES and self._node is not None:
+            _escape("tolist()")
         array = self.numpy_view()
         if self.dtype.is_floating_point and array.dtype.kind != "f":
             array = array.astype(np.float32)

@@ -8,7 +8,7 @@ is the functional program it stands for: the new value of ``v`` is ``old v * 3``
 old base with that region replaced" (`CopySlices`). Every live view of the base then gets a new history,
 by taking its steps again from the new base. Views find each other through the `Version` they share.
 
-Every write counts in that `Version`; saved tensors compare the count when they are used (`Node.unpack`).
+Every write counts in that `Version`; saved tensors compare the count when they are used (`Node._unpack`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.modes import enable_grad, grad_mode, inference
 from genesis.core.node import INFERENCE, SHARED, WRITES, Node, count_write
 from genesis.core.op import Op
+from genesis.core.site import site_here
 from genesis.core.tensor import Tensor, wrap
 
 
@@ -76,9 +77,9 @@ class CopySlices(Node):
     op_name = "write through a view"
     input_names = ("base", "value")
 
-    def pull(self, g: Any) -> Any:
-        (view,) = self.unpack()
-        base_edge, value_edge = self.edges
+    def _pull(self, g: Any) -> Any:
+        (view,) = self._unpack()
+        base_edge, value_edge = self._edges
         gbase = gvalue = None
         if value_edge is not None:
             gvalue = view.replay(g).clone()
@@ -96,9 +97,10 @@ def rebase(x: Tensor, new: Any) -> None:
         x._node = new
     else:
         node = CopySlices()
-        node.edges, node.hooks = (base._node, new), None
-        node.shape, node.dtype = tuple(base._array.shape), base._array.dtype
-        node.saved, node.epoch = (View(None, view.steps),), WRITES[0]  # type: ignore[arg-type]
+        node._edges, node._hooks = (base._node, new), None
+        node._code, node._at = site_here()
+        node._shape, node._dtype = tuple(base._array.shape), base._array.dtype
+        node._saved, node._epoch = (View(None, view.steps),), WRITES[0]  # type: ignore[arg-type]
         base._node = node
     counter = x._counter
     if counter is None or not counter.refs:

@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, message
-from genesis.core.dispatch import F32, HALVES
-from genesis.core.tensor import Tensor
+from genesis.core.dispatch import F32, F64, HALVES
+from genesis.core.modes import grad_mode
+from genesis.core.tensor import Tensor, wrap
 from genesis.ops.join import cat
 from genesis.ops.shape import expand
 
@@ -50,6 +53,8 @@ def real_of(dtype: Any) -> Any:
 
 def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """``ufunc.reduce`` with a result in ``dtype``."""
+    if dtype is F32 or dtype is F64:
+        return ufunc.reduce(x, None if len(dim) >= x.ndim else dim, dtype, None, keepdim)
     wide = WIDE.get(dtype, dtype)
     total = ufunc.reduce(x, axes(x, dim), wide, None, keepdim)
     return total if wide is dtype else total.astype(dtype)
@@ -60,8 +65,14 @@ def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor:
     """Undo a reduction's change of shape: the reduced dimensions come back, expanded to their sizes."""
-    if 0 < reduced.ndim < len(shape):
+    array = reduced._array
+    if 0 < array.ndim < len(shape):
         reduced = reduced.reshape([1 if i in dim else n for i, n in enumerate(shape)])
+        array = reduced._array
+    if math.prod(shape) <= 256 and array.__class__ is np.ndarray and not grad_mode.get():
+        full = np.empty(shape, array.dtype)  # for few elements a copy costs a third of a view
+        full[...] = array
+        return wrap(full)
     return expand(reduced, shape)
 
 

@@ -17,6 +17,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRan
 from genesis.core.kinds import case, primitive, view
 from genesis.core.modes import grad_mode
 from genesis.core.node import WRITES, Node
+from genesis.core.site import site_here
 from genesis.core.tensor import Tensor
 from genesis.core.views import bump, check_writable, rebase
 from genesis.ops.shape import sum_to
@@ -217,14 +218,14 @@ class IndexPutBackward(Node):
     op_name = "setitem"
     input_names = ("input", "value")
 
-    def pull(self, g: Any) -> Any:
-        (key,) = self.unpack()
-        input_edge, value_edge = self.edges
+    def _pull(self, g: Any) -> Any:
+        (key,) = self._unpack()
+        input_edge, value_edge = self._edges
         ginput = None
         if input_edge is not None:
             ginput = g.clone()
             ginput[key] = 0
-        return ginput, None if value_edge is None else sum_to(index_by(g, key), value_edge.shape)
+        return ginput, None if value_edge is None else sum_to(index_by(g, key), value_edge._shape)
 
 
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -240,10 +241,11 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
     bump(self, "setitem")
     if recording:
         node = IndexPutBackward()
-        node.edges = (self._node, None if tensor is None else tensor._node)
-        node.hooks, node.epoch = None, WRITES[0]
-        node.shape, node.dtype = self._array.shape, self._array.dtype
-        node.saved = (parsed,)
+        node._edges = (self._node, None if tensor is None else tensor._node)
+        node._hooks, node._epoch = None, WRITES[0]
+        node._code, node._at = site_here()
+        node._shape, node._dtype = self._array.shape, self._array.dtype
+        node._saved = (parsed,)
         rebase(self, node)
 
 

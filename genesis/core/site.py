@@ -1,0 +1,62 @@
+"""Where in the user's program something was called: recorded for every node, shown in errors, graphs and reports.
+
+A site is a code object and the position of an instruction in it. Keeping the two costs about 0.1 us; the line
+number is worked out when somebody asks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class _Library(dict[str, bool]):
+    """For each source file, whether it belongs to this package."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = found = filename.startswith(("<genesis", _ROOT))
+        return found
+
+
+LIBRARY = _Library()
+
+
+class Site(NamedTuple):
+    """A line of the user's program."""
+
+    filename: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line} in {self.function}"
+
+
+def user_site(frame: FrameType | None) -> tuple[CodeType | None, int]:
+    """The first frame outwards that is not in this package."""
+    while frame is not None:
+        code = frame.f_code
+        if not LIBRARY[code.co_filename]:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None, -1
+
+
+def site_here() -> tuple[CodeType | None, int]:
+    """Where the user called what is running now."""
+    return user_site(sys._getframe(1))
+
+
+def site_of(code: CodeType | None, at: int) -> Site | None:
+    """The line of a position in a code object."""
+    if code is None:
+        return None
+    line = code.co_firstlineno
+    for begin, end, number in code.co_lines():
+        if begin <= at < end and number is not None:
+            line = number
+    return Site(code.co_filename, line, code.co_name)

@@ -1,0 +1,332 @@
+"""The forms a `Function` may take: keywords, containers, setup_context, attributes; and mistakes seen when it is defined."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import genesis as torch
+from genesis.base.pytree import tree_flatten, tree_map
+
+
+class Linear(torch.Function):
+    @staticmethod
+    def forward(ctx, x, w, b=None, *, scale=1.0):
+        ctx.save_for_backward(x, w)
+        ctx.scale = scale
+        y = x @ w * scale
+        return y if b is None else y + b
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return {"x": g @ w.T * ctx.scale, "w": x.T @ g * ctx.scale, "b": g.sum(0)}
+
+
+def numbers(*shape):
+    return torch.tensor(np.random.default_rng(sum(shape)).normal(size=shape), requires_grad=True)
+
+
+def test_keywords_are_bound_by_signature_and_gradients_may_come_by_name():
+    x, w, b = numbers(3, 4), numbers(4, 5), numbers(5)
+    Linear.apply(x, b=b, w=w, scale=2.0).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.ones((3, 5)) @ w.detach().numpy().T * 2)
+    np.testing.assert_allclose(w.grad.numpy(), x.detach().numpy().T @ np.ones((3, 5)) * 2)
+    assert b.grad.tolist() == [3.0] * 5
+    with pytest.raises(TypeError, match=r"Linear.apply: got an unexpected keyword argument 'bias'\n  forward \(x, w, b=None, \*, scale=1.0\)"):
+        Linear.apply(x, w, bias=b)
+
+
+def test_an_unknown_name_among_the_gradients():
+    class Bad(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return {"weight": g}
+
+    with pytest.raises(RuntimeError, match=r"Bad.backward: returned a gradient for 'weight', the arguments are x"):
+        Bad.apply(numbers(2)).sum().backward()
+
+
+@dataclass
+class Pair:
+    first: Any
+    second: Any
+
+
+Named = namedtuple("Named", "first second")
+
+
+@pytest.mark.parametrize("make", [lambda a, b: [a, b], lambda a, b: (a, b), lambda a, b: {"a": a, "b": b}, Pair, Named, lambda a, b: {"in": [a, (b, 3)]}])
+def test_containers_in_and_out(make):
+    """Every structure: tensors inside are tracked on the way in and on the way out, gradients come and go in the same structure."""
+    structures = []
+
+    class Twice(torch.Function):
+        @staticmethod
+        def forward(ctx, tree, factor):
+            ctx.factor = factor
+            return tree_map(lambda t: t * factor if isinstance(t, torch.Tensor) else t, tree)
+
+        @staticmethod
+        def backward(ctx, *gs):
+            structures.append(gs)
+            tree = gs if type(gs) is tuple and len(gs) > 1 else gs[0]
+            return tree_map(lambda g: None if g is None else g * ctx.factor, tree), None
+
+    a, b = numbers(2), numbers(3)
+    out = Twice.apply(make(a, b), 3.0)
+    assert type(out) is type(make(a, b))
+    tensors = [t for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
+    assert len(tensors) == 2 and all(t.requires_grad and not t.is_leaf for t in tensors)
+    (tensors[0].sum() + (tensors[1] * 2).sum()).backward()
+    assert a.grad.tolist() == [3.0] * 2 and b.grad.tolist() == [6.0] * 3 and len(structures) == 1
+
+
+def test_one_container_argument_and_an_unused_result():
+    class Sums(torch.Function):
+        @staticmethod
+        def forward(ctx, xs):
+            ctx.set_materialize_grads(False)
+            ctx.count = len(xs)
+            return {"sum": sum(xs), "double": sum(xs) * 2, "count": len(xs)}
+
+        @staticmethod
+        def backward(ctx, g):
+            assert g["double"] is None and g["count"] is None
+            return [g["sum"]] * ctx.count
+
+    a, b = numbers(2), numbers(2)
+    out = Sums.apply([a, b])
+    assert out["count"] == 2
+    out["sum"].sum().backward()
+    assert a.grad.tolist() == b.grad.tolist() == [1.0, 1.0]
+
+
+def test_the_wrong_structure_is_an_error_that_shows_both():
+    class Bad(torch.Function):
+        @staticmethod
+        def forward(ctx, tree, x):
+            return tree["a"] * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return [g], g
+
+    with pytest.raises(RuntimeError, match=r"Bad.backward: the gradient of tree has another structure.*expected \{'a': \*\}.*got \[\*\](.|\n)*return the structure"):
+        Bad.apply({"a": numbers(2)}, numbers(2)).sum().backward()
+
+
+def test_needs_input_grad_has_one_entry_for_each_argument():
+    seen = []
+
+    class Look(torch.Function):
+        @staticmethod
+        def forward(ctx, xs, y, n):
+            seen.append(ctx.needs_input_grad)
+            return xs[0] * y
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g, None
+
+    Look.apply([torch.ones(1), numbers(1)], torch.ones(1), 3)
+    Look.apply([torch.ones(1), torch.ones(1)], numbers(1), 3)
+    with torch.no_grad():
+        Look.apply([numbers(1)], numbers(1), 3)
+    assert seen == [(True, False, False), (False, True, False), (False, False, False)]
+
+
+def test_lists_of_sizes_are_plain_values():
+    class Reshape(torch.Function):
+        @staticmethod
+        def forward(ctx, x, sizes):
+            ctx.shape = x.shape
+            return x.reshape(sizes)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.reshape(ctx.shape), None
+
+    x = numbers(6)
+    Reshape.apply(x, [2, 3]).sum().backward()
+    assert x.grad.tolist() == [1.0] * 6
+
+
+def test_setup_context_form():
+    class Power(torch.Function):
+        @staticmethod
+        def forward(x, n=2):
+            return x**n
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.n = inputs
+            ctx.save_for_backward(x, output)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, _ = ctx.saved_tensors
+            return g * ctx.n * x ** (ctx.n - 1), None
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    Power.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+    (first,) = torch.autograd.grad(Power.apply(x, n=3).sum(), x, create_graph=True)
+    assert torch.autograd.grad(first.sum(), x)[0].tolist() == [6.0, 12.0]
+
+
+def test_vjp_is_another_name_of_backward():
+    class Cube(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def vjp(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 3 * x**2 * g
+
+    x = torch.tensor(2.0, requires_grad=True)
+    Cube.apply(x).backward()
+    assert x.grad.item() == 12.0
+
+
+def test_mistakes_that_the_definition_shows():
+    same = staticmethod(lambda ctx, x: x)
+    with pytest.raises(TypeError, match=r"A: defines 'forwad'\n  try: did you mean 'forward'\?"):
+        type("A", (torch.Function,), {"forwad": same, "backward": same})
+    with pytest.raises(TypeError, match="A: defines both backward and vjp"):
+        type("A", (torch.Function,), {"forward": same, "backward": same, "vjp": same})
+    with pytest.raises(TypeError, match="A: forward has no parameter for the context"):
+        type("A", (torch.Function,), {"forward": staticmethod(lambda: 1)})
+    helper = type("A", (torch.Function,), {"forward": same, "backward": same, "forward_fast": same})
+    assert helper.apply(torch.ones(1)).item() == 1.0
+
+
+def test_apply_of_a_subclass_that_overrides_it_runs_the_subclass():
+    class Base(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    class Derived(Base):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @classmethod
+        def apply(cls, x):
+            return super().apply(x)
+
+    x = numbers(1)
+    assert Derived.apply(x).grad_fn.name() == "DerivedBackward" and Base.apply(x).grad_fn.name() == "BaseBackward"
+    assert torch.allclose(Derived.apply(x), x * 3)
+
+
+def test_tensors_on_attributes_are_kept_like_saved_ones():
+    class Exp(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.y = x.exp()
+            ctx.both = {"x": x, "list": [ctx.y, 1]}
+            ctx.save_variable("power", 1)
+            return ctx.y
+
+        @staticmethod
+        def backward(ctx, g):
+            assert ctx.both["list"][1] == 1 == ctx.saved_variables["power"]
+            return g * ctx.y
+
+    gc.disable()
+    try:
+        x = numbers(2)
+        y = Exp.apply(x)
+        alive = weakref.ref(y)
+        (first,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        assert torch.allclose(torch.autograd.grad(first.sum(), x)[0], x.exp())
+        del y, first
+        assert alive() is None
+    finally:
+        gc.enable()
+    y = Exp.apply(x)
+    node = y.grad_fn
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="ExpBackward was already differentiated"):
+        _ = node.y
+    y = Exp.apply(x)
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"a tensor that ExpBackward saved was modified in place by add_(.|\n)*written at .*test_function_forms.py"):
+        y.sum().backward()
+
+
+def test_saved_variables_of_a_bare_context():
+    ctx = torch.autograd.Context()
+    ctx.save_for_backward(torch.ones(1))
+    ctx.save_for_backward(torch.zeros(1), None)
+    ctx.save_variable("scale", 3)
+    assert len(ctx.saved_tensors) == 3 and ctx.saved_variables == {"scale": 3} and torch.autograd.Context().saved_variables == {}
+
+
+def test_gradients_that_somebody_else_holds_are_not_written_to():
+    """A backward may write to what it gets, and may return what it keeps."""
+    kept = torch.ones(3)
+
+    class Keeps(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return kept
+
+    class Writes(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            g.mul_(10)
+            return g
+
+    x = numbers(3)
+    Keeps.apply(Writes.apply(x)).sum().backward()
+    Writes.apply(Keeps.apply(x)).sum().backward()
+    Keeps.apply(x).sum().backward()
+    assert kept.tolist() == [1.0] * 3 and x.grad.tolist() == [12.0] * 3
+    seed = torch.ones(3, dtype=torch.float64)
+    Writes.apply(x).backward(seed)
+    assert seed.tolist() == [1.0] * 3
+
+
+def test_a_backward_that_writes_to_what_was_saved():
+    class Bad(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            with torch.no_grad():
+                return x.mul_(g)
+
+    with pytest.raises(RuntimeError, match=r"Bad.backward: wrote to a tensor that forward saved, with mul_"):
+        Bad.apply(numbers(2)).sum().backward()
