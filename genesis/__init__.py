@@ -65,7 +65,7 @@ globals().update(ops.PUBLIC)
 
 _LAZY = {
     "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "io": "genesis.io", "nn": "genesis.nn",
-    "optim": "genesis.optim", "testing": "genesis.testing", "utils": "genesis.utils",
+    "optim": "genesis.optim", "testing": "genesis.testing", "tiny": "genesis.tiny", "utils": "genesis.utils",
 }  # fmt: skip
 
 
