@@ -182,7 +182,7 @@ def _input_grads(f: Function, g: Array) -> list[Array]:
     if f._versions != [x._version for x in f.inputs]:
         raise RuntimeError(f"{name}: the data of an input was replaced since forward\n  try: compute the result again")
     grads = f.backward(g)
-    grads = grads if isinstance(grads, tuple) else (grads,)
+    grads = grads if isinstance(grads, tuple | list) else (grads,)
     if len(grads) != len(f.inputs) or any(gx is None for gx in grads):
         got = ", ".join(type(gx).__name__ for gx in grads)
         raise ValueError(f"{name}: {len(f.inputs)} inputs, and gradients ({got})\n  try: return one array for each input")
