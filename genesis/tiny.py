@@ -102,7 +102,7 @@ class Variable:
     def _given_grad(self) -> Array | None:
         if self.creator is None or self.grad is None or self.grad is self._left:
             return None
-        g = np.asarray(self.grad)
+        g = np.asarray(self.grad, _grad_dtype(self))
         if g.shape != self.data.shape:
             raise ValueError(f"backward: .grad has shape {g.shape}, .data has {self.data.shape}\n  try: y.grad = np.ones_like(y.data)")
         return g

@@ -305,6 +305,10 @@ def test_integers_have_real_gradients():
         u = Variable(np.array([2, 4], np.uint8))
         f(u).backward()
         assert u.grad.tolist() == expected
+    y = -Variable(1.0)
+    y.grad = np.array(1, np.uint8)
+    y.backward()
+    assert y.creator.input.grad == -1
     v = Variable(np.array([100], np.int8))  # 2 * 100 is more than int8 holds
     square(v).backward()
     assert v.grad.tolist() == [200]
