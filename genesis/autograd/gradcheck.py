@@ -24,7 +24,7 @@ def _doubled(x: Any) -> Any:
     if not isinstance(x, Tensor) or not (x.is_floating_point() or x.is_complex()):
         return x
     wide = np.complex128 if x.is_complex() else np.float64
-    out = wrap(x.detach().numpy_view().astype(wide))
+    out = wrap(x.detach().numpy_view().astype(wide, order="C"))
     return out.requires_grad_(x.requires_grad)
 
 
