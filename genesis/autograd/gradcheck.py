@@ -136,6 +136,25 @@ def _difference(place: int, x: Tensor, g: Any, expected: Any) -> str:
     )  # fmt: skip
 
 
+def numerical_gradient_check(func: Callable[..., Any], input: Any, eps: float = 1e-5, raise_exception: bool = False) -> bool:
+    """Whether the gradient of ``func`` at ``input`` is the numerical one, by central differences of step ``eps``.
+
+    Args:
+        input: a tensor, or a sequence of arguments; floating tensors are checked whether they require grad or not
+        raise_exception: raise where it is not, with both gradients
+
+    Raises:
+        GradcheckError: with ``raise_exception``, the gradients differ
+
+    >>> import genesis
+    >>> genesis.autograd.numerical_gradient_check(lambda x: x.sin(), genesis.ones(3))
+    True
+    """
+    args = [input] if isinstance(input, Tensor) else list(input)
+    tracked = [x.detach().requires_grad_() if isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex()) else x for x in args]
+    return gradcheck(func, tracked, eps=eps, raise_exception=raise_exception)
+
+
 def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, **options: Any) -> bool:
     """`gradcheck` of the gradients themselves: are second derivatives right?
 
