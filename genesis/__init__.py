@@ -14,12 +14,17 @@ from typing import Any
 from genesis import autograd, ops
 from genesis.autograd import (
     Function,
+    GradientTape,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
     enable_grad,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
+    stop_gradient,
 )  # fmt: skip
 from genesis.base.device import device
 from genesis.base.dtypes import (
@@ -83,9 +88,10 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Function", "Size", "Tensor", "autograd", "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "complex64", "complex128", "device",
-    "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "get_default_dtype", "half", "iinfo",
+    "Function", "GradientTape", "Size", "Tensor", "autograd", "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "complex64", "complex128",
+    "custom_gradient", "custom_jvp", "custom_vjp", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "get_default_dtype", "half", "iinfo",
     "inference_mode", "int", "int8", "int16", "int32", "int64", "is_grad_enabled", "is_inference_mode_enabled", "long", "no_grad",
-    "ops", "promote_types", "random", "result_type", "set_default_dtype", "set_grad_enabled", "set_printoptions", "short", "uint8",
+    "ops", "promote_types", "random", "result_type", "set_default_dtype", "set_grad_enabled", "set_printoptions", "short",
+    "stop_gradient", "uint8",
     "uint16", "uint32", "uint64", *sorted(ops.PUBLIC),
 ]  # fmt: skip

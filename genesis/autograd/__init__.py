@@ -1,14 +1,30 @@
 """The public face of differentiation.
 
-`functional`  gradients of outputs with respect to inputs     `gradcheck`   is a gradient right?
+`functional`  gradients of outputs with respect to inputs     `tape`        gradients as TensorFlow writes them
+`custom`      gradients of your own, as decorators            `identities`  values as they are, gradients changed
+`transposed`  the same from rules in forward mode             `gradcheck`   is a gradient right?
+`foreign`     functions of NumPy, SciPy and Numba             `native`      functions of single numbers and of C
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
 
 from __future__ import annotations
 
+from genesis.autograd.custom import custom_gradient, custom_vjp, defvjp
+from genesis.autograd.foreign import ForeignFunction, from_numpy
 from genesis.autograd.functional import backward, grad
-from genesis.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from genesis.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck, numerical_gradient_check
+from genesis.autograd.identities import (
+    clip_gradient,
+    grad_pass_through,
+    reverse_gradient,
+    scale_gradient,
+    stop_gradient,
+    straight_through,
+)  # fmt: skip
+from genesis.autograd.native import from_ctypes, from_scalar
+from genesis.autograd.tape import GradientTape
+from genesis.autograd.transposed import custom_function, custom_jvp
 from genesis.core.context import Context, FunctionCtx
 from genesis.core.function import Function
 from genesis.core.honest import once_differentiable
@@ -22,6 +38,8 @@ from genesis.core.modes import (
 )  # fmt: skip
 
 __all__ = [
-    "Context", "Function", "FunctionCtx", "GradcheckError", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "once_differentiable",
-    "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+    "Context", "ForeignFunction", "Function", "FunctionCtx", "GradcheckError", "GradientTape", "backward", "clip_gradient", "custom_function",
+    "custom_gradient", "custom_jvp", "custom_vjp", "defvjp", "enable_grad", "from_ctypes", "from_numpy", "from_scalar", "grad",
+    "grad_pass_through", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "numerical_gradient_check", "once_differentiable", "reverse_gradient", "scale_gradient", "set_grad_enabled", "stop_gradient", "straight_through",
 ]  # fmt: skip
