@@ -40,7 +40,7 @@ def used_variables(rule: Differentiable, results: list[Tensor], args: tuple[Any,
     for v in results:
         key = place_key(v._node)
         if key in near and not v.is_leaf:  # returned unchanged
-            found += _used(v.grad_fn.edges, {k: named for k, named in near.items() if k != key}, stop)  # type: ignore[union-attr]
+            found += _used(v.grad_fn._edges, {k: named for k, named in near.items() if k != key}, stop)  # type: ignore[union-attr]
         else:
             found += _used([v._node], near, set())
     known = {id(x) for x in given}  # read by another name, an argument is still an argument
@@ -72,7 +72,7 @@ def _used(roots: Iterable[Any], near: dict[Any, tuple[str, Tensor]], stop: set[A
         elif isinstance(edge, AccumulateGrad):
             found.append(("", edge.variable))
         else:
-            stack.extend((edge.node if isinstance(edge, Output) else edge).edges)
+            stack.extend((edge.node if isinstance(edge, Output) else edge)._edges)
     return [near[key] for key in sorted(named, key=order.index)] + found
 
 

@@ -281,7 +281,7 @@ def _below(places: list[Any]) -> Iterator[Any]:
             continue
         seen.add(place_key(place))
         yield place
-        stack.extend((place.node if isinstance(place, Output) else place).edges)
+        stack.extend((place.node if isinstance(place, Output) else place)._edges)
 
 
 def _tensors(name: str, what: str, tree: Any) -> tuple[list[Tensor], Any]:

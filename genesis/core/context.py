@@ -116,15 +116,14 @@ class FunctionCtx(Node):
         return self._function.__name__ if hasattr(type(self), "_function") else "Context"
 
     def slot_name(self, place: int) -> str:
-        names = self._function._parameter_names()
         if self._structures is not None:  # an edge is a leaf of one of the arguments
             for argument, structure in enumerate(self._structures):
                 count = 1 if structure is None else structure.num_leaves
                 if place < count:
-                    name = names[argument] if argument < len(names) else f"argument {argument}"
+                    name = self._function._parameter_name(argument)
                     return name if structure is None else f"{name} (tensor {place} in it)"
                 place -= count
-        return names[place] if place < len(names) else f"argument {place}"
+        return self._function._parameter_name(place)
 
     # ---- called by the engine
 
@@ -201,17 +200,13 @@ class FunctionCtx(Node):
                 flat.extend(flatten_up_to(structure, result))
             except ValueError as error:
                 raise GraphError(
-                    message(f"{self._title()}.backward", f"the gradient of {self._argument(place)} has another structure: {error}",
+                    message(f"{self._title()}.backward", f"the gradient of {self._function._parameter_name(place)} has another structure: {error}",
                             operands=[("expected", structure)], hint="return the structure of the argument, or None")
                 ) from None  # fmt: skip
         return tuple(flat)
 
-    def _argument(self, place: int) -> str:
-        names = self._function._parameter_names()
-        return names[place] if place < len(names) else f"argument {place}"
-
     def _by_name(self, results: dict[Any, Any], count: int) -> tuple[Any, ...]:
-        names = [self._argument(i) for i in range(count)]
+        names = [self._function._parameter_name(i) for i in range(count)]
         unknown = [name for name in results if name not in names]
         if unknown:
             raise GraphError(

@@ -37,7 +37,7 @@ from genesis.core.dispatch import F32, F64, refuse_inference
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import grad_mode
 from genesis.core.node import INFERENCE, WRITES, Output
-from genesis.core.site import user_site
+from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor
 from genesis.core.views import check_writable, rebase
 
@@ -148,9 +148,13 @@ class Function:
         return cls._holding
 
     @classmethod
-    def _parameter_names(cls) -> list[str]:
-        names = list(inspect.signature(cls.forward).parameters)
-        return names if cls._split else names[1:]
+    def _parameter_name(cls, place: int) -> str:
+        """What forward calls its argument at a place (without ctx)."""
+        parameters = list(inspect.signature(cls.forward).parameters.values())[0 if cls._split else 1 :]
+        several = next((i for i, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), len(parameters))
+        if place >= several < len(parameters):
+            return f"{parameters[several].name}[{place - several}]"
+        return parameters[place].name if place < len(parameters) else f"argument {place}"
 
     @classmethod
     def _rerun(cls, arguments: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
@@ -210,8 +214,10 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
                     ctx.check_saved()
             return result
         frame = _frame(1)
-        ctx._code = frame.f_code
+        ctx._code = code = frame.f_code
         ctx._at = frame.f_lasti
+        if LIBRARY[code.co_filename]:
+            ctx._code, ctx._at = user_site(frame.f_back)
         if result.__class__ is not Tensor or epoch is not writes[0] or result._node is not None or result._view is not None:
             return _finish(ctx, args, {}, result, epoch)
         array = result._array
