@@ -22,6 +22,7 @@ class Spec:
     device: device = CPU
 
     __array_ufunc__: ClassVar[None] = None  # NumPy must refuse a spec, not wrap it in an object array
+    base: ClassVar[None] = None  # it is never a view of another array
 
     @property
     def ndim(self) -> int:

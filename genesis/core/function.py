@@ -39,7 +39,7 @@ from genesis.core.modes import grad_mode
 from genesis.core.node import INFERENCE, WRITES, Output
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor
-from genesis.core.views import check_writable, rebase
+from genesis.core.views import View, check_writable, rebase
 
 
 class _Kinds(dict[type, Any]):
@@ -394,8 +394,12 @@ def _carries_grad(t: Tensor) -> bool:
 
 
 def _fresh(r: Tensor, args: Sequence[Any]) -> Tensor:
-    """An output that is an input, or a view of one, becomes a tensor of its own on the same memory."""
-    return r._alias(None) if r._node is not None or r._view is not None or is_in(r, args) else r
+    """An output that is an input, or a view of one, becomes a tensor of its own on the same memory, and is not written to in place."""
+    if r._node is None and r._view is None and not is_in(r, args):
+        return r
+    out = r._alias(None)
+    out._view = View(r if r._view is None else r._view.base, None)
+    return out
 
 
 def _check_written(ctx: FunctionCtx, args: Sequence[Any], epoch: int) -> list[Tensor]:

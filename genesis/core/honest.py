@@ -4,7 +4,7 @@
 for a constant. Every saved tensor therefore has an *origin*:
 
 - ``None``          an input, a constant, or not a floating tensor: used as it is
-- an integer        an output: its history is this very node
+- an integer        an output: its history is this very node (a negative one: an output that carries no gradient)
 - an edge           another name for an input (``x.detach()``): its history is the input's
 - `INTERMEDIATE`    made in forward. Forward is run again, recorded, and its saved tensor taken in place of the first,
                     if the inputs are still there, the values agree, and nothing escaped recording on the way.
@@ -189,10 +189,11 @@ def once_differentiable(backward: Any) -> Any:
 
 def origin_of(t: Tensor, arguments: Sequence[Any], results: Sequence[Any], constants: Sequence[Any]) -> Any:
     """See the top of this file."""
+    floating = t._array.dtype.kind in "fc" or t.dtype.is_floating_point
     for index, r in enumerate(results):
         if t is r:
-            return index
-    if t._node is not None or not (t._array.dtype.kind in "fc" or t.dtype.is_floating_point):
+            return index if floating else ~index
+    if t._node is not None or not floating:
         return None
     for a in arguments:
         if t is a:
@@ -222,7 +223,7 @@ def with_origin(ctx: FunctionCtx, t: Any, origin: Any, what: str) -> Any:
     if origin is None:
         return t
     if isinstance(origin, int):
-        return t._alias(ctx if ctx._outputs is None else Output(ctx, origin))
+        return t if origin < 0 else t._alias(ctx if ctx._outputs is None else Output(ctx, origin))
     if origin is INTERMEDIATE:
         return _rederived(ctx, t, what)
     return t._alias(origin)

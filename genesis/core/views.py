@@ -134,7 +134,7 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
         )  # fmt: skip
     if recording and x._view is not None and x._view.steps is None:
         raise InplaceError(
-            message(name, "a view made under no_grad is written to with gradients on",
+            message(name, "a view made under no_grad, or an input returned by a Function, is written to with gradients on",
                     hint="make the view outside no_grad, or clone() it")
         )  # fmt: skip
 

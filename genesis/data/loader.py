@@ -85,15 +85,19 @@ class DataLoader:
             self.sampler = self.batch_sampler = None
             return
         self.sampler = sampler if sampler is not None else RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
-        self.batch_sampler = batch_sampler or (None if batch_size is None else BatchSampler(self.sampler, batch_size, drop_last))
+        if batch_sampler is None and batch_size is not None:
+            batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
+        self.batch_sampler = batch_sampler
 
     def __len__(self) -> int:
+        if self.stream:
+            raise ArgumentError(message("DataLoader", f"{type(self.dataset).__name__} is a stream, its length is not known", hint="iterate over it"))
         return len(self.sampler if self.batch_sampler is None else self.batch_sampler)  # type: ignore[arg-type]
 
     def _load(self, indices: Any) -> Any:
         if self.batch_sampler is None:
             return self.collate_fn(self.dataset[indices])
-        if isinstance(self.dataset, TensorDataset) and self.collate_fn is default_collate:
+        if type(self.dataset) is TensorDataset and self.collate_fn is default_collate:
             return list(self.dataset[list(indices)])  # the whole batch in one look-up
         return self.collate_fn([self.dataset[i] for i in indices])
 

@@ -23,6 +23,8 @@ _TREE = "genesis.structure"  # the reserved key of the header that describes wha
 def _describe(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     """A JSON description of a structure; its tensors are collected by their paths."""
     if isinstance(value, Tensor):
+        while path in tensors:  # the key "a.b" beside {"a": {"b": ...}}
+            path += "'"
         tensors[path] = value
         return {"tensor": path}
     if value is None or isinstance(value, bool | int | float | str):

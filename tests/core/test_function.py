@@ -241,3 +241,49 @@ def test_nothing_is_recorded_without_need():
     x = torch.ones(1, 2, requires_grad=True)
     with torch.no_grad():
         assert Linear.apply(x, torch.ones(2, 2)).grad_fn is None
+
+
+class Same(torch.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def test_a_returned_input_is_not_written_to_through_the_result():
+    x = torch.ones(2, requires_grad=True)
+    y = Same.apply(x)
+    with pytest.raises(RuntimeError, match="add_: a view of a leaf that requires grad is written to in place"):
+        y.add_(1)
+    assert x.tolist() == [1, 1]
+    z = Same.apply(x * 2)
+    with pytest.raises(RuntimeError, match="an input returned by a Function, is written to"):
+        z.add_(1)
+
+
+def test_backward_on_the_meta_device():
+    x = torch.zeros(2, device="meta", requires_grad=True)
+    (Same.apply(x.exp()) * 2).sum().backward()
+    assert x.grad.is_meta and x.grad.shape == (2,)
+
+
+def test_a_saved_bool_output_carries_no_history():
+    class Mask(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            mask = x > 0
+            ctx.save_for_backward(x, mask)
+            return x**2 * mask, mask
+
+        @staticmethod
+        def backward(ctx, g, _):
+            x, mask = ctx.saved_tensors
+            assert not mask.requires_grad and mask.dtype == torch.bool
+            return 2 * x * mask * g
+
+    x = torch.tensor([2.0, -1.0], requires_grad=True)
+    (first,) = torch.autograd.grad(Mask.apply(x)[0].sum(), x, create_graph=True)
+    assert torch.autograd.grad(first.sum(), x)[0].tolist() == [2.0, 0.0]

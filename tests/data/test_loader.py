@@ -99,3 +99,24 @@ def test_streams_and_parts():
 def test_errors(make, error, words):
     with pytest.raises(error, match=words):
         make(TensorDataset(genesis.arange(5)))
+
+
+def test_a_subclass_of_tensor_dataset_keeps_its_own_items():
+    class Doubled(TensorDataset):
+        def __getitem__(self, index):
+            return tuple(t * 2 for t in super().__getitem__(index))
+
+    assert [batch[0].tolist() for batch in DataLoader(Doubled(genesis.arange(4)), batch_size=2)] == [[0, 2], [4, 6]]
+
+
+def test_an_empty_batch_sampler_gives_no_batches():
+    assert list(DataLoader(TensorDataset(genesis.arange(4)), batch_sampler=[])) == []
+
+
+def test_the_length_of_a_stream_is_not_known():
+    class Numbers(IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+    with pytest.raises(TypeError, match="DataLoader: Numbers is a stream, its length is not known\n  try: iterate over it"):
+        len(DataLoader(Numbers()))

@@ -115,3 +115,11 @@ def test_a_process_killed_at_any_moment_leaves_a_whole_file(tmp_path):
         process.stdout.close()
         back = genesis.load(path)
         assert bool((back["x"] == back["n"]).all()) and len(back["x"]) == 50_000
+
+
+def test_keys_with_dots_and_nested_keys_do_not_collide(tmp_path):
+    given = {"a.b": genesis.zeros(1), "a": {"b": genesis.ones(2), "c": [genesis.full((3,), 2.0)]}, "a.c.0": genesis.full((1,), 3.0)}
+    genesis.save(given, tmp_path / "x.safetensors")
+    found = genesis.load(tmp_path / "x.safetensors")
+    assert found["a.b"].tolist() == [0.0] and found["a"]["b"].tolist() == [1.0, 1.0]
+    assert found["a"]["c"][0].tolist() == [2.0] * 3 and found["a.c.0"].tolist() == [3.0]
