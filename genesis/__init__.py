@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import Any
 
 from genesis import autograd, ops
@@ -60,6 +62,7 @@ from genesis.base.dtypes import (
     uint32,
     uint64,
 )  # fmt: skip
+from genesis.core.autocast import default as _default_autocast
 from genesis.core.printing import set_printoptions
 from genesis.core.tensor import Size, Tensor
 from genesis.ops import random
@@ -69,8 +72,11 @@ __version__ = "0.1.0"
 globals().update(ops.PUBLIC)
 
 _LAZY = {
-    "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "io": "genesis.io", "nn": "genesis.nn",
+    "amp": "genesis.amp", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "io": "genesis.io", "nn": "genesis.nn",
     "optim": "genesis.optim", "testing": "genesis.testing", "tiny": "genesis.tiny", "utils": "genesis.utils",
+}  # fmt: skip
+_LAZY_NAMES = {
+    "autocast": "genesis.amp", "get_autocast_dtype": "genesis.amp", "is_autocast_enabled": "genesis.amp", "load": "genesis.io", "save": "genesis.io",
 }  # fmt: skip
 
 
@@ -78,13 +84,29 @@ def __getattr__(name: str) -> Any:
     """Sub-packages are imported when they are first used."""
     if name in _LAZY:
         return importlib.import_module(_LAZY[name])
-    if name in ("save", "load"):
-        return getattr(importlib.import_module("genesis.io"), name)
+    if name in _LAZY_NAMES:
+        return getattr(importlib.import_module(_LAZY_NAMES[name]), name)
     raise AttributeError(f"module 'genesis' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, "save", "load"})
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, "enable_autocast"})
+
+
+class _Genesis(ModuleType):
+    """This module, with one attribute that acts when it is written: ``genesis.enable_autocast = True``."""
+
+    @property
+    def enable_autocast(self) -> Any:
+        """Whether autocast is on wherever no context says otherwise."""
+        return _default_autocast[:] != []
+
+    @enable_autocast.setter
+    def enable_autocast(self, value: Any) -> None:
+        importlib.import_module("genesis.amp.autocast").set_default(value)
+
+
+sys.modules[__name__].__class__ = _Genesis
 
 
 __all__ = [

@@ -10,6 +10,7 @@ Gradient modes, `Function` and the engine live in `genesis.core`.
 
 from __future__ import annotations
 
+from genesis.autograd import graph
 from genesis.autograd.custom import custom_gradient, custom_vjp, defvjp
 from genesis.autograd.foreign import ForeignFunction, from_numpy
 from genesis.autograd.functional import backward, grad
@@ -40,6 +41,6 @@ from genesis.core.modes import (
 __all__ = [
     "Context", "ForeignFunction", "Function", "FunctionCtx", "GradcheckError", "GradientTape", "backward", "clip_gradient", "custom_function",
     "custom_gradient", "custom_jvp", "custom_vjp", "defvjp", "enable_grad", "from_ctypes", "from_numpy", "from_scalar", "grad",
-    "grad_pass_through", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "grad_pass_through", "graph", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
     "numerical_gradient_check", "once_differentiable", "reverse_gradient", "scale_gradient", "set_grad_enabled", "stop_gradient", "straight_through",
 ]  # fmt: skip

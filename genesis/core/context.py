@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.base.pytree import TreeDef, flatten_up_to, tree_flatten, tree_unflatten
-from genesis.core import honest
+from genesis.core import autocast, honest
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import grad_mode
 from genesis.core.node import FREED, FUNCTION, INFERENCE, WRITES, Node, freed_message, stale_message
@@ -40,6 +40,7 @@ class FunctionCtx(Node):
     _result: TreeDef | None = None  # of a result that is a container
     _origins: tuple[Any, ...] = ()  # where saved tensors come from, see `core/honest.py`
     _held: dict[str, Any] | None = None  # attributes that hold tensors: (leaves, structure, origins)
+    _autocast: autocast.Autocast | None = None  # the mode of the forward, in which backward runs, too
     _call: honest.Call | None = None  # how to run forward again
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
@@ -159,7 +160,7 @@ class FunctionCtx(Node):
         except GraphError as error:
             self._saved = Unusable(error)
         try:
-            with honest.watching(self) as watch:
+            with honest.watching(self) as watch, autocast.restored(self._autocast):
                 results = self._only_tensors(self._matched(self._call_backward(g)))
                 if watch is not None:
                     results = honest.checked(self, watch, g, results)

@@ -22,10 +22,12 @@ from genesis.arrays.protocol import device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GenesisError, GraphError, ShapeError, message
+from genesis.core import autocast
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import ACTIVE, grad_mode, inference
+from genesis.core.modes import ACTIVE, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output
 from genesis.core.op import Op
+from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.views import attach_view
@@ -174,6 +176,8 @@ def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:
 
 def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
     """Any elementwise op on anything it accepts: promotion, scalars, devices, broadcasting."""
+    if ACTIVE and op.autocast != "promote":
+        args = autocast_arguments(op, args)
     given = args if op.plain else [args[i] for i in op.tensors]
     operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in given]
     if not any(isinstance(a, Tensor) for a in given):
@@ -184,12 +188,17 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
     if result.device.type != "cpu":
         array: Any = result
     else:
-        array = _compute(op, operands, args[len(given) :], result)
+        array = _between(op, operands, lambda: _compute(op, operands, args[len(given) :], result))
     y = wrap(array)
     _record_elementwise(op, args, y)
     if ACTIVE and inference.get():
         y._counter = INFERENCE
     return y if out is None else write_out(op.name, y, out)
+
+
+def _between(op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
+    between = interception.get() if ACTIVE else None
+    return kernel() if between is None else between(op, arrays, kernel)
 
 
 def _compute(op: Op, operands: Sequence[Any], options: Sequence[Any], result: Spec) -> np.ndarray[Any, Any]:
@@ -256,6 +265,8 @@ def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
         node._saved = saved_values(op, args, edges, y)
     refuse_inference(op.name, node._saved)
     y._node = node
+    if ACTIVE:
+        pack(node)
 
 
 # ---- every other primitive
@@ -292,6 +303,8 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
 
 def run(op: Op, args: tuple[Any, ...]) -> Any:
     """Call a primitive: arrays out of tensors, the kernel, the result wrapped and recorded."""
+    if ACTIVE and op.autocast != "promote":
+        args = autocast_arguments(op, args)
     needed = virtual = False
     arrays = list(args)
     if op.variadic:
@@ -309,7 +322,7 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
             else:
                 _array(op, x)
         tensors = []
-    result = infer(op, arrays) if virtual else compute(op, arrays)
+    result = infer(op, arrays) if virtual else _between(op, arrays, lambda: compute(op, arrays))
     edges = None
     if needed and op.node is not None and grad_mode.get():
         tensors = tensors or [args[i] for i in op.tensors]
@@ -337,6 +350,8 @@ def _record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) 
     node._shape, node._dtype = array.shape, array.dtype
     node._saved = saved_values(op, args, edges, out)
     out._node = node
+    if ACTIVE:
+        pack(node)
 
 
 def compute(op: Op, arrays: Sequence[Any]) -> Any:
@@ -427,6 +442,19 @@ def refuse_inference(name: str, saved: tuple[Any, ...]) -> None:
                         operands=[("saved", spec_of(value._array))],
                         hint="clone() it outside inference_mode, or use no_grad instead")
             )  # fmt: skip
+
+
+def autocast_arguments(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments in the precision that autocast gives the op, where it is on."""
+    mode = autocast.state()
+    if mode is None:
+        return args
+    given, args = args, autocast.cast_for(op.autocast, args, mode)
+    if op.autocast == "float32" and "dtype" in op.signature.parameters:  # the result's dtype was worked out from the tensor as it came
+        place = list(op.signature.parameters).index("dtype")
+        if isinstance(given[0], Tensor) and given[place] == given[0]._array.dtype and args[0] is not given[0]:
+            args = (*args[:place], F32, *args[place + 1 :])
+    return args
 
 
 # ---- out=

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
-from genesis.core.modes import grad_mode
+from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.node import FREED, FUNCTION, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ def run(
     accumulate: bool = True,
 ) -> list[Tensor | None]:
     """Differentiate from ``roots``; returns the gradients of ``inputs`` when ``accumulate`` is off."""
+    if ACTIVE and _autocast_state() is not None:  # rules compute in the precision of what they get
+        from genesis.core.autocast import restored
+
+        with restored(None):
+            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate)
     token = grad_mode.set(create_graph)
     try:
         task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate)
@@ -52,6 +57,12 @@ def run(
     finally:
         grad_mode.reset(token)
     return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge)) for edge in inputs]
+
+
+def _autocast_state() -> Any:
+    from genesis.core.autocast import state  # which builds on tensors
+
+    return state()
 
 
 def _key(edge: Edge) -> Any:

@@ -31,12 +31,13 @@ from typing import Any, ClassVar
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import ArgumentError, InplaceError, message
 from genesis.base.pytree import TreeDef, is_container, tree_flatten, tree_unflatten
-from genesis.core import honest
+from genesis.core import autocast, honest
 from genesis.core.context import FunctionCtx, HoldingCtx, hold_attributes
 from genesis.core.dispatch import F32, F64, refuse_inference
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import grad_mode
+from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.node import INFERENCE, WRITES, Output
+from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor
 from genesis.core.views import View, check_writable, rebase
@@ -74,6 +75,8 @@ class Function:
     >>> Cube.apply(x).backward(); x.grad
     tensor(12.)
     """
+
+    amp_policy: ClassVar[Any] = None  # under autocast: "low", "float32", "promote", a dtype, or "preserve" (no casts at all)
 
     _ctx: ClassVar[type[FunctionCtx]]
     _holding: ClassVar[type[FunctionCtx]]  # the same for a call that put tensors on attributes
@@ -182,7 +185,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
     recording, set_mode, reset_mode, kinds, writes = grad_mode.get, grad_mode.set, grad_mode.reset, KINDS, WRITES
 
     def apply(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or split:
+        if kwargs or split or ACTIVE:
             return _apply(cls, args, kwargs)
         edges = []
         needed = False
@@ -292,6 +295,13 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if kwargs or cls._split:
         bound = cls._bind(args, kwargs)
         inputs, keywords = bound.args, bound.kwargs
+    mode = autocast.state() if ACTIVE else None
+    if mode is not None and cls.amp_policy is not None:
+        values = inputs
+        if cls.amp_policy != "preserve":
+            values = autocast.cast_for(cls.amp_policy, (*inputs, *keywords.values()), mode)
+        with autocast.restored(None):
+            return _apply(cls, values[: len(inputs)], dict(zip(keywords, values[len(inputs) :], strict=False)))
     edges: list[Any] = []
     structures: list[TreeDef | None] = []
     leaves: list[Any] = []
@@ -304,8 +314,7 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         edges += [item._node if isinstance(item, Tensor) else None for item in items]
     ctx = cls._ctx()
     ctx._hooks, ctx._saved = None, ()
-    mode = grad_mode.get()
-    recording = mode and any(e is not None for e in edges)
+    recording = grad_mode.get() and any(e is not None for e in edges)
     ctx._edges = tuple(edges) if recording else (None,) * len(edges)
     if any(s is not None for s in structures):
         ctx._structures = tuple(structures)
@@ -323,6 +332,8 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         return result
     ctx._code, ctx._at = user_site(_frame(2))
     ctx._hooks = SPECIAL
+    if mode is not None:
+        ctx._autocast = mode._replace(cache=None)
     return _finish(ctx, inputs, keywords, result, epoch, leaves)
 
 
@@ -375,6 +386,8 @@ def _keep(
         ctx._saved = tuple([t._alias(None) if isinstance(o, int) and t._node is None else t for t, o in zip(ctx._saved, origins, strict=True)])
         if any(o is not None for o in origins):
             ctx._origins = tuple(origins)
+        if ACTIVE:
+            pack(ctx)
     if ctx.__dict__:
         hold_attributes(ctx, origin)
     found = [*ctx._origins, *(o for held in (ctx._held or {}).values() for o in held[2])]

@@ -432,20 +432,31 @@ def composite(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: everything about it is derived from them.
 
-    The function itself is what users call, so its signature and documentation are theirs.
+    The function itself is what users call, so its signature and documentation are theirs. (Where autocast is to cast
+    all of its arguments, a step before it looks whether a mode is open.)
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         op = Op(function.__name__, "composite", inspect.signature(function), function, dtypes=dtypes, **options)
-        op.call = function
-        op.kernel = function
-        function.op = op  # type: ignore[attr-defined]
+        op.kernel = op.call = call = function
+        many = sum("Tensor" in str(p.annotation) for p in op.signature.parameters.values()) > 2
+        if op.autocast == "float32" or (op.autocast == "low" and many):
+            body = f"    {', '.join(op.signature.parameters)}, = cast(_op, ARGS) if ACTIVE else ARGS\n    return function({_passed(op)})\n"
+            names = {"cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function}
+            op.call = call = public_function(op, body, names)
+            call.__qualname__, call.__module__, call.__wrapped__ = op.name, function.__module__, function  # type: ignore[attr-defined]
+        call.op = op  # type: ignore[attr-defined]
         if method:
-            attach_methods(op, function, operators, views.inplace_method(op) if inplace else None)
+            attach_methods(op, call, operators, views.inplace_method(op) if inplace else None)
         register(op, function.__module__)
-        return function
+        return call
 
     return declare
+
+
+def _passed(op: Op) -> str:
+    """The parameters of an op as its function takes them."""
+    return ", ".join(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name for p in op.signature.parameters.values())
 
 
 def alias(name: str, call: Callable[..., Any], *, method: bool = True, inplace: bool = False) -> Callable[..., Any]:

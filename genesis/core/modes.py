@@ -21,6 +21,8 @@ ESCAPES: list[Any] = []  # open watches for values that leave the recorded world
 
 grad_mode: ContextVar[bool] = ContextVar("genesis_grad_mode", default=True)
 inference: ContextVar[bool] = ContextVar("genesis_inference", default=False)
+# between(op, arguments, run): what stands between an op and its kernel, where a mode wants to keep or replace results
+interception: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_interception", default=None)
 
 
 def is_grad_enabled() -> bool:

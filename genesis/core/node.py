@@ -23,6 +23,7 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.core.modes import grad_mode
+from genesis.core.saved import PACKED, unpack
 from genesis.core.site import Site, site_here, site_of
 
 if TYPE_CHECKING:
@@ -154,7 +155,9 @@ class Node:
         saved = self._saved
         if saved is FREED:
             raise GraphError(freed_message(type(self).__name__))
-        if self._epoch is not WRITES[0]:
+        if self._epoch == PACKED:
+            saved = unpack(self)
+        elif self._epoch is not WRITES[0]:
             for value in saved:
                 for tensor in value if value.__class__ is list else (value,):
                     version = getattr(tensor, "_counter", None)

@@ -1,0 +1,156 @@
+"""`autocast`: products in a low precision, sums and losses in float32, everything else as it comes.
+
+    with genesis.autocast(dtype=genesis.bfloat16):
+        loss = loss_fn(model(x), y)
+    loss.backward()
+
+The policy of an op stands in its record (`core/op.py`), the casts are made on the general call path (`core/dispatch.py`), so that
+ordinary calls pay nothing. Backward runs outside autocast; the backward of a user's `Function` runs in the mode of its forward.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from genesis.base import dtypes
+from genesis.base.errors import ArgumentValueError, DeviceError, message
+from genesis.core import autocast as mode
+from genesis.core.autocast import Autocast
+from genesis.core.modes import ACTIVE
+
+
+class autocast:
+    """Context manager and decorator: ops inside compute in the precision that their policy gives.
+
+    Args:
+        device_type: "cpu" (the type comes first in PyTorch, too); a dtype may be given in its place
+        dtype: the low precision, bfloat16 (the default) or float16
+        enabled: False turns an outer autocast off
+        cache_enabled: cast each parameter once in a region rather than at every use
+
+    Raises:
+        ValueError: a dtype that is no low precision
+        RuntimeError: a device that is not there
+
+    >>> import genesis
+    >>> w = genesis.ones(2, 2)
+    >>> with genesis.autocast():
+    ...     (w @ w).dtype, (w @ w).exp().dtype
+    (genesis.bfloat16, genesis.float32)
+    """
+
+    def __init__(self, device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = True) -> None:
+        if isinstance(device_type, dtypes.dtype):
+            device_type, dtype = "cpu", device_type
+        if str(device_type).partition(":")[0] != "cpu":
+            raise DeviceError(message("autocast", f"{device_type!r} is not built yet", hint="device_type='cpu'"))
+        self.device, self.fast_dtype = "cpu", _low_precision(dtype)
+        self._enabled, self._caches = bool(enabled), cache_enabled is not False
+        self._open: list[tuple[Any, Any]] = []
+
+    def __enter__(self) -> autocast:
+        region = Autocast(dtypes.as_np(self.fast_dtype), {} if self._caches else None) if self._enabled else False
+        self._open.append((region, mode.current.set(region)))
+        if region:
+            ACTIVE.append(region)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        region, token = self._open.pop()
+        if isinstance(region, Autocast):
+            del ACTIVE[next(i for i in reversed(range(len(ACTIVE))) if ACTIVE[i] is region)]
+            if region.cache is not None:
+                region.cache.clear()
+        mode.current.reset(token)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.device, self.fast_dtype, self._enabled, self._caches):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+autocast_mode = autocast
+
+
+def _low_precision(dtype: Any) -> dtypes.dtype:
+    found = dtypes.bfloat16 if dtype is None else dtypes.as_dtype(dtype)
+    if found not in (dtypes.bfloat16, dtypes.float16):
+        raise ArgumentValueError(message("autocast", f"{found} is no low precision", hint="genesis.bfloat16 or genesis.float16"))
+    return found
+
+
+def is_autocast_enabled(device_type: str = "cpu") -> bool:
+    """Whether ops are being autocast here.
+
+    >>> import genesis
+    >>> genesis.is_autocast_enabled()
+    False
+    """
+    return mode.state() is not None
+
+
+def get_autocast_dtype(device_type: str = "cpu") -> dtypes.dtype:
+    """The low precision of the open region, or the default one."""
+    region = mode.state()
+    return dtypes.bfloat16 if region is None else dtypes.from_numpy(region.dtype)
+
+
+def set_default(enabled: bool) -> None:
+    """Autocast wherever no context says otherwise: what ``genesis.enable_autocast = True`` does."""
+    for region in mode.default:
+        ACTIVE.remove(region)
+    mode.default.clear()
+    if enabled:
+        region = Autocast(dtypes.as_np(dtypes.bfloat16), None)
+        mode.default.append(region)
+        ACTIVE.append(region)
+
+
+def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str = "cpu", cast_inputs: Any = None) -> Any:
+    """Decorator of a `Function`'s forward: with ``cast_inputs`` its floating inputs are cast and autocast is off inside.
+
+    Without it the forward runs in the mode it is called in. (The class attribute ``amp_policy`` says the same without a decorator.)
+
+    >>> import genesis
+    >>> class Half(genesis.Function):
+    ...     @staticmethod
+    ...     @genesis.amp.custom_fwd(cast_inputs=genesis.bfloat16)
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @genesis.amp.custom_bwd
+    ...     def backward(ctx, g):
+    ...         return g * 2
+    >>> with genesis.autocast():
+    ...     Half.apply(genesis.ones(1)).dtype
+    genesis.bfloat16
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        region = mode.state()
+        if region is None or cast_inputs is None:
+            return fwd(*args, **kwargs)
+        dtype = dtypes.as_np(cast_inputs)
+        cast = mode.cast_for(dtypes.from_numpy(dtype), (*args, *kwargs.values()), region._replace(cache=None))
+        with mode.restored(None):
+            return fwd(*cast[: len(args)], **dict(zip(kwargs, cast[len(args) :], strict=True)))
+
+    return forward
+
+
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "cpu") -> Any:
+    """Decorator of a `Function`'s backward, for PyTorch's sake: a backward always runs in the mode of its forward.
+
+    >>> import genesis
+    >>> genesis.amp.custom_bwd(len) is len
+    True
+    """
+    return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd

@@ -1,0 +1,168 @@
+"""`GradScaler`: multiply the loss so that small float16 gradients do not vanish, divide before the step, skip steps that overflowed.
+
+Source: Micikevicius et al., *Mixed Precision Training*, 2018 (dynamic loss scaling), with PyTorch's interface.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import ArgumentError, GraphError, message
+from genesis.base.pytree import tree_map
+from genesis.core.modes import no_grad
+from genesis.core.tensor import Tensor
+
+READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
+
+
+class GradScaler:
+    """Dynamic loss scaling.
+
+    Args:
+        init_scale: the first factor; growth_factor: what it grows by after ``growth_interval`` good steps
+        backoff_factor: what it shrinks by when a gradient was inf or nan (the step is skipped)
+        enabled: False makes every method do nothing
+
+    >>> import genesis
+    >>> w = genesis.ones(1, requires_grad=True)
+    >>> optimizer, scaler = genesis.optim.SGD([w], lr=0.5), genesis.amp.GradScaler(init_scale=8.0)
+    >>> scaler.scale(w.sum()).backward(); scaler.step(optimizer); scaler.update()
+    >>> w.item(), scaler.get_scale()
+    (0.5, 8.0)
+    """
+
+    def __init__(
+        self, device: str = "cpu", init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ) -> None:  # fmt: skip
+        if growth_factor <= 1.0:
+            raise ArgumentError(message("GradScaler", f"growth_factor must be greater than 1, got {growth_factor}"))
+        if not 0.0 < backoff_factor < 1.0:
+            raise ArgumentError(message("GradScaler", f"backoff_factor must be between 0 and 1, got {backoff_factor}"))
+        self._enabled, self._scale = enabled, float(init_scale)
+        self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
+        self._good_steps = 0
+        self._optimizers: dict[int, dict[str, Any]] = {}
+
+    def is_enabled(self) -> bool:
+        return self._enabled
+
+    def scale(self, outputs: Any) -> Any:
+        """A loss, or a nest of tensors, times the scale."""
+        if not self._enabled:
+            return outputs
+        return tree_map(lambda t: t * self._scale if isinstance(t, Tensor) else t, outputs)
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimizer's parameters by the scale, once before each step; for clipping.
+
+        Raises:
+            RuntimeError: called twice, or after `step`
+        """
+        if not self._enabled:
+            return
+        entry = self._entry(optimizer)
+        if entry["stage"] is not READY:
+            what = "unscale_() was already called" if entry["stage"] is UNSCALED else "unscale_() is called after step()"
+            raise GraphError(message("GradScaler", f"{what} for this optimizer since the last update()", hint="call update() once after the steps"))
+        entry["overflow"] = self._divide(optimizer)
+        entry["stage"] = UNSCALED
+
+    def _divide(self, optimizer: Any) -> bool:
+        """Whether a gradient was inf or nan."""
+        overflow = False
+        with no_grad(), np.errstate(all="ignore"):
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    if p.grad.dtype.itemsize == 2 and p.dtype.itemsize == 2 and p.dtype.name == "float16":
+                        raise ArgumentError(message("GradScaler", "a float16 gradient cannot be unscaled", hint="keep parameters in float32"))
+                    p.grad.mul_(1.0 / self._scale)
+                    overflow = overflow or not bool(p.grad.isfinite().all())
+        return overflow
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """``optimizer.step()``, after unscaling; skipped if a gradient is inf or nan.
+
+        Raises:
+            RuntimeError: called twice without `update`, or with a closure
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs or args:
+            raise GraphError(message("GradScaler", "closures are not supported, the scale may change between their calls"))
+        entry = self._entry(optimizer)
+        if entry["stage"] is STEPPED:
+            raise GraphError(message("GradScaler", "step() was already called since the last update()", hint="call update() after step()"))
+        if entry["stage"] is READY:
+            self.unscale_(optimizer)
+        entry["stage"] = STEPPED
+        return None if entry["overflow"] else optimizer.step(**kwargs)
+
+    def update(self, new_scale: float | Tensor | None = None) -> None:
+        """Shrink the scale after an overflow, let it grow after enough good steps; or set it."""
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif not self._optimizers:
+            raise GraphError(message("GradScaler", "update() without a step", hint="call step(optimizer) before"))
+        elif any(entry["overflow"] for entry in self._optimizers.values()):
+            self._scale *= self._backoff_factor
+            self._good_steps = 0
+        else:
+            self._good_steps += 1
+            if self._good_steps == self._growth_interval:
+                grown = float(np.float32(self._scale) * np.float32(self._growth_factor))
+                self._scale = grown if np.isfinite(grown) else self._scale
+                self._good_steps = 0
+        self._optimizers.clear()
+
+    def _entry(self, optimizer: Any) -> dict[str, Any]:
+        return self._optimizers.setdefault(id(optimizer), {"stage": READY, "overflow": False, "optimizer": optimizer})
+
+    def get_scale(self) -> float:
+        """The factor in use; 1.0 when not enabled."""
+        return self._scale if self._enabled else 1.0
+
+    def get_growth_factor(self) -> float:
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        self._growth_interval = new_interval
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` restores; empty when not enabled."""
+        if not self._enabled:
+            return {}
+        return {"scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+                "growth_interval": self._growth_interval, "_growth_tracker": self._good_steps}  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what `state_dict` gave.
+
+        Raises:
+            RuntimeError: an empty state, saved by a scaler that was not enabled
+        """
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise GraphError(message("GradScaler", "the state is empty, it was saved by a scaler that was not enabled"))
+        self._scale, self._good_steps = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
+        self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]

@@ -1,0 +1,84 @@
+"""The autocast mode: which precision ops compute in, read by the call path (`core/dispatch.py`); see `genesis.amp`.
+
+Every op has a policy in its record: "low" (products: computed in the low precision), "float32" (exp, sums, losses, norms: computed
+in float32), "promote" (everything else: as it comes, the widest operand wins). Casts are ordinary recorded conversions, so gradients
+arrive in the dtype of the tensors they belong to. float64 and integer tensors are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genesis.base import dtypes
+from genesis.core.modes import ACTIVE, grad_mode
+from genesis.core.tensor import Tensor
+
+F32 = np.dtype(np.float32)
+HALVES = (np.dtype(np.float16), dtypes.as_np("bfloat16"))
+
+
+class Autocast(NamedTuple):
+    """An open autocast region: the low precision, and the parameters already cast in it."""
+
+    dtype: np.dtype[Any]
+    cache: dict[Any, tuple[Tensor, Tensor]] | None
+
+
+current: ContextVar[Autocast | bool | None] = ContextVar("genesis_autocast", default=None)  # False: turned off; None: the default
+default: list[Autocast] = []  # what `genesis.enable_autocast = True` puts here
+
+
+def state() -> Autocast | None:
+    """The open region, or None."""
+    mode = current.get()
+    if mode is None:
+        return default[0] if default else None
+    return mode if isinstance(mode, Autocast) else None
+
+
+@contextmanager
+def restored(mode: Autocast | None) -> Iterator[None]:
+    """Open a region again that `state` told of (None: no autocast)."""
+    token = current.set(False if mode is None else mode)
+    if mode is not None:
+        ACTIVE.append(mode)
+    try:
+        yield
+    finally:
+        if mode is not None:
+            ACTIVE.remove(mode)
+        current.reset(token)
+
+
+def cast_for(policy: Any, args: Sequence[Any], mode: Autocast) -> tuple[Any, ...]:
+    """Arguments as an op's policy wants them; tensors in lists, too."""
+    dtype = mode.dtype if policy == "low" else F32 if policy == "float32" else None
+    if policy == "promote":
+        found = [t._array.dtype for t in args if isinstance(t, Tensor) and t.dtype.is_floating_point]
+        dtype = dtypes.result_np_dtype([np.empty(1, d) for d in found]) if found else None
+    elif not isinstance(policy, str):
+        dtype = dtypes.as_np(policy)
+    if dtype is None:
+        return tuple(args)
+    return tuple([_cast(a, dtype, mode) for a in args])
+
+
+def _cast(a: Any, dtype: np.dtype[Any], mode: Autocast) -> Any:
+    if isinstance(a, Tensor):
+        mine = a._array.dtype
+        if mine == dtype or not (mine == F32 or mine in HALVES):
+            return a
+        if mode.cache is not None and a._node is not None and a._node.is_leaf and mine == F32:
+            key = (id(a), a._version, dtype, grad_mode.get())
+            if key not in mode.cache:
+                mode.cache[key] = (a, a.to(dtypes.from_numpy(dtype)))
+            return mode.cache[key][1]
+        return a.to(dtypes.from_numpy(dtype))
+    if isinstance(a, list | tuple) and any(isinstance(item, Tensor) for item in a):
+        return type(a)([_cast(item, dtype, mode) for item in a])
+    return a

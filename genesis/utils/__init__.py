@@ -1,0 +1,17 @@
+"""Tools around training: `checkpoint` (recompute instead of save), `pytree` (nested containers), `data` (see `genesis.data`)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from genesis.utils import checkpoint, pytree
+
+
+def __getattr__(name: str) -> Any:
+    if name == "data":
+        return importlib.import_module("genesis.data")
+    raise AttributeError(f"module 'genesis.utils' has no attribute {name!r}")
+
+
+__all__ = ["checkpoint", "data", "pytree"]

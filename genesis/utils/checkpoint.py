@@ -1,0 +1,376 @@
+"""Checkpointing: save less for backward by running part of the forward again when backward needs it.
+
+    y = checkpoint(block, x)                       # nothing that block saves is kept
+    y = checkpoint(block, x, context_fn=...)       # but for what a policy says, see `create_selective_checkpoint_contexts`
+
+How it works: the forward runs and is recorded as usual, but a saved tensor is replaced by an empty `_Place`
+(`core/saved.py`). When backward asks for the first of them, the function runs again, recorded, with the same arguments,
+random numbers and modes, and every tensor that it saves goes to the place of the same number; the run ends as soon as
+all are filled. There is nothing reentrant about it: any kind of arguments, ``autograd.grad``, double backward, nested
+checkpoints and hooks work.
+"""
+
+from __future__ import annotations
+
+import enum
+import weakref
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import ArgumentValueError, GraphError, message
+from genesis.base.pytree import tree_flatten
+from genesis.core.autocast import restored, state
+from genesis.core.generator import default_generator
+from genesis.core.modes import ACTIVE, enable_grad, grad_mode, interception
+from genesis.core.node import WRITES, Node
+from genesis.core.op import Op
+from genesis.core.saved import saved_tensors_hooks
+from genesis.core.site import Site
+from genesis.core.tensor import Tensor
+
+ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    return nullcontext(), nullcontext()
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: ContextFn = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    preserve_rng_state: bool = True,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """``function(*args, **kwargs)``, keeping only its arguments: what it saves for backward is computed again when needed.
+
+    Args:
+        use_reentrant: accepted for PyTorch's sake; there is one implementation, and it is not reentrant
+        context_fn: makes two context managers, for the forward and for the run in backward
+        determinism_check: "default" compares shapes and dtypes of what both runs save, "values" also the numbers, "none" nothing
+        debug: accepted for PyTorch's sake; the operations of both runs are always remembered
+        preserve_rng_state: give the second run the random numbers of the first
+        early_stop: end the second run as soon as everything needed is there
+
+    Raises:
+        RuntimeError: (in backward) the second run saved something else, or an argument was written to since
+
+    >>> import genesis
+    >>> from genesis.utils.checkpoint import checkpoint
+    >>> x = genesis.ones(3, requires_grad=True)
+    >>> checkpoint(lambda t: t.exp().sin(), x).sum().backward()
+    >>> x.grad
+    tensor([-2.4784, -2.4784, -2.4784])
+    """
+    if determinism_check not in ("default", "none", "values"):
+        raise ArgumentValueError(
+            message("checkpoint", f"determinism_check is {determinism_check!r}", hint="'default', 'values' or 'none'")
+        )
+    if not grad_mode.get():
+        return function(*args, **kwargs)
+    first, again = context_fn()
+    run = _Run(function, args, kwargs, again, determinism_check, preserve_rng_state, early_stop)
+    with _Hooks(run.pack, run.unpack), first:
+        return function(*args, **kwargs)
+
+
+class _Place:
+    """Where a saved tensor will be when it is needed."""
+
+    __slots__ = ("__weakref__", "index", "value")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.value: Tensor | None = None
+
+
+class _Hooks(saved_tensors_hooks):
+    wants_node = True
+
+
+class _Enough(BaseException):
+    """Ends the second run early; not an `Exception`, which a user's code might catch."""
+
+
+class _Note:
+    """One saved tensor of a run: which operation saved it, where, and what it looked like."""
+
+    __slots__ = ("crc", "name", "site", "spec")
+
+    def __init__(self, node: Node, t: Tensor, values: bool) -> None:
+        self.name, self.spec = type(node).__name__, str(t._spec())
+        self.site = (node._code, node._at)
+        self.crc = zlib.crc32(np.ascontiguousarray(t.detach().numpy_view()).view(np.uint8).data) if values and t.numel() else 0
+
+    def same(self, other: _Note) -> bool:
+        return self.spec == other.spec and self.name == other.name and self.crc == other.crc
+
+    def __str__(self) -> str:
+        from genesis.core.site import site_of
+
+        site: Site | None = site_of(*self.site)
+        return f"{self.name} saves {self.spec}" + ("" if site is None else f" at {site}")
+
+
+class _Run:
+    """One checkpointed call: what is needed to run it again, and the places to fill."""
+
+    def __init__(self, function: Any, args: Any, kwargs: Any, again: Any, check: str, keep_rng: bool, early_stop: bool) -> None:
+        self.function, self.args, self.kwargs, self.again, self.check, self.early_stop = function, args, kwargs, again, check, early_stop
+        self.rng = default_generator.get_state() if keep_rng else None
+        self.autocast = state()
+        self.epoch = WRITES[0]
+        self.places: list[weakref.ref[_Place]] = []
+        self.notes: list[_Note] = []
+
+    def pack(self, node: Node, t: Tensor) -> _Place:
+        place = _Place(len(self.places))
+        self.places.append(weakref.ref(place))
+        if self.check != "none":
+            self.notes.append(_Note(node, t, self.check == "values"))
+        return place
+
+    def unpack(self, place: _Place) -> Tensor:
+        if place.value is None:
+            self.run_again()
+        if place.value is None:
+            raise GraphError(
+                message("checkpoint", f"the second run saved fewer tensors, {place.index} or less of {len(self.places)}",
+                        [("function", _name(self.function))], "the function must do the same both times")
+            )  # fmt: skip
+        return place.value
+
+    def run_again(self) -> None:
+        self._check_arguments()
+        seconds: list[_Note] = []
+        count = 0
+
+        def fill(node: Node, t: Tensor) -> None:
+            nonlocal count
+            if self.check != "none":
+                seconds.append(_Note(node, t, self.check == "values"))
+                if count >= len(self.notes) or not seconds[-1].same(self.notes[count]):
+                    raise self._mismatch(seconds)
+            place = self.places[count]() if count < len(self.places) else None
+            if place is not None:
+                place.value = t
+            count += 1
+            if self.early_stop and count == len(self.places):
+                raise _Enough
+
+        before = default_generator.get_state()
+        if self.rng is not None:
+            default_generator.set_state(self.rng)
+        try:
+            with enable_grad(), restored(self.autocast), _Hooks(fill, _never), self.again:
+                self.function(*self.args, **self.kwargs)
+        except _Enough:
+            pass
+        finally:
+            default_generator.set_state(before)
+
+    def _check_arguments(self) -> None:
+        for t in tree_flatten((self.args, self.kwargs))[0]:
+            if isinstance(t, Tensor) and t._counter is not None and t._counter.stamp > self.epoch:
+                raise GraphError(
+                    message("checkpoint", f"an argument was modified in place by {t._counter.writer} since the forward",
+                            [("argument", t._spec())], "give checkpoint a clone()")
+                )  # fmt: skip
+
+    def _mismatch(self, seconds: list[_Note]) -> GraphError:
+        place = len(seconds) - 1
+        lines: list[tuple[str, object]] = [("both runs", note) for note in self.notes[max(0, place - 3) : place]]
+        lines.append(("first run", self.notes[place] if place < len(self.notes) else "nothing more"))
+        lines.append(("second run", seconds[place]))
+        return GraphError(
+            message("checkpoint", f"the second run of {_name(self.function)} differs from the first at saved tensor {place}", lines,
+                    "the function must do the same both times: no global counters, no random numbers of its own")
+        )  # fmt: skip
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+def _never(_: Any) -> Any:
+    raise GraphError(message("checkpoint", "the second run was differentiated itself"))
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+    """Run a `Sequential` (or list of functions) in so many segments, all but the last one checkpointed.
+
+    >>> import genesis
+    >>> from genesis.utils.checkpoint import checkpoint_sequential
+    >>> x = genesis.ones(2, requires_grad=True)
+    >>> checkpoint_sequential([genesis.exp, genesis.sin, genesis.cos], 2, x).shape
+    genesis.Size([2])
+    """
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    if not 1 <= segments <= max(len(steps), 1):
+        raise ArgumentValueError(message("checkpoint_sequential", f"{segments} segments of {len(steps)} functions", hint=f"1 to {len(steps)}"))
+    size = len(steps) // segments
+
+    def part(begin: int, end: int) -> Callable[[Any], Any]:
+        def forward(x: Any) -> Any:
+            for step in steps[begin:end]:
+                x = step(x)
+            return x
+
+        return forward
+
+    for i in range(segments - 1):
+        input = checkpoint(part(i * size, (i + 1) * size), input, **kwargs)
+    return part((segments - 1) * size, len(steps))(input)
+
+
+# ---- policies: what to save all the same
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a policy says of one operation: its result is saved, or computed again."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4  # on the CPU the same as MUST_SAVE
+
+
+_SAVES = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, CheckpointPolicy.MUST_CPU_OFFLOAD)
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told of the run: ``is_recompute``."""
+
+    def __init__(self, *, is_recompute: bool) -> None:
+        self.is_recompute = is_recompute
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list: Any) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """Contexts for ``context_fn``: results of the operations that the policy picks are kept, all others computed again.
+
+    Args:
+        policy_fn_or_list: operations (``genesis.matmul`` or their names) whose results are saved, or a function
+            ``policy(ctx, op, *args) -> CheckpointPolicy``; ``op.name`` is the operation's name
+
+    >>> import genesis, functools
+    >>> from genesis.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    >>> w = genesis.ones(3, 3, requires_grad=True)
+    >>> keep_products = functools.partial(create_selective_checkpoint_contexts, [genesis.matmul])
+    >>> checkpoint(lambda t: (t @ t).tanh(), w, context_fn=keep_products).sum().backward()
+    """
+    if callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        names = {f if isinstance(f, str) else f.op.name for f in policy_fn_or_list}
+        policy = lambda ctx, op, *args: CheckpointPolicy.MUST_SAVE if op.name in names else CheckpointPolicy.PREFER_RECOMPUTE
+    kept: list[tuple[str, Any]] = []
+    return _keeping(policy, kept), _using(policy, kept)
+
+
+def _decide(policy: Any, ctx: SelectiveCheckpointContext, op: Op, args: Sequence[Any]) -> bool:
+    decision = policy(ctx, op, *args)
+    if isinstance(decision, bool):
+        return decision
+    if not isinstance(decision, CheckpointPolicy):
+        raise ArgumentValueError(message("checkpoint", f"the policy returned {decision!r} for {op.name}", hint="a CheckpointPolicy"))
+    return decision in _SAVES
+
+
+@contextmanager
+def _intercepting(between: Callable[..., Any]) -> Iterator[None]:
+    outer = interception.get()
+    token = interception.set(between if outer is None else lambda op, args, run: outer(op, args, lambda: between(op, args, run)))
+    ACTIVE.append(between)
+    try:
+        yield
+    finally:
+        ACTIVE.remove(between)
+        interception.reset(token)
+
+
+def _keeping(policy: Any, kept: list[tuple[str, Any]]) -> AbstractContextManager[Any]:
+    ctx = SelectiveCheckpointContext(is_recompute=False)
+
+    def between(op: Op, args: Sequence[Any], run: Callable[[], Any]) -> Any:
+        result = run()
+        if _decide(policy, ctx, op, args):
+            kept.append((op.name, result))
+        return result
+
+    return _intercepting(between)
+
+
+@contextmanager
+def _using(policy: Any, kept: list[tuple[str, Any]]) -> Iterator[None]:
+    ctx = SelectiveCheckpointContext(is_recompute=True)
+    rest = iter(list(kept))
+
+    def between(op: Op, args: Sequence[Any], run: Callable[[], Any]) -> Any:
+        if not _decide(policy, ctx, op, args):
+            return run()
+        name, result = next(rest, ("nothing", None))
+        if name != op.name:
+            raise GraphError(message("checkpoint", f"the policy saved {name} in the first run and asks for {op.name} in the second"))
+        return result
+
+    with _intercepting(between):
+        yield
+
+
+def checkpoint_name(x: Tensor, name: str) -> Tensor:
+    """The same values under a name that policies (`save_only_these_names`) and reports know; the gradient passes through.
+
+    >>> import genesis
+    >>> from genesis.utils.checkpoint import checkpoint_name
+    >>> checkpoint_name(genesis.ones(2), "hidden")
+    tensor([1., 1.])
+    """
+    from genesis.ops.convert import named
+
+    return named(x, name)
+
+
+def save_only_these_names(*names: str) -> Callable[..., CheckpointPolicy]:
+    """A policy that saves the values named by `checkpoint_name` and computes everything else again."""
+
+    def policy(ctx: SelectiveCheckpointContext, op: Op, *args: Any) -> CheckpointPolicy:
+        if op.name == "named" and args[1] in names:
+            return CheckpointPolicy.MUST_SAVE
+        return CheckpointPolicy.MUST_RECOMPUTE
+
+    return policy
+
+
+def saved_residuals(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[str, str]]:
+    """What a call saves for backward: for each tensor its spec, and which operation saves it where.
+
+    >>> import genesis
+    >>> from genesis.utils.checkpoint import saved_residuals
+    >>> [spec for spec, _ in saved_residuals(lambda x: x.exp() * 2, genesis.ones(3, requires_grad=True))]
+    ['f32[3]']
+    """
+    found: list[tuple[str, str]] = []
+
+    def note(node: Node, t: Tensor) -> Tensor:
+        spec, _, rest = str(_Note(node, t, False)).partition(" saves ")
+        found.append((str(t._spec()), spec + rest.removeprefix(str(t._spec()))))
+        return t
+
+    with enable_grad(), _Hooks(note, lambda t: t):
+        function(*args, **kwargs)
+    return found
+
+
+def print_saved_residuals(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print `saved_residuals`, one line for each tensor."""
+    for spec, who in saved_residuals(function, *args, **kwargs):
+        print(f"{spec:16} {who}")
