@@ -26,6 +26,8 @@ from genesis.autograd.identities import (
 from genesis.autograd.native import from_ctypes, from_scalar
 from genesis.autograd.tape import GradientTape
 from genesis.autograd.transposed import custom_function, custom_jvp
+from genesis.autograd.report import Report, VerifyError
+from genesis.autograd.verify import verify
 from genesis.core.context import Context, FunctionCtx
 from genesis.core.function import Function
 from genesis.core.honest import once_differentiable
@@ -39,6 +41,9 @@ from genesis.core.modes import (
 )  # fmt: skip
 
 __all__ = [
+    "verify",
+    "VerifyError",
+    "Report",
     "Context", "ForeignFunction", "Function", "FunctionCtx", "GradcheckError", "GradientTape", "backward", "clip_gradient", "custom_function",
     "custom_gradient", "custom_jvp", "custom_vjp", "defvjp", "enable_grad", "from_ctypes", "from_numpy", "from_scalar", "grad",
     "grad_pass_through", "graph", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",

@@ -1,0 +1,310 @@
+"""How a rule behaves beyond its numbers: what it writes to, keeps, refuses, and whether it gives one answer.
+
+Each check takes a `Trial` and yields rows. They compare a rule with itself, so they say something even of a rule whose numbers are wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.autograd.calls import refusal, saving_noted, strided
+from genesis.autograd.diagnose import factor_words
+from genesis.autograd.differences import SINGLE, Array
+from genesis.autograd.report import Row, failed, passed, skipped
+from genesis.autograd.trial import Measured, Trial
+from genesis.core.node import FREED
+from genesis.core.tensor import Tensor
+
+
+def equal(a: Array | None, b: Array | None, rtol: float = 0.0) -> bool:
+    """Whether two gradients are the same; None is zero."""
+    if a is None or b is None:
+        return not np.any(a if b is None else b)
+    top = np.abs(b).max(initial=0.0)
+    return a.shape == b.shape and bool(np.allclose(a, b, rtol, rtol * top, equal_nan=True))
+
+
+def _differing(trial: Trial, found: Measured, expected: Measured, rtol: float) -> list[str]:
+    pairs = zip(trial.names, found.gradients, expected.gradients, strict=True)
+    return [name for name, a, b in pairs if not equal(a, b, rtol)]
+
+
+def _loose(trial: Trial) -> float:
+    """For results that may be added up in another order."""
+    return 1e-4 if trial.precision is SINGLE else 1e-9
+
+
+def check_repeats(trial: Trial) -> Iterator[Row]:
+    """Equal calls give equal results: forward, backward, and backward twice through one graph."""
+    name = "same answer twice"
+    if not np.array_equal(trial.values(trial.arrays), trial.values(trial.arrays), equal_nan=True):
+        yield failed(name, "nondeterministic", "two calls of forward with the same input differ, seeded alike",
+                     "draw random numbers from Genesis's generator, or outside and pass them in")  # fmt: skip
+        return
+    first, second = trial.base, trial.measure()
+    if first.error is not None or second.error is not None:
+        yield skipped(name, "backward fails")
+        return
+    different = _differing(trial, second, first, 0.0)
+    if different:
+        third = trial.measure()
+        settled = not _differing(trial, third, second, 0.0)
+        k = trial.names.index(different[0])
+        a, b = second.gradients[k], first.gradients[k]
+        c = float((a * b).sum().real / max((abs(b) ** 2).sum(), 1e-300)) if a is not None and b is not None else 0.0
+        more = f": it {factor_words(c, (), [])[0]} the second time" if settled and c and equal(a, c * b, 1e-9) else ""
+        kind = "state" if settled else "nondeterministic"
+        words = f"two equal calls give different gradients of `{different[0]}`{more}"
+        yield failed(name, kind, words, "keep state on ctx, not on the class" if settled else "backward must not draw random numbers")
+        return
+    run = trial.run(trial.arrays)
+    seeds = trial.seeds()
+    again = [run.grads(seeds, retain=True), run.grads(seeds, retain=True)]
+    bad = [n for n, a, b in zip(trial.names, *again, strict=True) if not equal(a, b)]
+    written = any(not np.array_equal(a, b, equal_nan=True) for p in first.pulls for a, b in zip(p.saved, p.saved_after, strict=False))
+    if bad:
+        words = f"a second backward through the same graph gives another gradient of `{bad[0]}`"
+        if written:
+            yield failed(name, "writes_saved", words + ": the first wrote to a saved tensor", "use the out-of-place form, or a clone()")
+        else:
+            yield failed(name, "nondeterministic", words, "backward must not draw random numbers: draw them in forward, and save them")
+    else:
+        yield passed(name)
+
+
+def check_interleaved(trial: Trial) -> Iterator[Row]:
+    """Two calls, then the backward of the first: what it needs must be on its own ctx."""
+    name = "two calls at once"
+    if trial.base.error is not None:
+        yield skipped(name, "backward fails")
+        return
+    first = trial.run(trial.arrays)
+    trial.run([np.roll(x.reshape(-1), 1).reshape(x.shape) * 1.01 for x in trial.arrays])
+    found = trial.pulled(first, trial.seeds())
+    different = found.error is not None or _differing(trial, found, trial.base, 0.0)
+    if different:
+        yield failed(name, "state", "a second call of forward before backward changes the gradients of the first",
+                     "keep what backward needs on ctx, not on the class or in a global")  # fmt: skip
+    else:
+        yield passed(name)
+
+
+def check_writes(trial: Trial) -> Iterator[Row]:
+    """Forward writes to its inputs only where it returns them; backward writes to nothing that others hold."""
+    run = trial.run(trial.arrays)
+    bad = None
+    for name, x, before in zip(trial.names, run.passed, trial.arrays, strict=True):
+        after = x._array
+        if np.array_equal(after, before.astype(after.dtype), equal_nan=True) or any(y is x for y in run.outs):
+            continue
+        how = "and does not return it" if x._version else "through NumPy, where nobody sees it"
+        bad = failed("forward's writes", "writes_input", f"forward writes to `{name}` {how}", "work on a clone(), or write with tensor operations and return the input")
+    yield bad or passed("forward's writes", "in place, and returned" if trial.calls.through else "")
+    yield _backward_writes(trial)
+
+
+def _backward_writes(trial: Trial) -> Row:
+    name, pulls = "backward's writes", trial.base.pulls
+    if not pulls:
+        return skipped(name, "no Function in it")
+    for pull in pulls:
+        if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(pull.given, pull.left, strict=False)):
+            return failed(name, "writes_grad", f"{pull.name}.backward writes to the grad_output it is given: hooks and retained gradients see it",
+                          "use the out-of-place form")  # fmt: skip
+        if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(pull.saved, pull.saved_after, strict=False)):
+            return failed(name, "writes_saved", f"{pull.name}.backward writes to a saved tensor: a second backward gets other values",
+                          "use the out-of-place form, or a clone()")  # fmt: skip
+    return passed(name)
+
+
+def check_saved(trial: Trial) -> Iterator[Row]:
+    """What forward saved is not changed by forward afterwards."""
+    name, owner = "saved values", trial.calls.owner
+    if owner is None:
+        yield skipped(name, "not a Function")
+        return
+    with saving_noted(owner) as notes:
+        run = trial.run(trial.arrays)
+    for slot, (tensor, before) in enumerate(notes):
+        if not np.array_equal(tensor._array, before, equal_nan=True):
+            which = next((f", `{n}`," for n, x in zip(trial.names, run.passed, strict=True) if np.shares_memory(x._array, tensor._array)), "")
+            yield failed(name, "stale", f"forward changes saved tensor {slot}{which} after saving it: backward uses a value that forward did not",
+                         "save it after the last write, or save a clone()")  # fmt: skip
+            return
+    yield passed(name, "" if notes else "nothing saved")
+
+
+def check_alone(trial: Trial) -> Iterator[Row]:
+    """With one input at a time requiring grad, its gradient is what it is when all do."""
+    name = "one input at a time"
+    if trial.base.error is not None:
+        yield skipped(name, "backward fails")
+        return
+    if len(trial.names) < 2:
+        yield skipped(name, "one input")
+        return
+    for k, title in enumerate(trial.names):
+        found = trial.measure(wanted=[k])
+        if found.error is not None:
+            yield failed(name, "needs_input_grad", f"backward fails when only `{title}` requires grad: {refusal(found.error)}",
+                         "return None in the places of the others, see ctx.needs_input_grad")  # fmt: skip
+            return
+        if not equal(found.gradients[k], trial.base.gradients[k], _loose(trial)):
+            yield failed(name, "needs_input_grad", f"the gradient of `{title}` is another one when only `{title}` requires grad",
+                         "return gradients by place, None where ctx.needs_input_grad is False")  # fmt: skip
+            return
+    yield passed(name)
+
+
+def check_unused(trial: Trial) -> Iterator[Row]:
+    """Outputs that nothing used count as zeros."""
+    name = "unused outputs"
+    if trial.base.error is not None:
+        yield skipped(name, "backward fails")
+        return
+    if sum(trial.live) < 2:
+        yield skipped(name, "one output")
+        return
+    seeds = trial.seeds()
+    for j in [j for j, live in enumerate(trial.live) if live]:
+        only = trial.pulled(trial.run(trial.arrays), [s if i == j else None for i, s in enumerate(seeds)])
+        zeros = trial.pulled(trial.run(trial.arrays), [s if i == j else 0 * s for i, s in enumerate(seeds)])
+        if only.error is not None or _differing(trial, only, zeros, 1e-12):
+            words = "backward fails" + f" ({refusal(only.error)})" if only.error is not None else "the gradient is not that of zeros"
+            yield failed(name, "undefined_grad", f"when only output {j} is used, {words}", "treat a grad_output of None as zeros, or leave set_materialize_grads on")
+            return
+    yield passed(name)
+
+
+def check_layouts(trial: Trial) -> Iterator[Row]:
+    """Inputs and grad_outputs that are not contiguous give what contiguous ones give."""
+    found = trial.measure(layout=strided)
+    yield _layout_row(trial, "strided inputs", found, trial.base, "inputs are not contiguous")
+    seeds = [strided(s) for s in trial.seeds()]
+    found = trial.pulled(trial.run(trial.arrays), seeds)
+    row = _layout_row(trial, "strided grad_output", found, trial.base, "grad_output is not contiguous")
+    if row.status == "passed":
+        spread = [np.broadcast_to(np.asarray(1.0, s.dtype), s.shape) for s in seeds]
+        ones = trial.pulled(trial.run(trial.arrays), [s.copy() for s in spread])
+        row = _layout_row(trial, "strided grad_output", trial.pulled(trial.run(trial.arrays), spread), ones, "grad_output is expanded, as sum().backward() makes it")
+    yield row
+
+
+def _layout_row(trial: Trial, name: str, found: Measured, expected: Measured, when: str) -> Row:
+    repair = "use tensor operations, or contiguous() before touching memory"
+    if expected.error is not None:
+        return skipped(name, "backward fails")
+    if found.error is not None:
+        return failed(name, "layout", f"backward fails when {when}: {refusal(found.error)}", repair)
+    different = _differing(trial, found, expected, _loose(trial))
+    return failed(name, "layout", f"the gradient of `{different[0]}` is another one when {when}", repair) if different else passed(name)
+
+
+def check_dtypes(trial: Trial) -> Iterator[Row]:
+    """Gradients have their inputs' dtype and shape, in float64 and in float32, and float32 is accurate."""
+    for dtype in (np.float64, np.float32):
+        name = np.dtype(dtype).name
+        if trial.base.error is not None:
+            yield skipped(name, "backward fails")
+            continue
+        if dtype is np.float64 and trial.dtype is not None:
+            yield skipped(name, "the function refuses it")
+            continue
+        try:
+            run = trial.run(trial.arrays, dtype=dtype)
+        except Exception as error:  # whatever the function refuses with
+            yield skipped(name, f"the function refuses it: {refusal(error)}")
+            continue
+        yield _dtype_row(trial, name, run, trial.pulled(run, trial.seeds()))
+
+
+def _dtype_row(trial: Trial, name: str, run: Any, found: Measured) -> Row:
+    if found.error is not None:
+        return failed(name, "dtype", f"backward fails for {name} inputs: {refusal(found.error)}", "make constants in the dtype of the input")
+    native = all(y._array.dtype.itemsize == x._array.dtype.itemsize for y in run.outs for x in run.inputs if y.is_complex() == x.is_complex())
+    for title, x, r in zip(trial.names, run.inputs, found.returned, strict=True):
+        if r is not None and native and r.dtype is not x.dtype and r.is_complex() == x.is_complex():
+            return failed(name, "dtype", f"backward returns {r.dtype.name} for `{title}`, which is {x.dtype.name}", "compute in the dtype of grad_output")
+    for title, g, full, x in zip(trial.names, found.gradients, trial.base.gradients, run.inputs, strict=True):
+        if g is not None and (g.shape != tuple(x.shape) or g.dtype != x._array.dtype):
+            return failed(name, "dtype", f"the gradient of `{title}` is {g.dtype}{list(g.shape)}, the input {x._spec()}", "return it in the input's shape and dtype")
+        if not equal(g, full, 1e-2):
+            return failed(name, "precision", f"the {name} gradient of `{title}` differs from the float64 one by more than 1 %",
+                          "look for a difference of large numbers, or for overflow")  # fmt: skip
+    return passed(name)
+
+
+def check_zero_size(trial: Trial) -> Iterator[Row]:
+    """Where forward takes a dimension of size 0, backward does too."""
+    name, tried = "zero-size", []
+    if trial.base.error is not None:
+        yield skipped(name, "backward fails")
+        return
+    for size in dict.fromkeys(n for x in trial.arrays for n in x.shape if n):
+        shapes = [tuple(0 if n == size else n for n in x.shape) for x in trial.arrays]
+        arrays = [np.resize(x, s) for x, s in zip(trial.arrays, shapes, strict=True)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy warns of means of nothing
+            row = _zero_row(trial, name, arrays)
+        if row is not None:
+            tried.append(row)
+    bad = next((r for r in tried if r.status == "failed"), None)
+    yield bad or (tried[0] if tried else skipped(name, "forward refuses it" if any(x.shape for x in trial.arrays) else "no dimensions"))
+
+
+def _zero_row(trial: Trial, name: str, arrays: Sequence[Array]) -> Row | None:
+    try:
+        run = trial.run(arrays)
+    except Exception:  # whatever the function refuses with
+        return None
+    if any(not np.isfinite(y.detach().numpy_view()).all() for y in run.outs):
+        return None  # a mean of nothing
+    which = ", ".join(f"{n} {list(x.shape)}" for n, x in zip(trial.names, arrays, strict=True))
+    found = trial.pulled(run, [np.ones(y.shape, y._array.dtype) for y in run.outs])
+    if found.error is not None:
+        return failed(name, "zero_size", f"forward takes {which}, backward fails: {refusal(found.error)}", "let backward take what forward takes")
+    if all(y.numel() == 0 for y in run.outs) and any(g is not None and np.any(g != 0) for g in found.gradients):
+        return failed(name, "zero_size", f"with {which} there is no output, but a gradient is not zero", "start from zeros, not from uninitialised memory")
+    return passed(name, which)
+
+
+def check_leak(trial: Trial) -> Iterator[Row]:
+    """Outputs and graph die with their last name, without the garbage collector."""
+    name, was = "leaks", gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        for backward in (False, True):
+            run = trial.run(trial.arrays)
+            kept: list[tuple[str, Any]] = [(f"output {i}" if len(run.outs) > 1 else "the output", weakref.ref(y)) for i, y in enumerate(run.outs)]
+            kept += [("the graph", weakref.ref(node)) for node in run.nodes()]
+            if backward and trial.base.error is None:
+                run.grads(trial.seeds())
+            del run
+            alive = [what for what, ref in kept if ref() is not None]
+            if alive:
+                yield failed(name, "leak", f"{alive[0]} stays alive after its last name is gone: {_why(kept)}", "keep outputs with ctx.save_for_backward only")
+                return
+        yield passed(name)
+    finally:
+        if was:
+            gc.enable()
+
+
+def _why(kept: Sequence[tuple[str, Any]]) -> str:
+    """Whether ctx holds an output, which makes a cycle, or something else does."""
+    objects = [ref() for _, ref in kept]
+    outs = [t for t in objects if isinstance(t, Tensor)]
+    for node in objects:
+        if node is not None and not isinstance(node, Tensor):
+            saved = () if node.saved is FREED else node.saved
+            for key, value in [*vars(node).items(), *((f"saved tensor {i}", t) for i, t in enumerate(saved))]:
+                if any(value is y for y in outs):
+                    return f"ctx.{key} holds the output, and the output holds ctx"
+    return "something outside ctx holds it"
