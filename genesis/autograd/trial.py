@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from genesis.autograd.calls import Calls, Pull, Run, held_tensors, watch
-from genesis.autograd.diagnose import Diagnosis, Evidence, diagnose, wrong_elements
+from genesis.autograd.diagnose import diagnose
 from genesis.autograd.differences import DOUBLE, SINGLE, Array, Column, Precision, column, inner, is_kink, one_sided, slope
+from genesis.autograd.evidence import Diagnosis, Evidence, wrong_elements
 from genesis.base.errors import ArgumentError, message
 from genesis.core.function import FunctionCtx
 from genesis.core.tensor import wrap
@@ -43,7 +44,7 @@ class Verdict:
 class Trial:
     """The rule, the point, the weights of the outputs (``seed`` decides them), and the gradients there."""
 
-    def __init__(self, calls: Calls, seed: int = 0) -> None:
+    def __init__(self, calls: Calls, seed: int = 0, refuse: Callable[[str], Exception] | None = None) -> None:
         self.calls, self.names = calls, calls.names
         self.rng = np.random.Generator(np.random.Philox(seed))
         self.precision: Precision = DOUBLE
@@ -54,7 +55,8 @@ class Trial:
         self.kinds = [y._array.dtype.kind for y in run.outs]
         self.live = [y.requires_grad for y in run.outs]
         if not run.outs:
-            raise ArgumentError(message("verify", f"{calls.name} returned no floating or complex tensor"))
+            words = f"{calls.name} returned no floating or complex tensor"
+            raise ArgumentError(message("verify", words)) if refuse is None else refuse(words)
         self.move_to(calls.arrays)
 
     def _first(self) -> Run:
@@ -178,7 +180,7 @@ class Trial:
         if measured.error is None:
             given = np.zeros_like(x) if g is None else g
             wrong = wrong_elements(given, numeric, 10 * self.precision.rtol)
-            at_kinks, outside = self._kinks(arrays, place, given, wrong, weights)
+            at_kinks, outside = self.kinks(arrays, place, given, wrong, weights)
             wrong.reshape(-1)[at_kinks] = False
             kinks = [i for i in at_kinks if i not in outside]
             if outside:
@@ -189,9 +191,9 @@ class Trial:
                 return Verdict(True, kinks)
         numeric = numeric.copy()
         numeric.reshape(-1)[kinks] = np.nan
-        return Verdict(False, kinks, diagnose(self.evidence(place, arrays, measured, weights, col, numeric)))
+        return Verdict(False, kinks, self.diagnosis(place, arrays, measured, weights, col, numeric))
 
-    def _kinks(self, arrays: Sequence[Array], place: int, g: Array, wrong: Array, weights: Array) -> tuple[list[int], list[int]]:
+    def kinks(self, arrays: Sequence[Array], place: int, g: Array, wrong: Array, weights: Array) -> tuple[list[int], list[int]]:
         """Of the wrong elements, those at kinks; and those of them whose gradient is not a slope between both sides."""
         at, outside = [], []
         if arrays[place].dtype.kind == "c" or self.precision is SINGLE:
@@ -206,12 +208,12 @@ class Trial:
                     outside.append(int(i))
         return at, outside
 
-    def evidence(self, place: int, arrays: Sequence[Array], measured: Measured, weights: Array, col: Column, numeric: Array) -> Evidence:
-        """What a diagnosis may look at."""
+    def diagnosis(self, place: int, arrays: Sequence[Array], measured: Measured, weights: Array, col: Column, numeric: Array) -> Diagnosis:
+        """What is wrong with one input's gradient, from everything that can be known about it."""
         returned = measured.returned[place]
         others = [numeric if k == place else column(self.values, arrays, k, self.precision).gradient(weights) for k in range(len(arrays))]
         outs = [y.detach().numpy_view() for y in self.run(arrays).outs]
-        return Evidence(
+        evidence = Evidence(
             name=self.names[place], x=arrays[place], numeric=numeric, analytic=measured.gradients[place],
             returned=None if returned is None else returned.detach().numpy_view(), column=col, weights=weights, shapes=self.shapes,
             inputs=list(zip(self.names, arrays, others, strict=True)), outs=outs, place=place, error=measured.error is not None,
@@ -219,6 +221,7 @@ class Trial:
             again=self.gradient(place, -100 * weights, arrays), nothing=self.gradient(place, 0 * weights, arrays),
             repairs=list(self.repairs(place, arrays, weights)),
         )  # fmt: skip
+        return diagnose(evidence)
 
     def repairs(self, place: int, arrays: Sequence[Array], weights: Array) -> Iterator[tuple[Diagnosis, Callable[[], Array | None]]]:
         """Backward again, with one held tensor exchanged for an input or an output."""

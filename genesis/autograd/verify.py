@@ -4,7 +4,7 @@
     print(report)          # a row for each check
     assert report          # true when nothing failed
 
-The checks of the numbers are here, those of the conduct in `conduct.py`; the words come from `diagnose.py`.
+The checks of the numbers are here, of the second order in `second.py`, of the conduct in `conduct.py`; the words come from `diagnose.py`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.calls import Calls, Run, held_tensors, refusal
-from genesis.autograd.conduct import (
-    check_alone, check_dtypes, check_interleaved, check_layouts, check_leak, check_repeats, check_saved, check_unused, check_writes, check_zero_size,
-    equal,
-)  # fmt: skip
-from genesis.autograd.diagnose import Diagnosis, Evidence, diagnose
-from genesis.autograd.differences import SINGLE, Array, column, inner, slope
-from genesis.autograd.functional import grad
+from genesis.autograd import conduct
+from genesis.autograd.calls import Calls, refusal
+from genesis.autograd.differences import SINGLE, Array
+from genesis.autograd.evidence import Diagnosis
 from genesis.autograd.report import Report, Row, failed, passed, skipped
+from genesis.autograd.second import check_second_order
 from genesis.autograd.trial import Measured, Trial
-from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, message
-from genesis.core.tensor import Tensor, wrap
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
 
 
 def verify(function: Any, *args: Any, raise_exception: bool = False, seed: int = 0, checks: Any = None, **kwargs: Any) -> Report:
@@ -148,12 +144,12 @@ def _nudged(trial: Trial, x: Array, elements: list[int]) -> Array:
     return out
 
 
+_VARIANTS = ("in other sizes (0.02 to 20 times)", "with the opposite sign", "ten times as large", "near zero (0.02 times)")
+
+
 def _variants(trial: Trial, x: Array) -> Iterator[tuple[str, Array]]:
     factors = trial.rng.permutation(np.resize([0.02, 1.0, 5.0, 20.0], x.size)).reshape(x.shape)
-    yield "in other sizes (0.02 to 20 times)", x * factors
-    yield "with the opposite sign", -x
-    yield "ten times as large", 10 * x
-    yield "near zero (0.02 times)", 0.02 * x
+    yield from zip(_VARIANTS, (x * factors, -x, 10 * x, 0.02 * x), strict=True)
 
 
 def check_values(trial: Trial) -> Iterator[Row]:
@@ -177,20 +173,21 @@ def check_values(trial: Trial) -> Iterator[Row]:
             if measured.error is not None:
                 yield failed(name, "error", f"with `{title}` {how}, backward fails: {refusal(measured.error)}")
                 return
-            verdict = trial.judge(k, arrays, measured, trial.weights)
-            if not verdict.agrees and verdict.diagnosis is not None:
-                yield _at_other_values(trial, name, k, how, measured, verdict.diagnosis)
-                return
+            # every input's gradient at the first of them: it may come from another call than the last
+            for j in range(len(trial.names)) if how == _VARIANTS[0] else [k]:
+                verdict = trial.judge(j, arrays, measured, trial.weights)
+                if j not in trial.wrong and not verdict.agrees and verdict.diagnosis is not None:
+                    yield _at_other_values(trial, name, j, f"with `{title}` {how}", measured, verdict.diagnosis)
+                    return
     yield passed(name) if tried else skipped(name, "the gradient is wrong already" if trial.wrong else "forward gives nan or refuses")
 
 
 def _at_other_values(trial: Trial, name: str, k: int, how: str, measured: Measured, d: Diagnosis) -> Row:
-    title = trial.names[k]
-    if equal(measured.gradients[k], trial.base.gradients[k], 1e-12) and np.any(trial.base.gradients[k]):
-        return failed(name, "state", f"with `{title}` {how}, the gradient is that of an earlier call", "keep what backward needs on ctx, not on the class")
+    if conduct.equal(measured.gradients[k], trial.base.gradients[k], 1e-12) and np.any(trial.base.gradients[k]):
+        return failed(name, "state", f"{how}, the gradient of `{trial.names[k]}` is that of an earlier call", "keep what backward needs on ctx, not on the class")
     if d.kind == "region":
-        return failed(name, "region", f"with `{title}` {how}: {d.words}", d.repair)
-    return failed(name, "region", f"right at the given values; with `{title}` {how}, {d.words}", "look at the condition in backward: it must be the one of forward")
+        return failed(name, "region", f"{how}, {d.words}", d.repair)
+    return failed(name, "region", f"right at the given values; {how}, {d.words}", "look at the condition in backward: it must be the one of forward")
 
 
 def check_linear(trial: Trial) -> Iterator[Row]:
@@ -207,100 +204,15 @@ def check_linear(trial: Trial) -> Iterator[Row]:
         if np.any(nothing):
             yield failed(name, "offset", f"the gradient of `{title}` is not zero when grad_output is", "leave out the term that does not contain grad_output")
             return
-        if equal(large, g, 1e-9) and np.any(g):
+        if conduct.equal(large, g, 1e-9) and np.any(g):
             yield failed(name, "ignores_grad_output", f"the gradient of `{title}` ignores grad_output", "multiply by grad_output")
             return
         spread = (np.abs(g).max(initial=0) + np.abs(gh).max(initial=0)) * rtol
-        if not equal(large, -100 * g, rtol) or not np.allclose(total, g + gh, rtol, spread, equal_nan=True):
+        if not conduct.equal(large, -100 * g, rtol) or not np.allclose(total, g + gh, rtol, spread, equal_nan=True):
             yield failed(name, "nonlinear", f"the gradient of `{title}` is not linear in grad_output (it is clipped, rectified, or a power)",
                          "multiply grad_output by the derivative, and do nothing else to it")  # fmt: skip
             return
     yield passed(name)
-
-
-def check_second_order(trial: Trial) -> Iterator[Row]:
-    """Differences of the gradients against backward of backward; a rule may refuse, not be wrong."""
-    name = "second order"
-    if trial.wrong or trial.base.error is not None:
-        yield skipped(name, "the gradient is wrong already")
-        return
-    run = trial.run(trial.arrays)
-    seeds = [wrap(np.asarray(s, y._array.dtype)).requires_grad_() for s, y in zip(trial.seeds(), run.outs, strict=True)]
-    try:
-        first = run.grads(seeds, create_graph=True)
-        weights = [None if g is None else trial.direction(g.detach().numpy_view()) for g in first]
-        found = _second(run, seeds, first, weights)
-    except (GenesisError, NotImplementedError) as error:
-        yield skipped(name, f"refuses: {refusal(error)}")
-        return
-    except Exception as error:  # a rule can fail in any way
-        yield failed(name, "second_order", f"backward fails when it is recorded: {refusal(error)}", "write backward in Genesis operations")
-        return
-    if all(w is None for w in weights):
-        yield passed(name)
-        return
-    flat = np.concatenate([w.reshape(-1) for w in weights if w is not None])
-    point = [*trial.arrays, *(s.detach().numpy_view() for s in seeds)]
-    count = len(trial.names)
-
-    def slopes(arrays: Any) -> Array:
-        gs = trial.run(arrays[:count]).grads(arrays[count:])
-        return np.concatenate([g.reshape(-1).astype(flat.dtype) for g in gs if g is not None])
-
-    for k in range(len(point)):
-        if (k < count or trial.live[k - count]) and not _second_agrees(trial, point, k, slopes, flat, found[k]):
-            yield _second_words(trial, name, point, k, slopes, flat, found[k], run, first)
-            return
-    yield passed(name)
-
-
-def _second(run: Run, seeds: list[Tensor], first: list[Any], weights: list[Any]) -> list[Array]:
-    """The gradients of the weighted gradients: of the inputs, then of the grad_outputs."""
-    pairs = [(g, wrap(np.asarray(w, g._array.dtype))) for g, w in zip(first, weights, strict=True) if g is not None and g.requires_grad]
-    places = [*run.inputs, *seeds]
-    zeros = [np.zeros(x.shape, x._array.dtype) for x in places]
-    if not pairs:
-        return zeros
-    found = grad([g for g, _ in pairs], places, [w for _, w in pairs], allow_unused=True)
-    return [z if g is None else g.detach().numpy_view() for g, z in zip(found, zeros, strict=True)]
-
-
-def _second_agrees(trial: Trial, point: list[Array], k: int, slopes: Callable[[Any], Array], flat: Array, found: Array) -> bool:
-    for _ in range(2):
-        d = trial.direction(point[k])
-        moved = lambda s, d=d: [x + s * d if j == k else x for j, x in enumerate(point)]  # noqa: E731
-        numeric, error = slope(lambda s, m=moved: float(inner(flat, slopes(m(s)))), trial.precision)
-        terms = np.conj(d) * found
-        size = float(np.sqrt((np.abs(terms) ** 2).sum()))
-        tolerance = 10 * trial.precision.rtol * max(size, abs(numeric)) + min(error, 0.01 * abs(numeric) + 1e-6) + 1e-8
-        if np.isfinite(numeric) and not abs(float(terms.sum().real) - numeric) <= tolerance:
-            return False
-    return True
-
-
-def _second_words(
-    trial: Trial, name: str, point: list[Array], k: int, slopes: Callable[[Any], Array], flat: Array, found: Array, run: Run, first: list[Any]
-) -> Row:
-    title = f"`{trial.names[k]}`" if k < len(trial.names) else "grad_output"
-    what = f"the second derivative with respect to {title}"
-    if not any(g is not None and g.requires_grad for g in first):
-        return failed(name, "second_order", f"{what} is silently zero: backward leaves no graph",
-                      "write backward in Genesis operations on saved tensors, or refuse second order")  # fmt: skip
-    known = [x._array for x in (*run.passed, *run.outs)]
-    strangers = [i for node in run.nodes() for i, t in enumerate(_saved(node)) if not any(np.shares_memory(t._array, a) for a in known if a.size)]
-    if strangers:
-        return failed(name, "second_order", f"{what} is wrong: saved tensor {strangers[0]} is an intermediate, a constant to the second derivative",
-                      "save inputs or outputs only and compute it again, or return it as an output")  # fmt: skip
-    words = f"{what} is silently zero"
-    if np.any(found):
-        col = column(slopes, point, k, trial.precision, 64)
-        d = diagnose(Evidence(title.strip("`"), point[k], col.gradient(flat), found, None, col, flat, [(flat.size,)], [], []))
-        words = "in the second derivative, " + d.words
-    return failed(name, "second_order", words, "write backward in operations that are recorded: no detach, no NumPy, no .data")
-
-
-def _saved(node: Any) -> list[Any]:
-    return [t for t in held_tensors(node) if t._array.size and t._array.dtype.kind in "fc"]
 
 
 def check_broadcast(trial: Trial) -> Iterator[Row]:
@@ -334,7 +246,7 @@ def check_broadcast(trial: Trial) -> Iterator[Row]:
 
 
 CHECKS: dict[str, Callable[[Trial], Iterator[Row]]] = {
-    "repeats": check_repeats, "gradient": check_gradient, "values": check_values, "linear": check_linear, "second_order": check_second_order,
-    "dtypes": check_dtypes, "layouts": check_layouts, "zero_size": check_zero_size, "broadcast": check_broadcast, "alone": check_alone,
-    "unused": check_unused, "interleaved": check_interleaved, "saved": check_saved, "writes": check_writes, "leaks": check_leak,
+    "repeats": conduct.check_repeats, "gradient": check_gradient, "values": check_values, "linear": check_linear, "second_order": check_second_order,
+    "dtypes": conduct.check_dtypes, "layouts": conduct.check_layouts, "zero_size": conduct.check_zero_size, "broadcast": check_broadcast, "alone": conduct.check_alone,
+    "unused": conduct.check_unused, "interleaved": conduct.check_interleaved, "saved": conduct.check_saved, "writes": conduct.check_writes, "leaks": conduct.check_leak,
 }  # fmt: skip
