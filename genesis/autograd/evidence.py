@@ -57,7 +57,7 @@ class Evidence:
         return self.column.gradient(np.concatenate([p.reshape(-1) for p in parts]))
 
 
-def same(a: Array | None, g: Array | None, rtol: float = 1e-4) -> bool:
+def same(a: Array | None, g: Array | None, rtol: float = 1e-3) -> bool:
     """Whether two gradients are equal wherever both are known, and not merely both zero."""
     if a is None or g is None or a.shape != g.shape:
         return False

@@ -214,10 +214,10 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     given = [wrap(_weights(rng, y)).requires_grad_() for y in outs] if grad_outputs is None else (
         [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs))  # fmt: skip
 
-    def first(*all_args: Any) -> tuple[Tensor, ...]:
-        results = _outputs(func(*all_args[:count]))
-        pairs = [(y, w) for y, w in zip(results, all_args[count:], strict=True) if y.requires_grad]
-        wanted = [x for x in tree_flatten(list(all_args[:count]))[0] if isinstance(x, Tensor) and x.requires_grad]
+    def first(*values: Any) -> tuple[Tensor, ...]:
+        results = _outputs(func(*values[:count]))
+        pairs = [(y, w) for y, w in zip(results, values[count:], strict=True) if y.requires_grad]
+        wanted = [x for x in tree_flatten(list(values[:count]))[0] if isinstance(x, Tensor) and x.requires_grad]
         found = grad([y for y, _ in pairs], wanted, [w for _, w in pairs], create_graph=True, materialize_grads=True)
         return tuple(g for g in found if g is not None)
 

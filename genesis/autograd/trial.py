@@ -179,7 +179,7 @@ class Trial:
         kinks: list[int] = []
         if measured.error is None:
             given = np.zeros_like(x) if g is None else g
-            wrong = wrong_elements(given, numeric, 10 * self.precision.rtol)
+            wrong = wrong_elements(given, numeric, 1e-5 if self.precision is DOUBLE else 2 * self.precision.rtol)
             at_kinks, outside = self.kinks(arrays, place, given, wrong, weights)
             wrong.reshape(-1)[at_kinks] = False
             kinks = [i for i in at_kinks if i not in outside]
