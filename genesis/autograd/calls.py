@@ -47,7 +47,8 @@ def resolve(function: Any) -> tuple[Callable[..., Any], type[Function] | None, s
 def argument_names(function: Any, owner: type[Function] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     """The parameter that each positional argument belongs to, then the keywords."""
     try:
-        parameters = list(inspect.signature(owner.forward if owner else function).parameters.values())
+        # of a module, too, the parameters are those of forward
+        parameters = list(inspect.signature(owner.forward if owner else getattr(function, "forward", function)).parameters.values())
     except (TypeError, ValueError):  # some built-in functions have no signature
         parameters = []
     if owner is not None and getattr(owner, "setup_context", None) is getattr(Function, "setup_context", None):

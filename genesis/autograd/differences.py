@@ -58,33 +58,34 @@ def slope(phi: Callable[[float], float], precision: Precision = DOUBLE, scale: f
 
 @dataclass(slots=True)
 class Column:
-    """How all outputs change with the elements of one input; rows not asked for are nan."""
+    """How all outputs change with some elements of one input."""
 
-    along: Array  # (n, m): along the real axis
+    chosen: Array  # (k,): which elements of the flat input
+    along: Array  # (k, m): along the real axis
     turned: Array | None  # along the imaginary axis, for complex inputs
     shape: tuple[int, ...]
 
     def gradient(self, weights: Array) -> Array:
-        """The gradient of the weighted outputs in the input's shape."""
+        """The gradient of the weighted outputs in the input's shape; nan at elements that were not chosen."""
         real = inner(weights, self.along)
         if self.turned is not None:
             real = real + 1j * inner(weights, self.turned)
-        return np.asarray(real).reshape(self.shape)
+        out = np.full(int(np.prod(self.shape)), np.nan, real.dtype)
+        out[self.chosen] = real
+        return out.reshape(self.shape)
 
 
 def column(values: Values, arrays: Sequence[Array], place: int, precision: Precision = DOUBLE, most: int = 400) -> Column:
-    """The Jacobian's part of one input, element by element; of a large input, ``most`` elements spread over it."""
-    x = arrays[place]
-    chosen = np.unique(np.linspace(0, x.size - 1, min(x.size, most)).astype(int)) if x.size else []
-    width = values(arrays).size
+    """The Jacobian's part of one input, element by element; of a large input, at most ``most`` elements spread over it."""
+    x, width = arrays[place], max(values(arrays).size, 1)
+    count = max(1, min(x.size, most, 4_000_000 // width))  # so that the rows take 64 MB at most
+    chosen = np.unique(np.linspace(0, x.size - 1, count).astype(int)) if x.size else np.zeros(0, int)
 
     def rows(unit: Any) -> Array:
-        found = np.full((x.size, width), np.nan, np.complex128)
-        for i in chosen:
-            found[i] = _row(lambda s, i=i: values(moved(arrays, place, i, s * unit)), precision)
-        return found
+        found = [_row(lambda s, i=i: values(moved(arrays, place, i, s * unit)), precision) for i in chosen]
+        return np.stack(found) if found else np.zeros((0, width))
 
-    return Column(rows(1.0), rows(1j) if x.dtype.kind == "c" else None, x.shape)
+    return Column(chosen, rows(1.0), rows(1j) if x.dtype.kind == "c" else None, x.shape)
 
 
 def _row(y: Callable[[float], Array], precision: Precision) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from genesis.autograd.calls import Calls, is_floating, strided
 from genesis.autograd.conduct import check_dtypes, check_unused
-from genesis.autograd.differences import SINGLE, Array, Column, Precision, column
+from genesis.autograd.differences import DOUBLE, SINGLE, Array, Precision, column, inner, moved
 from genesis.autograd.evidence import wrong_elements
 from genesis.autograd.functional import grad
 from genesis.autograd.trial import Measured, Trial
@@ -135,42 +135,36 @@ def _along(trial: Trial, k: int, g: Array, atol: float, rtol: float, seed: str) 
 
 def _elementwise(trial: Trial, k: int, g: Array, atol: float, rtol: float, seed: str) -> None:
     arrays, single = trial.arrays, trial.precision is SINGLE
-    col = column(trial.values, arrays, k, SINGLE, 10**9) if single else _plain_column(trial, k)
-    expected = col.gradient(trial.weights)
+    expected = column(trial.values, arrays, k, SINGLE, 10**9).gradient(trial.weights) if single else _plain(trial, k)
     wrong = ~np.isclose(g, expected, rtol, atol, equal_nan=True)
     if not wrong.any():
         return
     at_kinks, outside = trial.kinks(arrays, k, g, wrong, trial.weights)
     wrong.reshape(-1)[[i for i in at_kinks if i not in outside]] = False
     if wrong.any():
-        raise GradcheckError(_difference(trial, k, g, expected, wrong, col, seed))
+        raise GradcheckError(_difference(trial, k, g, expected, wrong, seed))
 
 
-def _plain_column(trial: Trial, k: int) -> Column:
-    """Central differences with one step, as ``eps`` asks for."""
+def _plain(trial: Trial, k: int) -> Array:
+    """The gradient by central differences with one step, as ``eps`` asks for."""
     x, eps = trial.arrays[k], trial.precision.step
-    width = trial.values(trial.arrays).size
-
-    def rows(unit: Any) -> Array:
-        found = np.zeros((x.size, width), np.complex128)
+    found = np.zeros(x.size, x.dtype)
+    for unit in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
         for i in range(x.size):
-            sides = []
-            for s in (eps, -eps):
-                moved = x.copy()
-                moved.reshape(-1)[i] += s * unit
-                sides.append(trial.values([moved if j == k else a for j, a in enumerate(trial.arrays)]))
-            found[i] = (sides[0] - sides[1]) / (2 * eps)
-        return found
-
-    return Column(rows(1.0), rows(1j) if x.dtype.kind == "c" else None, x.shape)
+            above, below = (inner(trial.weights, trial.values(moved(trial.arrays, k, i, s * unit))) for s in (eps, -eps))
+            found[i] += (above - below) / (2 * eps) * unit
+    return found.reshape(x.shape)
 
 
-def _difference(trial: Trial, k: int, g: Array, expected: Array, wrong: Array, col: Column, seed: str) -> str:
+def _difference(trial: Trial, k: int, g: Array, expected: Array, wrong: Array, seed: str) -> str:
     distance = np.where(wrong, np.abs(np.nan_to_num(g - expected, nan=np.inf)), -1.0)
     worst = int(np.argmax(distance))
     place = list(map(int, np.unravel_index(worst, g.shape)))
     title = trial.names[k]
-    found = trial.diagnosis(k, trial.arrays, trial.base, trial.weights, col, expected) if wrong_elements(g, expected).any() else None
+    found = None
+    if wrong_elements(g, expected).any():
+        col = column(trial.values, trial.arrays, k, SINGLE if trial.precision is SINGLE else DOUBLE)
+        found = trial.diagnosis(k, trial.arrays, trial.base, trial.weights, col, col.gradient(trial.weights))
     return message(
         "gradcheck",
         found.words if found is not None and found.kind not in ("unknown", "some") else f"the gradient of `{title}` is wrong",

@@ -154,6 +154,20 @@ def test_structured_arguments_and_keywords():
     assert {row.check for row in report.rows} >= {"gradient of `params['w']`", "gradient of `params['b'][0]`", "gradient of `x`"}
 
 
+def test_large_inputs_and_modules():
+    good = next(r for r in rules.RULES if r.name == "Linear").rule
+
+    class Bad(good):
+        @staticmethod
+        def backward(ctx, g):
+            gx, gw, gb = good.backward(ctx, g)
+            return gx, 1.01 * gw, gb
+
+    report = verify(Bad, genesis.randn(32, 128), genesis.randn(256, 128), genesis.randn(256), checks=["gradient"])
+    assert report["gradient of `weight`"].words == "the gradient of `weight` is 1 % too large" and len(report.failures) == 1
+    assert "gradient of `input`" in str(verify(genesis.nn.Linear(4, 2), genesis.randn(5, 4), checks=["gradient"]))
+
+
 def test_only_what_requires_grad_is_checked():
     x = genesis.randn(3, requires_grad=True)
     rows = verify(genesis.mul, x, genesis.randn(3)).rows
