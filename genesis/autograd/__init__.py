@@ -24,9 +24,9 @@ from genesis.autograd.identities import (
     straight_through,
 )  # fmt: skip
 from genesis.autograd.native import from_ctypes, from_scalar
+from genesis.autograd.report import Report, VerifyError
 from genesis.autograd.tape import GradientTape
 from genesis.autograd.transposed import custom_function, custom_jvp
-from genesis.autograd.report import Report, VerifyError
 from genesis.autograd.verify import verify
 from genesis.core.context import Context, FunctionCtx
 from genesis.core.function import Function

@@ -23,6 +23,7 @@ from genesis.base.errors import GenesisError, InplaceError
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.function import Function, FunctionCtx
 from genesis.core.generator import get_rng_state, set_rng_state
+from genesis.core.hooks import SPECIAL
 from genesis.core.node import FREED, Node
 from genesis.core.tensor import Tensor, wrap
 
@@ -203,13 +204,14 @@ class Pull:
 
 def held_tensors(node: FunctionCtx) -> list[Tensor]:
     """The tensors that a node holds: saved, and set as attributes."""
-    saved = () if node.saved is FREED else node.saved
-    return [t for t in (*saved, *vars(node).values()) if isinstance(t, Tensor)]
+    saved = () if node._saved is FREED else node._saved
+    attributes = [leaf for held in (node._held or {}).values() if held is not FREED for leaf in held[0]]
+    return [t for t in (*saved, *attributes, *vars(node).values()) if isinstance(t, Tensor)]
 
 
 def watch(node: FunctionCtx, pulls: list[Pull]) -> None:
     """Note every call of a node's backward in ``pulls``. (The node then refers to itself: not for counting leaks.)"""
-    original = node.pull
+    original = node._pull_special
 
     def pull(g: Any) -> Any:
         given = [t for t in (g if isinstance(g, list | tuple) else [g]) if isinstance(t, Tensor)]
@@ -225,7 +227,8 @@ def watch(node: FunctionCtx, pulls: list[Pull]) -> None:
         note.returned = [r if isinstance(r, Tensor) else None for r in results]
         return results
 
-    node.pull = pull
+    node._pull_special = pull
+    node._hooks = node._hooks or SPECIAL  # so that the engine calls it
 
 
 @contextmanager

@@ -308,7 +308,7 @@ def _why(kept: Sequence[tuple[str, Any]]) -> str:
     outs = [t for t in objects if isinstance(t, Tensor)]
     for node in objects:
         if node is not None and not isinstance(node, Tensor):
-            saved = () if node.saved is FREED else node.saved
+            saved = () if node._saved is FREED else node._saved
             for key, value in [*vars(node).items(), *((f"saved tensor {i}", t) for i, t in enumerate(saved))]:
                 if any(value is y for y in outs):
                     return f"ctx.{key} holds the output, and the output holds ctx"

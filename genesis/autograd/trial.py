@@ -248,7 +248,9 @@ class Trial:
     def _with_saved(self, place: int, arrays: Sequence[Array], weights: Array, slot: int, value: Array) -> Array | None:
         def exchange(node: FunctionCtx) -> None:
             old, new = held_tensors(node)[slot], wrap(value.astype(held_tensors(node)[slot]._array.dtype))
-            node.saved = tuple([new if t is old else t for t in node.saved])
+            node._saved = tuple([new if t is old else t for t in node._saved])
+            for leaves, *_ in (node._held or {}).values():
+                leaves[:] = [new if t is old else t for t in leaves]
             for key, item in vars(node).items():
                 if item is old:
                     setattr(node, key, new)
@@ -260,6 +262,6 @@ def _returned(run: Run, nodes: list[FunctionCtx], pulls: list[Pull]) -> list[Any
     """What one Function's backward returned for each input, before the engine looked at it."""
     if len(nodes) != 1 or len(pulls) != 1:
         return [None] * len(run.inputs)
-    places = {id(edge): i for i, edge in enumerate(nodes[0].edges) if edge is not None}
+    places = {id(edge): i for i, edge in enumerate(nodes[0]._edges) if edge is not None}
     given = pulls[0].returned
     return [given[places[id(e)]] if id(e) in places and places[id(e)] < len(given) else None for e in run.edges]

@@ -131,6 +131,8 @@ def _measured(trial: Trial, k: int) -> Measured:
 
 
 def _failure(name: str, d: Diagnosis, more: str = "", error: Exception | None = None) -> Row:
+    if error is not None and "wrote to a tensor that forward saved" in str(error):  # the engine found it before any number was wrong
+        return failed(name, "writes_saved", f"{d.words} [{refusal(error)}]", "clone() it first")
     why = f"{d.words}{more}" + (f" [{refusal(error)}]" if error is not None else "")
     return failed(name, d.kind, why, d.repair)
 

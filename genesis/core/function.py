@@ -246,6 +246,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
     apply.__qualname__ = f"{cls.__qualname__}.apply"
     apply.__module__ = cls.__module__
     apply.__doc__ = Function.apply.__doc__
+    apply.__self__ = cls  # type: ignore[attr-defined]  # as of the class method that it stands for
     return apply
 
 

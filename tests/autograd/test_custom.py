@@ -76,7 +76,7 @@ def test_a_transposed_gradient_is_caught_by_its_shape_or_by_gradcheck():
         only_weight(x, weight).sum().backward()
     square = double(3, 4), double(4, 4)
     broken_linear(*square).sum().backward()  # no shape tells
-    with pytest.raises(genesis.autograd.GradcheckError, match="the gradient of input 0 is wrong"):
+    with pytest.raises(genesis.autograd.GradcheckError, match="the gradient of `.*` is wrong"):
         gradcheck(broken_linear, square)
 
 

@@ -55,7 +55,7 @@ def test_the_study_meets_its_targets():
 
 
 def test_the_page_is_that_of_the_script():
-    page = (ROOT / "docs/guide/verify_study.md").read_text()
+    page = (ROOT / "docs/verify_study.md").read_text()
     assert len(re.findall(r"^\| (?!seeded bug|---)", page, re.M)) == len(mutations.PATTERNS)
     assert f"into {len(rules.RULES)} right rules" in page
 
