@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genesis.base.errors import ArgumentError, GraphError, message
+from genesis.base.dtypes import from_numpy
+from genesis.base.errors import ArgumentError, GraphError, ShapeError, message
 from genesis.core import engine
 from genesis.core.tensor import Tensor, input_edge
+from genesis.ops.create import zeros
+from genesis.ops.join import stack
 
 
 def _listed(value: Any) -> list[Any]:
-    return [value] if isinstance(value, Tensor) or value is None else list(value)
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return [value] if isinstance(value, Tensor) or value is None or hasattr(value, "output_nr") else list(value)
+
+
+def _origin(y: Any) -> Any:
+    """Where backward starts: from a tensor, or from a `GradientEdge`."""
+    if isinstance(y, Tensor):
+        return engine.edge_of(y)
+    if hasattr(y, "output_nr"):
+        return input_edge(y, 0, "backward")
+    raise ArgumentError(message("backward", f"expected a tensor or a GradientEdge, got {type(y).__name__}"))
 
 
 def _seeds(name: str, outputs: list[Tensor], gradients: Any) -> list[Tensor]:
     given = [None] * len(outputs) if gradients is None else _listed(gradients)
     if len(given) != len(outputs):
         raise ArgumentError(message(name, f"{len(given)} gradients for {len(outputs)} outputs"))
-    return [engine.seed_for(y, g) for y, g in zip(outputs, given, strict=True)]
+    return [_seed(name, y, g) for y, g in zip(outputs, given, strict=True)]
+
+
+def _seed(name: str, y: Any, g: Any) -> Tensor:
+    if isinstance(y, Tensor):
+        return engine.seed_for(y, g)
+    if g is None:
+        raise GraphError(message(name, "a GradientEdge needs a gradient to start from", hint="pass grad_outputs=..."))
+    return g  # type: ignore[no-any-return]
 
 
 def backward(
@@ -39,7 +61,7 @@ def backward(
     tensor([3., 3.])
     """
     outputs = _listed(tensors)
-    edges = [engine.edge_of(y) for y in outputs]
+    edges = [_origin(y) for y in outputs]
     wanted = None if inputs is None else [input_edge(x, i, "backward") for i, x in enumerate(_listed(inputs))]
     engine.run(
         edges,
@@ -57,11 +79,14 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> Any:
     """The gradients of (the sum of) ``outputs`` with respect to ``inputs``, as a tuple; ``.grad`` is left alone.
 
     Args:
+        inputs: tensors or `GradientEdge`s; a dictionary of them gives a dictionary of gradients
+        is_grads_batched: ``grad_outputs`` have one more dimension in front; one backward for each of its elements, results stacked
         grad_outputs: what to start from, one for each output
         allow_unused: give None for an input that the outputs do not depend on, instead of an error
         materialize_grads: give zeros for it
@@ -76,9 +101,11 @@ def grad(
     (tensor(6., grad_fn=<MulBackward>), (tensor(2.),))
     """
     results, wanted = _listed(outputs), _listed(inputs)
+    if is_grads_batched:
+        return _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     if materialize_grads and allow_unused is False:
         raise ArgumentError(message("grad", "materialize_grads gives zeros for unused inputs, allow_unused=False refuses them"))
-    edges = [engine.edge_of(y) for y in results]
+    edges = [_origin(y) for y in results]
     places = [input_edge(x, i, "grad") for i, x in enumerate(wanted)]
     found = engine.run(
         edges,
@@ -90,10 +117,28 @@ def grad(
     )
     for i, (x, g) in enumerate(zip(wanted, found, strict=True)):
         if g is None and materialize_grads:
-            found[i] = x._zeros(tuple(x._array.shape), x._array.dtype)
+            found[i] = zeros(tuple(places[i]._shape), dtype=from_numpy(places[i]._dtype))
         elif g is None and not allow_unused:
+            name = f"inputs[{list(inputs)[i]!r}]" if isinstance(inputs, Mapping) else f"inputs[{i}]"
             raise GraphError(
-                message("grad", f"the outputs do not depend on inputs[{i}]", [(f"inputs[{i}]", x._spec())],
+                message("grad", f"the outputs do not depend on {name}", [(name, x._spec())] if isinstance(x, Tensor) else [],
                         "allow_unused=True gives None for it, materialize_grads=True zeros")
             )  # fmt: skip
-    return tuple([g if g is None or create_graph else g._alias(None) for g in found])
+    gradients = tuple([g if g is None or create_graph else g._alias(None) for g in found])
+    return type(inputs)(zip(inputs, gradients, strict=True)) if isinstance(inputs, dict) else gradients
+
+
+def _batched(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool, *policies: Any) -> Any:
+    """`grad` for every element of the first dimension of ``grad_outputs``."""
+    seeds = _listed(grad_outputs)
+    sizes = {g.shape[0] if g.ndim else -1 for g in seeds if g is not None}
+    if len(sizes) != 1 or -1 in sizes:
+        raise ShapeError(message("grad", f"is_grads_batched: the first dimensions of grad_outputs are {sorted(sizes)}", hint="one size for all"))
+    count = sizes.pop()
+    rows = []
+    for i in range(count):
+        row = [None if g is None else g[i] for g in seeds]
+        keep = True if i < count - 1 else create_graph if retain_graph is None else retain_graph
+        rows.append(_listed(grad(outputs, inputs, row, keep, create_graph, policies[0], materialize_grads=policies[1])))
+    columns = [None if any(g is None for g in column) else stack(list(column)) for column in zip(*rows, strict=True)]
+    return type(inputs)(zip(inputs, columns, strict=True)) if isinstance(inputs, dict) else tuple(columns)

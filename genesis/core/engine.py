@@ -8,15 +8,14 @@
    every ``.grad`` as it was. (A leaf with a post-accumulate hook gets its gradient at once, so that an
    optimizer can run inside backward.)
 
-The order of a node's events: tensor hooks on its outputs (in order of registration), retained
-gradients, node pre-hooks, the node itself, node post-hooks. For leaves: tensor hooks, then
-accumulation, then post-accumulate hooks.
+The order of the hooks around a node: `core/hooks.py`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
@@ -30,7 +29,14 @@ if TYPE_CHECKING:
 # wrapped. Python 3.14 counts differently; there (and elsewhere) it always is.
 refs: Callable[[Any], int] = sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
 
-Captures = dict[Edge, "Tensor | None"]
+RUNNING: list[_Task] = []  # the backwards that run now, in any thread
+EVERY_NODE: list[tuple[Any, Any]] = []  # (before, after): hooks around every node, see `genesis.autograd.graph`
+
+
+def current() -> _Task | None:
+    """The innermost backward that runs in this thread."""
+    thread = get_ident()
+    return next((task for task in reversed(RUNNING) if task.thread == thread), None)
 
 
 def run(
@@ -49,12 +55,18 @@ def run(
         with restored(None):
             return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate)
     token = grad_mode.set(create_graph)
+    task = None
     try:
         task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate)
+        RUNNING.append(task)
         task.loop()
         for node, g in task.finished:
             accumulate_into(node, g, create_graph)
+        for callback in task.at_end:
+            callback()
     finally:
+        if task is not None:
+            RUNNING.remove(task)
         grad_mode.reset(token)
     return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge)) for edge in inputs]
 
@@ -74,7 +86,7 @@ class _Task:
     """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
 
     __slots__ = (
-        "accumulate", "captured", "create_graph", "finished", "grads", "inputs", "keep_graph", "owed", "ready", "wanted",
+        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "finished", "grads", "inputs", "keep_graph", "owed", "reached", "ready", "thread", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -89,13 +101,15 @@ class _Task:
         self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
         self.grads: dict[Node, Any] = {}  # a tensor, or for a node with several outputs a list of them
         self.finished: list[tuple[AccumulateGrad, Tensor]] = []
+        self.at_end: list[Callable[[], None]] = []
+        self.thread = get_ident()
         self.inputs = self.wanted = None
         self.captured: dict[Any, Tensor | None] | None = None
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
-        self.owed, reached = _plan(nodes)
+        self.owed, self.reached = _plan(nodes)
         if inputs is not None:
             self.inputs, self.captured = {_key(edge) for edge in inputs}, {}
-            self.wanted = _leading_to(reached, self.inputs)
+            self.wanted = _leading_to(self.reached, self.inputs)
         for edge, seed in zip(roots, seeds):  # noqa: B905
             self._add(edge, seed if seed._counter is SHARED else seed._shared())
         self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
@@ -103,7 +117,7 @@ class _Task:
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
         keep_graph = self.keep_graph
-        plain = wanted is None and not self.create_graph
+        plain = wanted is None and not self.create_graph and not EVERY_NODE
         while ready:
             node = ready.pop()
             g, role = grads.pop(node, None), node._role
@@ -172,12 +186,25 @@ class _Task:
             return [None] * len(node._edges)
         if node._outputs is not None:
             g = materialize(node, g)
+        if EVERY_NODE:
+            for before, _ in EVERY_NODE:
+                if before is not None:
+                    before(node, tuple(g) if isinstance(g, list) else (g,))
         results = node._pull_special(g)
+        if EVERY_NODE:
+            for _, after in reversed(EVERY_NODE):
+                if after is not None:
+                    after(node, tuple(results), tuple(g) if isinstance(g, list) else (g,))
         if node._hooks is not None:
-            results = node._hooks.after(results, g)
+            results = node._hooks.after(node, results, g)
         if not self.keep_graph:
             node._release()
         return results
+
+    def will_reach(self, edges: Sequence[Edge]) -> int:
+        """At how many of these places a gradient arrives in this backward."""
+        reached = set(self.reached) if self.wanted is None else self.wanted
+        return sum((edge.node if isinstance(edge, Output) else edge) in reached for edge in edges)
 
     def _add(self, edge: Edge, gx: Tensor) -> None:
         if edge.__class__ is not Output:

@@ -1,6 +1,12 @@
 """Hooks: functions that see, and may replace, gradients on their way through the graph.
 
-They hang on nodes, not on tensors, so they fire even when the tensor is long gone.
+They hang on nodes, not on tensors, so they fire even when the tensor is long gone. The order in which they run around one node:
+
+1. tensor hooks on its outputs (`Tensor.register_hook`), in the order of registration
+2. retained gradients (`Tensor.retain_grad`): they see what the tensor hooks made
+3. pre-hooks of the node (`Node.register_prehook`)
+4. the node itself; for a leaf the accumulation into ``.grad``
+5. post-hooks of the node (`Node.register_hook`); for a leaf `Tensor.register_post_accumulate_grad_hook`
 """
 
 from __future__ import annotations
@@ -41,7 +47,7 @@ class RemovableHandle:
 class NodeHooks:
     """All hooks of one node, in the order in which they run."""
 
-    __slots__ = ("post", "post_accumulate", "pre", "retained", "tensor")
+    __slots__ = ("metadata", "post", "post_accumulate", "pre", "retained", "tensor")
 
     def __init__(self) -> None:
         self.tensor: dict[int, tuple[int, Callable[[Tensor], Any]]] = {}  # on the gradient of one output
@@ -49,6 +55,7 @@ class NodeHooks:
         self.pre: dict[int, Callable[..., Any]] = {}  # on all gradients entering the node
         self.post: dict[int, Callable[..., Any]] = {}  # on the gradients it computed
         self.post_accumulate: dict[int, Callable[[Tensor], Any]] = {}  # on a leaf, after .grad was updated
+        self.metadata: dict[Any, Any] = {}  # whatever users want to note of the node
 
     def before(self, node: Node, g: Any) -> Any:
         """Tensor hooks, retained gradients, then pre-hooks; returns the gradient(s) to go on with."""
@@ -61,16 +68,16 @@ class NodeHooks:
         for hook in list(self.pre.values()):
             result = hook(tuple(parts))
             if result is not None:
-                parts = list(result)
+                parts = _replaced_all(node, "register_prehook", result, parts)
         return parts if node._outputs is not None else parts[0]
 
-    def after(self, results: Sequence[Any], g: Any) -> Sequence[Any]:
+    def after(self, node: Node, results: Sequence[Any], g: Any) -> Sequence[Any]:
         """Post-hooks: they see the inputs' gradients and the output's, and may replace the former."""
         incoming = tuple(g) if isinstance(g, list) else (g,)
         for hook in list(self.post.values()):
             changed = hook(tuple(results), incoming)
             if changed is not None:
-                results = list(changed)
+                results = _replaced_all(node, "register_hook", changed, results)
         return results
 
     def run_post_accumulate(self, node: AccumulateGrad) -> None:
@@ -104,6 +111,20 @@ def replaced(result: Tensor | None, g: Tensor, name: str) -> Tensor:
             )
         )
     return result
+
+
+def _replaced_all(node: Node, name: str, given: Any, before: Sequence[Any]) -> list[Any]:
+    """What a node's hook returned in place of all gradients."""
+    found = list(given) if isinstance(given, tuple | list) else [given]
+    if len(found) != len(before):
+        raise ArgumentError(
+            message(f"{type(node).__name__}.{name}", f"the hook returned {len(found)} gradients, expected {len(before)}",
+                    hint="return one for each it was given, or None to keep all")
+        )  # fmt: skip
+    for new, old in zip(found, before, strict=True):
+        if old is not None and new is not None:
+            replaced(new, old, f"{type(node).__name__}.{name}")
+    return found
 
 
 def _retain(tensor: Tensor | None, g: Tensor | None) -> None:

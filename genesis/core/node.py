@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
+from genesis.core.hooks import NodeHooks, RemovableHandle, hooks_of
 from genesis.core.modes import grad_mode
 from genesis.core.saved import PACKED, unpack
 from genesis.core.site import Site, site_here, site_of
 
 if TYPE_CHECKING:
-    from genesis.core.hooks import NodeHooks
     from genesis.core.op import Op
     from genesis.core.tensor import Tensor
 
@@ -134,6 +134,19 @@ class Node:
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each input, the node its gradient goes to and which of that node's outputs it was."""
         return tuple((e.node, e.index) if isinstance(e, Output) else (e, 0) for e in self._edges)
+
+    def register_hook(self, fn: Callable[[tuple[Any, ...], tuple[Any, ...]], Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after this node has run; it may return other gradients of the inputs."""
+        return RemovableHandle(hooks_of(self).post, fn)
+
+    def register_prehook(self, fn: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before this node runs; it may return other ones."""
+        return RemovableHandle(hooks_of(self).pre, fn)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for whatever a user wants to note of this node."""
+        return hooks_of(self).metadata
 
     def where(self) -> Site | None:
         """The line of the user's program that recorded this node."""

@@ -306,7 +306,7 @@ class Tensor:
             gradient = Tensor(gradient, dtype=self._array.dtype)
         edge = engine.edge_of(self)
         seed = engine.seed_for(self, gradient)
-        wanted = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        wanted = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs.values() if hasattr(inputs, "values") else inputs)
         engine.run(
             [edge],
             [seed],
@@ -589,7 +589,9 @@ def wrap(array: Any, kind: type[Tensor] = Tensor) -> Tensor:
 
 
 def input_edge(x: Any, place: int, op: str) -> Any:
-    """The place of an input that a gradient was asked for."""
+    """The place of an input (a tensor, or a `GradientEdge`) that a gradient was asked for."""
+    if hasattr(x, "output_nr") and hasattr(x, "node"):
+        return x.node if x.node._outputs is None else Output(x.node, x.output_nr)
     if not isinstance(x, Tensor):
         raise ArgumentError(message(op, f"inputs[{place}] is not a tensor but {type(x).__name__}"))
     if x._node is None:

@@ -11,6 +11,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError,
 from genesis.core.hooks import RemovableHandle
 from genesis.core.modes import no_grad
 from genesis.core.tensor import Tensor
+from genesis.nn.hooks import EVERY_MODULE, ModuleHooks, add, call_with_hooks, hooks_of
 from genesis.nn.parameter import Buffer, Parameter
 
 
@@ -52,32 +53,23 @@ class Module:
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
     _transient: set[str]
-    _forward_pre_hooks: dict[int, Any]
-    _forward_hooks: dict[int, Any]
+    _hooks: ModuleHooks | None
 
     def __init__(self) -> None:
         put = super().__setattr__
         put("training", True)
-        for name in ("_parameters", "_buffers", "_modules", "_forward_pre_hooks", "_forward_hooks"):
+        for name in ("_parameters", "_buffers", "_modules"):
             put(name, {})
+        put("_hooks", None)
         put("_transient", set())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._forward_pre_hooks and not self._forward_hooks:
+        if self._hooks is None and not EVERY_MODULE:
             return self.forward(*args, **kwargs)
-        for hook in list(self._forward_pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in list(self._forward_hooks.values()):
-            changed = hook(self, args, result)
-            if changed is not None:
-                result = changed
-        return result
+        return call_with_hooks(self, args, kwargs)
 
     # ---- names
 
@@ -346,13 +338,39 @@ class Module:
 
     # ---- hooks and looks
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, args)`` before forward; it may return other arguments."""
-        return RemovableHandle(self._forward_pre_hooks, hook)
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+        """Call ``hook(module, args)`` before forward; it may return other arguments.
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after forward; it may return another output."""
-        return RemovableHandle(self._forward_hooks, hook)
+        ``with_kwargs``: ``hook(module, args, kwargs)``, which may return both. ``prepend``: before the hooks that are there.
+        """
+        return add(hooks_of(self).forward_pre, hook, prepend, with_kwargs)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after forward; it may return another output.
+
+        ``with_kwargs``: ``hook(module, args, kwargs, output)``. ``always_call``: also when forward raises (then output is None).
+        """
+        return add(hooks_of(self).forward, hook, prepend, with_kwargs, always_call)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` when the gradients of the outputs are known; it may return other ones."""
+        return add(hooks_of(self).backward_pre, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known; it may return others of the inputs.
+
+        ``grad_input`` has one entry for each positional argument (None where there is no gradient); ``grad_output`` one for
+        each output, and for an output that is a dictionary or dataclass the same structure.
+
+        >>> import genesis
+        >>> layer = genesis.nn.Linear(2, 1, bias=False)
+        >>> handle = layer.register_full_backward_hook(lambda m, grad_input, grad_output: print(grad_output))
+        >>> layer(genesis.ones(1, 2, requires_grad=True)).sum().backward()
+        (tensor([[1.]]),)
+        """
+        return add(hooks_of(self).backward, hook, prepend)
 
     def extra_repr(self) -> str:
         """What a module says of itself between the parentheses."""

@@ -1,0 +1,182 @@
+"""Hooks around modules: what `Module.__call__` does when there are any.
+
+Backward hooks stand on two boundaries: the tensors that go in pass through one identity node, those that come out through
+another. The gradients at the first are the module's ``grad_input``, those at the second its ``grad_output``, whatever
+structure the module takes and returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
+from genesis.core.function import Function
+from genesis.core.hooks import RemovableHandle
+from genesis.core.modes import grad_mode
+from genesis.core.tensor import Tensor
+
+
+class ModuleHooks:
+    """The hooks of one module, or of all: (hook, with_kwargs, always_call) by registration."""
+
+    def __init__(self) -> None:
+        self.forward_pre: dict[int, Any] = {}
+        self.forward: dict[int, Any] = {}
+        self.backward_pre: dict[int, Any] = {}
+        self.backward: dict[int, Any] = {}
+
+
+EVERY_MODULE: list[ModuleHooks] = []  # hooks on every module, see `register_module_forward_hook` and its kin
+
+
+def hooks_of(module: Any) -> ModuleHooks:
+    if module._hooks is None:
+        module._hooks = ModuleHooks()
+    return module._hooks  # type: ignore[no-any-return]
+
+
+def add(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+    before = dict(hooks) if prepend else {}
+    if prepend:
+        hooks.clear()
+    handle = RemovableHandle(hooks, (hook, with_kwargs, always_call))
+    hooks.update(before)
+    return handle
+
+
+def _every(kind: str) -> Callable[..., RemovableHandle]:
+    def register(hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+        if not EVERY_MODULE:
+            EVERY_MODULE.append(ModuleHooks())
+        return add(getattr(EVERY_MODULE[0], kind), hook, False, with_kwargs, always_call)
+
+    register.__name__ = f"register_module_{kind}_hook"
+    register.__doc__ = f"Register a {kind.replace('_', '-')} hook on every module; it runs before the module's own."
+    return register
+
+
+register_module_forward_pre_hook = _every("forward_pre")
+register_module_forward_hook = _every("forward")
+register_module_full_backward_pre_hook = _every("backward_pre")
+register_module_full_backward_hook = _every("backward")
+
+
+def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``module.forward(*args, **kwargs)`` between its hooks."""
+    sets = [*EVERY_MODULE, *([module._hooks] if module._hooks is not None else [])]
+    args, kwargs = _before(module, sets, args, kwargs)
+    pre = [entry[0] for s in sets for entry in s.backward_pre.values()]
+    post = [entry[0] for s in sets for entry in s.backward.values()]
+    boundary = _Boundary(module, pre, post) if (pre or post) and grad_mode.get() else None
+    if boundary is not None and post:
+        args = boundary.enter(args)
+    forward = [entry for s in sets for entry in s.forward.values()]
+    try:
+        result = module.forward(*args, **kwargs)
+    except BaseException:
+        for hook, with_kwargs, always in forward:
+            if always:
+                hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
+        raise
+    for hook, with_kwargs, _ in forward:
+        changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+        if changed is not None:
+            result = changed
+    return result if boundary is None else boundary.leave(result)
+
+
+def _before(module: Any, sets: list[ModuleHooks], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    for hook, with_kwargs, _ in [entry for s in sets for entry in s.forward_pre.values()]:
+        changed = hook(module, args, kwargs) if with_kwargs else hook(module, args)
+        if changed is None:
+            continue
+        if with_kwargs:
+            args, kwargs = changed
+        else:
+            args = changed if isinstance(changed, tuple) else (changed,)
+    return args, kwargs
+
+
+class _Pass(Function):
+    """Tensors as they are, through one node."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        return tensors
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Tensor | None) -> tuple[Tensor | None, ...]:
+        return gs
+
+
+class _Boundary:
+    """The two identity nodes around one call of a module, and what is known so far of its gradients."""
+
+    def __init__(self, module: Any, pre: list[Any], post: list[Any]) -> None:
+        self.module, self.pre, self.post = module, pre, post
+        self.inside = False  # whether an input requires grad, so that grad_input will be known
+        self.grad_output: Any = None
+
+    def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        leaves, structure = tree_flatten(args)
+        places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
+        if not places:
+            return args
+        self.inside = True
+        through = _Pass.apply(*[leaves[i] for i in places])
+        for i, x in zip(places, through, strict=True):
+            leaves[i] = x
+        through[0].grad_fn.register_prehook(lambda gs: self.arrived_inside(gs, places, structure))
+        return tree_unflatten(leaves, structure)  # type: ignore[no-any-return]
+
+    def leave(self, result: Any) -> Any:
+        leaves, structure = tree_flatten(result)
+        places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
+        if not places:
+            return result
+        through = _Pass.apply(*[leaves[i] for i in places])
+        for i, x in zip(places, through, strict=True):
+            leaves[i] = x
+        through[0].grad_fn.register_prehook(lambda gs: self.arrived_outside(gs, places, structure))
+        return tree_unflatten(leaves, structure)
+
+    def arrived_outside(self, gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> tuple[Any, ...]:
+        for hook in self.pre:
+            changed = hook(self.module, _shaped(gs, places, structure))
+            if changed is not None:
+                gs = _picked(changed, places, structure)
+        self.grad_output = _shaped(gs, places, structure)
+        if not self.inside:
+            for hook in self.post:
+                hook(self.module, (None,), self.grad_output)
+        return gs
+
+    def arrived_inside(self, gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> tuple[Any, ...]:
+        for hook in self.post:
+            changed = hook(self.module, _shaped(gs, places, structure), self.grad_output)
+            if changed is not None:
+                gs = _picked(changed, places, structure)
+        return gs
+
+
+def _shaped(gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> Any:
+    """Gradients in the structure of their tensors, a single one and lists as a tuple."""
+    leaves: list[Any] = [None] * structure.num_leaves
+    for place, g in zip(places, gs, strict=True):
+        leaves[place] = g
+    tree = tree_unflatten(leaves, structure)
+    return (tree,) if structure.kind is None else tuple(tree) if type(tree) is list else tree
+
+
+def _picked(changed: Any, places: list[int], structure: TreeDef) -> tuple[Any, ...]:
+    """The gradients at these places, from what a hook returned."""
+    from genesis.base.pytree import flatten_up_to
+
+    if structure.kind is None:
+        changed = changed[0] if isinstance(changed, tuple | list) else changed
+    elif isinstance(changed, Tensor):
+        changed = (changed,)
+    leaves = flatten_up_to(structure, changed)
+    return tuple([leaves[i] for i in places])
