@@ -114,11 +114,81 @@ def training_step(lib, sizes, batch, classes):
     return run
 
 
+def wide_function(lib):
+    function = lib.Function if lib is genesis else lib.autograd.Function
+
+    class Wide(function):
+        @staticmethod
+        def forward(ctx, *tensors):
+            ctx.save_for_backward(*tensors)
+            return tensors[0] + tensors[1], tensors[2] + tensors[3]
+
+        @staticmethod
+        def backward(ctx, g, h):
+            ctx.saved_tensors  # noqa: B018
+            return (g,) * 7 + (h,) * 6
+
+    inputs = [x for (x,) in (tensors(lib, 4, grad=True) for _ in range(13))]
+
+    def run():
+        a, b = Wide.apply(*inputs)
+        (a * b).sum().backward()
+        for x in inputs:
+            x.grad = None
+
+    return run
+
+
+def deep_mlp(lib, layers, width):
+    lib.manual_seed(0)
+    nn = lib.nn
+    return nn.Sequential(*[m for _ in range(layers) for m in (nn.Linear(width, width), nn.ReLU())])
+
+
+def checkpointed(lib):
+    model = deep_mlp(lib, 12, 128)
+    if lib is genesis:
+        from genesis.utils.checkpoint import checkpoint
+    else:
+        from torch.utils.checkpoint import checkpoint
+    blocks = [model[i : i + 6] for i in range(0, 24, 6)]
+    (x,) = tensors(lib, (64, 128), grad=True)
+
+    def run():
+        y = x
+        for block in blocks:
+            y = checkpoint(block, y, use_reentrant=False)
+        y.sum().backward()
+        model.zero_grad()
+        x.grad = None
+
+    return run
+
+
+def hooked(lib):
+    model = deep_mlp(lib, 50, 16)
+    seen = []
+    for p in model.parameters():
+        p.register_hook(seen.append)
+    (x,) = tensors(lib, (8, 16))
+
+    def run():
+        seen.clear()
+        model.zero_grad()
+        model(x).sum().backward()
+        assert len(seen) == 100
+
+    return run
+
+
 CASES = [
     ("4-element add, no gradient", 0.85, lambda lib: add(lib, False), 20000),
     ("4-element add, gradient recorded", 0.85, lambda lib: add(lib, True), 20000),
     ("ten products of 4 elements and a sum, forward and backward", 0.7, ten_products, 1500),
     ("the same through ten custom Functions that save two tensors", 0.4, ten_functions, 1000),
+    ("a custom Function of 13 inputs and 2 outputs, forward and backward", 0.5, wide_function, 1000),
+    ("checkpoint over a 12-layer MLP of width 128, batch 64", 0.8, checkpointed, 20),
+    ("hooks on every parameter of a 50-layer MLP, forward and backward", 0.8, hooked, 20),
     ("MLP 2-16-16-1, batch 32: forward, loss, backward, AdamW", 0.8, lambda lib: training_step(lib, (2, 16, 16, 1), 32, 0), 300),
     ("MLP 784-256-128-10, batch 64: the same", 1.3, lambda lib: training_step(lib, (784, 256, 128, 10), 64, 10), 40),
 ]  # fmt: skip

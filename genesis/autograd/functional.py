@@ -124,7 +124,7 @@ def grad(
                 message("grad", f"the outputs do not depend on {name}", [(name, x._spec())] if isinstance(x, Tensor) else [],
                         "allow_unused=True gives None for it, materialize_grads=True zeros")
             )  # fmt: skip
-    gradients = tuple([g if g is None or create_graph else g._alias(None) for g in found])
+    gradients = tuple([g if g is None or create_graph or place.is_leaf else g._shared() for g, place in zip(found, places, strict=True)])
     return type(inputs)(zip(inputs, gradients, strict=True)) if isinstance(inputs, dict) else gradients
 
 

@@ -14,7 +14,7 @@ from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.base.pytree import TreeDef, flatten_up_to, tree_flatten, tree_unflatten
 from genesis.core import autocast, honest
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import grad_mode
+from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.node import FREED, FUNCTION, INFERENCE, WRITES, Node, freed_message, stale_message
 from genesis.core.tensor import Tensor
 
@@ -155,6 +155,9 @@ class FunctionCtx(Node):
     def _pull_special(self, g: Any) -> Sequence[Any]:
         """Several outputs, containers, something wrong, or a backward that is itself recorded."""
         before, saved = WRITES[0], self._saved
+        if not recording() and not ACTIVE and self._autocast is None and not (self._epoch is not before and self._stale()):
+            results = self._call_backward(g)
+            return self._settled(results if self._structures is None else self._matched(results), before)
         try:
             self._saved = self._unpack() if self._edges else saved
         except GraphError as error:

@@ -273,8 +273,8 @@ def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
 
 
 def path_of(op: Op) -> Callable[..., Any]:
-    """Which of the two paths below an op takes."""
-    return run_one if op.tensors == (0,) and not op.variadic else run
+    """Which of the paths below an op takes."""
+    return run if op.variadic else run_one if op.tensors == (0,) else run_several
 
 
 def run_one(op: Op, args: tuple[Any, ...]) -> Any:
@@ -298,6 +298,40 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
         _record(op, args, (edge,), out)
     if op.kind == "view":
         attach_view(out, input, op, args[1:])
+    return out
+
+
+def run_several(op: Op, args: tuple[Any, ...]) -> Any:
+    """`run` for ops of several tensors, where all is as usual: NumPy arrays in, one array out, no mode open (1 us less)."""
+    if ACTIVE:
+        return run(op, args)
+    arrays = list(args)
+    edges = []
+    needed = False
+    for i in op.tensors:
+        x = args[i]
+        if x is None:
+            edges.append(None)
+            continue
+        if not isinstance(x, Tensor) or x._array.__class__ is not np.ndarray:
+            return run(op, args)
+        arrays[i] = x._array
+        edges.append(x._node)
+        if x._node is not None:
+            needed = True
+    try:
+        r = op.kernel(*arrays)
+    except Exception:
+        return run(op, args)  # fails again, and explains
+    if r.__class__ is not np.ndarray:
+        return run(op, args)
+    out = _new(Tensor)
+    out._array = r
+    out._node = out._counter = out._view = None
+    if needed and op.node is not None and grad_mode.get() and _differentiable(r.dtype):
+        _record(op, args, tuple(edges), out)
+    if op.kind == "view":
+        attach_view(out, args[0], op, args[1:])
     return out
 
 

@@ -19,6 +19,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
+from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.node import FREED, FUNCTION, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
 
@@ -61,14 +62,17 @@ def run(
         RUNNING.append(task)
         task.loop()
         for node, g in task.finished:
-            accumulate_into(node, g, create_graph)
+            if accumulate:
+                accumulate_into(node, g, create_graph)
+            else:
+                task.captured[node] = g  # type: ignore[index]
         for callback in task.at_end:
             callback()
     finally:
         if task is not None:
             RUNNING.remove(task)
         grad_mode.reset(token)
-    return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge)) for edge in inputs]
+    return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
 
 
 def _autocast_state() -> Any:
@@ -108,15 +112,16 @@ class _Task:
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
         self.owed, self.reached = _plan(nodes)
         if inputs is not None:
-            self.inputs, self.captured = {_key(edge) for edge in inputs}, {}
-            self.wanted = _leading_to(self.reached, self.inputs)
+            self.inputs, self.captured = {_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}
+            if accumulate or not all([node in self.inputs for node in self.reached if node._role is LEAF]) or not _all_leaves(inputs):
+                self.wanted = _leading_to(self.reached, self.inputs)
         for edge, seed in zip(roots, seeds):  # noqa: B905
             self._add(edge, seed if seed._counter is SHARED else seed._shared())
         self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
 
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
-        keep_graph = self.keep_graph
+        keep_graph, finished = self.keep_graph, self.finished
         plain = wanted is None and not self.create_graph and not EVERY_NODE
         while ready:
             node = ready.pop()
@@ -124,7 +129,7 @@ class _Task:
             while node is not None:  # a chain of nodes is followed without going through the tables
                 if plain and g is not None and node._hooks is None:
                     if role is LEAF:
-                        self.finished.append((node, g))  # type: ignore[arg-type]
+                        finished.append((node, g))  # type: ignore[arg-type]
                         break
                     before = WRITES[0]
                     if role is FUNCTION and node._epoch is before:  # `Context._pull`, written out: it saves 0.1 us
@@ -157,9 +162,13 @@ class _Task:
                             else array.base is None and g.__class__ is not list and array is not g._array
                         ):  # fmt: skip
                             gx = gx._shared()
-                        if left is None and following is None and edge is target:
-                            following, passed, its_role = edge, gx, its
-                            continue
+                        if left is None and edge is target:
+                            if its is LEAF and plain and target._hooks is None:
+                                finished.append((target, gx))
+                                continue
+                            if following is None:
+                                following, passed, its_role = edge, gx, its
+                                continue
                         self._add(edge, gx)
                     if left is None:  # this was its only use
                         ready.append(target)
@@ -174,8 +183,9 @@ class _Task:
 
     def _visit(self, node: Node, g: Any) -> Sequence[Any]:
         """A node with hooks, several outputs, or requested inputs; or a leaf."""
-        if node._hooks is not None and g is not None:
-            g = node._hooks.before(node, g)
+        hooks = node._hooks if node._hooks is not SPECIAL else None
+        if hooks is not None and g is not None:
+            g = hooks.before(node, g)
         if self.inputs is not None:
             self._capture(node, g)
         if node.is_leaf:
@@ -195,8 +205,8 @@ class _Task:
             for _, after in reversed(EVERY_NODE):
                 if after is not None:
                     after(node, tuple(results), tuple(g) if isinstance(g, list) else (g,))
-        if node._hooks is not None:
-            results = node._hooks.after(node, results, g)
+        if hooks is not None:
+            results = hooks.after(node, results, g)
         if not self.keep_graph:
             node._release()
         return results
@@ -227,7 +237,7 @@ class _Task:
 
     def _finish(self, node: AccumulateGrad, g: Tensor) -> None:
         if not self.accumulate or (self.inputs is not None and node not in self.inputs):
-            return
+            return  # `_capture` has it
         if node._hooks is not None and node._hooks.post_accumulate:
             accumulate_into(node, g, self.create_graph)
             node._hooks.run_post_accumulate(node)
@@ -239,6 +249,10 @@ def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None
     """``.grad += g``, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds."""
     if node.grad is None:
         held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
+        if held and g._node is None:
+            g._counter = SHARED
+            g._own_memory()
+            held = False
         node.grad = g.clone() if held else g
     elif create_graph or node.grad._node is not None:
         node.grad = node.grad + g
@@ -248,7 +262,7 @@ def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None
 
 def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:
     """Zeros for the outputs that nothing used, unless the node asked for None."""
-    if not getattr(node, "materialize_grads", True):
+    if None not in [part if part is None else 0 for part in g] or not getattr(node, "materialize_grads", True):
         return g
     like = next(part for part in g if part is not None)
     assert node._outputs is not None
@@ -302,6 +316,14 @@ def _plan(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
             else:
                 owed[target] = owed.get(target, 1) + 1
     return owed, reached
+
+
+def _all_leaves(edges: Sequence[Edge]) -> bool:
+    """Whether the gradients of leaves only are asked for: then (if of all leaves) every node has to run, and none is special."""
+    for edge in edges:
+        if not edge.is_leaf:
+            return False
+    return True
 
 
 def _leading_to(reached: list[Node], inputs: set[Any]) -> set[Node]:

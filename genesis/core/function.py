@@ -347,28 +347,38 @@ def _finish(
     ctx._epoch = WRITES[0]
     results, structure = [result], None
     if not isinstance(result, Tensor):
-        results, structure = tree_flatten(result)
-        if not any(isinstance(r, Tensor) for r in results):
+        results, structure = tree_flatten(result) if result.__class__ is not tuple or not _flat(result) else (list(result), PLAIN_TUPLE)
+        if not any([isinstance(r, Tensor) for r in results]):
             return result
-    outs = [r if not isinstance(r, Tensor) or is_in(r, written) else _fresh(r, inputs) for r in results]
+    outs = [r if not isinstance(r, Tensor) or (written and is_in(r, written)) else _fresh(r, inputs) for r in results]
     first = next(r for r in outs if isinstance(r, Tensor))
     ctx._shape, ctx._dtype = first._array.shape, first._array.dtype
     if structure is not None:
         ctx._outputs = [(r._array.shape, r._array.dtype) if isinstance(r, Tensor) else None for r in outs]
         ctx._hooks = SPECIAL
-        if structure.kind not in (tuple, list) or any(child.kind is not None for child in structure.children):
+        if structure is not PLAIN_TUPLE and (structure.kind not in (tuple, list) or any(child.kind is not None for child in structure.children)):
             ctx._result = structure
     _keep(ctx, args, keywords, inputs, results, written)
     for index, (raw, out) in enumerate(zip(results, outs, strict=True)):
-        if isinstance(out, Tensor) and _carries_grad(out) and not is_in(raw, ctx._non_differentiable):
+        if isinstance(out, Tensor) and _carries_grad(out) and not (ctx._non_differentiable and is_in(raw, ctx._non_differentiable)):
             edge = ctx if structure is None else Output(ctx, index)
-            if is_in(out, written):
+            if written and is_in(out, written):
                 rebase(out, edge)
             else:
                 out._node = edge
     ctx.__dict__.pop("_non_differentiable", None)
     ctx.__dict__.pop("_dirty", None)
-    return outs[0] if structure is None else tree_unflatten(outs, structure)
+    return outs[0] if structure is None else tuple(outs) if structure is PLAIN_TUPLE else tree_unflatten(outs, structure)
+
+
+PLAIN_TUPLE = TreeDef(tuple)  # stands for a tuple of tensors and values, the usual result of several
+
+
+def _flat(results: tuple[Any, ...]) -> bool:
+    for r in results:
+        if not isinstance(r, Tensor) and KINDS[r.__class__] is CONTAINER:
+            return False
+    return True
 
 
 def _keep(
@@ -382,7 +392,8 @@ def _keep(
     def origin(t: Tensor) -> Any:
         return honest.origin_of(t, inputs, results, constants)
 
-    if ctx._saved:
+    saved: tuple[Any, ...] = ctx._saved
+    if saved and (ACTIVE or not all([t is not None and t._node is not None for t in saved])):  # not just inputs with history
         origins = [origin(t) if t is not None else None for t in ctx._saved]
         ctx._saved = tuple([t._alias(None) if isinstance(o, int) and t._node is None else t for t, o in zip(ctx._saved, origins, strict=True)])
         if any(o is not None for o in origins):
@@ -409,8 +420,12 @@ def _carries_grad(t: Tensor) -> bool:
 
 def _fresh(r: Tensor, args: Sequence[Any]) -> Tensor:
     """An output that is an input, or a view of one, becomes a tensor of its own on the same memory, and is not written to in place."""
-    if r._node is None and r._view is None and not is_in(r, args):
-        return r
+    if r._node is None and r._view is None:
+        for a in args:
+            if a is r:
+                break
+        else:
+            return r
     out = r._alias(None)
     out._view = View(r if r._view is None else r._view.base, None)
     return out

@@ -590,9 +590,9 @@ def wrap(array: Any, kind: type[Tensor] = Tensor) -> Tensor:
 
 def input_edge(x: Any, place: int, op: str) -> Any:
     """The place of an input (a tensor, or a `GradientEdge`) that a gradient was asked for."""
-    if hasattr(x, "output_nr") and hasattr(x, "node"):
-        return x.node if x.node._outputs is None else Output(x.node, x.output_nr)
     if not isinstance(x, Tensor):
+        if hasattr(x, "output_nr") and hasattr(x, "node"):
+            return x.node if x.node._outputs is None else Output(x.node, x.output_nr)
         raise ArgumentError(message(op, f"inputs[{place}] is not a tensor but {type(x).__name__}"))
     if x._node is None:
         raise GraphError(

@@ -92,7 +92,7 @@ def test_gradient_edges_stand_for_tensors_that_are_gone():
     assert torch.autograd.grad(y, edge, retain_graph=True)[0].tolist() == [4.0, 4.0]
     assert torch.autograd.grad(y, {"h": edge, "x": x}, retain_graph=True)["x"].tolist() == [8.0, 8.0]
     assert torch.autograd.grad(graph.get_gradient_edge(y), x, torch.ones(()), retain_graph=True)[0].tolist() == [8.0, 8.0]
-    first, second = torch.ones(4, requires_grad=True).split(2)
+    _first, second = torch.ones(4, requires_grad=True).split(2)
     assert graph.get_gradient_edge(second).output_nr in (0, 1)
     with pytest.raises(RuntimeError, match="get_gradient_edge: the tensor does not require grad"):
         graph.get_gradient_edge(torch.ones(1))
