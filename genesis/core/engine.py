@@ -140,6 +140,9 @@ class _Task:
                         results = node._pull(g)
                     if not keep_graph and node._saved and node._frees:
                         node._saved, node._epoch = FREED, -1
+                elif plain and role is LEAF and g is not None and self.inputs is None:
+                    self._finish(node, node._hooks.before(node, g))  # type: ignore[union-attr, arg-type]
+                    break
                 else:
                     results = self._visit(node, g)
                 following = None
@@ -320,10 +323,7 @@ def _plan(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
 
 def _all_leaves(edges: Sequence[Edge]) -> bool:
     """Whether the gradients of leaves only are asked for: then (if of all leaves) every node has to run, and none is special."""
-    for edge in edges:
-        if not edge.is_leaf:
-            return False
-    return True
+    return all([edge.is_leaf for edge in edges])
 
 
 def _leading_to(reached: list[Node], inputs: set[Any]) -> set[Node]:

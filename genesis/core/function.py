@@ -375,10 +375,7 @@ PLAIN_TUPLE = TreeDef(tuple)  # stands for a tuple of tensors and values, the us
 
 
 def _flat(results: tuple[Any, ...]) -> bool:
-    for r in results:
-        if not isinstance(r, Tensor) and KINDS[r.__class__] is CONTAINER:
-            return False
-    return True
+    return all([isinstance(r, Tensor) or KINDS[r.__class__] is not CONTAINER for r in results])
 
 
 def _keep(

@@ -59,6 +59,12 @@ class NodeHooks:
 
     def before(self, node: Node, g: Any) -> Any:
         """Tensor hooks, retained gradients, then pre-hooks; returns the gradient(s) to go on with."""
+        if node._outputs is None and not self.retained and not self.pre:
+            for _, hook in tuple(self.tensor.values()):
+                result = hook(g)
+                if result is not None:
+                    g = replaced(result, g, "register_hook")
+            return g
         parts = list(g) if node._outputs is not None else [g]
         for index, hook in list(self.tensor.values()):
             if parts[index] is not None:

@@ -268,6 +268,8 @@ def normalize_dims(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     """Dimensions as non-negative integers; None stands for all of them."""
     if dim is None:
         return tuple(range(ndim))
+    if dim.__class__ is int and 0 <= dim < ndim:
+        return (dim,)
     dims = (dim,) if isinstance(dim, int | np.integer) or not isinstance(dim, Iterable) else tuple(dim)
     found = tuple(normalize_dim(name, d, ndim) for d in dims)
     if len(set(found)) != len(found):

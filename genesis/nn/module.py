@@ -156,7 +156,14 @@ class Module:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        return (module for _, module in self.named_modules())
+        seen, ahead = set(), [self]
+        while ahead:
+            module = ahead.pop()
+            if id(module) not in seen:
+                seen.add(id(module))
+                yield module
+                if module._modules:
+                    ahead.extend([m for m in reversed(module._modules.values()) if m is not None])
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         return ((name, module) for name, module in self._modules.items() if module is not None)
@@ -177,7 +184,8 @@ class Module:
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        return (p for _, p in self.named_parameters(recurse=recurse))
+        found = {id(p): p for m in (self.modules() if recurse else (self,)) for p in m._parameters.values()}
+        return (p for p in found.values() if p is not None)
 
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         return self._named("_buffers", prefix, recurse, remove_duplicate)
