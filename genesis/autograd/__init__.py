@@ -4,6 +4,7 @@
 `custom`      gradients of your own, as decorators            `identities`  values as they are, gradients changed
 `transposed`  the same from rules in forward mode             `gradcheck`   is a gradient right?
 `foreign`     functions of NumPy, SciPy and Numba             `native`      functions of single numbers and of C
+`functions`   four ops written out as `Function` classes
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
@@ -14,6 +15,7 @@ from genesis.autograd import graph
 from genesis.autograd.custom import custom_gradient, custom_vjp, defvjp
 from genesis.autograd.foreign import ForeignFunction, from_numpy
 from genesis.autograd.functional import backward, grad
+from genesis.autograd.functions import AddFunction, MatMulFunction, MulFunction, ReluFunction
 from genesis.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck, numerical_gradient_check
 from genesis.autograd.identities import (
     clip_gradient,
@@ -41,6 +43,7 @@ from genesis.core.modes import (
 )  # fmt: skip
 
 __all__ = [
+    "AddFunction", "MatMulFunction", "MulFunction", "ReluFunction",
     "verify",
     "VerifyError",
     "Report",

@@ -49,7 +49,7 @@ class FunctionCtx(Node):
     # ---- for forward
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward, in order; further calls add to them. None is kept, too.
+        """Keep tensors for backward, in order; further calls add to them. None, and a number in the place of a tensor, are kept, too.
 
         Raises:
             TypeError: (when the call is recorded) something else; set it as an attribute of ctx instead
@@ -58,9 +58,9 @@ class FunctionCtx(Node):
 
     def check_saved(self) -> None:
         for place, t in enumerate(self._saved):
-            if t is not None and not isinstance(t, Tensor):
+            if t is not None and not isinstance(t, Tensor | int | float | complex):
                 raise ArgumentError(
-                    message(f"{self._title()}.save_for_backward", f"argument {place} is {type(t).__name__}, expected a tensor or None",
+                    message(f"{self._title()}.save_for_backward", f"argument {place} is {type(t).__name__}, expected a tensor, a number or None",
                             operands=self._called_at(), hint="keep other values as attributes, ctx.value = ...")
                 )  # fmt: skip
 

@@ -27,6 +27,7 @@ from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output
 from genesis.core.op import Op
+from genesis.core.overrides import OVERRIDES, override_of
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor, wrap
@@ -176,8 +177,12 @@ def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:
 
 def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
     """Any elementwise op on anything it accepts: promotion, scalars, devices, broadcasting."""
-    if ACTIVE and op.autocast != "promote":
-        args = autocast_arguments(op, args)
+    if ACTIVE:
+        if OVERRIDES and (override := override_of(op)) is not None:
+            result = override(*args)
+            return result if out is None else write_out(op.name, result, out)
+        if op.autocast != "promote":
+            args = autocast_arguments(op, args)
     given = args if op.plain else [args[i] for i in op.tensors]
     operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in given]
     if not any(isinstance(a, Tensor) for a in given):
@@ -306,7 +311,7 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     if ACTIVE:
         return run(op, args)
     arrays = list(args)
-    edges = []
+    edges: list[Any] = []
     needed = False
     for i in op.tensors:
         x = args[i]
@@ -337,8 +342,11 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
 
 def run(op: Op, args: tuple[Any, ...]) -> Any:
     """Call a primitive: arrays out of tensors, the kernel, the result wrapped and recorded."""
-    if ACTIVE and op.autocast != "promote":
-        args = autocast_arguments(op, args)
+    if ACTIVE:
+        if OVERRIDES and (override := override_of(op)) is not None:
+            return override(*args)
+        if op.autocast != "promote":
+            args = autocast_arguments(op, args)
     needed = virtual = False
     arrays = list(args)
     if op.variadic:

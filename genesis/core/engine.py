@@ -22,6 +22,7 @@ from genesis.base.errors import DeviceError, GraphError, ShapeError, message
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.node import FREED, FUNCTION, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
+from genesis.core.overrides import OVERRIDES, kernels_are_forced, kernels_only
 
 if TYPE_CHECKING:
     from genesis.core.tensor import Tensor
@@ -54,6 +55,9 @@ def run(
         from genesis.core.autocast import restored
 
         with restored(None):
+            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate)
+    if OVERRIDES and not kernels_are_forced():
+        with kernels_only():
             return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate)
     token = grad_mode.set(create_graph)
     task = None

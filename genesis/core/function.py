@@ -109,7 +109,8 @@ class Function:
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the result; keep what backward needs in ``ctx``. Without ``ctx`` where `setup_context` is defined."""
-        raise NotImplementedError("Function.forward is not implemented: define a static forward(ctx, *args)")
+        name = getattr(getattr(ctx, "_function", Function), "__name__", "Function")
+        raise NotImplementedError(f"{name}.forward is not implemented: define a static forward(ctx, *args)")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -390,8 +391,8 @@ def _keep(
         return honest.origin_of(t, inputs, results, constants)
 
     saved: tuple[Any, ...] = ctx._saved
-    if saved and (ACTIVE or not all([t is not None and t._node is not None for t in saved])):  # not just inputs with history
-        origins = [origin(t) if t is not None else None for t in ctx._saved]
+    if saved and (ACTIVE or not all([isinstance(t, Tensor) and t._node is not None for t in saved])):  # not just inputs with history
+        origins = [origin(t) if isinstance(t, Tensor) else None for t in ctx._saved]
         ctx._saved = tuple([t._alias(None) if isinstance(o, int) and t._node is None else t for t, o in zip(ctx._saved, origins, strict=True)])
         if any(o is not None for o in origins):
             ctx._origins = tuple(origins)

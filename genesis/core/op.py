@@ -167,6 +167,10 @@ def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = ""
     parts = []
     keyword_only = False
     for p in parameters:
+        if p.kind is p.VAR_POSITIONAL:
+            parts.append("*" + p.name)
+            keyword_only = True
+            continue
         if p.kind is p.KEYWORD_ONLY and not keyword_only:
             parts.append("*")
             keyword_only = True

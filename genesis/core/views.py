@@ -25,6 +25,7 @@ from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.modes import enable_grad, grad_mode, inference
 from genesis.core.node import INFERENCE, SHARED, WRITES, Node, count_write
 from genesis.core.op import Op
+from genesis.core.overrides import OVERRIDES, kernel_form
 from genesis.core.site import site_here
 from genesis.core.tensor import Tensor, wrap
 
@@ -159,6 +160,8 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
     old._node = x._node
     if recording and isinstance(x._array, np.ndarray):
         old._array = x._array.copy()  # its rule may save the value that is about to be overwritten
+    if OVERRIDES:
+        call = kernel_form(call)
     result = call(old, *[old if a is x else a for a in args], **kwargs)
     fits(op_name, x, result)
     write(x, result)

@@ -28,6 +28,7 @@ from genesis.core.generator import default_generator
 from genesis.core.modes import ACTIVE, enable_grad, grad_mode, interception
 from genesis.core.node import WRITES, Node
 from genesis.core.op import Op
+from genesis.core.overrides import kernels_are_forced, kernels_only
 from genesis.core.saved import saved_tensors_hooks
 from genesis.core.site import Site
 from genesis.core.tensor import Tensor
@@ -126,7 +127,7 @@ class _Run:
     def __init__(self, function: Any, args: Any, kwargs: Any, again: Any, check: str, keep_rng: bool, early_stop: bool) -> None:
         self.function, self.args, self.kwargs, self.again, self.check, self.early_stop = function, args, kwargs, again, check, early_stop
         self.rng = default_generator.get_state() if keep_rng else None
-        self.autocast = state()
+        self.autocast, self.kernels = state(), kernels_are_forced()
         self.epoch = WRITES[0]
         self.places: list[weakref.ref[_Place]] = []
         self.notes: list[_Note] = []
@@ -170,7 +171,7 @@ class _Run:
         if self.rng is not None:
             default_generator.set_state(self.rng)
         try:
-            with enable_grad(), restored(self.autocast), _Hooks(fill, _never), self.again:
+            with enable_grad(), restored(self.autocast), kernels_only(self.kernels), _Hooks(fill, _never), self.again:
                 self.function(*self.args, **self.kwargs)
         except _Enough:
             pass

@@ -230,9 +230,9 @@ def test_misuse():
     class Saves(torch.Function):
         @staticmethod
         def forward(ctx, x):
-            ctx.save_for_backward(3)
+            ctx.save_for_backward([x])
 
-    with pytest.raises(TypeError, match="Saves.save_for_backward: argument 0 is int, expected a tensor or None"):
+    with pytest.raises(TypeError, match="Saves.save_for_backward: argument 0 is list, expected a tensor, a number or None"):
         Saves.apply(torch.ones(1))
 
 

@@ -1,0 +1,129 @@
+"""Functions that users put in the place of ops: ``genesis.ops.register_function("add", MyAdd.apply)``.
+
+While any is registered, `ACTIVE` is not empty and ops take the slow path, which asks here; otherwise this costs nothing.
+(Ops that are not elementwise work on their arguments before that path, or are composed of others: the code of their public
+function is exchanged for a call of `route` while an override is registered, so the override gets what the user wrote.)
+
+An override never sees itself: ops that run inside it, ops that are called through ``genesis.ops``, and everything that
+runs in a backward reach the kernels. (What a checkpoint runs again is forward code, and sees what its first run saw.)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any
+
+from genesis.core.modes import ACTIVE
+from genesis.core.op import REGISTRY, Op, public_function
+
+OVERRIDES: dict[str, list[Callable[..., Any]]] = {}  # by the op's name; the last one counts
+off: ContextVar[bool] = ContextVar("genesis_kernels_only", default=False)
+_TOKEN = object()  # in ACTIVE while there are overrides
+
+
+def override_of(op: Op) -> Callable[..., Any] | None:
+    """What is called in place of an op here and now."""
+    return None if kernels_are_forced() or op.name not in OVERRIDES else functools.partial(_consult, op, OVERRIDES[op.name][-1])
+
+
+def kernels_are_forced() -> bool:
+    """Whether this thread is inside an override, a backward or `kernels_only`."""
+    return off.get()
+
+
+@contextmanager
+def kernels_only(value: bool = True) -> Iterator[None]:
+    """Inside, no override is consulted (or, in a re-run of forward, as it was then)."""
+    token = off.set(value)
+    try:
+        yield
+    finally:
+        off.reset(token)
+
+
+def _consult(op: Op, function: Callable[..., Any], *args: Any) -> Any:
+    """Call an override with what the user wrote: arguments that have their default values are left out."""
+    parameters = list(op.signature.parameters.values())
+    places = range(len(args))
+    last = max((i + 1 for i in places if parameters[i].kind is not inspect.Parameter.KEYWORD_ONLY and args[i] is not parameters[i].default), default=0)
+    keywords = {p.name: a for p, a in zip(parameters, args, strict=True) if p.kind is p.KEYWORD_ONLY and a is not p.default}
+    with kernels_only():
+        return function(*args[:last], **keywords)
+
+
+def kernel_form(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The public function of an op, in a form that no override changes."""
+
+    @functools.wraps(call)
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with kernels_only():
+            return call(*args, **kwargs)
+
+    return kernel
+
+
+def add(op: Op, function: Callable[..., Any]) -> None:
+    """Put a function in the place of an op."""
+    stack = OVERRIDES.setdefault(op.name, [])
+    if not stack and _plain(op):
+        _reroute(op)
+    stack.append(function)
+    if _TOKEN not in ACTIVE:
+        ACTIVE.append(_TOKEN)
+
+
+def take_away(op: Op, function: Callable[..., Any]) -> None:
+    """Undo `add`; what was registered before counts again."""
+    stack = OVERRIDES[op.name]
+    stack.reverse()
+    stack.remove(function)
+    stack.reverse()
+    if not stack:
+        del OVERRIDES[op.name]
+        if _plain(op):
+            plain = op.call
+            plain.__code__ = _ORIGINAL.pop(op.name).__code__
+    if not OVERRIDES:
+        ACTIVE.remove(_TOKEN)
+
+
+_ORIGINAL: dict[str, FunctionType] = {}  # the public functions of ops whose code is exchanged
+
+
+def _plain(op: Op) -> bool:
+    """Whether the op's public function is an ordinary one, without a closure."""
+    return op.kind != "elementwise" and op.call.__closure__ is None
+
+
+def _reroute(op: Op) -> None:
+    call = op.call
+    assert isinstance(call, FunctionType)
+    _ORIGINAL[op.name] = FunctionType(call.__code__, call.__globals__, call.__name__, call.__defaults__, call.__closure__)
+    _ORIGINAL[op.name].__kwdefaults__ = call.__kwdefaults__
+    body = f"    from genesis.core.overrides import route\n    return route({op.name!r}, ARGS)\n"
+    call.__code__ = public_function(op, body, {}).__code__
+
+
+def route(name: str, args: tuple[Any, ...]) -> Any:
+    """A call of an op whose public function was exchanged."""
+    op = REGISTRY[name]
+    function = override_of(op)
+    if function is not None:
+        return function(*args)
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for p, a in zip(op.signature.parameters.values(), args, strict=True):
+        if p.kind is p.VAR_POSITIONAL:
+            positional.extend(a)
+        elif p.kind is p.VAR_KEYWORD:
+            keywords.update(a)
+        elif p.kind is p.KEYWORD_ONLY:
+            keywords[p.name] = a
+        else:
+            positional.append(a)
+    return _ORIGINAL[name](*positional, **keywords)
