@@ -4,7 +4,7 @@
 `custom`      gradients of your own, as decorators            `identities`  values as they are, gradients changed
 `transposed`  the same from rules in forward mode             `gradcheck`   is a gradient right?
 `foreign`     functions of NumPy, SciPy and Numba             `native`      functions of single numbers and of C
-`functions`   four ops written out as `Function` classes
+`functions`   four ops written out as `Function` classes     `explain`     why is there no gradient?
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from genesis.autograd import graph
 from genesis.autograd.custom import custom_gradient, custom_vjp, defvjp
+from genesis.autograd.explain import Explanation, explain
 from genesis.autograd.foreign import ForeignFunction, from_numpy
 from genesis.autograd.functional import backward, grad
 from genesis.autograd.functions import AddFunction, MatMulFunction, MulFunction, ReluFunction
@@ -44,6 +45,7 @@ from genesis.core.modes import (
 
 __all__ = [
     "AddFunction", "MatMulFunction", "MulFunction", "ReluFunction",
+    "Explanation", "explain",
     "verify",
     "VerifyError",
     "Report",

@@ -58,7 +58,7 @@ class FunctionCtx(Node):
 
     def check_saved(self) -> None:
         for place, t in enumerate(self._saved):
-            if t is not None and not isinstance(t, Tensor | int | float | complex):
+            if not isinstance(t, Tensor) and t is not None and not isinstance(t, int | float | complex):
                 raise ArgumentError(
                     message(f"{self._title()}.save_for_backward", f"argument {place} is {type(t).__name__}, expected a tensor, a number or None",
                             operands=self._called_at(), hint="keep other values as attributes, ctx.value = ...")
@@ -279,7 +279,7 @@ class HoldingCtx:
         if name not in held:
             raise AttributeError(message(self._title(), f"ctx has no attribute {name!r}", hint=f"forward sets it: ctx.{name} = ..."))
         if held[name] is FREED:
-            raise GraphError(freed_message(type(self).__name__))
+            raise GraphError(freed_message(self))
         leaves, structure, origins = held[name]
         for leaf in leaves:
             version = getattr(leaf, "_counter", None)

@@ -23,6 +23,7 @@ from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GenesisError, GraphError, ShapeError, message
 from genesis.core import autocast
+from genesis.core.cuts import UNTOUCHED, note, touched
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output
@@ -69,6 +70,8 @@ def unary_path(op: Op) -> Callable[..., Any]:
         edge = input._node
         if edge is None or make_node is None or not recording():
             y._node = None
+            if edge is not None and UNTOUCHED:
+                touched(edge)
             return y
         y._node = node = make_node()
         node._edges = (edge,)
@@ -128,6 +131,8 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
         a = input._node
         if (a is None and b is None) or make_node is None or not recording():
             z._node = None
+            if UNTOUCHED and (a is not None or b is not None):
+                touched(b if a is None else a)
             return z
         z._node = node = make_node()
         node._edges = (a, b)
@@ -253,7 +258,10 @@ def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
     tensors = [args[i] for i in op.tensors]
     edges = tuple([a._node if isinstance(a, Tensor) else None for a in tensors])
     y._node = None
-    if op.node is None or not grad_mode.get() or not any(e is not None for e in edges) or not _differentiable(y._array.dtype):
+    if not any(e is not None for e in edges):
+        return
+    if op.node is None or not grad_mode.get() or not _differentiable(y._array.dtype):
+        _unrecorded(op, edges, y)
         return
     node = (op.complex_node if y._array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
     node._edges, node._hooks, node._epoch = edges, None, WRITES[0]
@@ -299,8 +307,11 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     out._array = r
     out._node = out._counter = out._view = None
     edge = input._node
-    if edge is not None and op.node is not None and grad_mode.get() and _differentiable(r.dtype):
-        _record(op, args, (edge,), out)
+    if edge is not None:
+        if op.node is not None and grad_mode.get() and _differentiable(r.dtype):
+            _record(op, args, (edge,), out)
+        else:
+            _unrecorded(op, (edge,), out)
     if op.kind == "view":
         attach_view(out, input, op, args[1:])
     return out
@@ -333,8 +344,11 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     out = _new(Tensor)
     out._array = r
     out._node = out._counter = out._view = None
-    if needed and op.node is not None and grad_mode.get() and _differentiable(r.dtype):
-        _record(op, args, tuple(edges), out)
+    if needed:
+        if op.node is not None and grad_mode.get() and _differentiable(r.dtype):
+            _record(op, args, tuple(edges), out)
+        else:
+            _unrecorded(op, edges, out)
     if op.kind == "view":
         attach_view(out, args[0], op, args[1:])
     return out
@@ -366,21 +380,34 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
         tensors = []
     result = infer(op, arrays) if virtual else _between(op, arrays, lambda: compute(op, arrays))
     edges = None
-    if needed and op.node is not None and grad_mode.get():
+    if needed:
         tensors = tensors or [args[i] for i in op.tensors]
         edges = tuple([None if x is None else x._node for x in tensors])
     if result.__class__ is tuple or result.__class__ is list:
-        out: Any = _wrap_several(op, args, edges, result)
+        out: Any = _wrap_several(op, args, edges if op.node is not None and grad_mode.get() else None, result)
     else:
         out = wrap(result)
-        if edges is not None and _differentiable(result.dtype):
-            _record(op, args, edges, out)
+        if edges is not None:
+            if op.node is not None and grad_mode.get() and _differentiable(result.dtype):
+                _record(op, args, edges, out)
+            else:
+                _unrecorded(op, edges, out)
     if op.kind == "view" and not virtual:
         attach_view(out, args[0], op, args[1:])
     if ACTIVE and inference.get():
         for y in out if isinstance(out, tuple) else (out,):
             y._counter = INFERENCE
     return out
+
+
+def _unrecorded(op: Op, edges: Sequence[Any], out: Tensor) -> None:
+    """Note that values with history gave one without, see `core/cuts.py`."""
+    edge = next(e for e in edges if e is not None)
+    if not grad_mode.get():
+        if UNTOUCHED:
+            touched(edge)
+    elif not _differentiable(out._array.dtype):
+        note(f"{op.name} giving {out.dtype}", edge, _frame(2))
 
 
 def _record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> None:

@@ -19,6 +19,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
+from genesis.core.cuts import number_of_run, recent_lines
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.node import FREED, FUNCTION, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
@@ -94,7 +95,7 @@ class _Task:
     """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
 
     __slots__ = (
-        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "finished", "grads", "inputs", "keep_graph", "owed", "reached", "ready", "thread", "wanted",
+        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "finished", "grads", "inputs", "keep_graph", "number", "owed", "reached", "ready", "thread", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +112,7 @@ class _Task:
         self.finished: list[tuple[AccumulateGrad, Tensor]] = []
         self.at_end: list[Callable[[], None]] = []
         self.thread = get_ident()
+        self.number = number_of_run(sys._getframe(2))  # what it frees remembers it by this
         self.inputs = self.wanted = None
         self.captured: dict[Any, Tensor | None] | None = None
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
@@ -125,7 +127,7 @@ class _Task:
 
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
-        keep_graph, finished = self.keep_graph, self.finished
+        keep_graph, finished, freed = self.keep_graph, self.finished, self.number
         plain = wanted is None and not self.create_graph and not EVERY_NODE
         while ready:
             node = ready.pop()
@@ -143,7 +145,7 @@ class _Task:
                     else:
                         results = node._pull(g)
                     if not keep_graph and node._saved and node._frees:
-                        node._saved, node._epoch = FREED, -1
+                        node._saved, node._epoch = FREED, freed
                 elif plain and role is LEAF and g is not None and self.inputs is None:
                     self._finish(node, node._hooks.before(node, g))  # type: ignore[union-attr, arg-type]
                     break
@@ -216,6 +218,8 @@ class _Task:
             results = hooks.after(node, results, g)
         if not self.keep_graph:
             node._release()
+            if node._saved is FREED:
+                node._epoch = self.number
         return results
 
     def will_reach(self, edges: Sequence[Edge]) -> int:
@@ -389,7 +393,7 @@ def edge_of(output: Tensor) -> Edge:
         message(
             "backward",
             f"the tensor does not require grad and has no grad_fn: {why}",
-            operands=[("output", output._spec())],
-            hint="call requires_grad_() on an input before computing the output, outside no_grad",
+            operands=[("output", output._spec()), *recent_lines()],
+            hint="call requires_grad_() on an input before computing the output, outside no_grad; genesis.autograd.explain(x, output) tells more",
         )
     )

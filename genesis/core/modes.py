@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar
+
+from genesis.core.cuts import UNTOUCHED, block_closed, block_opened
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -115,12 +118,16 @@ class _GradMode(_Mode):
 
     def _enter(self) -> bool:
         before = grad_mode.get()
-        if ESCAPES and before and not self._value:
-            _note_escape(type(self).__name__)
+        if before and not self._value:
+            if ESCAPES:
+                _note_escape(type(self).__name__)
+            block_opened(type(self).__name__, sys._getframe(2))
         grad_mode.set(self._value)
         return before
 
     def _leave(self, before: bool) -> None:
+        if UNTOUCHED and before and not self._value:
+            block_closed()
         grad_mode.set(before)
 
 
@@ -173,6 +180,8 @@ class set_grad_enabled(_GradMode):
         super().__init__()
         self._value = bool(mode)
         self._at_call = grad_mode.get()
+        if self._at_call and not self._value:
+            block_opened("set_grad_enabled(False)", sys._getframe(1))
         grad_mode.set(self._value)
 
     def _enter(self) -> bool:
@@ -210,6 +219,8 @@ class inference_mode(_Mode):
 
     def _enter(self) -> tuple[bool, bool]:
         before = grad_mode.get(), inference.get()
+        if before[0] and self._mode:
+            block_opened("inference_mode", sys._getframe(2))
         grad_mode.set(not self._mode)
         inference.set(self._mode)
         ACTIVE.append(self)
@@ -217,6 +228,8 @@ class inference_mode(_Mode):
 
     def _leave(self, before: tuple[bool, bool]) -> None:
         ACTIVE.remove(self)
+        if UNTOUCHED and before[0] and self._mode:
+            block_closed()
         grad_mode.set(before[0])
         inference.set(before[1])
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
+from genesis.core.cuts import run_site
 from genesis.core.hooks import NodeHooks, RemovableHandle, hooks_of
 from genesis.core.modes import grad_mode
 from genesis.core.saved import PACKED, unpack
@@ -74,7 +75,7 @@ class _Freed:
         return "freed"
 
     def _refuse(self, *_: Any) -> Any:
-        raise GraphError(freed_message("this node"))
+        raise GraphError(freed_message(None))
 
     __iter__ = __getitem__ = __len__ = _refuse
 
@@ -119,7 +120,7 @@ class Node:
 
     _edges: tuple[Edge, ...]
     _saved: tuple[Any, ...]
-    _epoch: int  # the number of the last write when the values were saved; -1 once they are freed
+    _epoch: int  # the number of the last write when the values were saved; negative once they are freed: the number of the backward
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
     _hooks: NodeHooks | None
@@ -167,7 +168,7 @@ class Node:
         """What was saved, after making sure that nobody wrote over it since."""
         saved = self._saved
         if saved is FREED:
-            raise GraphError(freed_message(type(self).__name__))
+            raise GraphError(freed_message(self))
         if self._epoch == PACKED:
             saved = unpack(self)
         elif self._epoch is not WRITES[0]:
@@ -344,10 +345,12 @@ def leaf(tensor: Tensor) -> AccumulateGrad:
     return node
 
 
-def freed_message(name: str) -> str:
+def freed_message(node: Node | None) -> str:
+    made, freed = (None, None) if node is None else (node.where(), run_site(node._epoch))
     return message(
         "backward",
-        f"{name} was already differentiated and what it saved was freed",
+        f"{'this node' if node is None else type(node).__name__} was already differentiated and what it saved was freed",
+        operands=[(what, site) for what, site in (("called at", made), ("freed by the backward at", freed)) if site is not None],
         hint="pass retain_graph=True to the first backward, or compute the result again",
     )
 

@@ -8,6 +8,7 @@ tensor *is*.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from genesis.base import dtypes
 from genesis.base.device import META, as_device, device, require_available
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GraphError, ShapeError, message
 from genesis.core import engine
+from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
 from genesis.core.modes import ESCAPES, inference
 from genesis.core.node import INFERENCE, SHARED, AccumulateGrad, Node, Output, Version, leaf
@@ -38,10 +40,13 @@ class _Ones(dict[Any, Any]):
 ONES = _Ones()
 
 
-def _escape(what: str) -> None:
-    from genesis.core.honest import escape
+def _leaves(what: str, edge: Any) -> None:
+    """A value with history is taken out of the graph: noted for errors, and told to whoever watches."""
+    note(what, edge, sys._getframe(2))
+    if ESCAPES:
+        from genesis.core.honest import escape
 
-    escape(what, 3)
+        escape(what, 3)
 
 
 class Size(tuple[int, ...]):
@@ -366,12 +371,14 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same memory without history: a write to one is seen by the other."""
-        if ESCAPES and self._node is not None:
-            _escape("detach()")
+        if self._node is not None:
+            _leaves("detach()", self._node)
         return self._alias(None)
 
     def detach_(self) -> Tensor:
         """Forget this tensor's history, in place."""
+        if self._node is not None:
+            _leaves("detach_()", self._node)
         if self._view is not None:
             raise GraphError(message("detach_", "a view cannot be detached in place", hint="use detach()"))
         self._node = None
@@ -380,8 +387,8 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory without history, and without its writes being counted."""
-        if ESCAPES and self._node is not None:
-            _escape(".data")
+        if self._node is not None:
+            _leaves(".data", self._node)
         return wrap(self._array)
 
     @data.setter
@@ -478,15 +485,15 @@ class Tensor:
                 message("item", f"the tensor has {self._array.size} elements, item() needs exactly one",
                         operands=[("tensor", self._spec())], hint="index it first, or tolist()")
             )  # fmt: skip
-        if ESCAPES and self._node is not None:
-            _escape("item()")
+        if self._node is not None:
+            _leaves("item()", self._node)
         value = self.numpy_view().reshape(-1)[0]
         return float(value) if self._array.dtype.kind == "V" or self.dtype.is_floating_point else value.item()
 
     def tolist(self) -> Any:
         """The elements as (nested lists of) Python numbers."""
-        if ESCAPES and self._node is not None:
-            _escape("tolist()")
+        if self._node is not None:
+            _leaves("tolist()", self._node)
         array = self.numpy_view()
         if self.dtype.is_floating_point and array.dtype.kind != "f":
             array = array.astype(np.float32)
@@ -609,6 +616,8 @@ def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: b
     want = None if dtype is None else dtypes.as_np(dtype)
     if isinstance(data, Tensor):
         source = data._array
+        if data._node is not None:
+            note("tensor(...), which copies the value", data._node, sys._getframe(2))
     else:
         source = _from_python(data, want, requires_grad)
     if where == META or isinstance(source, Spec):

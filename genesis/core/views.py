@@ -13,6 +13,7 @@ Every write counts in that `Version`; saved tensors compare the count when they 
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ import numpy as np
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
+from genesis.core.cuts import note
 from genesis.core.modes import enable_grad, grad_mode, inference
 from genesis.core.node import INFERENCE, SHARED, WRITES, Node, count_write
 from genesis.core.op import Op
@@ -163,6 +165,8 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
     if OVERRIDES:
         call = kernel_form(call)
     result = call(old, *[old if a is x else a for a in args], **kwargs)
+    if old._node is not None and (result._node is None or not any(e is old._node for e in getattr(result._node, "_edges", ()))):
+        note(f"{op_name}, which overwrites the value", old._node, sys._getframe(2))
     fits(op_name, x, result)
     write(x, result)
     bump(x, op_name)

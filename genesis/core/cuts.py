@@ -1,0 +1,128 @@
+"""The places in a user's program where values with history left the graph, and the backwards that freed one.
+
+They are noted as they happen, one note for each line of the program, so that an error or `genesis.autograd.explain` can
+say where a gradient was lost. A note holds no tensor and no graph.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from threading import get_ident
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from genesis.core.site import LIBRARY, Site, site_of, user_site
+
+LIMIT = 64  # lines of the program
+
+_Place = tuple[CodeType | None, int]
+_cuts: dict[_Place, tuple[str, weakref.ref[Any], _Place]] = {}  # the newest last
+UNTOUCHED: list[tuple[int, str, _Place]] = []  # open no_grad blocks in which nothing with history was used yet
+
+# the last backwards, by the number that the nodes they freed have; in plain lists, so that nothing is allocated for one
+_KEPT = 512
+_count = [-10]  # small negative epochs have other meanings
+_numbers: list[int] = [0] * _KEPT
+_codes: list[CodeType | None] = [None] * _KEPT
+_positions: list[int] = [-1] * _KEPT
+
+
+class Cut(NamedTuple):
+    """A line at which a value with history gave one without."""
+
+    what: str  # detach(), no_grad, a conversion to int64, ...
+    where: Site | None
+    node: Any  # where the value came from, while that is alive
+
+    def __str__(self) -> str:
+        name = "" if self.node is None else f" of {_described(self.node)}"
+        return f"{self.what}{name}, {self.where}"
+
+
+def _described(node: Any) -> str:
+    if node.is_leaf:
+        return f"a leaf of shape {list(node._shape)}"
+    site = node.where()
+    return f"the {type(node).__name__} of shape {list(node._shape)}" + (f" from line {site.line}" if site is not None else "")
+
+
+def note(what: str, edge: Any, frame: FrameType | None) -> None:
+    """A value from ``edge`` left the graph in (or above) this frame."""
+    place = user_site(frame)
+    if place[0] is None:
+        return
+    with suppress(KeyError, RuntimeError):  # another thread was at it
+        _cuts.pop(place, None)
+        _cuts[place] = (what, weakref.ref(getattr(edge, "node", edge)), place)
+        if len(_cuts) > LIMIT:
+            del _cuts[next(iter(_cuts))]
+
+
+def cuts() -> list[Cut]:
+    """What was noted, the newest first."""
+    return [Cut(what, site_of(*place), ref()) for what, ref, place in reversed(list(_cuts.values()))]
+
+
+def forget_cuts() -> None:
+    _cuts.clear()
+
+
+# ---- no_grad
+
+
+def block_opened(what: str, frame: FrameType | None) -> None:
+    """A mode that records nothing was switched on; by the library itself it is no cut."""
+    if frame is None or (LIBRARY[frame.f_code.co_filename] and frame.f_code.co_name != "wrapped"):
+        return
+    UNTOUCHED.append((get_ident(), what, user_site(frame)))
+    if len(UNTOUCHED) > LIMIT:  # blocks that were opened for good, in which nothing had history
+        del UNTOUCHED[0]
+
+
+def block_closed() -> None:
+    """The newest block of this thread is over, if it is still waiting."""
+    thread = get_ident()
+    for i in range(len(UNTOUCHED) - 1, -1, -1):
+        if UNTOUCHED[i][0] == thread:
+            del UNTOUCHED[i]
+            return
+
+
+def touched(edge: Any) -> None:
+    """Something with history is used in a mode that records nothing: the first time in a block it is noted."""
+    thread = get_ident()
+    for i in range(len(UNTOUCHED) - 1, -1, -1):
+        owner, what, place = UNTOUCHED[i]
+        if owner == thread:
+            del UNTOUCHED[i]
+            block = site_of(*place)
+            where = "" if block is None else f" (the block of {block.filename}:{block.line})"
+            note(what + where, edge, sys._getframe(2))
+            return
+
+
+# ---- backwards
+
+
+def number_of_run(frame: FrameType | None) -> int:
+    """A number for a backward that starts now, by which `run_site` finds the line that called it."""
+    number = _count[0] = _count[0] - 1
+    place = number % _KEPT
+    _numbers[place] = number
+    _codes[place], _positions[place] = user_site(frame)
+    return number
+
+
+def run_site(number: int) -> Site | None:
+    """Where the backward of this number was called, if it is one of the last ones."""
+    place = number % _KEPT
+    return site_of(_codes[place], _positions[place]) if _numbers[place] == number else None
+
+
+def recent_lines(limit: int = 3) -> Iterator[tuple[str, object]]:
+    """For an error: where history was last cut."""
+    for cut in cuts()[:limit]:
+        yield "history was last cut by", cut
