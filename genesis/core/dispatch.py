@@ -308,9 +308,9 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     out._node = out._counter = out._view = None
     edge = input._node
     if edge is not None:
-        if op.node is not None and grad_mode.get() and _differentiable(r.dtype):
+        if grad_mode.get() and op.node is not None and _differentiable(r.dtype):
             _record(op, args, (edge,), out)
-        else:
+        elif UNTOUCHED or grad_mode.get():
             _unrecorded(op, (edge,), out)
     if op.kind == "view":
         attach_view(out, input, op, args[1:])
@@ -345,9 +345,9 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     out._array = r
     out._node = out._counter = out._view = None
     if needed:
-        if op.node is not None and grad_mode.get() and _differentiable(r.dtype):
+        if grad_mode.get() and op.node is not None and _differentiable(r.dtype):
             _record(op, args, tuple(edges), out)
-        else:
+        elif UNTOUCHED or grad_mode.get():
             _unrecorded(op, edges, out)
     if op.kind == "view":
         attach_view(out, args[0], op, args[1:])
