@@ -5,6 +5,7 @@
 `transposed`  the same from rules in forward mode             `gradcheck`   is a gradient right?
 `foreign`     functions of NumPy, SciPy and Numba             `native`      functions of single numbers and of C
 `functions`   four ops written out as `Function` classes     `explain`     why is there no gradient?
+`anomaly`     where is the first bad value?
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
@@ -12,6 +13,7 @@ Gradient modes, `Function` and the engine live in `genesis.core`.
 from __future__ import annotations
 
 from genesis.autograd import graph
+from genesis.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from genesis.autograd.custom import custom_gradient, custom_vjp, defvjp
 from genesis.autograd.explain import Explanation, explain
 from genesis.autograd.foreign import ForeignFunction, from_numpy
@@ -45,7 +47,7 @@ from genesis.core.modes import (
 
 __all__ = [
     "AddFunction", "MatMulFunction", "MulFunction", "ReluFunction",
-    "Explanation", "explain",
+    "Explanation", "detect_anomaly", "explain", "is_anomaly_enabled", "set_detect_anomaly",
     "verify",
     "VerifyError",
     "Report",

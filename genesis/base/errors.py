@@ -6,6 +6,7 @@
     ├── DeviceError       RuntimeError          operands on different devices, or one that is not there
     ├── GraphError        RuntimeError          backward on what has no graph, or twice
     │   └── InplaceError                        a write that would make a gradient wrong
+    ├── AnomalyError      RuntimeError          a value that is not a number, found by anomaly mode
     ├── DimError          IndexError            a dimension out of range
     ├── IndexOutOfRange   IndexError            an index out of range
     ├── ArgumentError     TypeError             an argument of the wrong type, or an unknown one
@@ -43,6 +44,10 @@ class GraphError(GenesisError, RuntimeError):
 
 class InplaceError(GraphError):
     """A write in place that would make a gradient wrong."""
+
+
+class AnomalyError(GenesisError, RuntimeError):
+    """A value that is not a number, found by anomaly mode."""
 
 
 class DimError(GenesisError, IndexError):

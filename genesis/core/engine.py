@@ -14,6 +14,7 @@ The order of the hooks around a node: `core/hooks.py`.
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,17 @@ def run(
     return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
 
 
+def _tell(error: Exception, node: Node | None) -> None:
+    """Add to an exception from a rule where its forward was called, if it does not say so itself."""
+    site = None if node is None else node.where()
+    if node is None or site is None or str(site) in str(error) or any(str(site) in note for note in getattr(error, "__notes__", ())):
+        return
+    error.add_note(f"in the backward of {type(node).__name__}, called at {site}")
+    calls = node._hooks.metadata.get("calls") if node._hooks is not None else None  # from anomaly mode
+    if calls:
+        error.add_note("The forward of this node was called from (most recent call last):\n" + "".join(traceback.format_list(calls)).rstrip())
+
+
 def _autocast_state() -> Any:
     from genesis.core.autocast import state  # which builds on tensors
 
@@ -129,66 +141,71 @@ class _Task:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
         keep_graph, finished, freed = self.keep_graph, self.finished, self.number
         plain = wanted is None and not self.create_graph and not EVERY_NODE
-        while ready:
-            node = ready.pop()
-            g, role = grads.pop(node, None), node._role
-            while node is not None:  # a chain of nodes is followed without going through the tables
-                if plain and g is not None and node._hooks is None:
-                    if role is LEAF:
-                        finished.append((node, g))  # type: ignore[arg-type]
+        node: Node | None = None
+        try:
+            while ready:
+                node = ready.pop()
+                g, role = grads.pop(node, None), node._role
+                while node is not None:  # a chain of nodes is followed without going through the tables
+                    if plain and g is not None and node._hooks is None:
+                        if role is LEAF:
+                            finished.append((node, g))  # type: ignore[arg-type]
+                            break
+                        before = WRITES[0]
+                        if role is FUNCTION and node._epoch is before:  # `Context._pull`, written out: it saves 0.1 us
+                            results = node._function.backward(node, g)  # type: ignore[union-attr]
+                            if results.__class__ is not tuple or len(results) != len(node._edges) or before is not WRITES[0]:
+                                results = node._settled(results, before)  # type: ignore[union-attr]
+                        else:
+                            results = node._pull(g)
+                        if not keep_graph and node._saved and node._frees:
+                            node._saved, node._epoch = FREED, freed
+                    elif plain and role is LEAF and g is not None and self.inputs is None:
+                        self._finish(node, node._hooks.before(node, g))  # type: ignore[union-attr, arg-type]
                         break
-                    before = WRITES[0]
-                    if role is FUNCTION and node._epoch is before:  # `Context._pull`, written out: it saves 0.1 us
-                        results = node._function.backward(node, g)  # type: ignore[union-attr]
-                        if results.__class__ is not tuple or len(results) != len(node._edges) or before is not WRITES[0]:
-                            results = node._settled(results, before)  # type: ignore[union-attr]
                     else:
-                        results = node._pull(g)
-                    if not keep_graph and node._saved and node._frees:
-                        node._saved, node._epoch = FREED, freed
-                elif plain and role is LEAF and g is not None and self.inputs is None:
-                    self._finish(node, node._hooks.before(node, g))  # type: ignore[union-attr, arg-type]
-                    break
-                else:
-                    results = self._visit(node, g)
-                following = None
-                for edge, gx in zip(node._edges, results):  # noqa: B905 (strict=True costs 0.1 us)
-                    if edge is None:
-                        continue
-                    target = edge.node if edge.__class__ is Output else edge
-                    left = owed.get(target) if owed else None
-                    if gx is not None and (wanted is None or target in wanted):
-                        try:
-                            array = gx._array
-                        except AttributeError:
-                            raise node.no_tensor(edge, gx) from None
-                        if array.shape != edge._shape or array.dtype is not edge._dtype:
-                            gx = fit(node, edge, gx)
-                            array = gx._array
-                        its = target._role
-                        if its is not OP and not (  # it may write to the gradient: is that nobody else's?
-                            refs(gx) == 4 and refs(array) == 3 and array.base is None if role is FUNCTION
-                            else array.base is None and g.__class__ is not list and array is not g._array
-                        ):  # fmt: skip
-                            gx = gx._shared()
-                        if left is None and edge is target:
-                            if its is LEAF and plain and target._hooks is None:
-                                finished.append((target, gx))
-                                continue
-                            if following is None:
-                                following, passed, its_role = edge, gx, its
-                                continue
-                        self._add(edge, gx)
-                    if left is None:  # this was its only use
-                        ready.append(target)
-                    elif left == 1:
-                        del owed[target]
-                        ready.append(target)
-                    else:
-                        owed[target] = left - 1
-                node = following
-                if node is not None:
-                    g, role = passed, its_role
+                        results = self._visit(node, g)
+                    following = None
+                    for edge, gx in zip(node._edges, results):  # noqa: B905 (strict=True costs 0.1 us)
+                        if edge is None:
+                            continue
+                        target = edge.node if edge.__class__ is Output else edge
+                        left = owed.get(target) if owed else None
+                        if gx is not None and (wanted is None or target in wanted):
+                            try:
+                                array = gx._array
+                            except AttributeError:
+                                raise node.no_tensor(edge, gx) from None
+                            if array.shape != edge._shape or array.dtype is not edge._dtype:
+                                gx = fit(node, edge, gx)
+                                array = gx._array
+                            its = target._role
+                            if its is not OP and not (  # it may write to the gradient: is that nobody else's?
+                                refs(gx) == 4 and refs(array) == 3 and array.base is None if role is FUNCTION
+                                else array.base is None and g.__class__ is not list and array is not g._array
+                            ):  # fmt: skip
+                                gx = gx._shared()
+                            if left is None and edge is target:
+                                if its is LEAF and plain and target._hooks is None:
+                                    finished.append((target, gx))
+                                    continue
+                                if following is None:
+                                    following, passed, its_role = edge, gx, its
+                                    continue
+                            self._add(edge, gx)
+                        if left is None:  # this was its only use
+                            ready.append(target)
+                        elif left == 1:
+                            del owed[target]
+                            ready.append(target)
+                        else:
+                            owed[target] = left - 1
+                    node = following
+                    if node is not None:
+                        g, role = passed, its_role
+        except Exception as error:
+            _tell(error, node)
+            raise
 
     def _visit(self, node: Node, g: Any) -> Sequence[Any]:
         """A node with hooks, several outputs, or requested inputs; or a leaf."""

@@ -35,7 +35,7 @@ from genesis.core import autocast, honest
 from genesis.core.context import FunctionCtx, HoldingCtx, hold_attributes
 from genesis.core.dispatch import F32, F64, refuse_inference
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import ACTIVE, grad_mode
+from genesis.core.modes import ACTIVE, grad_mode, watcher
 from genesis.core.node import INFERENCE, WRITES, Output
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
@@ -330,6 +330,8 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
             result = cls.forward(ctx, *inputs, **keywords)
     finally:
         grad_mode.reset(token)
+    if ACTIVE and watcher.get() is not None:
+        watcher.get().function_result(cls, [*inputs, *keywords.values()], result)
     if not recording:
         return result
     ctx._code, ctx._at = user_site(_frame(2))
@@ -398,6 +400,8 @@ def _keep(
             ctx._origins = tuple(origins)
         if ACTIVE:
             pack(ctx)
+    elif ACTIVE:
+        pack(ctx)
     if ctx.__dict__:
         hold_attributes(ctx, origin)
     found = [*ctx._origins, *(o for held in (ctx._held or {}).values() for o in held[2])]

@@ -27,6 +27,9 @@ inference: ContextVar[bool] = ContextVar("genesis_inference", default=False)
 # between(op, arguments, run): what stands between an op and its kernel, where a mode wants to keep or replace results
 interception: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_interception", default=None)
 
+# told of every node that is recorded and of every result of a Function: has `new_node(node)` and `function_result(cls, args, result)`
+watcher: ContextVar[Any] = ContextVar("genesis_watcher", default=None)
+
 
 def is_grad_enabled() -> bool:
     """Whether operations are being recorded for differentiation in this thread.
@@ -44,7 +47,7 @@ def is_inference_mode_enabled() -> bool:
     return inference.get()
 
 
-class _Mode:
+class Mode:
     """A context manager that is also a decorator of functions, generators and classes."""
 
     def __init__(self) -> None:
@@ -56,7 +59,7 @@ class _Mode:
     def _leave(self, before: Any) -> None:
         raise NotImplementedError
 
-    def __enter__(self) -> _Mode:
+    def __enter__(self) -> Mode:
         self._before.append(self._enter())
         return self
 
@@ -65,7 +68,7 @@ class _Mode:
     ) -> None:
         self._leave(self._before.pop())
 
-    def _fresh(self) -> _Mode:
+    def _fresh(self) -> Mode:
         return type(self)()
 
     def __call__(self, target: F) -> F:
@@ -113,7 +116,7 @@ def _note_escape(what: str) -> None:
     escape(what, 3)
 
 
-class _GradMode(_Mode):
+class _GradMode(Mode):
     _value = True
 
     def _enter(self) -> bool:
@@ -188,7 +191,7 @@ class set_grad_enabled(_GradMode):
         grad_mode.set(self._value)
         return self._at_call
 
-    def _fresh(self) -> _Mode:
+    def _fresh(self) -> Mode:
         return set_grad_enabled(self._value)
 
     def __call__(self, target: F) -> F:
@@ -196,7 +199,7 @@ class set_grad_enabled(_GradMode):
         return super().__call__(target)
 
 
-class inference_mode(_Mode):
+class inference_mode(Mode):
     """Context manager and decorator: `no_grad`, and the results can never take part in a recorded graph.
 
     >>> import genesis
@@ -233,5 +236,5 @@ class inference_mode(_Mode):
         grad_mode.set(before[0])
         inference.set(before[1])
 
-    def _fresh(self) -> _Mode:
+    def _fresh(self) -> Mode:
         return inference_mode(self._mode)

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, GraphError, message
-from genesis.core.modes import ACTIVE, no_grad
+from genesis.core.modes import ACTIVE, no_grad, watcher
 
 if TYPE_CHECKING:
     from genesis.core.node import Node
@@ -116,7 +116,10 @@ class Packed:
 
 
 def pack(node: Node) -> None:
-    """Replace the tensors that a new node saved, if hooks are open."""
+    """Replace the tensors that a new node saved, if hooks are open; tell whoever watches of the node."""
+    watch = watcher.get()
+    if watch is not None:
+        watch.new_node(node)
     hooks = packing.get()
     if not hooks or not node._saved:
         return
