@@ -5,7 +5,7 @@
 `transposed`  the same from rules in forward mode             `gradcheck`   is a gradient right?
 `foreign`     functions of NumPy, SciPy and Numba             `native`      functions of single numbers and of C
 `functions`   four ops written out as `Function` classes     `explain`     why is there no gradient?
-`anomaly`     where is the first bad value?
+`anomaly`     where is the first bad value?                     `replay`      a backward recorded, step by step
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
@@ -29,6 +29,7 @@ from genesis.autograd.identities import (
     straight_through,
 )  # fmt: skip
 from genesis.autograd.native import from_ctypes, from_scalar
+from genesis.autograd.replay import BackwardRecord, diff, record
 from genesis.autograd.report import Report, VerifyError
 from genesis.autograd.tape import GradientTape
 from genesis.autograd.transposed import custom_function, custom_jvp
@@ -47,7 +48,7 @@ from genesis.core.modes import (
 
 __all__ = [
     "AddFunction", "MatMulFunction", "MulFunction", "ReluFunction",
-    "Explanation", "detect_anomaly", "explain", "is_anomaly_enabled", "set_detect_anomaly",
+    "BackwardRecord", "Explanation", "diff", "record", "detect_anomaly", "explain", "is_anomaly_enabled", "set_detect_anomaly",
     "verify",
     "VerifyError",
     "Report",
