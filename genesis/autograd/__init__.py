@@ -6,6 +6,7 @@
 `foreign`     functions of NumPy, SciPy and Numba             `native`      functions of single numbers and of C
 `functions`   four ops written out as `Function` classes     `explain`     why is there no gradient?
 `anomaly`     where is the first bad value?                     `replay`      a backward recorded, step by step
+`strong_zero` no NaN from branches not taken
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
@@ -31,6 +32,7 @@ from genesis.autograd.identities import (
 from genesis.autograd.native import from_ctypes, from_scalar
 from genesis.autograd.replay import BackwardRecord, diff, record
 from genesis.autograd.report import Report, VerifyError
+from genesis.autograd.strong_zero import strong_zero
 from genesis.autograd.tape import GradientTape
 from genesis.autograd.transposed import custom_function, custom_jvp
 from genesis.autograd.verify import verify
@@ -48,7 +50,7 @@ from genesis.core.modes import (
 
 __all__ = [
     "AddFunction", "MatMulFunction", "MulFunction", "ReluFunction",
-    "BackwardRecord", "Explanation", "diff", "record", "detect_anomaly", "explain", "is_anomaly_enabled", "set_detect_anomaly",
+    "BackwardRecord", "Explanation", "strong_zero", "diff", "record", "detect_anomaly", "explain", "is_anomaly_enabled", "set_detect_anomaly",
     "verify",
     "VerifyError",
     "Report",

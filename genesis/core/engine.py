@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
 from genesis.core.cuts import number_of_run, recent_lines
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import ACTIVE, grad_mode
+from genesis.core.modes import ACTIVE, grad_mode, repair
 from genesis.core.node import FREED, FUNCTION, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
 from genesis.core.overrides import OVERRIDES, kernels_are_forced, kernels_only
 
@@ -107,7 +107,7 @@ class _Task:
     """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
 
     __slots__ = (
-        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "finished", "grads", "inputs", "keep_graph", "number", "owed", "reached", "ready", "thread", "wanted",
+        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "finished", "grads", "inputs", "keep_graph", "number", "owed", "reached", "ready", "repair", "thread", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -126,6 +126,7 @@ class _Task:
         self.thread = get_ident()
         self.number = number_of_run(sys._getframe(2))  # what it frees remembers it by this
         self.inputs = self.wanted = None
+        self.repair = repair.get()
         self.captured: dict[Any, Tensor | None] | None = None
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
         self.owed, self.reached = _plan(nodes)
@@ -140,7 +141,7 @@ class _Task:
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
         keep_graph, finished, freed = self.keep_graph, self.finished, self.number
-        plain = wanted is None and not self.create_graph and not EVERY_NODE
+        plain = wanted is None and not self.create_graph and not EVERY_NODE and self.repair is None
         node: Node | None = None
         try:
             while ready:
@@ -227,6 +228,8 @@ class _Task:
                 if before is not None:
                     before(node, tuple(g) if isinstance(g, list) else (g,))
         results = node._pull_special(g)
+        if self.repair is not None:
+            results = self.repair(node, g, results)
         if EVERY_NODE:
             for _, after in reversed(EVERY_NODE):
                 if after is not None:

@@ -27,6 +27,8 @@ inference: ContextVar[bool] = ContextVar("genesis_inference", default=False)
 # between(op, arguments, run): what stands between an op and its kernel, where a mode wants to keep or replace results
 interception: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_interception", default=None)
 
+# repair(node, gradient, results): what a backward does with the gradients that a rule gave, if anything
+repair: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_repair", default=None)
 # told of every node that is recorded and of every result of a Function: has `new_node(node)` and `function_result(cls, args, result)`
 watcher: ContextVar[Any] = ContextVar("genesis_watcher", default=None)
 
