@@ -7,22 +7,17 @@ its closure, its globals, the attributes of its objects.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator
-from types import FunctionType, MethodType, ModuleType
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from genesis.autograd.closures import contents, names_in
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.node import AccumulateGrad, Output
+from genesis.core.reach import captured, place_key
 from genesis.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from genesis.autograd.rules import Differentiable
-
-_DEPTH = 6  # attributes of attributes: `self.block.attention.query.weight` has five names
-
 
 def used_variables(rule: Differentiable, results: list[Tensor], args: tuple[Any, ...], kept: Any) -> list[Tensor]:
     """Tensors that require grad, are no arguments, and were used; refused where the rule has no gradients for them.
@@ -48,10 +43,6 @@ def used_variables(rule: Differentiable, results: list[Tensor], args: tuple[Any,
     if found and not rule.takes_variables(kept):
         _refuse_captured(rule, found)
     return [x for _, x in found if x is not None]
-
-
-def place_key(edge: Any) -> Any:
-    return (edge.node, edge.index) if isinstance(edge, Output) else edge
 
 
 def _used(roots: Iterable[Any], near: dict[Any, tuple[str, Tensor]], stop: set[Any]) -> list[tuple[str, Tensor | None]]:
@@ -85,59 +76,3 @@ def _refuse_captured(rule: Differentiable, found: list[tuple[str, Tensor | None]
                 [(name or "captured", x._spec()) for name, x in found if x is not None],
                 rule.capture_hint(found[0][0] or "it"))
     )  # fmt: skip
-
-
-def captured(f: Any, args: Any = ()) -> Iterator[tuple[str, Tensor]]:
-    """Tensors that require grad within a function's reach: closure, globals, and attributes of what is there.
-
-    ``args`` is searched for objects, ``self`` above all.
-    """
-    seen: set[int] = set()
-    yield from _reach(f, "", seen, _DEPTH)
-    for index, arg in enumerate(args if isinstance(args, tuple) else ()):
-        if not isinstance(arg, Tensor):
-            yield from _reach(arg, _parameter(f, index), seen, _DEPTH)
-
-
-def _parameter(f: Any, index: int) -> str:
-    while isinstance(f, MethodType):
-        f, index = f.__func__, index + 1
-    names = f.__code__.co_varnames[: f.__code__.co_argcount] if isinstance(f, FunctionType) else ()
-    return names[index] if index < len(names) else f"argument {index}"
-
-
-def _reach(value: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, Tensor]]:
-    if id(value) in seen or depth < 0 or isinstance(value, ModuleType | type):
-        return
-    seen.add(id(value))
-    if isinstance(value, Tensor):
-        if value.requires_grad:
-            yield name, value
-        return
-    for inner, child in _children(value, name):
-        yield from _reach(child, inner, seen, depth - 1)
-
-
-def _children(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, FunctionType):
-        yield from zip(value.__code__.co_freevars, map(contents, value.__closure__ or ()), strict=True)
-        yield from ((g, value.__globals__[g]) for g in names_in(value.__code__) if g in value.__globals__)
-        yield from _numbered(name, (value.__defaults__ or ()))
-    elif isinstance(value, functools.partial):
-        yield from [("", value.func), *_numbered("", value.args), *value.keywords.items()]
-    elif isinstance(value, MethodType):
-        yield from [("self", value.__self__), ("", value.__func__)]
-    elif isinstance(value, list | tuple):
-        yield from _numbered(name, value)
-    elif isinstance(value, dict):
-        yield from ((f"{name}[{key!r}]", child) for key, child in value.items())
-    else:
-        for key, child in vars(value).items() if isinstance(getattr(value, "__dict__", None), dict) else ():
-            if key.startswith("_") and isinstance(child, dict):  # where a module keeps what its attributes are
-                yield from ((f"{name}.{inner}", c) for inner, c in child.items() if isinstance(inner, str))
-            else:
-                yield f"{name}.{key}", child
-
-
-def _numbered(name: str, values: Any) -> Iterator[tuple[str, Any]]:
-    return ((f"{name}[{i}]", value) for i, value in enumerate(values))

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from itertools import islice
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from genesis.base.pytree import tree_flatten, tree_unflatten
+from genesis.core.reach import contents, names_in
 from genesis.core.tensor import Tensor
 
 Rebuild = Callable[[list[Any]], Any]
@@ -92,20 +93,6 @@ def _function_parts(f: FunctionType, within: tuple[int, ...]) -> tuple[list[Any]
         return made
 
     return leaves, rebuild
-
-
-def contents(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a variable that has no value yet
-        return None
-
-
-@functools.lru_cache(maxsize=1024)
-def names_in(code: CodeType) -> tuple[str, ...]:
-    """Names that the code, and the functions written inside it, look up outside of themselves."""
-    inner = [name for const in code.co_consts if isinstance(const, CodeType) for name in names_in(const)]
-    return tuple(dict.fromkeys([*code.co_names, *inner]))
 
 
 def global_tensors(f: Any) -> list[Tensor]:

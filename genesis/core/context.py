@@ -42,6 +42,7 @@ class FunctionCtx(Node):
     _held: dict[str, Any] | None = None  # attributes that hold tensors: (leaves, structure, origins)
     _autocast: autocast.Autocast | None = None  # the mode of the forward, in which backward runs, too
     _call: honest.Call | None = None  # how to run forward again
+    _captured: tuple[str, ...] = ()  # names of tensors that are no arguments; their edges are the last ones
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
     _constants: tuple[Tensor, ...] = ()
@@ -93,7 +94,7 @@ class FunctionCtx(Node):
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
         """For each argument of forward, whether its gradient is wanted; all False when nothing is recorded."""
-        needed = [e is not None for e in self._edges]
+        needed = [e is not None for e in self._edges[: len(self._edges) - len(self._captured)]]
         if self._structures is None:
             return tuple(needed)
         places = iter(needed)
@@ -117,6 +118,9 @@ class FunctionCtx(Node):
         return self._function.__name__ if hasattr(type(self), "_function") else "Context"
 
     def slot_name(self, place: int) -> str:
+        hidden = place - (len(self._edges) - len(self._captured))
+        if hidden >= 0 and self._captured:
+            return self._captured[hidden]
         if self._structures is not None:  # an edge is a leaf of one of the arguments
             for argument, structure in enumerate(self._structures):
                 count = 1 if structure is None else structure.num_leaves
@@ -157,7 +161,7 @@ class FunctionCtx(Node):
         before, saved = WRITES[0], self._saved
         if not recording() and not ACTIVE and self._autocast is None and not (self._epoch is not before and self._stale()):
             results = self._call_backward(g)
-            return self._settled(results if self._structures is None else self._matched(results), before)
+            return self._settled(results if self._structures is None and not self._captured else self._matched(results), before)
         try:
             self._saved = self._unpack() if self._edges else saved
         except GraphError as error:
@@ -183,7 +187,11 @@ class FunctionCtx(Node):
 
     def _matched(self, results: Any) -> tuple[Any, ...]:
         """One gradient for each edge, from a single one, a tuple, or a dict by parameter name."""
-        structures = self._structures
+        structures, hidden = self._structures, self._captured
+        if hidden:
+            twin = self._arguments_only()
+            rest = twin._by_name(self._without_captured(results), len(twin._edges if structures is None else structures))
+            return (*twin._matched(rest), *[results[name] for name in hidden])
         count = len(self._edges) if structures is None else len(structures)
         if isinstance(results, dict) and not (count == 1 and structures is not None and results.keys() != {self.slot_name(0)}):
             results = self._by_name(results, count)
@@ -208,6 +216,23 @@ class FunctionCtx(Node):
                             operands=[("expected", structure)], hint="return the structure of the argument, or None")
                 ) from None  # fmt: skip
         return tuple(flat)
+
+    def _without_captured(self, results: Any) -> dict[str, Any]:
+        """The gradients of the arguments; those of captured tensors come by name, too."""
+        missing = [name for name in self._captured if not isinstance(results, dict) or name not in results]
+        if missing:
+            raise GraphError(
+                message(f"{self._title()}.backward", f"the gradient of the captured {missing[0]} is missing", operands=self._called_at(),
+                        hint=f"return gradients by name, {{..., '{missing[0]}': gradient}}, None where there is none")
+            )  # fmt: skip
+        return {name: g for name, g in results.items() if name not in self._captured}
+
+    def _arguments_only(self) -> FunctionCtx:
+        """A context with the edges of the arguments, to match their gradients."""
+        twin = type(self)()
+        twin._edges, twin._structures = self._edges[: len(self._edges) - len(self._captured)], self._structures
+        twin._code, twin._at = self._code, self._at
+        return twin
 
     def _by_name(self, results: dict[Any, Any], count: int) -> tuple[Any, ...]:
         names = [self._function._parameter_name(i) for i in range(count)]

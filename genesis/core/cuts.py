@@ -20,7 +20,19 @@ LIMIT = 64  # lines of the program
 
 _Place = tuple[CodeType | None, int]
 _cuts: dict[_Place, tuple[str, weakref.ref[Any], _Place]] = {}  # the newest last
-UNTOUCHED: list[tuple[int, str, _Place]] = []  # open no_grad blocks in which nothing with history was used yet
+UNTOUCHED: list[Any] = []  # open no_grad blocks in which nothing with history was used yet (and `Reads`)
+
+
+class Reads:
+    """The places of tensors with history that a forward uses, apart from those it may."""
+
+    __slots__ = ("allowed", "found", "thread")
+
+    def __init__(self, thread: int, allowed: set[Any]) -> None:
+        self.thread, self.allowed = thread, allowed
+        self.found: dict[Any, Any] = {}
+
+
 
 # the last backwards, by the number that the nodes they freed have; in plain lists, so that nothing is allocated for one
 _KEPT = 512
@@ -78,7 +90,7 @@ def block_opened(what: str, frame: FrameType | None) -> None:
     if frame is None or (LIBRARY[frame.f_code.co_filename] and frame.f_code.co_name != "wrapped"):
         return
     UNTOUCHED.append((get_ident(), what, user_site(frame)))
-    if len(UNTOUCHED) > LIMIT:  # blocks that were opened for good, in which nothing had history
+    if len(UNTOUCHED) > LIMIT and not isinstance(UNTOUCHED[0], Reads):  # blocks that were opened for good, in which nothing had history
         del UNTOUCHED[0]
 
 
@@ -86,17 +98,27 @@ def block_closed() -> None:
     """The newest block of this thread is over, if it is still waiting."""
     thread = get_ident()
     for i in range(len(UNTOUCHED) - 1, -1, -1):
-        if UNTOUCHED[i][0] == thread:
+        if not isinstance(UNTOUCHED[i], Reads) and UNTOUCHED[i][0] == thread:
             del UNTOUCHED[i]
             return
 
 
-def touched(edge: Any) -> None:
+def touched(*edges: Any) -> None:
     """Something with history is used in a mode that records nothing: the first time in a block it is noted."""
     thread = get_ident()
     for i in range(len(UNTOUCHED) - 1, -1, -1):
-        owner, what, place = UNTOUCHED[i]
+        entry = UNTOUCHED[i]
+        if isinstance(entry, Reads):
+            if entry.thread == thread:
+                for e in edges:
+                    key = (e.node, e.index) if hasattr(e, "index") else e
+                    if e is not None and key not in entry.allowed:
+                        entry.found[key] = e
+                return
+            continue
+        owner, what, place = entry
         if owner == thread:
+            edge = next(e for e in edges if e is not None)
             del UNTOUCHED[i]
             block = site_of(*place)
             where = "" if block is None else f" (the block of {block.filename}:{block.line})"

@@ -132,7 +132,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
         if (a is None and b is None) or make_node is None or not recording():
             z._node = None
             if UNTOUCHED and (a is not None or b is not None):
-                touched(b if a is None else a)
+                touched(a, b)
             return z
         z._node = node = make_node()
         node._edges = (a, b)
@@ -402,12 +402,11 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
 
 def _unrecorded(op: Op, edges: Sequence[Any], out: Tensor) -> None:
     """Note that values with history gave one without, see `core/cuts.py`."""
-    edge = next(e for e in edges if e is not None)
     if not grad_mode.get():
         if UNTOUCHED:
-            touched(edge)
+            touched(*edges)
     elif not _differentiable(out._array.dtype):
-        note(f"{op.name} giving {out.dtype}", edge, _frame(2))
+        note(f"{op.name} giving {out.dtype}", next(e for e in edges if e is not None), _frame(2))
 
 
 def _record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> None:

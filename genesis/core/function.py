@@ -26,10 +26,11 @@ import itertools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 from genesis.arrays.spec import spec_of
-from genesis.base.errors import ArgumentError, InplaceError, message
+from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.base.pytree import TreeDef, is_container, tree_flatten, tree_unflatten
 from genesis.core import autocast, honest
 from genesis.core.context import FunctionCtx, HoldingCtx, hold_attributes
@@ -37,6 +38,7 @@ from genesis.core.dispatch import F32, F64, refuse_inference
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode, watcher
 from genesis.core.node import INFERENCE, WRITES, Output
+from genesis.core.reach import captured, may_reach_tensors, place_key, watch_reads
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor
@@ -44,14 +46,15 @@ from genesis.core.views import View, check_writable, rebase
 
 
 class _Kinds(dict[type, Any]):
-    """For each class of argument that is no tensor: None for a value, CONTAINER for what may hold tensors."""
+    """For each class of argument that is no tensor: None for a value, CONTAINER for a structure of tensors, OBJECT for what may hide some."""
 
     def __missing__(self, kind: type) -> Any:
-        self[kind] = found = CONTAINER if is_container(kind) else None
+        plain = kind.__module__ in ("builtins", "numpy", "genesis.base.dtypes", "genesis.base.device") or issubclass(kind, int | float | str)
+        self[kind] = found = CONTAINER if is_container(kind) else None if plain else OBJECT
         return found
 
 
-CONTAINER = object()
+CONTAINER, OBJECT = object(), object()
 KINDS = _Kinds()
 
 
@@ -78,6 +81,9 @@ class Function:
 
     amp_policy: ClassVar[Any] = None  # under autocast: "low", "float32", "promote", a dtype, or "preserve" (no casts at all)
 
+    capture: ClassVar[bool] = False  # tensors that forward reads from outside get gradients, too: backward returns them by name
+
+    _watched: ClassVar[bool] = True  # whether forward may read tensors that are no arguments
     _ctx: ClassVar[type[FunctionCtx]]
     _holding: ClassVar[type[FunctionCtx]]  # the same for a call that put tensors on attributes
     _run: ClassVar[Callable[..., Any]]
@@ -184,9 +190,14 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
     """`apply` of one class: everything it needs is a free variable, which costs half of looking it up on the class."""
     split, sets_attributes = cls._split, cls._split or _may_set_attributes(cls.forward)
     recording, set_mode, reset_mode, kinds, writes = grad_mode.get, grad_mode.set, grad_mode.reset, KINDS, WRITES
+    slow, first = True, True
 
     def apply(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or split or ACTIVE:
+        nonlocal slow, first
+        if kwargs or slow or ACTIVE:
+            if first:
+                cls._watched = cls.capture or may_reach_tensors(cls.forward)
+                first, slow = False, split or cls._watched
             return _apply(cls, args, kwargs)
         edges = []
         needed = False
@@ -321,24 +332,48 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if any(s is not None for s in structures):
         ctx._structures = tuple(structures)
     epoch = WRITES[0]
+    watched = grad_mode.get() and (cls._watched or any([KINDS[a.__class__] is OBJECT and not isinstance(a, Tensor) for a in (*inputs, *keywords.values())]))
     token = grad_mode.set(False)
     try:
-        if cls._split:
-            result = cls.forward(*inputs, **keywords)
-            cls.setup_context(ctx, inputs, result)
-        else:
-            result = cls.forward(ctx, *inputs, **keywords)
+        with watch_reads(edges) if watched else nullcontext() as reads:
+            if cls._split:
+                result = cls.forward(*inputs, **keywords)
+                cls.setup_context(ctx, inputs, result)
+            else:
+                result = cls.forward(ctx, *inputs, **keywords)
     finally:
         grad_mode.reset(token)
+    if reads:
+        recording = _take_captured(ctx, reads, edges, inputs, keywords)
     if ACTIVE and watcher.get() is not None:
         watcher.get().function_result(cls, [*inputs, *keywords.values()], result)
-    if not recording:
-        return result
     ctx._code, ctx._at = user_site(_frame(2))
+    if not recording:
+        ctx.check_saved()
+        return result
     ctx._hooks = SPECIAL
     if mode is not None:
         ctx._autocast = mode._replace(cache=None)
     return _finish(ctx, inputs, keywords, result, epoch, leaves)
+
+
+def _take_captured(ctx: FunctionCtx, reads: dict[Any, Any], edges: list[Any], inputs: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Tensors that forward used without being given them: refused, or made inputs of the node."""
+    cls = ctx._function
+    given = inputs if cls._split else (None, *inputs)
+    known = {place_key(t._node): name for name, t in captured(cls.forward, (*given, *keywords.values()))}
+    names = [known.get(key, "a tensor") for key in reads]
+    if not cls.capture or "a tensor" in names:
+        listed = " and ".join(names)
+        raise GraphError(
+            message(f"{cls.__name__}.forward", f"uses {listed}, which {'requires' if len(names) == 1 else 'require'} grad but {'is no argument' if len(names) == 1 else 'are no arguments'}: "
+                    f"{'its gradient' if len(names) == 1 else 'their gradients'} would be lost",
+                    operands=[(name, f"{list(e._shape)}") for name, e in zip(names, reads.values(), strict=True)],
+                    hint=f"pass it to apply, or use {names[0]}.detach(); with `capture = True` in the class backward may return {{'{names[0]}': gradient}}")
+        )  # fmt: skip
+    ctx._edges = (*edges, *reads.values())
+    ctx._captured = tuple(names)
+    return True
 
 
 def _finish(
