@@ -61,10 +61,15 @@ def _matmul_right(g: Any, input: Any, other_shape: Any) -> Any:
             return g * input
         return sum_to(input.unsqueeze(-1) * g.unsqueeze(-2), other_shape)
     if len(other_shape) == 1:
-        return matmul(input.reshape(-1, input.shape[-1]).t(), g.reshape(-1))
+        return matmul(_rows(input).t(), g.reshape(-1))
     if len(other_shape) == 2 and input.ndim > 2:  # one product over all batches instead of one each and a sum
-        return matmul(input.reshape(-1, input.shape[-1]).t(), g.reshape(-1, g.shape[-1]))
+        return matmul(_rows(input).t(), _rows(g))
     return _fitted(matmul(input.mT, g), other_shape)
+
+
+def _rows(x: Any) -> Any:
+    """All leading dimensions as one (counted, not -1: a last dimension of size 0 would leave it open)."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _fitted(g: Tensor, shape: Sequence[int]) -> Tensor:
@@ -74,7 +79,8 @@ def _fitted(g: Tensor, shape: Sequence[int]) -> Tensor:
 @primitive("contraction", {"input": _matmul_left, "other": _matmul_right}, infer=_infer_matmul, out=True, autocast="low", dtypes="fci",
            operators=["__matmul__"],
            samples=lambda t: [case(t(2, 3), t(3, 4)), case(t(3), t(3)), case(t(2, 3), t(3)), case(t(3), t(3, 2)), case(t(2, 2, 3), t(3, 2)),
-                              case(t(2, 1, 2, 3), t(3, 3, 2)), case(t(3), t(2, 3, 2)), case(t(2, 2, 3), t(3)), case(t(0, 3), t(3, 2)), case(t(2, 0), t(0, 3))],
+                              case(t(2, 1, 2, 3), t(3, 3, 2)), case(t(3), t(2, 3, 2)), case(t(2, 2, 3), t(3)), case(t(0, 3), t(3, 2)), case(t(2, 0), t(0, 3)),
+                              case(t(2, 2, 0), t(0, 3)), case(t(2, 0), t(0)), case(t(2, 3, 0), t(0))],
            fails=fails((lambda t: case(t(3, 4), t(5, 2)), RuntimeError, "matmul: inner sizes differ, 4 and 5"),
                        (lambda t: case(t(), t(2)), RuntimeError, "matmul: both operands must be at least 1-D"),
                        (lambda t: case(t(2, 2), t.int(2, 2)), RuntimeError, "matmul: dtypes differ")))  # fmt: skip
@@ -270,10 +276,10 @@ def matmul_tn(input: Array, other: Array) -> Any:
 
 def _linear_weight(g: Any, input: Any, weight_shape: Any) -> Any:
     if len(weight_shape) == 1:
-        return (input * g.unsqueeze(-1)).reshape(-1, weight_shape[0]).sum(0)
+        return _rows(input * g.unsqueeze(-1)).sum(0)
     if g.ndim == 2:
         return matmul_tn(g, input)
-    return matmul_tn(g.reshape(-1, g.shape[-1]), input.reshape(-1, input.shape[-1]))
+    return matmul_tn(_rows(g), _rows(input))
 
 
 def _linear_bias(g: Any, bias_shape: Any) -> Any:
@@ -283,7 +289,7 @@ def _linear_bias(g: Any, bias_shape: Any) -> Any:
 @primitive("contraction", {"input": lambda g, weight: matmul(g, weight) if weight.ndim == 2 else g.unsqueeze(-1) * weight,
                            "weight": _linear_weight, "bias": _linear_bias},
            infer=_infer_linear, autocast="low", dtypes="fc", method=False, torch_name="nn.functional.linear",
-           samples=lambda t: [case(t(2, 3), t(4, 3), t(4)), case(t(3), t(4, 3)), case(t(2, 2, 3), t(4, 3), t(4)), case(t(0, 3), t(2, 3), t(2))],
+           samples=lambda t: [case(t(2, 3), t(4, 3), t(4)), case(t(3), t(4, 3)), case(t(2, 2, 3), t(4, 3), t(4)), case(t(0, 3), t(2, 3), t(2)), case(t(2, 2, 0), t(3, 0), t(3))],
            fails=fails((lambda t: case(t(2, 3), t(4, 5)), RuntimeError, "linear: input has 3 features, weight 5"),
                        (lambda t: case(t(2, 3), t(4, 3), t(5)), RuntimeError, "linear: bias has shape [5], the output 4 features")))  # fmt: skip
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 erf and erfc follow W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969);
 lgamma uses Lanczos' approximation (g = 7, n = 9) with the reflection formula; digamma the recurrence and its
-asymptotic series (Abramowitz and Stegun 6.3.18); erfinv the starting value of M. Giles (2010) and Newton's method.
+asymptotic series (Abramowitz and Stegun 6.3.18); polygamma the Hurwitz zeta function; erfinv the starting value of M. Giles (2010) and Newton's method.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.kinds import case, unary
+from genesis.base.errors import ArgumentValueError, message
+from genesis.core.kinds import case, composite, elementwise, fails, unary
+from genesis.arrays.protocol import Array
+from genesis.core.tensor import Tensor
 from genesis.ops.elementwise import exp
 
 _SMALL_P = (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2, 3.20937758913846947e3)
@@ -143,20 +146,27 @@ def _digamma(x: Any) -> Any:
     return value.astype(np.asarray(x).dtype)
 
 
-def _trigamma(x: Any) -> Any:
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)  # B2, B4, ...
+
+
+def _polygamma(x: Any, n: int) -> Any:
+    """$(-1)^{n+1} n! \\zeta(n + 1, x)$, the Hurwitz zeta function by the Euler-Maclaurin formula (Johansson 2015, section 2)."""
     work = np.asarray(x, dtype=np.float64)
+    s = n + 1
     with np.errstate(all="ignore"):
-        reflect = work < 0.5
-        z = np.where(reflect, 1 - work, work)
-        shift = np.zeros_like(z)
-        for _ in range(10):
-            small = z < 10
-            shift = np.where(small, shift + 1 / (z * z), shift)
-            z = np.where(small, z + 1, z)
-        y = 1 / (z * z)
-        series = 1 / z + y / 2 + y / z * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * 5 / 66))))
-        value = series + shift
-        value = np.where(reflect, math.pi**2 / np.sin(math.pi * work) ** 2 - value, value)
+        steps = min(int(20 + n - min(0.0, float(np.nanmin(work, initial=0.0)))), 10_000)
+        total = np.zeros_like(work)
+        for k in range(steps):
+            total += (work + k) ** -s
+        q = work + steps
+        total += q ** (1 - s) / (s - 1) + 0.5 * q**-s
+        factor, power = float(s), q ** (-s - 1)
+        for j, bernoulli in enumerate(_BERNOULLI, 1):
+            total += bernoulli * factor / math.factorial(2 * j) * power
+            factor *= (s + 2 * j - 1) * (s + 2 * j)
+            power = power / (q * q)
+        value = (-1) ** (n + 1) * math.factorial(n) * total
+        value = np.where(np.isposinf(work), 0.0, np.where((q <= 1) | np.isneginf(work), np.nan, value))
     return value.astype(np.asarray(x).dtype)
 
 
@@ -173,9 +183,42 @@ erfinv = unary("erfinv", _erfinv, "Inverse of the error function.", "[0., 0.5] -
 lgamma = unary("lgamma", _lgamma, "Logarithm of the absolute value of the gamma function.", "[1., 4.] -> [0.0000, 1.7918]",
     vjp=lambda g, input: g * digamma(input), result="float", dtypes="fib", samples=_positive)  # fmt: skip
 digamma = unary("digamma", _digamma, "Derivative of ln gamma.", "[1., 2.] -> [-0.5772,  0.4228]",
-    vjp=lambda g, input: g * trigamma(input), result="float", dtypes="fib", samples=_positive)  # fmt: skip
-trigamma = unary("trigamma", _trigamma, "Second derivative of ln gamma.", "[1., 2.] -> [1.6449, 0.6449]",
-    result="float", dtypes="fib", samples=_positive, torch_name="", inplace=False, path="ops.special.trigamma")  # fmt: skip
+    vjp=lambda g, input: g * polygamma_of(input, 1), result="float", dtypes="fib", samples=_positive)  # fmt: skip
+
+
+def _check_order(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ArgumentValueError(message("polygamma", f"n must be an integer of at least 0, got {n!r}"))
+    return n
+
+
+@elementwise({"input": lambda g, input, n: g * polygamma(n + 1, input)}, result="float", dtypes="fib", inplace=False, torch_name="",
+             samples=lambda t: [case(t.positive(2, 3), 1), case(t.positive(), 2), case(t.positive(0), 3)])  # fmt: skip
+def polygamma_of(input: Array, n: int) -> Any:
+    """The derivative of order $n \\ge 1$ of `digamma`, with the tensor first.
+
+    >>> import genesis
+    >>> genesis.ops.special.polygamma_of(genesis.tensor([1.0, 2.0]), 1)
+    tensor([1.6449, 0.6449])
+    """
+    return _polygamma(input, n)
+
+
+@composite(method=False, dtypes="f", samples=lambda t: [case(1, t.positive(2, 3)), case(0, t.positive(3)), case(4, t.positive())],
+           fails=fails((lambda t: case(-1, t(2)), ValueError, "polygamma: n must be an integer of at least 0, got -1")))  # fmt: skip
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """The derivative of order $n$ of `digamma`, $\\psi^{(n)}(x) = (-1)^{n+1} n! \\, \\zeta(n + 1, x)$.
+
+    Element by element, computed in float64; integers give the default floating dtype. NaN far below -10000.
+
+    Raises:
+        ValueError: ``n`` is negative or no integer
+
+    >>> import genesis
+    >>> genesis.polygamma(1, genesis.tensor([1.0, 2.0]))
+    tensor([1.6449, 0.6449])
+    """
+    return polygamma_of(input, n) if _check_order(n) else digamma(input)
 
 
 def _logit_rule(g: Any, input: Any) -> Any:
@@ -186,4 +229,4 @@ logit = unary("logit", lambda x: np.log(x / (1 - x)), "Inverse of the sigmoid, $
     vjp=_logit_rule, result="float", dtypes="fib",
     samples=lambda t: [case(t(low=0.1, high=0.9)), case(t(2, 3, low=0.1, high=0.9))])  # fmt: skip
 
-__all__ = ["digamma", "erf", "erfc", "erfinv", "lgamma", "logit"]
+__all__ = ["digamma", "erf", "erfc", "erfinv", "lgamma", "logit", "polygamma"]
