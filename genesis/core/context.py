@@ -352,4 +352,4 @@ def hold_attributes(ctx: FunctionCtx, origin: Any) -> None:
         ctx._hooks = SPECIAL
 
 
-_OWN = frozenset(name for name in FunctionCtx.__dict__ if not name.startswith("__"))
+_OWN = frozenset(name for name in FunctionCtx.__dict__ if not name.startswith("__")) - {"saved_variables"}
