@@ -12,6 +12,17 @@ import pytest
 import genesis
 
 
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="run the slow tests, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
 @pytest.fixture(autouse=True)
 def _seeded():
     genesis.manual_seed(0)

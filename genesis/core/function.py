@@ -42,7 +42,7 @@ from genesis.core.reach import captured, may_reach_tensors, place_key, watch_rea
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor
-from genesis.core.views import View, check_writable, rebase
+from genesis.core.views import check_writable, guarded, rebase, watch
 
 
 class _Kinds(dict[type, Any]):
@@ -227,6 +227,10 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
                 if kept.__class__ is not Tensor:
                     ctx._code, ctx._at = None, -1
                     ctx.check_saved()
+            if epoch is not writes[0]:
+                _check_unrecorded_writes(cls, args, epoch)
+            if result.__class__ is not Tensor or result._view is not None:
+                _watch_views(result)
             return result
         frame = _frame(1)
         ctx._code = code = frame.f_code
@@ -350,6 +354,8 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     ctx._code, ctx._at = user_site(_frame(2))
     if not recording:
         ctx.check_saved()
+        _check_unrecorded_writes(cls, leaves, epoch)
+        _watch_views(result)
         return result
     ctx._hooks = SPECIAL
     if mode is not None:
@@ -463,9 +469,23 @@ def _fresh(r: Tensor, args: Sequence[Any]) -> Tensor:
                 break
         else:
             return r
-    out = r._alias(None)
-    out._view = View(r if r._view is None else r._view.base, None)
-    return out
+    return guarded(r._alias(None), r)
+
+
+def _watch_views(result: Any) -> None:
+    """Results on the memory of inputs without history: these may get one, and then the results' is not known."""
+    if grad_mode.get():
+        for r in tree_flatten(result)[0]:
+            if isinstance(r, Tensor) and r._view is not None and r._view.steps is None and r._counter is not None and r._counter is not INFERENCE:
+                watch(r, r._counter)
+
+
+def _check_unrecorded_writes(cls: type[Function], args: Sequence[Any], epoch: int) -> None:
+    """An input without history that was written to may be a view of something that has one."""
+    if grad_mode.get():
+        for t in args:
+            if isinstance(t, Tensor) and t._view is not None and t._counter is not None and t._counter.stamp > epoch:
+                check_writable(t, cls.__name__, False)
 
 
 def _check_written(ctx: FunctionCtx, args: Sequence[Any], epoch: int) -> list[Tensor]:

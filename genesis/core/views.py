@@ -25,10 +25,10 @@ from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.cuts import note
 from genesis.core.modes import enable_grad, grad_mode, inference
-from genesis.core.node import INFERENCE, SHARED, WRITES, Node, count_write
+from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Version, count_write
 from genesis.core.op import Op
 from genesis.core.overrides import OVERRIDES, kernel_form
-from genesis.core.site import site_here
+from genesis.core.site import site_here, site_of
 from genesis.core.tensor import Tensor, wrap
 
 
@@ -57,15 +57,33 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
     out._counter = counter
     parent = source._view
     base = source if parent is None else parent.base
-    if not grad_mode.get() or (parent is not None and parent.steps is None):
+    if not grad_mode.get():
         out._view = View(base, None)
         return
-    out._view = View(base, ((op, args),) if parent is None else (*parent.steps, (op, args)))
+    out._view = View(base, ((op, args),) if parent is None else None if parent.steps is None else (*parent.steps, (op, args)))
     if counter is not INFERENCE:
-        refs = counter.refs
-        if len(refs) >= 32 and len(refs) & (len(refs) - 1) == 0:  # at powers of two: forget the dead
-            refs[:] = [ref for ref in refs if ref() is not None]
-        refs.append(weakref.ref(out))
+        watch(out, counter)
+
+
+def guarded(out: Tensor, source: Tensor) -> Tensor:
+    """Make ``out``, the result of a user's function that is ``source`` or on its memory, a view that is not written to."""
+    base = source if source._view is None else source._view.base
+    out._view = View(base, None)
+    counter = base._counter
+    if counter is None or counter is SHARED:
+        counter = base._shared_counter()
+    if counter is not INFERENCE:
+        out._counter = counter
+        watch(out, counter)
+    return out
+
+
+def watch(out: Tensor, counter: Version) -> None:
+    """Note a view, so that writes to its memory find it."""
+    refs = counter.refs
+    if len(refs) >= 32 and len(refs) & (len(refs) - 1) == 0:  # at powers of two: forget the dead
+        refs[:] = [ref for ref in refs if ref() is not None]
+    refs.append(weakref.ref(out))
 
 
 def shares(view: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> bool:
@@ -111,8 +129,22 @@ def rebase(x: Tensor, new: Any) -> None:
     with enable_grad():
         for ref in list(counter.refs):
             other = ref()
-            if other is not None and other._view is not None and other._view.steps is not None:
+            if other is None or other._view is None:
+                continue
+            if other._view.steps is not None:
                 other._node = other._view.replay(base)._node
+            elif other is not x:
+                other._node = _lost(other)
+
+
+def _lost(view: Tensor) -> Node:
+    """The history of a result of a Function that shares its input's memory, once that memory was written to: nobody knows it."""
+    from genesis.core.honest import refuse
+
+    reason = message("backward", "a Function returned its input, or a view of it, and that memory was written to in place since",
+                     operands=[("result", view._spec()), ("written at", site_of(*site_here()))],
+                     hint="return a clone() from forward, or write to a clone()")  # fmt: skip
+    return refuse(view, [view._node], reason)._node  # type: ignore[return-value]
 
 
 def check_writable(x: Tensor, name: str, recording: bool) -> None:
@@ -135,7 +167,7 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
             message(name, f"{what} that requires grad is written to in place", operands=[("input", spec_of(x._array))],
                     hint="write under no_grad(), or to a clone(): y = x.clone()")
         )  # fmt: skip
-    if recording and x._view is not None and x._view.steps is None:
+    if (recording or root._node is not None) and x._view is not None and x._view.steps is None:
         raise InplaceError(
             message(name, "a view made under no_grad, or an input returned by a Function, is written to with gradients on",
                     hint="make the view outside no_grad, or clone() it")
