@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, GraphError, message
-from genesis.core.modes import ACTIVE, no_grad, watcher
+from genesis.core.modes import ACTIVE, grad_mode, watcher
 
 if TYPE_CHECKING:
     from genesis.core.node import Node
@@ -92,20 +92,26 @@ class Packed:
         self.hooks: list[saved_tensors_hooks] = []
         value: Any = t._alias(None)
         kind = type(value)
-        with no_grad():
+        token = grad_mode.set(False)
+        try:
             for hook in reversed(hooks):
                 if isinstance(value, kind):
                     value = hook.pack(node, value)
                     self.hooks.append(hook)
+        finally:
+            grad_mode.reset(token)
         self.value = value
 
     def unpack(self, name: str) -> Tensor:
         from genesis.core.tensor import Tensor
 
         value = self.value
-        with no_grad():
+        token = grad_mode.set(False)
+        try:
             for hook in reversed(self.hooks):
                 value = hook.unpack_hook(value)
+        finally:
+            grad_mode.reset(token)
         if not isinstance(value, Tensor):
             raise ArgumentError(message("saved_tensors_hooks", f"unpack_hook returned {type(value).__name__}, expected a tensor", [("for", name)]))
         if value._array.shape != self.shape or value._array.dtype != self.dtype:

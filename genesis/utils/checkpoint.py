@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import Spec
+from genesis.base.device import CPU
 from genesis.base.errors import ArgumentValueError, GraphError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.autocast import restored, state
@@ -104,15 +106,19 @@ class _Enough(BaseException):
 class _Note:
     """One saved tensor of a run: which operation saved it, where, and what it looked like."""
 
-    __slots__ = ("crc", "name", "site", "spec")
+    __slots__ = ("array", "crc", "name", "site")
 
     def __init__(self, node: Node, t: Tensor, values: bool) -> None:
-        self.name, self.spec = type(node).__name__, str(t._spec())
+        self.name, self.array = type(node).__name__, (t._array.shape, t._array.dtype)
         self.site = (node._code, node._at)
         self.crc = zlib.crc32(np.ascontiguousarray(t.detach().numpy_view()).view(np.uint8).data) if values and t.numel() else 0
 
     def same(self, other: _Note) -> bool:
-        return self.spec == other.spec and self.name == other.name and self.crc == other.crc
+        return self.array == other.array and self.name == other.name and self.crc == other.crc
+
+    @property
+    def spec(self) -> str:
+        return str(Spec(*self.array, CPU))
 
     def __str__(self) -> str:
         from genesis.core.site import site_of
