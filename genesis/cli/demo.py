@@ -16,8 +16,8 @@ from genesis.cli import stages, svg
 from genesis.cli.report import Card, Section, write_report
 from genesis.cli.stages import Outcome
 from genesis.cli.terminal import Terminal
-from genesis.core.node import Node
 from genesis.datasets import digits
+from genesis.debug import Drawing, draw
 from genesis.nn import functional as F
 
 PARTS: list[tuple[str, str, str, Callable[[Terminal, bool], Outcome], Any]] = [
@@ -97,31 +97,11 @@ def finish(terminal: Terminal, options: Namespace, outcomes: dict[str, Outcome],
 # ---- the report
 
 
-def one_step() -> list[svg.GraphNode]:
-    """The graph that one training step of the reader records, inputs before the ops that use them."""
+def one_step() -> Drawing:
+    """The graph that one training step of the reader records."""
     images, labels = digits("test")
     model = stages.reader().eval()
-    names = {id(p): name for name, p in model.named_parameters()}
-    loss = F.cross_entropy(model(images[:4]), labels[:4])
-    order: list[Node] = []
-    seen: set[Node] = set()
-    stack: list[tuple[Node, bool]] = [(loss.grad_fn, False)]  # type: ignore[list-item]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            stack += [(n, False) for n, _ in reversed(node.next_functions) if n is not None and n not in seen]
-    place = {node: i for i, node in enumerate(order)}
-    return [svg.GraphNode(_label(n, names), f"f32{list(n._shape)}", "leaf" if n.is_leaf else "op", tuple(place[m] for m, _ in n.next_functions if m)) for n in order]
-
-
-def _label(node: Node, names: dict[int, str]) -> str:
-    if node.is_leaf:
-        return names.get(id(node.variable), "input")  # type: ignore[attr-defined]
-    return node.name().removesuffix("Backward")
+    return draw(F.cross_entropy(model(images[:4]), labels[:4]), params=model)
 
 
 def make_report(path: Path, outcomes: dict[str, Outcome], seconds: dict[str, float], total: float, options: Namespace) -> None:
@@ -169,9 +149,9 @@ def _gradient_section(g: Outcome) -> Section:
 
 
 def _graph_section() -> Section:
-    nodes = one_step()
-    return Section("One step, recorded", f"What one forward pass of the reader records for backward: {len(nodes)} nodes.",
-                   [(svg.graph(nodes, "Computation graph"), "Parameters in orange, operations in blue, each with the shape of its result.")])  # fmt: skip
+    picture = one_step()
+    return Section("One step, recorded", "What one forward pass of the reader records for backward, as genesis.draw shows it.",
+                   [(picture.svg, "Values flow downwards. Each box has its shape, what it saves for backward, and the line that recorded it.")])  # fmt: skip
 
 
 def _time_section(seconds: dict[str, float], total: float) -> Section:

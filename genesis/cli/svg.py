@@ -1,4 +1,4 @@
-"""Pictures as inline SVG: line charts, image grids, confusion matrices, computation graphs. Colours come from the page's CSS."""
+"""Pictures as inline SVG: line charts, image grids, confusion matrices. Colours come from the page's CSS."""
 
 from __future__ import annotations
 
@@ -100,45 +100,3 @@ def confusion_matrix(counts: np.ndarray[Any, Any], labels: Sequence[str], title:
             if count:
                 parts += [f'<rect class="{kind}" x="{x}" y="{y}" width="{cell}" height="{cell}" opacity="{strength:.2f}"/>', _text(x + cell / 2, y + cell * 0.63, str(count), "count on" if i == j else "count")]
     return _svg(size, size, title, "".join(parts))
-
-
-class GraphNode(NamedTuple):
-    """A box of a graph: its kind ("leaf" or "op") chooses the colour; ``inputs`` are places of other nodes in the list."""
-
-    label: str
-    detail: str
-    kind: str
-    inputs: tuple[int, ...]
-
-
-def graph(nodes: Sequence[GraphNode], title: str) -> str:
-    """A computation graph, inputs on top: layers by longest path, ordered within by the places of their inputs."""
-    depth = [0] * len(nodes)
-    for i, node in enumerate(nodes):  # nodes come after their inputs
-        depth[i] = 1 + max((depth[j] for j in node.inputs), default=-1)
-    for i, node in enumerate(nodes):  # leaves move down to just above their first user
-        users = [depth[k] for k, other in enumerate(nodes) if i in other.inputs]
-        if not node.inputs and users:
-            depth[i] = min(users) - 1
-    layers: list[list[int]] = [[] for _ in range(max(depth, default=0) + 1)]
-    for i in range(len(nodes)):
-        layers[depth[i]].append(i)
-    box_w, box_h, gap_x, gap_y = 116.0, 34.0, 16.0, 26.0
-    place: dict[int, tuple[float, float]] = {}
-    width = max(len(layer) for layer in layers) * (box_w + gap_x) + gap_x if nodes else 100.0
-    for level, layer in enumerate(layers):
-        layer.sort(key=lambda i: (np.mean([place[j][0] for j in nodes[i].inputs if j in place] or [width / 2]), i))
-        start = (width - len(layer) * (box_w + gap_x) + gap_x) / 2
-        for k, i in enumerate(layer):
-            place[i] = (start + k * (box_w + gap_x), gap_y / 2 + level * (box_h + gap_y))
-    parts = ['<defs><marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path class="tip" d="M0,0 L6,3 L0,6 z"/></marker></defs>']
-    for i, node in enumerate(nodes):
-        x, y = place[i]
-        for j in node.inputs:
-            a, b = place[j]
-            parts.append(f'<path class="edge" marker-end="url(#tip)" d="M{a + box_w / 2:.1f},{b + box_h:.1f} C{a + box_w / 2:.1f},{b + box_h + 16:.1f} {x + box_w / 2:.1f},{y - 18:.1f} {x + box_w / 2:.1f},{y - 1:.1f}"/>')
-    for i, node in enumerate(nodes):
-        x, y = place[i]
-        parts += [f'<rect class="{escape(node.kind)}" x="{x:.1f}" y="{y:.1f}" width="{box_w}" height="{box_h}" rx="6"/>',
-                  _text(x + box_w / 2, y + 15, node.label, "name"), _text(x + box_w / 2, y + 28, node.detail, "detail")]  # fmt: skip
-    return _svg(width, len(layers) * (box_h + gap_y), title, "".join(parts))

@@ -1,0 +1,194 @@
+"""`genesis.draw`: the recorded graph as a picture."""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import PurePath
+from typing import Any
+
+from genesis.base.errors import ArgumentValueError, message
+from genesis.core.tensor import Tensor
+from genesis.debug.graph import Box, fold, graph
+from genesis.debug.layout import LINE, Place, lines_of, place
+from genesis.debug.memory import size
+from genesis.io.atomic import write_atomically
+
+_STYLE = """
+.gd{--page:#fff;--ink:#1f2933;--soft:#5b6875;--line:#9aa5b1;--operation:#e8eef6;--function:#fdebd3;--leaf:#dff3e4;--result:#e9e3f7;--folded:#f1f3f5}
+@media (prefers-color-scheme:dark){.gd{--page:#0d1117;--ink:#e6e9ec;--soft:#a7b1bb;--line:#66727f;--operation:#26364a;--function:#4a3720;--leaf:#1f4029;--result:#372d55;--folded:#2d333b}}
+.gd text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--soft);text-anchor:middle}
+.gd .name{fill:var(--ink);font-weight:600}.gd rect{stroke:var(--line);stroke-width:1}.gd path{fill:none;stroke:var(--line);stroke-width:1.3}
+.gd .tip{fill:var(--line);stroke:none}.gd .edge{font-size:10px;paint-order:stroke;stroke:var(--page);stroke-width:3px}
+""" + "".join(f".gd .{kind}{{fill:var(--{kind})}}" for kind in ("operation", "function", "leaf", "result", "folded"))
+
+
+class Drawing:
+    """A picture of a graph: shown by notebooks as SVG, printed as text, saved as either or as DOT."""
+
+    def __init__(self, boxes: list[Box], total: int) -> None:
+        self._boxes, self._total = boxes, total
+
+    @property
+    def svg(self) -> str:
+        """A complete SVG document."""
+        return _svg(self._boxes)
+
+    @property
+    def text(self) -> str:
+        """A tree from the results upwards; what was shown before is referred to by its number."""
+        return _text(self._boxes)
+
+    @property
+    def dot(self) -> str:
+        """The graph for Graphviz."""
+        return _dot(self._boxes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture; the suffix says how: .svg, .dot or .txt.
+
+        Raises:
+            ValueError: another suffix
+        """
+        kinds = {".svg": "svg", ".dot": "dot", ".txt": "text"}
+        suffix = PurePath(path).suffix
+        if suffix not in kinds:
+            raise ArgumentValueError(message("Drawing.save", f"unknown suffix {suffix!r}", hint=f"use {', '.join(kinds)}"))
+        write_atomically(path, getattr(self, kinds[suffix]).encode())
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<drawing of {self._total} nodes: print it, save it, or show it in a notebook>"
+
+
+def draw(output: Tensor, *more: Tensor, params: Any = None, max_nodes: int = 200) -> Drawing:
+    """Draw the graph behind one or several results: operations, shapes, bytes saved for backward, lines of the program.
+
+    Args:
+        output: a tensor with history
+        more: further results, in the same picture
+        params: a module or a dict of tensors, to name the leaves
+        max_nodes: larger graphs end in a box that says how many nodes it stands for
+
+    Returns:
+        a `Drawing`: ``.svg``, ``.text``, ``.dot``, ``.save(path)``; a notebook shows it
+
+    Raises:
+        TypeError: not tensors
+        RuntimeError: nothing to draw, no tensor has a graph
+        ValueError: ``max_nodes`` is smaller than 2
+
+    >>> import genesis
+    >>> x = genesis.ones(2, requires_grad=True)
+    >>> print(genesis.draw((x * x).sum(), params={"x": x}))
+    result  float32[]
+    └─ Sum  float32[]
+       └─ Mul  float32[2]
+          ├─ x  float32[2]
+          └─ x  float32[2]  (shown above)
+    """
+    if max_nodes < 2:
+        raise ArgumentValueError(message("draw", f"max_nodes must be at least 2, got {max_nodes}"))
+    boxes = graph((output, *more), params)
+    return Drawing(fold(boxes, max_nodes), sum(box.kind != "result" for box in boxes))
+
+
+# ---- SVG
+
+
+def _svg(boxes: list[Box]) -> str:
+    where, routes, width, height = place(boxes)
+    arrows = [_arrow(where[source], where[box], label, _beside(box, i), i, routes[id(box), i]) for box in boxes for i, (source, label) in enumerate(box.inputs)]
+    body = "".join([*arrows, *[_box(box, where[box]) for box in boxes]])
+    legend, low = _legend(boxes, height)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {max(width, 330):.0f} {low:.0f}" style="width:100%;max-width:{max(width, 330):.0f}px" role="img">'
+        f"<title>Computation graph of {len(boxes)} nodes</title><style>{_STYLE}</style>{body}{legend}</svg>"
+    )
+
+
+def _beside(box: Box, index: int) -> float:
+    """Where an arrow enters a box of several inputs, from -0.5 (left) to 0.5."""
+    return (index + 1) / (len(box.inputs) + 1) - 0.5
+
+
+def _box(box: Box, p: Place) -> str:
+    tip = [box.name, box.detail, f"saves {size(box.saved)}" if box.saved else "", "freed by a backward" if box.freed else "", str(box.where or "")]
+    parts = [f"<g><title>{escape(chr(10).join(t for t in tip if t))}</title>"]
+    radius = 6 if box.kind in ("operation", "function") else 14
+    parts.append(f'<rect class="{box.kind}" x="{p.x - p.width / 2:.1f}" y="{p.y - p.height / 2:.1f}" width="{p.width:.1f}" height="{p.height:.1f}" rx="{radius}"/>')
+    lines = lines_of(box)
+    top = p.y - len(lines) * LINE / 2 + 12
+    for i, line in enumerate(lines):
+        parts.append(f'<text{" class=" + chr(34) + "name" + chr(34) if i == 0 else ""} x="{p.x:.1f}" y="{top + i * LINE:.1f}">{escape(line)}</text>')
+    return "".join([*parts, "</g>"])
+
+
+def _arrow(source: Place, target: Place, label: str, beside: float, index: int, bends: list[Place]) -> str:
+    x, y = source.x, source.y + source.height / 2
+    line = [f"M{x:.1f},{y:.1f}"]
+    for bend in bends:  # through the layer in between, from its upper edge to its lower one
+        line.append(_curve(x, y, bend.x, bend.y - bend.height / 2) + f" L{bend.x:.1f},{bend.y + bend.height / 2:.1f}")
+        x, y = bend.x, bend.y + bend.height / 2
+    x1, y1 = target.x + beside * target.width, target.y - target.height / 2
+    line.append(_curve(x, y, x1, y1 - 6))
+    parts = [f'<path d="{" ".join(line)}"/>', f'<path class="tip" d="M{x1 - 4:.1f},{y1 - 7:.1f} L{x1 + 4:.1f},{y1 - 7:.1f} L{x1:.1f},{y1:.1f} z"/>']
+    if label:
+        parts.append(f'<text class="edge" x="{x1 + 8 * (1 if beside > 0 else -1 if beside < 0 else 0):.1f}" y="{y1 - 11 - 11 * (index % 2):.1f}">{escape(label)}</text>')
+    return "".join(parts)
+
+
+def _curve(x0: float, y0: float, x1: float, y1: float) -> str:
+    half = max((y1 - y0) / 2, 14)
+    return f"C{x0:.1f},{y0 + half:.1f} {x1:.1f},{y1 - half:.1f} {x1:.1f},{y1:.1f}"
+
+
+def _legend(boxes: list[Box], top: float) -> tuple[str, float]:
+    kinds = [k for k in ("leaf", "operation", "function", "result", "folded") if any(b.kind == k for b in boxes)]
+    words = {"leaf": "leaf", "operation": "operation", "function": "Function of yours", "result": "result", "folded": "not shown"}
+    parts, x = [], 16.0
+    for kind in kinds:
+        parts.append(f'<rect class="{kind}" x="{x:.0f}" y="{top + 2:.0f}" width="12" height="12" rx="3"/>')
+        parts.append(f'<text class="edge" x="{x + 17:.0f}" y="{top + 12:.0f}" style="text-anchor:start">{words[kind]}</text>')
+        x += 30 + 6.4 * len(words[kind])
+    return "".join(parts), top + 24
+
+
+# ---- text and DOT
+
+
+def _text(boxes: list[Box]) -> str:
+    lines: list[str] = []
+    shown: set[Box] = set()
+    ahead = [(box, "", "") for box in reversed(boxes) if box.kind == "result"]
+    while ahead:
+        box, lead, below = ahead.pop()
+        again = box in shown
+        facts = [box.name, box.detail, f"saves {size(box.saved)}" if box.saved else "", "freed" if box.freed else "", "(shown above)" if again else ""]
+        where = f"  {box.where.filename.rpartition('/')[2]}:{box.where.line}" if box.where is not None and not again and not box.where.filename.startswith("<") else ""
+        lines.append(lead + "  ".join(f for f in facts if f) + where)
+        if again:
+            continue
+        shown.add(box)
+        last = len(box.inputs) - 1
+        deep = len(below) > 90  # a chain is not indented for ever
+        for i, (source, _) in reversed(list(enumerate(box.inputs))):
+            mark, bar = ("└─ ", "   ") if i == last else ("├─ ", "│  ")
+            ahead.append((source, below + mark, below if deep and last == 0 else below + bar))
+    return "\n".join(lines)
+
+
+def _dot(boxes: list[Box]) -> str:
+    colours = {"operation": "#e8eef6", "function": "#fdebd3", "leaf": "#dff3e4", "result": "#e9e3f7", "folded": "#f1f3f5"}
+    number = {box: i for i, box in enumerate(boxes)}
+    quoted = lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'  # noqa: E731
+    lines = ["digraph genesis {", '  node [shape=box, style="rounded,filled", fontname="monospace"];']
+    for box, i in number.items():
+        lines.append(f"  n{i} [label={quoted(chr(10).join(lines_of(box)))}, fillcolor={quoted(colours[box.kind])}, tooltip={quoted(str(box.where or box.name))}];")
+    lines += [f"  n{number[source]} -> n{number[box]}{f' [label={quoted(label)}]' if label else ''};" for box in boxes for source, label in box.inputs]
+    return "\n".join([*lines, "}"]) + "\n"
