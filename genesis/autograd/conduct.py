@@ -18,7 +18,10 @@ from genesis.autograd.differences import SINGLE, Array
 from genesis.autograd.evidence import factor_words
 from genesis.autograd.report import Row, failed, passed, skipped
 from genesis.autograd.trial import Measured, Trial
+from genesis.base.dtypes import as_np
+from genesis.core.autocast import Autocast, restored
 from genesis.core.node import FREED
+from genesis.core.saved import saved_tensors_hooks
 from genesis.core.tensor import Tensor, wrap
 
 
@@ -244,6 +247,55 @@ def _dtype_row(trial: Trial, name: str, run: Any, found: Measured) -> Row:
             return failed(name, "precision", f"the {name} gradient of `{title}` differs from the float64 one by more than 1 %",
                           "look for a difference of large numbers, or for overflow")  # fmt: skip
     return passed(name)
+
+
+def check_packed(trial: Trial) -> Iterator[Row]:
+    """Saved tensors may go through hooks, as checkpoint and offloading have them do: the gradients are the same."""
+    name = "saved elsewhere"
+    if trial.base.error is not None or trial.calls.through:
+        yield skipped(name, "backward fails" if trial.base.error is not None else "the function writes to its inputs")
+        return
+    with saved_tensors_hooks(lambda t: t.detach().numpy_view().copy(), wrap):
+        run = trial.run(trial.arrays)
+    found = trial.pulled(run, trial.seeds())
+    if found.error is not None:
+        yield failed(name, "packed", f"backward fails when saved tensors come from a saved-tensor hook: {refusal(found.error)}",
+                     "use what ctx gives back, not the tensors of forward")  # fmt: skip
+        return
+    different = _differing(trial, found, trial.base, 0.0)
+    if different:
+        yield failed(name, "packed", f"the gradient of `{different[0]}` differs when saved tensors come from a saved-tensor hook", "keep no state outside of ctx")
+    else:
+        yield passed(name)
+
+
+def check_autocast(trial: Trial) -> Iterator[Row]:
+    """Under autocast backward works, in the inputs' dtypes, and its numbers are those of the low precision."""
+    name = "autocast"
+    if trial.base.error is not None:
+        yield skipped(name, "backward fails")
+        return
+    try:
+        with restored(Autocast(as_np("bfloat16"), None)):
+            run = trial.run(trial.arrays, dtype=np.float32)
+    except Exception as error:  # whatever the function refuses with
+        yield skipped(name, f"the function refuses it: {refusal(error)}")
+        return
+    found = trial.pulled(run, trial.seeds())
+    if found.error is not None:
+        yield failed(name, "autocast", f"backward fails under autocast: {refusal(found.error)}", "set amp_policy on the class, or compute in the dtype of grad_output")
+        return
+    for title, g, full, x in zip(trial.names, found.gradients, trial.base.gradients, run.inputs, strict=True):
+        if g is not None and g.dtype != x._array.dtype:
+            yield failed(name, "autocast", f"under autocast the gradient of `{title}` is {g.dtype}, the input {x._array.dtype}", "set amp_policy on the class")
+            return
+        if g is None or full is None or not np.isfinite(full).all():
+            continue
+        away, size = float(np.linalg.norm(np.ravel(g - full))), float(np.linalg.norm(np.ravel(full)))
+        if not away <= 0.2 * size + 0.05:
+            yield failed(name, "autocast", f"under autocast the gradient of `{title}` is off by {away / (size or 1):.0%}", "set amp_policy = 'float32' on the class")
+            return
+    yield passed(name)
 
 
 def check_zero_size(trial: Trial) -> Iterator[Row]:

@@ -251,4 +251,5 @@ CHECKS: dict[str, Callable[[Trial], Iterator[Row]]] = {
     "repeats": conduct.check_repeats, "gradient": check_gradient, "values": check_values, "linear": check_linear, "second_order": check_second_order,
     "dtypes": conduct.check_dtypes, "layouts": conduct.check_layouts, "zero_size": conduct.check_zero_size, "broadcast": check_broadcast, "alone": conduct.check_alone,
     "unused": conduct.check_unused, "interleaved": conduct.check_interleaved, "saved": conduct.check_saved, "writes": conduct.check_writes, "leaks": conduct.check_leak,
+    "packed": conduct.check_packed, "autocast": conduct.check_autocast,
 }  # fmt: skip
