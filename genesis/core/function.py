@@ -27,7 +27,7 @@ import sys
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
@@ -43,6 +43,9 @@ from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor
 from genesis.core.views import check_writable, guarded, rebase, watch
+
+if TYPE_CHECKING:
+    from genesis.core.typed import Apply
 
 
 class _Kinds(dict[type, Any]):
@@ -118,10 +121,12 @@ class Function:
         name = getattr(getattr(ctx, "_function", Function), "__name__", "Function")
         raise NotImplementedError(f"{name}.forward is not implemented: define a static forward(ctx, *args)")
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what backward needs, for a `forward` that has no ``ctx``."""
-        raise NotImplementedError("Function.setup_context is not implemented")
+    if not TYPE_CHECKING:  # type checkers tell from it which signature `forward` has, see `core/typed.py`
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            """Keep what backward needs, for a `forward` that has no ``ctx``."""
+            raise NotImplementedError("Function.setup_context is not implemented")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
@@ -130,10 +135,14 @@ class Function:
             f"{ctx._function.__name__}.backward is not implemented: define a static backward(ctx, *grad_outputs)"
         )
 
-    @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward, unrecorded, and record one node if an input needs a gradient."""
-        return cls._run(*args, **kwargs)
+    if TYPE_CHECKING:
+        apply: ClassVar[Apply]
+    else:
+
+        @classmethod
+        def apply(cls, *args: Any, **kwargs: Any) -> Any:
+            """Run forward, unrecorded, and record one node if an input needs a gradient."""
+            return cls._run(*args, **kwargs)
 
     @classmethod
     def _bind(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
