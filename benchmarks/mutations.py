@@ -688,7 +688,7 @@ def main() -> None:
             for miss in o.misses:
                 print(f"{o.name} | {miss}")
     if options.write:
-        page = Path(__file__).parent.parent / "docs" / "guide" / "verify_study.md"
+        page = Path(__file__).parent.parent / "docs" / "verify_study.md"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(PAGE.format(rules=len(RULES), table=text))
 
