@@ -73,7 +73,7 @@ __version__ = "0.1.0"
 globals().update(ops.PUBLIC)
 
 _LAZY = {
-    "amp": "genesis.amp", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "io": "genesis.io", "nn": "genesis.nn",
+    "amp": "genesis.amp", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "io": "genesis.io", "library": "genesis.library", "nn": "genesis.nn",
     "optim": "genesis.optim", "testing": "genesis.testing", "tiny": "genesis.tiny", "utils": "genesis.utils",
 }  # fmt: skip
 _LAZY_NAMES = {

@@ -1,0 +1,251 @@
+"""Operations of your own, declared once: kernels by device, shapes without data, gradients, autocast.
+
+    @genesis.library.custom_op("mylib::scale", mutates_args=())
+    def scale(x: genesis.Tensor, k: float) -> genesis.Tensor: ...
+
+is called as ``scale(x, 2.0)`` or ``genesis.ops.mylib.scale(x, 2.0)``; `CustomOp` says what may be registered for it, and
+`opcheck` tests that what was registered fits together.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from genesis import ops
+from genesis.arrays.spec import Spec
+from genesis.autograd.verify import verify
+from genesis.base import dtypes
+from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, UnsupportedError, message
+from genesis.base.pytree import tree_flatten
+from genesis.core.function import Function
+from genesis.core.tensor import Tensor
+
+_OPS: dict[str, CustomOp] = {}
+
+
+class CustomOp:
+    """An operation made by `custom_op`: call it like a function."""
+
+    def __init__(self, name: str, function: Callable[..., Any], mutates_args: Sequence[str], device_types: Iterable[str] | None) -> None:
+        self.name, self.mutates_args = name, tuple(mutates_args)
+        self.signature = inspect.signature(function)
+        self._kernels: dict[str | None, Callable[..., Any]] = dict.fromkeys(device_types, function) if device_types else {None: function}
+        self._fake: Callable[..., Any] | None = None
+        self._backward: Callable[..., Any] | None = None
+        self._setup: Callable[..., Any] | None = None
+        self._cast: Any = None
+        self.__name__, self.__doc__, self.__wrapped__ = name.rpartition("::")[2], function.__doc__, function
+        self._function = self._node()
+
+    @property
+    def schema(self) -> str:
+        """The declaration in one line."""
+        return f"{self.name}{self.signature}" + (f", writes to {', '.join(self.mutates_args)}" if self.mutates_args else "")
+
+    def __repr__(self) -> str:
+        return f"<custom op {self.schema}>"
+
+    # ---- what may be registered
+
+    def register_kernel(self, device_types: str | Sequence[str], function: Callable[..., Any] | None = None) -> Any:
+        """What computes on these devices; a decorator without ``function``."""
+        if function is None:
+            return lambda f: (self.register_kernel(device_types, f), f)[1]
+        for kind in [device_types] if isinstance(device_types, str) else device_types:
+            self._kernels[kind] = function
+        return function
+
+    def register_fake(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What gives results of the right shape, dtype and device, without data: called with tensors on the meta device."""
+        self._fake = function
+        return function
+
+    def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
+        """The gradient: ``backward(ctx, *grads)``; ``setup_context(ctx, inputs, output)`` keeps what it needs."""
+        self._backward, self._setup = backward, setup_context
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """Under autocast, floating inputs are converted to this dtype first."""
+        self._cast = dtypes.as_np(cast_inputs)
+        self._function.amp_policy = cast_inputs
+
+    # ---- a call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function.apply(*self._bound(args, kwargs))
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(message(self.name, str(error), [("schema", self.schema)])) from None
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    def _node(self) -> type[Function]:
+        op = self
+
+        def forward(*inputs: Any) -> Any:
+            return op._run(inputs)
+
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            if op._setup is not None:
+                op._setup(ctx, inputs, output)
+
+        def backward(ctx: Any, *grads: Any) -> Any:
+            if op._backward is None:
+                raise UnsupportedError(message(op.name, "has no gradient", hint="register one with register_autograd"))
+            return op._backward(ctx, *grads)
+
+        members = {"forward": staticmethod(forward), "setup_context": staticmethod(setup_context), "backward": staticmethod(backward)}
+        made = type(self.__name__, (Function,), members)
+        made._watched = False  # the kernel is not searched for tensors: it is the op's own
+        return made
+
+    def _run(self, inputs: tuple[Any, ...]) -> Any:
+        tensors = {name: t for name, value in zip(self.signature.parameters, inputs, strict=True) for t in tree_flatten(value)[0] if isinstance(t, Tensor)}
+        if any(isinstance(t._array, Spec) for t in tensors.values()):
+            if self._fake is None:
+                raise UnsupportedError(message(self.name, "was called without data and has no fake kernel", hint="register one with register_fake"))
+            return self._fake(*inputs)
+        kind = next((t.device.type for t in tensors.values()), "cpu")
+        kernel = self._kernels.get(kind, self._kernels.get(None))
+        if kernel is None:
+            known = ", ".join(str(k) for k in self._kernels)
+            raise UnsupportedError(message(self.name, f"has no kernel for {kind}, only for {known}", hint=f"register_kernel({kind!r})"))
+        before = {name: t._version for name, t in tensors.items()}
+        result = kernel(*inputs)
+        for name, t in tensors.items():
+            if t._version != before[name] and name not in self.mutates_args:
+                raise InplaceError(message(self.name, f"wrote to {name}, which mutates_args does not name", [("schema", self.schema)]))
+        for y in tree_flatten(result)[0]:
+            if isinstance(y, Tensor) and any(y is t for t in tensors.values()):
+                raise GraphError(message(self.name, "returned one of its arguments", [("schema", self.schema)], "return a clone(), or nothing if it only writes"))
+        return result
+
+
+def custom_op(name: str, function: Callable[..., Any] | None = None, /, *, mutates_args: str | Sequence[str], device_types: str | Sequence[str] | None = None) -> Any:
+    """Make a function an operation of its own, ``genesis.ops.<namespace>.<name>``; a decorator without ``function``.
+
+    The function may use anything to compute (NumPy, C, Numba). It is one opaque node in every graph.
+
+    Args:
+        name: ``"namespace::name"``
+        mutates_args: the parameters it writes to; writes to others are an error
+        device_types: the devices it works on; by default all
+
+    Raises:
+        ValueError: no namespace, a name that exists, or an unknown parameter in ``mutates_args``
+
+    >>> import genesis, numpy as np
+    >>> @genesis.library.custom_op("example::cube", mutates_args=())
+    ... def cube(x: genesis.Tensor) -> genesis.Tensor:
+    ...     return genesis.from_numpy(x.detach().numpy() ** 3)
+    >>> cube.register_autograd(lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+    >>> x = genesis.tensor([2.0], requires_grad=True)
+    >>> genesis.ops.example.cube(x).backward(); x.grad
+    tensor([12.])
+    >>> genesis.library.remove("example::cube")
+    """
+    if function is None:
+        return lambda f: custom_op(name, f, mutates_args=mutates_args, device_types=device_types)
+    space, _, short = name.partition("::")
+    if not (space.isidentifier() and short.isidentifier()):
+        raise ArgumentValueError(message("custom_op", f"{name!r} is no name of an operation", hint="use 'namespace::name'"))
+    module = sys.modules["genesis.ops"]
+    if name in _OPS or (hasattr(module, space) and not isinstance(getattr(module, space), SimpleNamespace)):
+        raise ArgumentValueError(message("custom_op", f"{name!r} exists already, or its namespace is a name of Genesis", hint="genesis.library.remove(name) undoes a declaration"))
+    names = [mutates_args] if isinstance(mutates_args, str) else list(mutates_args)
+    unknown = [n for n in names if n not in inspect.signature(function).parameters]
+    if unknown:
+        raise ArgumentValueError(message("custom_op", f"mutates_args names {unknown[0]!r}, the parameters are {', '.join(inspect.signature(function).parameters)}"))
+    made = _OPS[name] = CustomOp(name, function, names, [device_types] if isinstance(device_types, str) else device_types)
+    if not hasattr(module, space):
+        setattr(module, space, SimpleNamespace())
+    setattr(getattr(module, space), short, made)
+    return made
+
+
+def remove(name: str) -> None:
+    """Undo a `custom_op`.
+
+    Raises:
+        ValueError: there is none of that name
+    """
+    if name not in _OPS:
+        raise ArgumentValueError(message("remove", f"there is no custom op {name!r}", hint=f"there are {', '.join(_OPS) or 'none'}"))
+    del _OPS[name]
+    space, _, short = name.partition("::")
+    delattr(getattr(ops, space), short)
+    if not vars(getattr(ops, space)):
+        delattr(ops, space)
+
+
+def opcheck(op: CustomOp, args: Sequence[Any], kwargs: Any = None, *, raise_exception: bool = True) -> dict[str, str]:
+    """Test what is registered for an op on one call: schema, fake kernel, gradient.
+
+    Returns:
+        for each test ``"SUCCESS"``, ``"SKIPPED: why"`` or the error
+
+    Raises:
+        RuntimeError: a test failed (with ``raise_exception``)
+
+    >>> import genesis
+    >>> op = genesis.library.custom_op("example::double", lambda x: x * 2, mutates_args=())
+    >>> op.register_fake(lambda x: genesis.empty_like(x)) and None
+    >>> genesis.library.opcheck(op, (genesis.ones(3),))
+    {'test_schema': 'SUCCESS', 'test_faketensor': 'SUCCESS', 'test_autograd_registration': 'SKIPPED: no gradient is registered'}
+    >>> genesis.library.remove("example::double")
+    """
+    tests = {"test_schema": _test_schema, "test_faketensor": _test_fake, "test_autograd_registration": _test_autograd}
+    found: dict[str, str] = {}
+    for name, test in tests.items():
+        try:
+            found[name] = test(op, tuple(args), dict(kwargs or {})) or "SUCCESS"
+        except Exception as error:
+            if raise_exception:
+                raise GraphError(message("opcheck", f"{name} of {op.name} failed: {error}")) from error
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def _copies(args: Any) -> Any:
+    return [a.detach().clone() if isinstance(a, Tensor) else a for a in args]
+
+
+def _test_schema(op: CustomOp, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """Nothing but what is declared is written to, by way of NumPy either."""
+    given = op._bound(args, kwargs)
+    passed = _copies(given)
+    op(*passed)
+    for name, before, after in zip(op.signature.parameters, given, passed, strict=True):
+        if isinstance(before, Tensor) and name not in op.mutates_args and not ops.equal(before.detach().nan_to_num(), after.detach().nan_to_num()):
+            raise InplaceError(message(op.name, f"wrote to {name}, which mutates_args does not name"))
+    return None
+
+
+def _test_fake(op: CustomOp, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    if op._fake is None:
+        return "SKIPPED: no fake kernel is registered"
+    given = op._bound(args, kwargs)
+    real = [y for y in tree_flatten(op(*_copies(given)))[0] if isinstance(y, Tensor)]
+    fake = [y for y in tree_flatten(op(*[a.to("meta") if isinstance(a, Tensor) else a for a in given]))[0] if isinstance(y, Tensor)]
+    for i, (r, f) in enumerate(zip(real, fake, strict=True)):
+        if r.shape != f.shape or r.dtype is not f.dtype:
+            raise GraphError(message(op.name, f"result {i} is {r.dtype}{list(r.shape)}, the fake kernel gives {f.dtype}{list(f.shape)}"))
+    return None
+
+
+def _test_autograd(op: CustomOp, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    if op._backward is None:
+        return "SKIPPED: no gradient is registered"
+    if op.mutates_args:
+        return "SKIPPED: the op writes to its arguments"
+    report = verify(op, *args, **kwargs)
+    if not report:
+        raise GraphError(str(report))
+    return None
