@@ -9,6 +9,7 @@ tensor *is*.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -254,7 +255,14 @@ class Tensor:
         """The accumulated gradient of a leaf, or of a tensor after `retain_grad`."""
         if isinstance(self._node, AccumulateGrad):
             return self._node.grad
-        return self._own_grad if self._node is None else self._retained
+        if self._node is None:
+            return self._own_grad
+        if self._retained is None and not self.retains_grad:
+            site = self.grad_fn.where()  # type: ignore[union-attr]
+            made = f"{self.grad_fn.name()}{f' at {site}' if site is not None else ''}"  # type: ignore[union-attr]
+            text = message("grad", f"this tensor was computed by {made}, its .grad is not kept", hint="call retain_grad() on it before backward, or read .grad of a leaf")
+            warnings.warn(text, UserWarning, stacklevel=2)
+        return self._retained
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:

@@ -170,3 +170,16 @@ def test_increment_version():
         y.sum().backward()
     with pytest.raises(TypeError, match="increment_version: expected a tensor, got int"):
         graph.increment_version([1])
+
+
+def test_grad_of_a_computed_tensor_warns_once_it_is_asked_for():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.sum().backward()
+    with pytest.warns(UserWarning, match=r"this tensor was computed by MulBackward at .*test_hooks.py:\d+ .*its .grad is not kept\n.*retain_grad"):
+        assert y.grad is None
+    z = x * 2
+    z.retain_grad()
+    assert z.grad is None  # no warning: it will be kept
+    z.sum().backward()
+    assert z.grad.tolist() == [1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -138,3 +139,10 @@ def test_backwards_inside_backwards_in_several_threads():
 
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(work, range(60))) == [[3.0 * k * k] * 2 for k in range(60)]
+
+
+def test_a_pool_takes_the_mode_of_its_caller_on_request():
+    x = genesis.ones(1, requires_grad=True)
+    with ThreadPoolExecutor(1) as pool, genesis.no_grad():
+        assert pool.submit(lambda: (x * 2).requires_grad).result()
+        assert not pool.submit(contextvars.copy_context().run, lambda: (x * 2).requires_grad).result()
