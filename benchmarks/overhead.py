@@ -145,14 +145,14 @@ def deep_mlp(lib, layers, width):
     return nn.Sequential(*[m for _ in range(layers) for m in (nn.Linear(width, width), nn.ReLU())])
 
 
-def checkpointed(lib):
+def checkpointed(lib, batch=64):
     model = deep_mlp(lib, 12, 128)
     if lib is genesis:
         from genesis.utils.checkpoint import checkpoint
     else:
         from torch.utils.checkpoint import checkpoint
     blocks = [model[i : i + 6] for i in range(0, 24, 6)]
-    (x,) = tensors(lib, (64, 128), grad=True)
+    (x,) = tensors(lib, (batch, 128), grad=True)
 
     def run():
         y = x
@@ -226,6 +226,19 @@ def flat_memory(steps: int = 10_000) -> int:
         gc.enable()
 
 
+def checkpoint_memory(name: str) -> float:
+    """MiB that forward and backward of the checkpointed MLP need at their peak (batch 20000), in a process of its own."""
+    import subprocess
+
+    code = (
+        "import sys, resource; sys.path.insert(0, sys.argv[1]); import overhead, importlib; lib = importlib.import_module(sys.argv[2]); run = overhead.checkpointed(lib, 20000);"
+        "overhead.checkpointed(lib, 8)(); before = overhead._resident(); run(); print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == 'darwin' else 1024) - before) / 2**20)"
+    )
+    here = str(Path(__file__).parent)
+    runs = [float(subprocess.run([sys.executable, "-c", code, here, name], capture_output=True, text=True, check=True).stdout) for _ in range(3)]
+    return statistics.median(runs)
+
+
 def import_cost() -> float:
     """Milliseconds that importing Genesis adds to importing NumPy, the median of seven processes."""
     import subprocess
@@ -251,6 +264,8 @@ def table() -> str:
         print(rows[-1], flush=True)
     seconds, size = million()
     rows.append(f"| one million chained additions, backward | {seconds:.1f} s, {size:.0f} bytes a node | | | 1000 bytes | {'met' if size < 1000 else 'not met'} |")
+    mine, theirs = checkpoint_memory("genesis"), checkpoint_memory("torch")
+    rows.append(f"| the same checkpoint, batch 20,000: memory at the peak | {mine:.0f} MiB | {theirs:.0f} MiB | {mine / theirs:.2f} | 1.0 | {'met' if mine <= theirs else 'not met'} |")
     left = flat_memory()
     rows.append(f"| 10,000 training steps, collector off | {left} objects left | | | flat | {'met' if left < 100 else 'not met'} |")
     cost = import_cost()
