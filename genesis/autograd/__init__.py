@@ -6,7 +6,7 @@
 `foreign`     functions of NumPy, SciPy and Numba             `native`      functions of single numbers and of C
 `functions`   four ops written out as `Function` classes     `explain`     why is there no gradient?
 `anomaly`     where is the first bad value?                     `replay`      a backward recorded, step by step
-`strong_zero` no NaN from branches not taken
+`strong_zero` no NaN from branches not taken                  `profiler`    where does the time go?
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
@@ -30,6 +30,7 @@ from genesis.autograd.identities import (
     straight_through,
 )  # fmt: skip
 from genesis.autograd.native import from_ctypes, from_scalar
+from genesis.autograd.profiler import profile
 from genesis.autograd.replay import BackwardRecord, diff, record
 from genesis.autograd.report import Report, VerifyError
 from genesis.autograd.strong_zero import strong_zero
@@ -50,7 +51,7 @@ from genesis.core.modes import (
 
 __all__ = [
     "AddFunction", "MatMulFunction", "MulFunction", "ReluFunction",
-    "BackwardRecord", "Explanation", "strong_zero", "diff", "record", "detect_anomaly", "explain", "is_anomaly_enabled", "set_detect_anomaly",
+    "profile", "BackwardRecord", "Explanation", "strong_zero", "diff", "record", "detect_anomaly", "explain", "is_anomaly_enabled", "set_detect_anomaly",
     "verify",
     "VerifyError",
     "Report",

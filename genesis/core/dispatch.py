@@ -26,7 +26,7 @@ from genesis.core import autocast
 from genesis.core.cuts import UNTOUCHED, note, touched
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode, inference, interception
-from genesis.core.node import INFERENCE, WRITES, Output
+from genesis.core.node import INFERENCE, WRITES, Output, next_number
 from genesis.core.op import Op
 from genesis.core.overrides import OVERRIDES, override_of
 from genesis.core.saved import pack
@@ -76,6 +76,7 @@ def unary_path(op: Op) -> Callable[..., Any]:
         y._node = node = make_node()
         node._edges = (edge,)
         node._shape, node._dtype, node._hooks, node._epoch = r.shape, r.dtype, None, WRITES[0]
+        node._number = next_number()
         frame = _frame(1)
         node._code = code = frame.f_code
         node._at = frame.f_lasti
@@ -137,6 +138,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
         z._node = node = make_node()
         node._edges = (a, b)
         node._shape, node._dtype, node._hooks, node._epoch = r.shape, r.dtype, None, WRITES[0]
+        node._number = next_number()
         frame = _frame(1)
         node._code = code = frame.f_code
         node._at = frame.f_lasti
@@ -264,7 +266,7 @@ def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
         _unrecorded(op, edges, y)
         return
     node = (op.complex_node if y._array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
-    node._edges, node._hooks, node._epoch = edges, None, WRITES[0]
+    node._edges, node._hooks, node._epoch, node._number = edges, None, WRITES[0], next_number()
     node._code, node._at = user_site(_frame(2))
     node._shape, node._dtype = tuple(y._array.shape), y._array.dtype
     if not op.saves:
@@ -413,7 +415,7 @@ def _record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) 
     """The node of a primitive with one result."""
     array = out._array
     node = (op.complex_node if array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
-    node._edges, node._hooks, node._outputs, node._epoch = edges, None, None, WRITES[0]
+    node._edges, node._hooks, node._outputs, node._epoch, node._number = edges, None, None, WRITES[0], next_number()
     node._code, node._at = user_site(_frame(3))
     node._shape, node._dtype = array.shape, array.dtype
     node._saved = saved_values(op, args, edges, out)

@@ -37,7 +37,7 @@ from genesis.core.context import FunctionCtx, HoldingCtx, hold_attributes
 from genesis.core.dispatch import F32, F64, refuse_inference
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode, watcher
-from genesis.core.node import INFERENCE, WRITES, Output
+from genesis.core.node import INFERENCE, WRITES, Output, next_number
 from genesis.core.reach import captured, may_reach_tensors, place_key, watch_reads
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
@@ -241,6 +241,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
             if result.__class__ is not Tensor or result._view is not None:
                 _watch_views(result)
             return result
+        ctx._number = next_number()
         frame = _frame(1)
         ctx._code = code = frame.f_code
         ctx._at = frame.f_lasti
@@ -360,6 +361,7 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         recording = _take_captured(ctx, reads, edges, inputs, keywords)
     if ACTIVE and watcher.get() is not None:
         watcher.get().function_result(cls, [*inputs, *keywords.values()], result)
+    ctx._number = next_number()
     ctx._code, ctx._at = user_site(_frame(2))
     if not recording:
         ctx.check_saved()

@@ -13,6 +13,7 @@ reference cycle: dropping the last tensor frees all of it, without the garbage c
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -64,6 +65,7 @@ def count_write(version: Version, writer: str) -> None:
     version.code, version.at = site_here()
 
 
+next_number = itertools.count().__next__  # of nodes, see `Node._sequence_nr`
 INFERENCE = Version()  # marks tensors made in inference mode
 SHARED = Version()  # marks a gradient others may read: copied before the first in-place write
 
@@ -105,7 +107,7 @@ class Node:
     The ``ctx`` of a user's function is a node, and ``ctx.shape = ...`` must not overwrite anything of ours: all our names begin with ``_``.
     """
 
-    __slots__ = ("__weakref__", "_at", "_code", "_dtype", "_edges", "_epoch", "_hooks", "_saved", "_shape")
+    __slots__ = ("__weakref__", "_at", "_code", "_dtype", "_edges", "_epoch", "_hooks", "_number", "_saved", "_shape")
 
     op: ClassVar[Op]
     op_name: ClassVar[str] = ""
@@ -124,6 +126,7 @@ class Node:
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
     _hooks: NodeHooks | None
+    _number: int
     _code: CodeType | None  # where it was recorded, see `core/site.py`
     _at: int
 
@@ -148,6 +151,10 @@ class Node:
     def metadata(self) -> dict[Any, Any]:
         """A dictionary for whatever a user wants to note of this node."""
         return hooks_of(self).metadata
+
+    def _sequence_nr(self) -> int:
+        """A number that grows with every node recorded: later nodes have larger ones. Leaves, which are not recorded, have the largest."""
+        return 2**64 - 1 if self.is_leaf else getattr(self, "_number", -1)
 
     def where(self) -> Site | None:
         """The line of the user's program that recorded this node."""

@@ -25,7 +25,7 @@ from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.cuts import note
 from genesis.core.modes import enable_grad, grad_mode, inference
-from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Version, count_write
+from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Version, count_write, next_number
 from genesis.core.op import Op
 from genesis.core.overrides import OVERRIDES, kernel_form
 from genesis.core.site import site_here, site_of
@@ -119,6 +119,7 @@ def rebase(x: Tensor, new: Any) -> None:
     else:
         node = CopySlices()
         node._edges, node._hooks = (base._node, new), None
+        node._number = next_number()
         node._code, node._at = site_here()
         node._shape, node._dtype = tuple(base._array.shape), base._array.dtype
         node._saved, node._epoch = (View(None, view.steps),), WRITES[0]  # type: ignore[arg-type]

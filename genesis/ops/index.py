@@ -16,7 +16,7 @@ from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError, UnsupportedError, message
 from genesis.core.kinds import case, primitive, view
 from genesis.core.modes import grad_mode
-from genesis.core.node import WRITES, Node
+from genesis.core.node import WRITES, next_number, Node
 from genesis.core.site import site_here
 from genesis.core.tensor import Tensor
 from genesis.core.views import bump, check_writable, rebase
@@ -242,7 +242,7 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
     if recording:
         node = IndexPutBackward()
         node._edges = (self._node, None if tensor is None else tensor._node)
-        node._hooks, node._epoch = None, WRITES[0]
+        node._hooks, node._epoch, node._number = None, WRITES[0], next_number()
         node._code, node._at = site_here()
         node._shape, node._dtype = self._array.shape, self._array.dtype
         node._saved = (parsed,)
