@@ -17,7 +17,7 @@ from typing import Any
 
 from genesis import ops
 from genesis.arrays.spec import Spec
-from genesis.autograd.verify import verify
+from genesis.autograd.checking.verify import verify
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten

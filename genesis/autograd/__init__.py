@@ -1,12 +1,8 @@
 """The public face of differentiation.
 
-`functional`  gradients of outputs with respect to inputs     `tape`        gradients as TensorFlow writes them
-`custom`      gradients of your own, as decorators            `identities`  values as they are, gradients changed
-`transposed`  the same from rules in forward mode             `gradcheck`   is a gradient right?
-`foreign`     functions of NumPy, SciPy and Numba             `native`      functions of single numbers and of C
-`functions`   four ops written out as `Function` classes     `explain`     why is there no gradient?
-`anomaly`     where is the first bad value?                     `replay`      a backward recorded, step by step
-`strong_zero` no NaN from branches not taken                  `profiler`    where does the time go?
+`functional`  gradients of outputs with respect to inputs     `graph`       nodes and what they save, from outside
+`forms`       gradients of your own, in every form            `checking`    is a gradient right?
+`inspection`  where is the gradient, the NaN, the time?
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
@@ -14,14 +10,13 @@ Gradient modes, `Function` and the engine live in `genesis.core`.
 from __future__ import annotations
 
 from genesis.autograd import graph
-from genesis.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
-from genesis.autograd.custom import custom_gradient, custom_vjp, defvjp
-from genesis.autograd.explain import Explanation, explain
-from genesis.autograd.foreign import ForeignFunction, from_numpy
-from genesis.autograd.functional import backward, grad
-from genesis.autograd.functions import AddFunction, MatMulFunction, MulFunction, ReluFunction
-from genesis.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck, numerical_gradient_check
-from genesis.autograd.identities import (
+from genesis.autograd.checking.gradcheck import GradcheckError, gradcheck, gradgradcheck, numerical_gradient_check
+from genesis.autograd.checking.report import Report, VerifyError
+from genesis.autograd.checking.verify import verify
+from genesis.autograd.forms.custom import custom_gradient, custom_vjp, defvjp
+from genesis.autograd.forms.foreign import ForeignFunction, from_numpy
+from genesis.autograd.forms.functions import AddFunction, MatMulFunction, MulFunction, ReluFunction
+from genesis.autograd.forms.identities import (
     clip_gradient,
     grad_pass_through,
     reverse_gradient,
@@ -29,14 +24,15 @@ from genesis.autograd.identities import (
     stop_gradient,
     straight_through,
 )  # fmt: skip
-from genesis.autograd.native import from_ctypes, from_scalar
-from genesis.autograd.profiler import profile
-from genesis.autograd.replay import BackwardRecord, diff, record
-from genesis.autograd.report import Report, VerifyError
-from genesis.autograd.strong_zero import strong_zero
-from genesis.autograd.tape import GradientTape
-from genesis.autograd.transposed import custom_function, custom_jvp
-from genesis.autograd.verify import verify
+from genesis.autograd.forms.native import from_ctypes, from_scalar
+from genesis.autograd.forms.tape import GradientTape
+from genesis.autograd.forms.transposed import custom_function, custom_jvp
+from genesis.autograd.functional import backward, grad
+from genesis.autograd.inspection.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from genesis.autograd.inspection.explain import Explanation, explain
+from genesis.autograd.inspection.profiler import profile
+from genesis.autograd.inspection.replay import BackwardRecord, diff, record
+from genesis.autograd.inspection.strong_zero import strong_zero
 from genesis.core.context import Context, FunctionCtx
 from genesis.core.function import Function
 from genesis.core.honest import once_differentiable

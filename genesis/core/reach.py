@@ -1,7 +1,7 @@
 """What a function can see besides its arguments: its closure, its globals, the attributes of its objects.
 
 A tensor that requires grad and is read from there has no place among the gradients of a rule: it is found, named and
-refused (or, where the rule asks for it, given a place), see `core/function.py` and `genesis.autograd.captures`.
+refused (or, where the rule asks for it, given a place), see `core/function.py` and `genesis.autograd.forms.captures`.
 """
 
 from __future__ import annotations

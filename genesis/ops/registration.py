@@ -60,7 +60,7 @@ def register_function(name: str, function: Callable[..., Any] | None = None) -> 
         TypeError: ``function`` is not callable
 
     >>> import genesis
-    >>> from genesis.autograd.functions import MulFunction
+    >>> from genesis.autograd.forms.functions import MulFunction
     >>> x = genesis.ones(2, requires_grad=True)
     >>> with genesis.ops.register_function("mul", MulFunction.apply):
     ...     (x * x).grad_fn

@@ -9,7 +9,7 @@ import pytest
 
 import genesis
 from genesis.autograd import grad
-from genesis.autograd.gradcheck import gradcheck, gradgradcheck
+from genesis.autograd.checking.gradcheck import gradcheck, gradgradcheck
 
 INF, NAN = math.inf, math.nan
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "any", "all", "var", "std", "norm", "logsumexp", "nansum", "nanmean")

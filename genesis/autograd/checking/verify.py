@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd import conduct
-from genesis.autograd.calls import Calls, refusal
-from genesis.autograd.differences import SINGLE, Array
-from genesis.autograd.evidence import Diagnosis
-from genesis.autograd.report import Report, Row, failed, passed, skipped
-from genesis.autograd.second import check_second_order
-from genesis.autograd.trial import Measured, Trial
+from genesis.autograd.checking import conduct
+from genesis.autograd.checking.calls import Calls, refusal
+from genesis.autograd.checking.differences import SINGLE, Array
+from genesis.autograd.checking.evidence import Diagnosis
+from genesis.autograd.checking.report import Report, Row, failed, passed, skipped
+from genesis.autograd.checking.second import check_second_order
+from genesis.autograd.checking.trial import Measured, Trial
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from genesis.autograd.custom import Rule, WithStatics, describe, is_pair
+from genesis.autograd.forms.custom import Rule, WithStatics, describe, is_pair
+from genesis.autograd.forms.rules import Differentiable, Pulled
 from genesis.autograd.functional import grad
-from genesis.autograd.rules import Differentiable, Pulled
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
 from genesis.core.modes import enable_grad, grad_mode

@@ -17,7 +17,7 @@ from genesis.core.reach import captured, place_key
 from genesis.core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from genesis.autograd.rules import Differentiable
+    from genesis.autograd.forms.rules import Differentiable
 
 def used_variables(rule: Differentiable, results: list[Tensor], args: tuple[Any, ...], kept: Any) -> list[Tensor]:
     """Tensors that require grad, are no arguments, and were used; refused where the rule has no gradients for them.

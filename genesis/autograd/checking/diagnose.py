@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.differences import Array
-from genesis.autograd.evidence import Diagnosis, Evidence, factor_words, index_words, ratio, region_words, same, wrong_elements
+from genesis.autograd.checking.differences import Array
+from genesis.autograd.checking.evidence import Diagnosis, Evidence, factor_words, index_words, ratio, region_words, same, wrong_elements
 
 
 def diagnose(e: Evidence) -> Diagnosis:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.calls import refusal, saving_noted, strided
-from genesis.autograd.differences import SINGLE, Array
-from genesis.autograd.evidence import factor_words
-from genesis.autograd.report import Row, failed, passed, skipped
-from genesis.autograd.trial import Measured, Trial
+from genesis.autograd.checking.calls import refusal, saving_noted, strided
+from genesis.autograd.checking.differences import SINGLE, Array
+from genesis.autograd.checking.evidence import factor_words
+from genesis.autograd.checking.report import Row, failed, passed, skipped
+from genesis.autograd.checking.trial import Measured, Trial
 from genesis.base.dtypes import as_np
 from genesis.core.autocast import Autocast, restored
 from genesis.core.node import FREED

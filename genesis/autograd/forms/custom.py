@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from genesis.autograd.rules import Differentiable, Pulled
+from genesis.autograd.forms.rules import Differentiable, Pulled
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.tensor import Tensor

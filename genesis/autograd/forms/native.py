@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.foreign import ForeignFunction, Rule, from_numpy
+from genesis.autograd.forms.foreign import ForeignFunction, Rule, from_numpy
 from genesis.base.errors import ArgumentValueError, message
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.calls import Calls, Pull, Run, held_tensors, watch
-from genesis.autograd.diagnose import diagnose
-from genesis.autograd.differences import DOUBLE, SINGLE, Array, Column, Precision, column, inner, is_kink, one_sided, slope
-from genesis.autograd.evidence import Diagnosis, Evidence, wrong_elements
+from genesis.autograd.checking.calls import Calls, Pull, Run, held_tensors, watch
+from genesis.autograd.checking.diagnose import diagnose
+from genesis.autograd.checking.differences import DOUBLE, SINGLE, Array, Column, Precision, column, inner, is_kink, one_sided, slope
+from genesis.autograd.checking.evidence import Diagnosis, Evidence, wrong_elements
 from genesis.base.errors import ArgumentError, message
 from genesis.core.function import FunctionCtx
 from genesis.core.tensor import wrap

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.differences import Array, Column
+from genesis.autograd.checking.differences import Array, Column
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.calls import Run, held_tensors, refusal
-from genesis.autograd.diagnose import diagnose
-from genesis.autograd.differences import Array, column, inner, slope
-from genesis.autograd.evidence import Evidence
+from genesis.autograd.checking.calls import Run, held_tensors, refusal
+from genesis.autograd.checking.diagnose import diagnose
+from genesis.autograd.checking.differences import Array, column, inner, slope
+from genesis.autograd.checking.evidence import Evidence
+from genesis.autograd.checking.report import Row, failed, passed, skipped
+from genesis.autograd.checking.trial import Trial
 from genesis.autograd.functional import grad
-from genesis.autograd.report import Row, failed, passed, skipped
-from genesis.autograd.trial import Trial
 from genesis.base.errors import GenesisError
 from genesis.core.tensor import Tensor, wrap
 

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from genesis.autograd.captures import place_key
+from genesis.autograd.forms.captures import place_key
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core import engine

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genesis.autograd.captures import used_variables
-from genesis.autograd.closures import global_tensors, take_apart
+from genesis.autograd.forms.captures import used_variables
+from genesis.autograd.forms.closures import global_tensors, take_apart
 from genesis.base.dtypes import dtype
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.base.pytree import LEAF, TreeDef, tree_flatten, tree_unflatten
