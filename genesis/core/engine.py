@@ -19,6 +19,8 @@ from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
 from genesis.core.cuts import number_of_run, recent_lines
 from genesis.core.hooks import SPECIAL
@@ -72,6 +74,8 @@ def run(
                 accumulate_into(node, g, create_graph)
             else:
                 task.captured[node] = g  # type: ignore[index]
+        if create_graph and accumulate:
+            _without_owners([node for node, _ in task.finished])
         for callback in task.at_end:
             callback()
     finally:
@@ -278,17 +282,50 @@ class _Task:
 
 def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
     """``.grad += g``, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds."""
-    if node.grad is None:
+    if g._array.__class__ is not np.ndarray:
+        _check_device(node, g)
+    before = node._grad if node._grad is not None else node.grad
+    if before is None:
         held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
         if held and g._node is None:
             g._counter = SHARED
             g._own_memory()
             held = False
-        node.grad = g.clone() if held else g
-    elif create_graph or node.grad._node is not None:
-        node.grad = node.grad + g
+        g = g.clone() if held else g
+        if g._node is None:
+            node._grad = g
+        else:
+            node.grad = g
+    elif create_graph or before._node is not None:
+        node.grad = before + g
     else:
-        node.grad.add_(g)
+        before.add_(g)
+
+
+def _without_owners(leaves: Sequence[AccumulateGrad]) -> None:
+    """Graphs of recorded gradients keep twins of the leaves whose ``.grad`` they are: the leaves themselves would keep all of it alive for ever."""
+    owners = {id(t): t for t in (node.tensor() for node in leaves) if t is not None and t._retained is not None}
+    ahead: list[Edge] = [t._retained._node for t in owners.values()]  # type: ignore[union-attr]
+    seen: set[Node] = set()
+    while ahead:
+        edge = ahead.pop()
+        node = edge.node if edge.__class__ is Output else edge
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        ahead.extend(node._edges)
+        if node._saved is not FREED and any(id(v) in owners for v in node._saved):
+            node._saved = tuple([v._alias(v._node) if id(v) in owners else v for v in node._saved])
+
+
+def _check_device(node: AccumulateGrad, g: Tensor) -> None:
+    """A gradient without data for a leaf that has some: a rule made it on another device."""
+    tensor = node.tensor()
+    if tensor is not None and tensor.device != g.device:
+        raise DeviceError(
+            message("backward", f"the gradient of a leaf is on {g.device}, the tensor on {tensor.device}", operands=[("leaf", tensor._spec())],
+                    hint="a backward on the way made it on another device; genesis.autograd.record(loss) shows each node's gradients")
+        )  # fmt: skip
 
 
 def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:

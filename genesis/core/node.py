@@ -329,12 +329,28 @@ class Output:
 class AccumulateGrad(Node):
     """The place of a leaf: keeps its ``.grad``, and its hooks even while the tensor is out of reach."""
 
-    __slots__ = ("grad", "tensor")
+    __slots__ = ("_grad", "tensor")
     is_leaf = True
     _role = LEAF
 
-    grad: Tensor | None
+    _grad: Tensor | None
     tensor: weakref.ref[Tensor]
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient. One with a history of its own is kept by the tensor, or it would lead back to itself and never be freed."""
+        if self._grad is not None:
+            return self._grad
+        tensor = self.tensor()
+        return None if tensor is None else tensor._retained
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        recorded = value is not None and value._node is not None
+        self._grad = None if recorded else value
+        tensor = self.tensor()
+        if tensor is not None and (recorded or tensor._retained is not None):
+            tensor._retained = value if recorded else None
 
     @property
     def variable(self) -> Tensor | None:
@@ -348,7 +364,7 @@ def leaf(tensor: Tensor) -> AccumulateGrad:
     node._edges, node._saved, node._epoch, node._hooks = (), (), 0, None
     node._code, node._at = None, -1
     node._shape, node._dtype = tuple(tensor._array.shape), tensor._array.dtype
-    node.grad, node.tensor = None, weakref.ref(tensor)
+    node._grad, node.tensor = None, weakref.ref(tensor)
     return node
 
 

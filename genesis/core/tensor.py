@@ -215,7 +215,7 @@ class Tensor:
                 raise GraphError(
                     message("requires_grad_", "only a leaf can stop requiring grad", hint="use y.detach()")
                 )
-            self._own_grad, self._node = self.grad, None
+            self._own_grad, self._node, self._retained = self.grad, None, None
         elif self._node is None:
             if self._array.dtype.kind not in "fcV" and not self.dtype.is_floating_point:
                 raise DTypeError(
@@ -254,7 +254,8 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf, or of a tensor after `retain_grad`."""
         if isinstance(self._node, AccumulateGrad):
-            return self._node.grad
+            g = self._node._grad
+            return self._retained if g is None else g
         if self._node is None:
             return self._own_grad
         if self._retained is None and not self.retains_grad:

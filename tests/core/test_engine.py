@@ -289,3 +289,42 @@ def test_complex_gradients_follow_pytorch_convention():
     z = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
     (z * z.conj()).real.sum().backward()
     np.testing.assert_allclose(z.grad.numpy(), 2 * z.detach().numpy())
+
+
+def test_a_gradient_with_history_makes_no_cycle():
+    x = torch.ones(3, requires_grad=True)
+    gc.collect()
+    gc.disable()
+    try:
+        (x**3).sum().backward(create_graph=True)
+        (h,) = torch.autograd.grad(x.grad.sum(), x)
+        assert h.tolist() == [6, 6, 6]
+        (x**3).sum().backward(create_graph=True)
+        assert x.grad.tolist() == [6, 6, 6]
+        node, gradient = weakref.ref(x._node), weakref.ref(x.grad)
+        del x
+        assert (node(), gradient()) == (None, None)
+        x = torch.ones(3, requires_grad=True)
+        (x**3).sum().backward(create_graph=True)
+        x.grad = None
+        (x**2).sum().backward()
+        assert x.grad.tolist() == [2, 2, 2]
+        assert not x.grad.requires_grad
+    finally:
+        gc.enable()
+
+
+def test_a_gradient_on_another_device_is_an_error():
+    class Elsewhere(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.empty(3, device="meta")
+
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="the gradient of a leaf is on meta, the tensor on cpu"):
+        Elsewhere.apply(x).sum().backward()
+    assert x.grad is None
