@@ -25,7 +25,7 @@ from genesis.base.errors import DeviceError, GraphError, ShapeError, message
 from genesis.core.cuts import number_of_run, recent_lines
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode, repair
-from genesis.core.node import FREED, FUNCTION, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
+from genesis.core.node import FREED, FUNCTION, LEAF, OP, RECORDED, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
 from genesis.core.overrides import OVERRIDES, kernels_are_forced, kernels_only
 
 if TYPE_CHECKING:
@@ -284,7 +284,9 @@ def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None
     """``.grad += g``, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds."""
     if g._array.__class__ is not np.ndarray:
         _check_device(node, g)
-    before = node._grad if node._grad is not None else node.grad
+    before = node._grad
+    if before is RECORDED:
+        before = node.grad
     if before is None:
         held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
         if held and g._node is None:

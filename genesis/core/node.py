@@ -326,6 +326,9 @@ class Output:
         return self.node._outputs[self.index][1]  # type: ignore[index]
 
 
+RECORDED: Any = object()  # in the place of a gradient that the tensor itself keeps
+
+
 class AccumulateGrad(Node):
     """The place of a leaf: keeps its ``.grad``, and its hooks even while the tensor is out of reach."""
 
@@ -339,18 +342,17 @@ class AccumulateGrad(Node):
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient. One with a history of its own is kept by the tensor, or it would lead back to itself and never be freed."""
-        if self._grad is not None:
+        if self._grad is not RECORDED:
             return self._grad
         tensor = self.tensor()
         return None if tensor is None else tensor._retained
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        recorded = value is not None and value._node is not None
-        self._grad = None if recorded else value
-        tensor = self.tensor()
-        if tensor is not None and (recorded or tensor._retained is not None):
-            tensor._retained = value if recorded else None
+        tensor = self.tensor() if self._grad is RECORDED or (value is not None and value._node is not None) else None
+        if tensor is not None:
+            tensor._retained = value
+        self._grad = value if value is None or value._node is None else RECORDED
 
     @property
     def variable(self) -> Tensor | None:

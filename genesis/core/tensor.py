@@ -24,7 +24,7 @@ from genesis.core import engine
 from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
 from genesis.core.modes import ESCAPES, inference
-from genesis.core.node import INFERENCE, SHARED, AccumulateGrad, Node, Output, Version, leaf
+from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, leaf
 
 _new = object.__new__
 
@@ -255,7 +255,7 @@ class Tensor:
         """The accumulated gradient of a leaf, or of a tensor after `retain_grad`."""
         if isinstance(self._node, AccumulateGrad):
             g = self._node._grad
-            return self._retained if g is None else g
+            return self._retained if g is RECORDED else g
         if self._node is None:
             return self._own_grad
         if self._retained is None and not self.retains_grad:
