@@ -49,7 +49,8 @@ def stripped(target: Path) -> None:
         text = path.read_text()
         inline = re.compile(
             r"( +)frame = _frame\(1\)\n +(\w+)\._code = code = frame\.f_code\n +\w+\._at = frame\.f_lasti\n"
-            r" +if LIBRARY\[code\.co_filename\]:\n +\w+\._code, \w+\._at = user_site\(frame\.f_back\)\n"
+            r"( +if code is not users:\n)? +if LIBRARY\[code\.co_filename\]:\n +\w+\._code, \w+\._at = user_site\(frame\.f_back\)\n"
+            r"( +else:\n +users = code\n)?"
         )
         text, count = inline.subn(r"\1\2._code, \2._at = None, -1\n", text)
         text, more = re.subn(r"user_site\(_frame\(\d\)\)", "(None, -1)", text)

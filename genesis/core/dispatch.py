@@ -51,7 +51,10 @@ def unary_path(op: Op) -> Callable[..., Any]:
     names = {name for name, _, _, _ in op.saves}
     keep_input, keep_out = "input" in names, "out" in names
 
+    users: Any = None  # the code that called last, known not to be this package's own
+
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        nonlocal users
         if ACTIVE or out is not None or not isinstance(input, Tensor):
             return elementwise(op, (input,), out)
         x = input._array
@@ -80,8 +83,11 @@ def unary_path(op: Op) -> Callable[..., Any]:
         frame = _frame(1)
         node._code = code = frame.f_code
         node._at = frame.f_lasti
-        if LIBRARY[code.co_filename]:
-            node._code, node._at = user_site(frame.f_back)
+        if code is not users:
+            if LIBRARY[code.co_filename]:
+                node._code, node._at = user_site(frame.f_back)
+            else:
+                users = code
         kept = input if keep_input else None
         node._saved = (kept, y._alias(None)) if keep_out else (kept,) if keep_input else ()
         if keep_input and input._counter is INFERENCE:
@@ -103,7 +109,10 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             return elementwise(op, (input, other), out)
         return operator(input, other)
 
+    users: Any = None  # as in `unary_path`
+
     def operator(input: Tensor, other: Any) -> Tensor:
+        nonlocal users
         if ACTIVE:
             return elementwise(op, (input, other))
         x = input._array
@@ -142,8 +151,11 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
         frame = _frame(1)
         node._code = code = frame.f_code
         node._at = frame.f_lasti
-        if LIBRARY[code.co_filename]:
-            node._code, node._at = user_site(frame.f_back)
+        if code is not users:
+            if LIBRARY[code.co_filename]:
+                node._code, node._at = user_site(frame.f_back)
+            else:
+                users = code
         if not saves:
             node._saved = ()
             return z

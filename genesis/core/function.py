@@ -200,9 +200,10 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
     split, sets_attributes = cls._split, cls._split or _may_set_attributes(cls.forward)
     recording, set_mode, reset_mode, kinds, writes = grad_mode.get, grad_mode.set, grad_mode.reset, KINDS, WRITES
     slow, first = True, True
+    users: Any = None  # the code that called last, known not to be this package's own
 
     def apply(*args: Any, **kwargs: Any) -> Any:
-        nonlocal slow, first
+        nonlocal slow, first, users
         if kwargs or slow or ACTIVE:
             if first:
                 cls._watched = cls.capture or may_reach_tensors(cls.forward)
@@ -245,8 +246,11 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
         frame = _frame(1)
         ctx._code = code = frame.f_code
         ctx._at = frame.f_lasti
-        if LIBRARY[code.co_filename]:
-            ctx._code, ctx._at = user_site(frame.f_back)
+        if code is not users:
+            if LIBRARY[code.co_filename]:
+                ctx._code, ctx._at = user_site(frame.f_back)
+            else:
+                users = code
         if result.__class__ is not Tensor or epoch is not writes[0] or result._node is not None or result._view is not None:
             return _finish(ctx, args, {}, result, epoch)
         array = result._array

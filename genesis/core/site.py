@@ -38,9 +38,10 @@ class Site(NamedTuple):
 
 def user_site(frame: FrameType | None) -> tuple[CodeType | None, int]:
     """The first frame outwards that is not in this package."""
+    library = LIBRARY
     while frame is not None:
         code = frame.f_code
-        if not LIBRARY[code.co_filename]:
+        if not library[code.co_filename]:
             return code, frame.f_lasti
         frame = frame.f_back
     return None, -1
