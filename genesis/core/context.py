@@ -128,7 +128,7 @@ class FunctionCtx(Node):
                     name = self._function._parameter_name(argument)
                     return name if structure is None else f"{name} (tensor {place} in it)"
                 place -= count
-        return self._function._parameter_name(place)
+        return self._function._input_name(self, place)
 
     # ---- called by the engine
 

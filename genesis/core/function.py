@@ -176,6 +176,11 @@ class Function:
         return parameters[place].name if place < len(parameters) else f"argument {place}"
 
     @classmethod
+    def _input_name(cls, ctx: FunctionCtx, place: int) -> str:
+        """What an input of one call is called in errors."""
+        return cls._parameter_name(place)
+
+    @classmethod
     def _rerun(cls, arguments: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
         """What forward saves, by the names that `core/honest.py` uses; called while recording."""
         ctx = cls._ctx()

@@ -414,7 +414,7 @@ def test_misuse_of_custom_gradient():
         custom_gradient(lambda x, y: (x * y, lambda g: g))(x, x).sum().backward()
     with pytest.raises(GraphError, match="the rule returned 3 gradients for 2 arguments"):
         custom_gradient(lambda x, y: (x * y, lambda g: (g, g, g)))(x, x).sum().backward()
-    with pytest.raises(ArgumentError, match="the gradient of inputs.0. is float, expected a tensor or None"):
+    with pytest.raises(ArgumentError, match="the gradient of x is float, expected a tensor or None"):
         custom_gradient(lambda x: (x * 2, lambda g: 2.0))(x).sum().backward()
     with pytest.raises(InplaceError, match="writes in place to an argument that requires grad"):
         custom_gradient(lambda x: (x.mul_(2), lambda g: g))(double(2) * 1)
@@ -591,3 +591,35 @@ def test_defvjp_runs_only_the_rules_that_are_needed():
     zero = defvjp(lambda x, y: x * y, None, maker(1))
     zero(x := double(2), double(2)).sum().backward()
     assert x.grad is None
+
+
+def test_gradients_in_a_dictionary_belong_to_the_argument_of_their_key():
+    def parameters():
+        return {"w": genesis.tensor([1.0, 2], requires_grad=True), "b": genesis.tensor([10.0, 20], requires_grad=True)}
+
+    @custom_gradient
+    def product(params):
+        return params["w"].sum() * params["b"].sum(), lambda g: {"b": g * params["w"].sum().expand(2), "w": g * params["b"].sum().expand(2)}
+
+    p = parameters()
+    product(p).backward()
+    assert p["w"].grad.tolist() == [30, 30] and p["b"].grad.tolist() == [3, 3]
+
+    @custom_gradient
+    def misnamed(params):
+        return params["w"].sum() * params["b"].sum(), lambda g: {"c": g * genesis.ones(2), "w": g * genesis.ones(2)}
+
+    with pytest.raises(GraphError, match="not like the argument"):
+        misnamed(parameters()).backward()
+
+
+def test_a_gradient_of_the_wrong_shape_names_the_parameter():
+    @custom_gradient
+    def f(a, weight, *more, options):
+        return a.sum() * weight.sum(), lambda g: (g.expand(2), g.expand(1), *[g.expand(7)] * len(more), None)
+
+    a, weight, extra = (genesis.ones(n, requires_grad=True) for n in (2, 3, 4))
+    with pytest.raises(ShapeError, match=r"the gradient of weight has shape \[1\], the input has \[3\]"):
+        f(a, weight, options={"x": 1}).backward()
+    with pytest.raises(ShapeError, match=r"the gradient of more\[0\] has shape \[7\], the input has \[4\]"):
+        f(a, weight.detach(), extra, options=None).backward()

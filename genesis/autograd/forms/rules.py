@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinFunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -27,8 +27,8 @@ import numpy as np
 from genesis.autograd.forms.captures import used_variables
 from genesis.autograd.forms.closures import global_tensors, take_apart
 from genesis.base.dtypes import dtype
-from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
-from genesis.base.pytree import LEAF, TreeDef, tree_flatten, tree_unflatten
+from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, message
+from genesis.base.pytree import LEAF, TreeDef, flatten_up_to, tree_flatten, tree_unflatten
 from genesis.core.function import Function
 from genesis.core.generator import default_generator
 from genesis.core.modes import grad_mode
@@ -49,7 +49,7 @@ class Differentiable:
         functools.update_wrapper(self, function)
         self.function = function
         self.name = getattr(function, "__name__", type(function).__name__).strip("<>")
-        self.node = type(self.name, (Recorded,), {"__doc__": f"The node class of `{self.name}`."})
+        self.node = type(self.name, (Recorded,), {"rule": self, "__doc__": f"The node class of `{self.name}`."})
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -155,6 +155,8 @@ class Call:
 class Recorded(Function):
     """The node of a `Differentiable`; its inputs are the leaves of the arguments, then whatever else is saved."""
 
+    rule: Differentiable
+
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Any:
         call: Call = inputs[-1]
@@ -179,6 +181,31 @@ class Recorded(Function):
             found, extra = _pair(call.rule.name, found, len(variables))
         gradients = [*spread(call, found, ctx.needs_input_grad), *extra]
         return (*gradients, *[None] * (ctx.count - len(gradients)))
+
+    @classmethod
+    def _input_name(cls, ctx: Any, place: int) -> str:
+        call: Call = ctx.call
+        names = _names(cls.rule.function, call)
+        return names[place] if place < len(names) else f"variable {place - len(names)}"
+
+
+def _names(function: Callable[..., Any], call: Call) -> list[str]:
+    """For each leaf of the arguments of a call, the name of its parameter."""
+    positional = len(call.structure.children[0].children)
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (ValueError, TypeError):
+        parameters = []
+    names = []
+    for i, count in enumerate(call.counts()):
+        if i < positional:
+            at = parameters[min(i, len(parameters) - 1)] if parameters else None
+            several = at is not None and at.kind is at.VAR_POSITIONAL
+            name = f"argument {i}" if at is None else f"{at.name}[{i - parameters.index(at)}]" if several else at.name
+        else:
+            name = str(call.structure.children[1].rest[i - positional])
+        names += [name] if count == 1 else [f"{name} (tensor {k} in it)" for k in range(count)]
+    return names
 
 
 def _readable(saved: tuple[Any, ...]) -> list[Tensor]:
@@ -335,9 +362,15 @@ def spread(call: Call, found: Any, needs: tuple[bool, ...]) -> list[Any]:
     if len(items) == len(counts):
         if all(n == 1 and (g is None or isinstance(g, Tensor)) for g, n in zip(items, counts, strict=True)):
             return items
-        parts = [[None] * n if item is None else tree_flatten(item)[0] for item, n in zip(items, counts, strict=True)]
-        if [len(part) for part in parts] == counts:
-            return [g for part in parts for g in part]
+        arguments = [argument for part in call.structure.children for argument in part.children]
+        with contextlib.suppress(ArgumentValueError):
+            return [g for argument, item in zip(arguments, items, strict=True) for g in flatten_up_to(argument, item)]
+    if any(isinstance(item, Mapping) for item in items):
+        raise GraphError(
+            message(call.rule.name, "the rule returned a dictionary that is not like the argument",
+                    operands=[("arguments", call.structure), ("gradients", tree_flatten(found)[1])],
+                    hint="return gradients under the argument's keys; None where there is none")
+        )  # fmt: skip
     flat = tree_flatten(found)[0]
     for places in (range(sum(counts)), call.tensors):
         if len(flat) == len(places):
