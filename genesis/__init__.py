@@ -4,7 +4,7 @@
 `genesis.autograd`   differentiation           `genesis.optim`   optimizers
 `genesis.core`       tensors and the engine    `genesis.data`    datasets and loaders
 `genesis.io`         saving and loading        `genesis.datasets` small real data
-`genesis.debug`      pictures of graphs
+`genesis.func`       functions of functions    `genesis.debug`   pictures of graphs
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ __version__ = "0.1.0"
 globals().update(ops.PUBLIC)
 
 _LAZY = {
-    "amp": "genesis.amp", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "io": "genesis.io", "library": "genesis.library", "nn": "genesis.nn",
+    "amp": "genesis.amp", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "func": "genesis.func", "io": "genesis.io", "library": "genesis.library", "nn": "genesis.nn",
     "optim": "genesis.optim", "testing": "genesis.testing", "tiny": "genesis.tiny", "utils": "genesis.utils",
 }  # fmt: skip
 _LAZY_NAMES = {
-    "autocast": "genesis.amp", "draw": "genesis.debug", "get_autocast_dtype": "genesis.amp", "is_autocast_enabled": "genesis.amp", "load": "genesis.io", "save": "genesis.io",
+    "autocast": "genesis.amp", "draw": "genesis.debug", "get_autocast_dtype": "genesis.amp", "is_autocast_enabled": "genesis.amp", "load": "genesis.io", "save": "genesis.io", "vmap": "genesis.func",
 }  # fmt: skip
 
 

@@ -6,11 +6,13 @@ device of an array is asked for through `device_of`.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import math
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from genesis.base.device import CPU, device
+from genesis.base.errors import GraphError
 
 
 class Array(Protocol):
@@ -24,6 +26,95 @@ class Array(Protocol):
     def ndim(self) -> int: ...
 
 
+class Virtual:
+    """An array that is no memory: ops on it are interpreted (`core/dispatch.py`), not computed by a kernel."""
+
+    __slots__ = ()
+    __array_ufunc__: ClassVar[None] = None  # NumPy must refuse it, not wrap it in an object array
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    device: device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def refuse(self, what: str) -> Exception:
+        """The error for a use that needs numbers."""
+        raise NotImplementedError
+
+
+class NeedsValues(GraphError):
+    """Values were asked of an array that has none of its own."""
+
+
+class Layer(Virtual):
+    """A virtual array around another array, put there by a transform of this ``level``; outer layers have higher levels.
+
+    A gradient that comes from outside of the transform has the mark ``co``: at the boundary back to the outside it is
+    taken apart (summed over a batch, its tangent part taken), while a gradient that was asked for inside stays as it is.
+    """
+
+    __slots__ = ("co", "level")
+
+    level: int
+    co: bool
+
+    @property
+    def inner(self) -> Any:
+        """The array inside (of a dual array, the value)."""
+        raise NotImplementedError
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the array inside is the value, for whoever wants one number."""
+        raise NotImplementedError
+
+    @property
+    def base(self) -> Any:
+        return self.inner  # never None: as for NumPy, "somebody else's memory"
+
+    @property
+    def device(self) -> device:  # type: ignore[override]
+        return device_of(self.inner)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.inner.dtype  # type: ignore[no-any-return]
+
+    def copy(self) -> Layer:
+        """The same with memory of its own."""
+        raise NotImplementedError
+
+
 def device_of(array: Any) -> device:
     """The device an array lives on."""
     return CPU if isinstance(array, np.ndarray) else array.device
+
+
+def level_of(array: Any) -> int:
+    """The level of the outermost layer; 0 for arrays that are no layers."""
+    return array.level if isinstance(array, Layer) else 0
+
+
+def value_of(array: Any) -> Any:
+    """The array without the layers that do not change its value: tangents, and batches that it is the same for."""
+    while isinstance(array, Layer) and array.has_value:
+        array = array.inner
+    return array
+
+
+def bottom(array: Any) -> Any:
+    """What is inside all layers."""
+    while isinstance(array, Layer):
+        array = array.inner
+    return array

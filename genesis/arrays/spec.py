@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from genesis.arrays.protocol import device_of
+from genesis.arrays.protocol import Virtual, device_of
 from genesis.base.device import CPU, META, device
 from genesis.base.dtypes import from_numpy
+from genesis.base.errors import DeviceError, message
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Virtual):
     """The description of an array, printed ``f32[3, 4]`` and, off the CPU, ``f32[3, 4]@meta``."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     device: device = CPU
 
-    __array_ufunc__: ClassVar[None] = None  # NumPy must refuse a spec, not wrap it in an object array
     base: ClassVar[None] = None  # it is never a view of another array
 
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
+    def refuse(self, what: str) -> Exception:
+        return DeviceError(message(what, "a meta tensor has no data", operands=[("tensor", self)]))
 
     def __str__(self) -> str:
         place = "" if self.device == CPU else f"@{self.device}"

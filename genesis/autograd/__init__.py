@@ -27,7 +27,7 @@ from genesis.autograd.forms.identities import (
 from genesis.autograd.forms.native import from_ctypes, from_scalar
 from genesis.autograd.forms.tape import GradientTape
 from genesis.autograd.forms.transposed import custom_function, custom_jvp
-from genesis.autograd.functional import backward, grad
+from genesis.autograd.gradients import backward, grad
 from genesis.autograd.inspection.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from genesis.autograd.inspection.explain import Explanation, explain
 from genesis.autograd.inspection.profiler import profile

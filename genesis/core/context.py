@@ -65,7 +65,10 @@ class FunctionCtx(Node):
                             operands=self._called_at(), hint="keep other values as attributes, ctx.value = ...")
                 )  # fmt: skip
 
-    save_for_forward = save_for_backward
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for `jvp`, which finds them in ``saved_tensors``; nothing is kept where no forward mode is running."""
+        if "_for_forward" in self.__dict__:
+            self.__dict__["_for_forward"] = tensors
 
     saved_variables: Mapping[str, Any] = MappingProxyType({})
 

@@ -18,16 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import device_of
+from genesis.arrays.protocol import Layer, Virtual, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GenesisError, GraphError, ShapeError, message
 from genesis.core import autocast
+from genesis.core.boundary import joined
 from genesis.core.cuts import UNTOUCHED, note, touched
 from genesis.core.hooks import SPECIAL
+from genesis.core.levels import check_at_home, levels
 from genesis.core.modes import ACTIVE, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
-from genesis.core.op import Op
+from genesis.core.op import REGISTRY, Op
 from genesis.core.overrides import OVERRIDES, override_of
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
@@ -127,7 +129,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             b = None
         else:
             return elementwise(op, (input, other))
-        if (dtype is not F32 and dtype is not F64) or (checks and (x.__class__ is not ndarray or isinstance(y, Spec))):
+        if (dtype is not F32 and dtype is not F64) or (checks and (x.__class__ is not ndarray or isinstance(y, Virtual))):
             return elementwise(op, (input, other))
         try:
             r = kernel(x, y)
@@ -203,20 +205,25 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
         if op.autocast != "promote":
             args = autocast_arguments(op, args)
     given = args if op.plain else [args[i] for i in op.tensors]
+    args, top = lifted(op, args) if any([isinstance(a, Tensor) and a._array.__class__ is not np.ndarray for a in given]) else (args, None)
+    if top is not None:
+        given = [args[i] for i in op.tensors]
     operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in given]
     if not any(isinstance(a, Tensor) for a in given):
         raise ArgumentError(
             message(op.name, f"expected a tensor, got {type(args[0]).__name__}", hint="wrap it in genesis.tensor(...)")
         )
     result = op.infer(*[spec_of(x) if hasattr(x, "shape") else x for x in operands])  # type: ignore[misc]
-    if result.device.type != "cpu":
-        array: Any = result
+    if top is not None:
+        array: Any = INTERPRETERS[top.__class__](op, (*operands, *args[len(given) :]), top)
+    elif result.device.type != "cpu":
+        array = result
     else:
         array = _between(op, operands, lambda: _compute(op, operands, args[len(given) :], result))
     y = wrap(array)
     _record_elementwise(op, args, y)
-    if ACTIVE and inference.get():
-        y._counter = INFERENCE
+    if ACTIVE:
+        made_inside(y)
     return y if out is None else write_out(op.name, y, out)
 
 
@@ -375,6 +382,7 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
             return override(*args)
         if op.autocast != "promote":
             args = autocast_arguments(op, args)
+    args, top = lifted(op, args)
     needed = virtual = False
     arrays = list(args)
     if op.variadic:
@@ -392,7 +400,10 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
             else:
                 _array(op, x)
         tensors = []
-    result = infer(op, arrays) if virtual else _between(op, arrays, lambda: compute(op, arrays))
+    if top is not None:
+        result = INTERPRETERS[top.__class__](op, tuple(arrays), top)
+    else:
+        result = infer(op, arrays) if virtual else _between(op, arrays, lambda: compute(op, arrays))
     edges = None
     if needed:
         tensors = tensors or [args[i] for i in op.tensors]
@@ -406,12 +417,85 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
                 _record(op, args, edges, out)
             else:
                 _unrecorded(op, edges, out)
-    if op.kind == "view" and not virtual:
+    if op.kind == "view" and (not virtual or top is not None):
         attach_view(out, args[0], op, args[1:])
-    if ACTIVE and inference.get():
+    if ACTIVE:
         for y in out if isinstance(out, tuple) else (out,):
-            y._counter = INFERENCE
+            made_inside(y)
     return out
+
+
+def made_inside(y: Tensor) -> None:
+    """A result that came while a mode was open: of inference mode, or a plain tensor made inside transforms."""
+    if inference.get():
+        y._counter = INFERENCE
+    if y._array.__class__ is np.ndarray:
+        for level in levels():
+            level.note(y)
+
+
+# ---- arrays that are no memory
+
+# For each class of virtual array but specs: interpret(op, arrays, top), the result arrays of an op. ``arrays`` are its arguments with
+# arrays for tensors, ``top`` the one of that class whose layer is outermost.
+INTERPRETERS: dict[type, Callable[[Op, tuple[Any, ...], Any], Any]] = {}
+
+
+def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+    """The arguments, and the array whose class interprets the op, if any; operands with history join its transform."""
+    tensors = args[0] if op.variadic else [args[i] for i in op.tensors]
+    top = None
+    for x in tensors:
+        if isinstance(x, Tensor) and x._array.__class__ is not np.ndarray:
+            top = _outer(top, x._array)
+    if op.kind == "indexing":
+        for a in args:
+            for x in index_arrays(a):
+                top = _outer(top, x)
+    if not isinstance(top, Layer):
+        return args, top
+    check_at_home(top, op.name)
+    if not any([isinstance(x, Tensor) and x._node is not None for x in tensors]):
+        return args, top
+    if op.kind == "indexing":
+        tensors = [*tensors, *[wrap(x) for a in args for x in index_arrays(a)]]
+    together = joined(list(tensors))
+    if op.variadic:
+        return (together, *args[1:]), top
+    changed = list(args)
+    for i, x in zip(op.tensors, together):  # noqa: B905 (index arrays follow)
+        changed[i] = x
+    return tuple(changed), top
+
+
+def _outer(top: Any, array: Any) -> Any:
+    if array.__class__ is Spec or (isinstance(top, Layer) and (not isinstance(array, Layer) or array.level <= top.level)):
+        return top
+    return array
+
+
+def index_arrays(value: Any) -> list[Any]:
+    """The virtual arrays in an index, which is an array or a tuple with arrays in it."""
+    if isinstance(value, tuple):
+        return [x for x in value if isinstance(x, Virtual)]
+    return [value] if isinstance(value, Virtual) else []
+
+
+def map_indices(value: Any, f: Callable[[Any], Any]) -> Any:
+    """The same argument with ``f`` of each virtual array in it."""
+    if isinstance(value, tuple):
+        return tuple([f(x) if isinstance(x, Virtual) else x for x in value])
+    return f(value) if isinstance(value, Virtual) else value
+
+
+def apply(op: Op, args: tuple[Any, ...]) -> Any:
+    """Call a primitive with arguments that are as its public function would have made them."""
+    return elementwise(op, args) if op.kind == "elementwise" else op.run(op, args)
+
+
+def public(name: str) -> Callable[..., Any]:
+    """The public function of an op, for those who are imported before it is declared."""
+    return REGISTRY[name].call
 
 
 def _unrecorded(op: Op, edges: Sequence[Any], out: Tensor) -> None:

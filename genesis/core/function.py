@@ -42,6 +42,7 @@ from genesis.core.reach import captured, may_reach_tensors, place_key, watch_rea
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor
+from genesis.core.transforms import applied, layers_of, no_jvp, no_vmap
 from genesis.core.views import check_writable, guarded, rebase, watch
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Function:
     amp_policy: ClassVar[Any] = None  # under autocast: "low", "float32", "promote", a dtype, or "preserve" (no casts at all)
 
     capture: ClassVar[bool] = False  # tensors that forward reads from outside get gradients, too: backward returns them by name
+
+    generate_vmap_rule: ClassVar[bool] = False  # as in PyTorch; without it, a forward that needs values runs sample by sample
 
     _watched: ClassVar[bool] = True  # whether forward may read tensors that are no arguments
     _ctx: ClassVar[type[FunctionCtx]]
@@ -134,6 +137,9 @@ class Function:
         raise NotImplementedError(
             f"{ctx._function.__name__}.backward is not implemented: define a static backward(ctx, *grad_outputs)"
         )
+
+    jvp = staticmethod(no_jvp)
+    vmap = staticmethod(no_vmap)
 
     if TYPE_CHECKING:
         apply: ClassVar[Apply]
@@ -326,6 +332,15 @@ _KNOWN = {"forward", "backward", "vjp", "jvp", "vmap", "setup_context", "apply"}
 
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`apply` in general; inside transforms by their rules."""
+    if ACTIVE:
+        leaves = [x for a in (*args, *kwargs.values()) for x in (tree_flatten(a)[0] if KINDS[a.__class__] is CONTAINER else (a,))]
+        if layers_of(leaves) is not None:
+            return applied(cls, _apply_plain, args, kwargs)
+    return _apply_plain(cls, args, kwargs)
+
+
+def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     keywords: dict[str, Any] = {}
     inputs = args
     if kwargs or cls._split:
@@ -337,7 +352,7 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         if cls.amp_policy != "preserve":
             values = autocast.cast_for(cls.amp_policy, (*inputs, *keywords.values()), mode)
         with autocast.restored(None):
-            return _apply(cls, values[: len(inputs)], dict(zip(keywords, values[len(inputs) :], strict=False)))
+            return _apply_plain(cls, values[: len(inputs)], dict(zip(keywords, values[len(inputs) :], strict=False)))
     edges: list[Any] = []
     structures: list[TreeDef | None] = []
     leaves: list[Any] = []

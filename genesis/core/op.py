@@ -70,6 +70,9 @@ class Op:
     dtypes: str = "f"  # kinds that the samples are tried with: f floating, c complex, i integer, b bool
     autocast: str = "promote"  # what autocast does with it: "low", "float32" or "promote"
     holomorphic: bool = True  # false: complex gradients are written out by the rule itself
+    jvp: str | Callable[..., Any] | None = None  # forward mode, where the kind's rule is not the one: see `core/forward.py`
+    batch: Callable[..., Any] | None = None  # vmap, where the kind's rule is not the one: see `core/batching.py`
+    decompose: Callable[..., Any] | None = None  # the op as a function of others
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
     kernel: Callable[..., Any] = field(default=lambda: None)  # what runs on NumPy arrays; the meaning unless attached
     torch_name: str | None = None  # where PyTorch's name differs; "" when it has no such function

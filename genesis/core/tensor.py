@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import device_of
+from genesis.arrays.protocol import Virtual, bottom, device_of, value_of
 from genesis.arrays.spec import Spec, meta, spec_of
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, device, require_available
@@ -447,11 +447,11 @@ class Tensor:
         return out
 
     def _zeros(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        return wrap(np.zeros(shape, dtype) if isinstance(self._array, np.ndarray) else meta(shape, dtype))
+        return wrap(meta(shape, dtype) if isinstance(bottom(self._array), Spec) else np.zeros(shape, dtype))
 
     def _ones(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
         if not isinstance(self._array, np.ndarray):
-            return wrap(meta(shape, dtype))
+            return wrap(meta(shape, dtype) if isinstance(bottom(self._array), Spec) else np.ones(shape, dtype))
         if shape or dtype.kind != "f":
             return wrap(np.ones(shape, dtype))
         one = wrap(ONES[dtype])
@@ -462,8 +462,8 @@ class Tensor:
 
     def numpy_view(self) -> np.ndarray[Any, Any]:
         """The NumPy array inside, shared; an error when there is no data."""
-        if isinstance(self._array, Spec):
-            raise DeviceError(message("numpy", "a meta tensor has no data", operands=[("tensor", self._array)]))
+        if isinstance(self._array, Virtual):
+            raise self._array.refuse("numpy")
         self._own_memory()
         return self._array  # type: ignore[no-any-return]
 
@@ -496,7 +496,7 @@ class Tensor:
             )  # fmt: skip
         if self._node is not None:
             _leaves("item()", self._node)
-        value = self.numpy_view().reshape(-1)[0]
+        value = (self if isinstance(self._array, np.ndarray) else wrap(value_of(self._array))).numpy_view().reshape(-1)[0]
         return float(value) if self._array.dtype.kind == "V" or self.dtype.is_floating_point else value.item()
 
     def tolist(self) -> Any:

@@ -20,11 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.arrays.protocol import Layer, bottom
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.cuts import note
-from genesis.core.modes import enable_grad, grad_mode, inference
+from genesis.core.layered import store
+from genesis.core.modes import ACTIVE, enable_grad, grad_mode, inference
 from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Version, count_write, next_number
 from genesis.core.op import Op
 from genesis.core.overrides import OVERRIDES, kernel_form
@@ -33,14 +35,15 @@ from genesis.core.tensor import Tensor, wrap
 
 
 class View(NamedTuple):
-    """How a tensor comes out of its base; ``steps`` is None for views made under `no_grad`."""
+    """How a tensor comes out of its base; ``steps`` is None for views made under `no_grad`, whose history ``path`` tells nobody."""
 
     base: Tensor
     steps: tuple[tuple[Op, tuple[Any, ...]], ...] | None
+    path: tuple[tuple[Op, tuple[Any, ...]], ...] | None = None  # the same, for memory: None if it is not known
 
     def replay(self, base: Tensor) -> Tensor:
         """The same view of another tensor."""
-        for op, args in self.steps or ():
+        for op, args in self.path or ():
             base = op.run(op, (base, *args))
         return base
 
@@ -53,14 +56,18 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
     if counter is None or counter is SHARED:
         counter = source._shared_counter()
         if not shares(out._array, source._array):  # it was a gradient, now with memory of its own
-            out._array = op.kernel(source._array, *args)
+            out._array = op.run(op, (wrap(source._array), *args))._array
     out._counter = counter
     parent = source._view
     base = source if parent is None else parent.base
+    step = ((op, args),)
+    path = step if parent is None else None if parent.path is None else (*parent.path, *step)
     if not grad_mode.get():
-        out._view = View(base, None)
+        out._view = View(base, None, path)
+        if counter is not INFERENCE and ACTIVE:
+            watch(out, counter)
         return
-    out._view = View(base, ((op, args),) if parent is None else None if parent.steps is None else (*parent.steps, (op, args)))
+    out._view = View(base, None if parent is not None and parent.steps is None else path, path)
     if counter is not INFERENCE:
         watch(out, counter)
 
@@ -86,7 +93,9 @@ def watch(out: Tensor, counter: Version) -> None:
     refs.append(weakref.ref(out))
 
 
-def shares(view: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> bool:
+def shares(view: Any, source: Any) -> bool:
+    if view.__class__ is not np.ndarray:
+        view, source = bottom(view), bottom(source)
     owner = view.base
     return owner is not None and (owner is source or owner is source.base)
 
@@ -122,7 +131,7 @@ def rebase(x: Tensor, new: Any) -> None:
         node._number = next_number()
         node._code, node._at = site_here()
         node._shape, node._dtype = tuple(base._array.shape), base._array.dtype
-        node._saved, node._epoch = (View(None, view.steps),), WRITES[0]  # type: ignore[arg-type]
+        node._saved, node._epoch = (View(None, view.steps, view.path),), WRITES[0]  # type: ignore[arg-type]
         base._node = node
     counter = x._counter
     if counter is None or not counter.refs:
@@ -154,7 +163,8 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
         raise InplaceError(
             message(name, "a tensor made in inference_mode is written to outside it", hint="clone() it first")
         )
-    if isinstance(x._array, np.ndarray) and not x._array.flags.writeable:
+    memory = bottom(x._array)
+    if isinstance(memory, np.ndarray) and not memory.flags.writeable:
         raise InplaceError(
             message(name, "the memory cannot be written to: it is read-only, or an expanded tensor",
                     operands=[("input", spec_of(x._array))], hint="clone() it first")
@@ -193,7 +203,7 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
         x._own_memory()
     old = wrap(x._array)
     old._node = x._node
-    if recording and isinstance(x._array, np.ndarray):
+    if recording and isinstance(x._array, np.ndarray | Layer):
         old._array = x._array.copy()  # its rule may save the value that is about to be overwritten
     if OVERRIDES:
         call = kernel_form(call)
@@ -221,10 +231,14 @@ def fits(name: str, x: Tensor, result: Tensor) -> None:
 
 
 def write(x: Tensor, result: Tensor) -> None:
+    """Put the elements of a result into the memory of ``x``."""
     if isinstance(x._array, Spec):
         return
     with np.errstate(all="ignore"):
-        x._array[...] = result._array
+        if x._array.__class__ is np.ndarray and result._array.__class__ is np.ndarray:
+            x._array[...] = result._array
+        else:
+            store(x, result)
 
 
 def inplace_method(op: Op) -> Callable[..., Tensor]:

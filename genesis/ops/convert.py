@@ -11,6 +11,7 @@ from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
+from genesis.core.batching import as_it_is
 from genesis.core.kinds import case, primitive, unary, view
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.views import inplace
@@ -131,7 +132,8 @@ def _complex_part(name: str, meaning: Any, rule: Any, doc: str) -> Any:
         return Spec(input.shape, dtypes.from_numpy(input.dtype).to_real().np, input.device)
 
     meaning.__name__, meaning.__doc__ = name, doc
-    return view({"input": rule}, infer=infer, dtypes="c", holomorphic=False, method=False, samples=lambda t: [case(t(2, 3))])(meaning)
+    return view({"input": rule}, infer=infer, dtypes="c", holomorphic=False, method=False, batch=as_it_is,
+                samples=lambda t: [case(t(2, 3))])(meaning)  # fmt: skip
 
 
 def _real(input: Array) -> Any:

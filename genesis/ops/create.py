@@ -12,16 +12,16 @@ from genesis.arrays.spec import meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
-from genesis.core.modes import inference
-from genesis.core.node import INFERENCE
+from genesis.core.dispatch import made_inside
+from genesis.core.modes import ACTIVE
 from genesis.core.tensor import Tensor, array_from, wrap
 from genesis.ops.shape import sizes
 
 
 def _finish(array: Any, requires_grad: bool) -> Tensor:
     out = wrap(array)
-    if inference.get():
-        out._counter = INFERENCE
+    if ACTIVE:
+        made_inside(out)
     return out.requires_grad_() if requires_grad else out
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.base.errors import DTypeError, IndexOutOfRange, ShapeError, message
 from genesis.core.kinds import case, composite, fails
+from genesis.base.dtypes import int64
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
 
@@ -63,7 +64,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         return wrap(Spec((*tensor._array.shape, num_classes), np.dtype(np.int64), tensor.device))
     classes = int(tensor.max()) + 1 if num_classes == -1 else num_classes
     _checked("one_hot", tensor, classes, "classes")
-    return wrap((tensor._array[..., None] == np.arange(classes)).astype(np.int64))
+    return (tensor.unsqueeze(-1) == wrap(np.arange(classes))).to(int64)
 
 
 FUNCTIONAL = ["embedding", "one_hot"]

@@ -21,7 +21,7 @@ _ALL = "fcib"
 
 
 def _check_range(name: str, index: Any, size: int, dim: int) -> None:
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
+    if isinstance(index, np.ndarray) and index.size and (int(index.min()) < 0 or int(index.max()) >= size):
         bad = int(index.min()) if int(index.min()) < 0 else int(index.max())
         raise IndexOutOfRange(message(name, f"index {bad} is out of range for dim {dim} of size {size}"))
 
@@ -51,7 +51,19 @@ def along_key(index: Any, dim: int) -> tuple[Any, ...]:
     return tuple(key)
 
 
-@primitive("indexing", {"input": lambda g, input_shape, dim, index: scatter_sum(g, input_shape, dim, index)}, dtypes=_ALL,
+def _gather_batch(b: Any, x: Tensor, dim: int, index: Any) -> Any:
+    array, batched = b.index(index)
+    x, at = b.spread(x, b.batched[0]), b.spread(wrap(array), batched)
+    return b.run(x, dim + 1, at._array) if at.ndim > 1 else x.clone()
+
+
+def _scatter_batch(b: Any, x: Tensor, shape: Sequence[int], dim: int, index: Any) -> Any:
+    array, batched = b.index(index)
+    x, at = b.spread(x, b.batched[0]), b.spread(wrap(array), batched)
+    return b.run(x, (b.size, *shape), dim + 1, at._array) if at.ndim > 1 else x.clone()
+
+
+@primitive("indexing", {"input": lambda g, input_shape, dim, index: scatter_sum(g, input_shape, dim, index)}, jvp="linear", batch=_gather_batch, dtypes=_ALL,
            infer=lambda input, dim, index: Spec(index.shape, input.dtype, input.device), method=False, torch_name="",
            samples=lambda t: [case(t(3, 4), 1, np.array([[0, 1], [3, 3]]))])  # fmt: skip
 def gather_at(input: Array, dim: int, index: Any) -> Any:
@@ -64,7 +76,7 @@ def gather_at(input: Array, dim: int, index: Any) -> Any:
     return np.asarray(input[along_key(index, dim)]) if index.ndim else input.reshape(()).copy()
 
 
-@primitive("indexing", {"input": lambda g, dim, index: gather_at(g, dim, index)}, dtypes="fci", method=False, torch_name="",
+@primitive("indexing", {"input": lambda g, dim, index: gather_at(g, dim, index)}, jvp="linear", batch=_scatter_batch, dtypes="fci", method=False, torch_name="",
            infer=lambda input, shape, dim, index: Spec(tuple(shape), input.dtype, input.device),
            samples=lambda t: [case(t(2, 2), (3, 4), 1, np.array([[0, 1], [3, 3]]))])  # fmt: skip
 def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Any) -> Any:
@@ -174,7 +186,24 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
         total = own + scatter_sum(part, shape, d, array)
         count = hits + 1 if include_self else where(hits > 0, hits, 1.0)
         return total if reduce == "sum" else where(hits > 0, total / count, input)
-    return _scatter_slow(own, part, d, array, reduce)
+    return (_scatter_slow if isinstance(array, np.ndarray) else _scatter_dense)(own, part, d, array, reduce)
+
+
+def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
+    """The same where the index is known to a transform only: every element against every place along the dimension."""
+    if not array.ndim:
+        own, part, array = own.unsqueeze(0), part.unsqueeze(0), wrap(array).unsqueeze(0)._array
+        return _scatter_dense(own, part, 0, array, reduce).squeeze(0)
+    places = wrap(np.arange(own.shape[d]))
+    hit = wrap(array).movedim(d, -1).unsqueeze(-1) == places  # (..., elements, places)
+    neutral = {"prod": 1.0, "amax": float("-inf"), "amin": float("inf")}[reduce]
+    spread = where(hit, part.movedim(d, -1).unsqueeze(-1), neutral)
+    found = (spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)).movedim(-1, d)
+    head = tuple(slice(0, n) for n in found.shape)
+    combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
+    out = own.clone()
+    out[head] = combine(own[head], found)
+    return out
 
 
 def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
@@ -204,7 +233,7 @@ def _rows(name: str, input: Tensor, dim: int, index: Any) -> tuple[int, Any]:
         raise ShapeError(message(name, f"index must have at most one dimension, it has {len(array.shape)}"))
     d = normalize_dim(name, dim, input.ndim)
     _check_range(name, array, input._array.shape[d] if input.ndim else 1, d)
-    return d, array.reshape(-1)
+    return d, array.reshape(-1) if isinstance(array, np.ndarray) else wrap(array).reshape(-1)._array
 
 
 def _row_key(d: int, array: Any) -> tuple[Any, ...]:

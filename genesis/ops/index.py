@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Array
+from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError, UnsupportedError, message
 from genesis.core.kinds import case, primitive, view
 from genesis.core.modes import grad_mode
 from genesis.core.node import WRITES, next_number, Node
 from genesis.core.site import site_here
-from genesis.core.tensor import Tensor
-from genesis.core.views import bump, check_writable, rebase
+from genesis.core.tensor import Tensor, wrap
+from genesis.core.views import bump, check_writable, inplace, rebase
+from genesis.ops.elementwise import where
 from genesis.ops.shape import sum_to
 
 _ALL = "fcib"
@@ -41,6 +42,11 @@ def as_index(name: str, index: Any) -> Any:
 def _mask_array(mask: Tensor) -> Any:
     if isinstance(mask._array, Spec):
         raise UnsupportedError(message("index", "the shape of the result depends on the mask, a meta tensor has no data"))
+    if isinstance(mask._array, Virtual):
+        raise UnsupportedError(
+            message("index", "the shape of the result depends on the values of the mask, which this transform does not know",
+                    operands=[("mask", mask._spec())], hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)")
+        )  # fmt: skip
     return mask._array
 
 
@@ -54,12 +60,17 @@ def parse_key(key: Any) -> tuple[tuple[Any, ...], bool]:
             parsed.append(item)
         elif isinstance(item, slice):
             parsed.append(_parse_slice(item))
-        elif isinstance(item, Tensor) and item._array.dtype.kind in "iu" and not item.ndim:
+        elif isinstance(item, Tensor) and item._array.dtype.kind in "iu" and not item.ndim and not _unknown(item._array):
             parsed.append(int(item))
         else:
             parsed.append(_parse_array(item))
             basic = False
     return tuple(parsed), basic
+
+
+def _unknown(array: Any) -> bool:
+    """Whether an array has values that only a transform knows."""
+    return isinstance(array, Virtual) and not isinstance(array, Spec)
 
 
 def _parse_slice(item: slice) -> slice:
@@ -75,6 +86,8 @@ def _parse_array(item: Any) -> Any:
     elif isinstance(item, bool | np.bool_ | list | tuple | range | np.ndarray | np.integer):
         array = np.asarray([_to_int(i) for i in item] if isinstance(item, list | tuple) else item)
         array = array.astype(np.int64) if not array.size and array.dtype.kind == "f" else array
+    elif isinstance(item, Virtual):
+        array = item
     else:
         raise IndexOutOfRange(
             message("index", f"{type(item).__name__} is not an index", hint="integers, slices, None, ..., integer or bool tensors")
@@ -112,6 +125,106 @@ def explain_index(shape: Sequence[int], key: tuple[Any, ...]) -> Exception:
     return ShapeError(message("index", "the indices cannot be broadcast together", [("input", text)]))
 
 
+# ---- many samples at once
+
+
+class _Places:
+    """An index for all samples: the key with the hidden dimension, and where NumPy then puts the dimensions of the result."""
+
+    def __init__(self, b: Any, key: tuple[Any, ...], ndim: int, batched: bool) -> None:
+        key = self._spelled_out(key, ndim)
+        self.rank = max((b.index(k)[0].ndim - b.index(k)[1] for k in key if _is_array(k)), default=0)
+        self.at = self._place(key)  # where the dimensions of the index are in one sample's result
+        arrays = [self._aligned(b, k) if _is_array(k) else k for k in key]
+        if batched:
+            arrays.insert(0, np.arange(b.size).reshape(-1, *[1] * self.rank))
+        self.key = tuple(arrays)
+        self.got = self._place(self.key)
+        self.kept = sum(1 for k in key if k is None or isinstance(k, slice))
+
+    @staticmethod
+    def _spelled_out(key: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
+        """No masks and no ellipsis; integers are arrays."""
+        items: list[Any] = []
+        for k in key:
+            items += [np.asarray(i) for i in k.nonzero()] if isinstance(k, np.ndarray) and k.dtype.kind == "b" else [np.asarray(k)] if isinstance(k, int) else [k]
+        missing = ndim - sum(1 for k in items if k is not None and k is not Ellipsis)
+        at = next((i for i, k in enumerate(items) if k is Ellipsis), len(items))
+        return tuple([*items[:at], *[slice(None)] * missing, *[k for k in items[at:] if k is not Ellipsis]])
+
+    @staticmethod
+    def _place(key: tuple[Any, ...]) -> int:
+        where = [i for i, k in enumerate(key) if _is_array(k)]
+        return where[0] if where and where[-1] - where[0] == len(where) - 1 else 0
+
+    def _aligned(self, b: Any, array: Any) -> Any:
+        array, batched = b.index(array)
+        if not batched or array.ndim - 1 == self.rank:
+            return array
+        return wrap(array).reshape(b.size, *[1] * (self.rank + 1 - array.ndim), *array.shape[1:])._array
+
+    def _orders(self) -> tuple[list[int], list[int]]:
+        """The dimensions of the result, named by numbers: as NumPy gives them, and as one sample's are, with the hidden one in front."""
+        kept, index = list(range(self.kept)), list(range(self.kept + 1, self.kept + 1 + self.rank))
+        hidden = [self.kept]
+        return kept[: self.got] + hidden + index + kept[self.got :], hidden + kept[: self.at] + index + kept[self.at :]
+
+    def samples_first(self, x: Tensor) -> Tensor:
+        got, want = self._orders()
+        return x if got == want else x.permute([got.index(d) for d in want])
+
+    def as_numpy_gives(self, x: Tensor) -> Tensor:
+        got, want = self._orders()
+        return x if got == want else x.permute([want.index(d) for d in got])
+
+
+def _is_array(k: Any) -> bool:
+    return isinstance(k, np.ndarray | Virtual)
+
+
+def _shared_key(b: Any, key: tuple[Any, ...]) -> bool:
+    """Whether all samples are indexed alike, and a slice in front is all that it takes."""
+    if any(b.index(k)[1] for k in key if isinstance(k, Virtual)):
+        return False
+    where = [i for i, k in enumerate(key) if _is_array(k) or isinstance(k, int)]
+    return not where or where[-1] - where[0] == len(where) - 1
+
+
+def _plain_key(b: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([b.index(k)[0] if isinstance(k, Virtual) else k for k in key])
+
+
+def _take_batch(b: Any, x: Tensor, key: Any) -> Any:
+    if b.batched[0] and _shared_key(b, key):
+        return b.run(x, (slice(None), *_plain_key(b, key)))
+    places = _Places(b, key, x.ndim - b.batched[0], b.batched[0])
+    return places.samples_first(b.run(x, places.key))
+
+
+def _place_batch(b: Any, x: Tensor, shape: Sequence[int], key: Any) -> Any:
+    x = b.spread(x, b.batched[0])
+    if _shared_key(b, key):
+        return b.run(x, (b.size, *shape), (slice(None), *_plain_key(b, key)))
+    places = _Places(b, key, len(shape), True)
+    return b.run(places.as_numpy_gives(x), (b.size, *shape), places.key)
+
+
+def _put_batch(b: Any, x: Tensor, value: Tensor, key: Any) -> Any:
+    x = b.spread(x, b.batched[0])
+    if _shared_key(b, key):
+        plain = _plain_key(b, key)
+        ndim = _infer_pick(Spec(tuple(x.shape[1:]), x._array.dtype), plain).ndim
+        return b.run(x, b.padded(value, b.batched[1], ndim), (slice(None), *plain))
+    places = _Places(b, key, x.ndim - 1, True)
+    value = b.padded(b.spread(value, b.batched[1]), True, places.kept + places.rank)
+    return b.run(x, places.as_numpy_gives(value), places.key)
+
+
+def _ghost_key(key: Any) -> Any:
+    """An index whose virtual arrays are zeros, for shapes."""
+    return tuple([np.broadcast_to(np.zeros((), np.int64), k.shape) if isinstance(k, Virtual) else k for k in key])
+
+
 def _pick(x: Any, key: Any) -> Any:
     try:
         return x[key]
@@ -122,13 +235,14 @@ def _pick(x: Any, key: Any) -> Any:
 def _infer_pick(input: Spec, key: Any) -> Spec:
     """Indexing nothing but a shape: NumPy does it on an array without memory."""
     ghost = np.broadcast_to(np.zeros((), np.int8), input.shape)
-    return Spec(np.shape(_pick(ghost, key)), input.dtype, input.device)
+    return Spec(np.shape(_pick(ghost, _ghost_key(key))), input.dtype, input.device)
 
 
 # ---- reading
 
 
 @view({"input": lambda g, input_shape, key: place(g, input_shape, key)}, infer=_infer_pick, method=False, torch_name="",
+      batch=lambda b, x, key: b.run(x, (slice(None), *key)),
       samples=lambda t: [case(t(3, 4), (slice(1, 3),)), case(t(3, 4), (1, None, slice(0, 4, 2))), case(t(3, 4), (Ellipsis, 0))])  # fmt: skip
 def slice_view(input: Array, key: Any) -> Any:
     """Basic indexing, as a view; what ``x[1:3, None]`` calls.
@@ -140,7 +254,7 @@ def slice_view(input: Array, key: Any) -> Any:
     return _pick(input, key if Ellipsis in key else (*key, ...))  # with an ellipsis NumPy gives a 0-d view, not a number
 
 
-@primitive("indexing", {"input": lambda g, input_shape, key: place(g, input_shape, key)}, infer=_infer_pick, method=False, dtypes=_ALL,
+@primitive("indexing", {"input": lambda g, input_shape, key: place(g, input_shape, key)}, jvp="linear", batch=_take_batch, infer=_infer_pick, method=False, dtypes=_ALL,
            torch_name="", samples=lambda t: [case(t(4, 3), (np.array([0, 2, 2]),)), case(t(4, 3), (slice(None), np.array([[0, 1], [2, 2]])))])  # fmt: skip
 def take_index(input: Array, key: Any) -> Any:
     """Advanced indexing, a copy; what ``x[[0, 2, 2]]`` and ``x[mask]`` call.
@@ -176,10 +290,10 @@ def _add_rows(out: Any, index: Any, values: Any) -> None:
 
 
 def _has_arrays(key: Any) -> bool:
-    return any(isinstance(k, np.ndarray) for k in key)
+    return any(_is_array(k) for k in key)
 
 
-@primitive("indexing", {"input": lambda g, key: index_by(g, key)}, method=False, dtypes="fci", torch_name="",
+@primitive("indexing", {"input": lambda g, key: index_by(g, key)}, jvp="linear", batch=_place_batch, method=False, dtypes="fci", torch_name="",
            infer=lambda input, shape, key: Spec(tuple(shape), input.dtype, input.device),
            samples=lambda t: [case(t(2), (5,), (slice(1, 3),)), case(t(3), (4,), (np.array([0, 2, 2]),))])  # fmt: skip
 def place(input: Array, shape: Sequence[int], key: Any) -> Any:
@@ -194,6 +308,22 @@ def place(input: Array, shape: Sequence[int], key: Any) -> Any:
         add_at(out, key, input)
     else:
         out[key] = input
+    return out
+
+
+@primitive("indexing", {"input": lambda g, key: put(g, g.new_zeros(()), key), "value": lambda g, value_shape, key: sum_to(index_by(g, key), value_shape)},
+           jvp=lambda args, tangents, out: put(*[a.new_zeros(a.shape) if t is None else t for a, t in zip(args[:2], tangents[:2], strict=True)], args[2]),
+           batch=_put_batch, method=False, dtypes=_ALL, torch_name="", infer=lambda input, value, key: input,
+           samples=lambda t: [case(t(4, 3), t(3), (1,)), case(t(4, 3), t(2, 3), (np.array([0, 2]),)), case(t(3), t(), (slice(0, 2),))])  # fmt: skip
+def put(input: Array, value: Array, key: Any) -> Any:
+    """A copy with the elements at an index replaced: what ``x[key] = value`` means where memory is not written to.
+
+    >>> import genesis
+    >>> genesis.ops.index.put(genesis.zeros(3), genesis.ones(1), (slice(1, 3),))
+    tensor([0., 1., 1.])
+    """
+    out = input.copy()
+    out[key] = value
     return out
 
 
@@ -228,13 +358,32 @@ class IndexPutBackward(Node):
         return ginput, None if value_edge is None else sum_to(index_by(g, key), value_edge._shape)
 
 
+def _put_into(self: Tensor, key: Any, value: Any) -> None:
+    """``self[key] = value`` inside a transform: as the function that it is."""
+    source = value if isinstance(value, Tensor) else wrap(np.asarray(value))
+    picked = _infer_pick(self._spec(), key).shape
+    while source.ndim > len(picked) and source.shape[0] == 1:
+        source = source.squeeze(0)
+    if source._array.dtype is not self._array.dtype:
+        source = source.to(self._array.dtype)
+    if any(n not in (1, m) for n, m in zip(source.shape[::-1], picked[::-1], strict=False)) or source.ndim > len(picked):
+        raise ShapeError(message("setitem", f"a value of shape {list(source.shape)} does not fit the indexed shape {list(picked)}"))
+    inplace("setitem", lambda old, new: put(old, new, key), self, (source,), {})
+
+
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
+    if isinstance(key, Tensor) and key._array.dtype.kind == "b" and _unknown(key._array) and key.shape == self.shape:
+        inplace("setitem", lambda old, mask: where(mask, value, old), self, (key,), {})
+        return
     parsed, _ = parse_key(key)
     tensor = value if isinstance(value, Tensor) else None
     recording = grad_mode.get() and (self._node is not None or (tensor is not None and tensor._node is not None))
     check_writable(self, "setitem", recording)
     if isinstance(self._array, Spec):
         _infer_pick(self._array, parsed)
+    elif _unknown(self._array) or (tensor is not None and _unknown(tensor._array)) or any(_unknown(k) for k in parsed):
+        _put_into(self, parsed, value)
+        return
     else:
         self._own_memory()
         _write(self._array, parsed, value)

@@ -214,6 +214,7 @@ def _cat_rule(g: Any, tensors_shapes: Any, dim: int) -> Any:
 
 
 @primitive("movement", {"tensors": _cat_rule}, infer=_infer_cat, prepare=_joined, dtypes=_ALL,
+           batch=lambda b, tensors, dim: b.run([b.spread(x, f) for x, f in zip(tensors, b.batched, strict=True)], dim + 1),
            samples=lambda t: [case([t(2, 3), t(1, 3)]), case([t(2, 3), t(2, 2)], -1), case([t(0, 3), t(2, 3)])],
            fails=fails((lambda t: case([t(2, 3), t(2, 4)]), RuntimeError, "cat: sizes of tensors must match except in dim 0"),
                        (lambda t: case([]), TypeError, "cat: expected at least one tensor")))  # fmt: skip

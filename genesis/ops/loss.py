@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from genesis.arrays.protocol import Virtual
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, ShapeError, message
 from genesis.core.kinds import case, composite, fails
 from genesis.core.tensor import Tensor
@@ -117,7 +118,7 @@ def _classes(name: str, input: Tensor, target: Tensor) -> None:
 def _valid_classes(name: str, target: Tensor, count: int, ignore_index: int) -> Tensor:
     """Which targets count; a class out of range is an error that names it."""
     valid = target != ignore_index
-    if not target.is_meta:
+    if not isinstance(target._array, Virtual):
         wrong = target.numpy_view()[valid.numpy_view() & ((target.numpy_view() < 0) | (target.numpy_view() >= count))]
         if wrong.size:
             raise IndexOutOfRange(message(name, f"target {int(wrong.flat[0])} is out of range for {count} classes", hint="classes count from 0"))
@@ -191,7 +192,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     _classes("cross_entropy", input, target)
     logp = log_softmax(input, dim)
     valid = _valid_classes("cross_entropy", target, input.shape[dim], ignore_index)
-    if weight is None and not label_smoothing and reduction == "mean" and dim == 1 and input.ndim == 2 and not target.is_meta and bool(valid.all()):
+    if weight is None and not label_smoothing and reduction == "mean" and dim == 1 and input.ndim == 2 and not isinstance(target._array, Virtual) and bool(valid.all()):
         return -logp.gather(1, target.unsqueeze(1)).mean()
     safe = where(valid, target, 0)
     counted = valid.to(input._array.dtype)

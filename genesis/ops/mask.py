@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Array
+from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
+from genesis.core.batching import as_it_is
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive, view
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
@@ -86,6 +87,11 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """
     if isinstance(input._array, Spec):
         raise UnsupportedError(message("nonzero", "the shape of the result depends on data, a meta tensor has no data"))
+    if isinstance(input._array, Virtual):
+        raise UnsupportedError(
+            message("nonzero", "the shape of the result depends on values, which this transform does not know",
+                    operands=[("input", input._spec())], hint="use genesis.where and masks of the full shape")
+        )  # fmt: skip
     found = np.nonzero(np.atleast_1d(input._array))
     if as_tuple:
         return tuple(wrap(i) for i in found)
@@ -116,7 +122,7 @@ def _triangle(name: str, keep: Any) -> Any:
             raise ShapeError(message(name, f"needs at least 2-D, got {input.ndim} dimensions"))
         return input, int(diagonal)
 
-    return primitive("movement", {"input": rule}, infer=lambda input, diagonal: input, prepare=prepare, dtypes=_ALL, inplace=True,
+    return primitive("movement", {"input": rule}, batch=as_it_is, infer=lambda input, diagonal: input, prepare=prepare, dtypes=_ALL, inplace=True,
                      samples=lambda t: [case(t(3, 4)), case(t(2, 3, 3), 1), case(t(3, 3), -1)], fails=fails(bad))(meaning)  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.core.batching import decomposed
 from genesis.core.dispatch import HALVES
 from genesis.core.kinds import case, composite, fails, primitive
 from genesis.core.tensor import Tensor
@@ -76,7 +77,35 @@ def _fitted(g: Tensor, shape: Sequence[int]) -> Tensor:
     return g if g._array.shape == shape else sum_to(g, shape)
 
 
-@primitive("contraction", {"input": _matmul_left, "other": _matmul_right}, infer=_infer_matmul, out=True, autocast="low", dtypes="fci",
+def _matmul_batch(b: Any, x: Tensor, y: Tensor) -> Tensor:
+    """Products of many samples: one product of matrices where one operand is the same for all, else a batch of products."""
+    fx, fy = b.batched
+    nx, ny = x.ndim - fx, y.ndim - fy
+    if fx and not fy and (ny == 1 or (ny == 2 and nx == 1)):
+        return matmul(x, y)
+    if fx and not fy and ny == 2:
+        return matmul(_rows(x), y).reshape(*x.shape[:-1], y.shape[1])
+    if fy and not fx and ny == 1 and nx <= 2:
+        return matmul(y, x.mT if nx == 2 else x)
+    x = x.unsqueeze(-2) if nx == 1 else x
+    y = y.unsqueeze(-1) if ny == 1 else y
+    ndim = max(nx, ny, 2)
+    out = matmul(b.padded(x, fx, ndim), b.padded(y, fy, ndim))
+    out = out.squeeze(-2) if nx == 1 else out
+    return out.squeeze(-1) if ny == 1 else out
+
+
+def _linear_batch(b: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
+    only_input = not b.batched[1] and not (bias is not None and b.batched[2])
+    return b.run(x, weight, bias) if only_input else decomposed(b, x, weight, bias)
+
+
+def _linear_of_others(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    out = matmul(input, weight.mT if weight.ndim == 2 else weight)
+    return out if bias is None else out + bias
+
+
+@primitive("contraction", {"input": _matmul_left, "other": _matmul_right}, jvp="multilinear", batch=_matmul_batch, infer=_infer_matmul, out=True, autocast="low", dtypes="fci",
            operators=["__matmul__"],
            samples=lambda t: [case(t(2, 3), t(3, 4)), case(t(3), t(3)), case(t(2, 3), t(3)), case(t(3), t(3, 2)), case(t(2, 2, 3), t(3, 2)),
                               case(t(2, 1, 2, 3), t(3, 3, 2)), case(t(3), t(2, 3, 2)), case(t(2, 2, 3), t(3)), case(t(0, 3), t(3, 2)), case(t(2, 0), t(0, 3)),
@@ -258,8 +287,8 @@ def _infer_linear(input: Spec, weight: Spec, bias: Spec | None) -> Spec:
     return Spec(shape, input.dtype, input.device)
 
 
-@primitive("contraction", {"input": lambda g, other: linear(other, g), "other": lambda g, input: matmul(input, g)}, method=False, dtypes="fc",
-           infer=lambda input, other: Spec((input.shape[1], other.shape[1]), input.dtype, input.device), torch_name="", autocast="low",
+@primitive("contraction", {"input": lambda g, other: linear(other, g), "other": lambda g, input: matmul(input, g)}, method=False, dtypes="fc", jvp="multilinear",
+           decompose=lambda input, other: matmul(input.mT, other), infer=lambda input, other: Spec((input.shape[1], other.shape[1]), input.dtype, input.device), torch_name="", autocast="low",
            samples=lambda t: [case(t(3, 2), t(3, 4))])  # fmt: skip
 def matmul_tn(input: Array, other: Array) -> Any:
     """$X^T Y$ of two matrices with one number of rows; the gradient of `linear` for its weight, without a view on the way.
@@ -282,13 +311,20 @@ def _linear_weight(g: Any, input: Any, weight_shape: Any) -> Any:
     return matmul_tn(_rows(g), _rows(input))
 
 
+def _linear_tangent(args: Any, tangents: Any, out: Tensor) -> Tensor | None:
+    (x, weight, _), (dx, dw, db) = args, tangents
+    parts = [None if dx is None else linear(dx, weight), None if dw is None else linear(x, dw), None if db is None else db.expand(out.shape)]
+    found = [p for p in parts if p is not None]
+    return sum(found[1:], found[0]) if found else None
+
+
 def _linear_bias(g: Any, bias_shape: Any) -> Any:
     return g.sum(0) if g.ndim == 2 and len(bias_shape) == 1 and bias_shape[0] == g._array.shape[1] else sum_to(g, bias_shape)
 
 
 @primitive("contraction", {"input": lambda g, weight: matmul(g, weight) if weight.ndim == 2 else g.unsqueeze(-1) * weight,
                            "weight": _linear_weight, "bias": _linear_bias},
-           infer=_infer_linear, autocast="low", dtypes="fc", method=False, torch_name="nn.functional.linear",
+           jvp=_linear_tangent, batch=_linear_batch, decompose=_linear_of_others, infer=_infer_linear, autocast="low", dtypes="fc", method=False, torch_name="nn.functional.linear",
            samples=lambda t: [case(t(2, 3), t(4, 3), t(4)), case(t(3), t(4, 3)), case(t(2, 2, 3), t(4, 3), t(4)), case(t(0, 3), t(2, 3), t(2)), case(t(2, 2, 0), t(3, 0), t(3))],
            fails=fails((lambda t: case(t(2, 3), t(4, 5)), RuntimeError, "linear: input has 3 features, weight 5"),
                        (lambda t: case(t(2, 3), t(4, 3), t(5)), RuntimeError, "linear: bias has shape [5], the output 4 features")))  # fmt: skip
@@ -407,7 +443,12 @@ def _infer_einsum(operands: Sequence[Spec], terms: Any, result: Any) -> Spec:
     return Spec(tuple(sizes[c] for c in result), operands[0].dtype, operands[0].device)
 
 
-@primitive("contraction", {"operands": _einsum_rule}, infer=_infer_einsum, prepare=_einsum_prepare, dtypes="f", method=False, torch_name="",
+def _einsum_batch(b: Any, operands: Sequence[Tensor], terms: Sequence[str], result: str) -> Any:
+    hidden = next(c for c in string.ascii_letters if not any(c in term for term in terms))
+    return b.run(operands, [hidden + term if f else term for term, f in zip(terms, b.batched, strict=True)], hidden + result)
+
+
+@primitive("contraction", {"operands": _einsum_rule}, jvp="multilinear", batch=_einsum_batch, infer=_infer_einsum, prepare=_einsum_prepare, dtypes="f", method=False, torch_name="",
            samples=lambda t: [case([t(2, 3), t(3, 4)], ["ij", "jk"], "ik")], autocast="low")  # fmt: skip
 def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -> Any:
     """`einsum` with its equation taken apart; what `einsum` calls.

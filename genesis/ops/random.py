@@ -12,10 +12,11 @@ from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
+from genesis.core.draws import DRAWS, drawn
 from genesis.core.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from genesis.core.kinds import case, composite, fails
 from genesis.core.tensor import Tensor, wrap
-from genesis.core.views import bump, check_writable
+from genesis.core.views import bump, check_writable, write
 from genesis.ops.create import _finish
 from genesis.ops.shape import sizes
 
@@ -26,7 +27,7 @@ def _stream(generator: Any) -> Generator:
     return default_generator if generator is None else generator
 
 
-def _draw(name: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, make: Any) -> Tensor:
+def _draw(name: str, kind_of_draw: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, generator: Any) -> Tensor:
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
     if not dtypes.from_numpy(kind).is_floating_point:
         raise DTypeError(message(name, f"only floating dtypes are drawn, got {dtypes.from_numpy(kind)}"))
@@ -34,7 +35,7 @@ def _draw(name: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
     place = as_device("cpu" if device is None else device)
     require_available(place)
-    return _finish(meta(shape, kind) if place == META else make(shape, kind).astype(kind, copy=False), requires_grad)
+    return _finish(meta(shape, kind) if place == META else drawn(_stream(generator), kind_of_draw, shape, kind), requires_grad)
 
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -44,7 +45,7 @@ def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = Non
     >>> genesis.rand(2, 3).shape
     genesis.Size([2, 3])
     """
-    return _draw("rand", sizes(size), dtype, device, requires_grad, _stream(generator).uniform)
+    return _draw("rand", "uniform", sizes(size), dtype, device, requires_grad, generator)
 
 
 def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -54,7 +55,7 @@ def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = No
     >>> genesis.randn(2, 3).shape
     genesis.Size([2, 3])
     """
-    return _draw("randn", sizes(size), dtype, device, requires_grad, _stream(generator).normal)
+    return _draw("randn", "normal", sizes(size), dtype, device, requires_grad, generator)
 
 
 def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -76,7 +77,7 @@ def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = No
     shape = sizes((size,))
     place = as_device("cpu" if device is None else device)
     require_available(place)
-    array = meta(shape, kind) if place == META else _stream(generator).integers(int(low), int(high), shape).astype(kind)
+    array = meta(shape, kind) if place == META else drawn(_stream(generator), "integers", shape, kind, int(low), int(high))
     return _finish(array, requires_grad)
 
 
@@ -89,8 +90,7 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     """
     if n < 0:
         raise ShapeError(message("randperm", f"n cannot be negative, got {n}"))
-    order = np.argsort(_stream(generator).words(n), kind="stable")
-    return wrap(order.astype(dtypes.as_np(dtypes.int64 if dtype is None else dtype)))
+    return _finish(drawn(_stream(generator), "permutation", (n,), dtypes.as_np(dtypes.int64 if dtype is None else dtype)), False)
 
 
 def _like(call: Any) -> Any:
@@ -143,12 +143,14 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -
     >>> genesis.bernoulli(genesis.tensor([0., 1.]))
     tensor([0., 1.])
     """
-    chance = input.detach().numpy_view() if p is None else np.full(input._array.shape, p)
-    chance = chance.astype(np.float32) if chance.dtype.kind == "V" else chance
-    if chance.size and not (chance.min() >= 0 and chance.max() <= 1):
+    chance = input.detach() if p is None else wrap(np.full(input._array.shape, p))
+    chance = chance.float() if chance._array.dtype.kind == "V" else chance
+    known = chance._array
+    if isinstance(known, np.ndarray) and known.size and not (known.min() >= 0 and known.max() <= 1):
         raise ShapeError(message("bernoulli", "probabilities must be between 0 and 1"))
-    u = _stream(generator).uniform(tuple(chance.shape), chance.dtype)
-    return wrap((u < chance).astype(input._array.dtype))
+    kind = known.dtype if known.dtype.kind == "f" else np.dtype(np.float64)
+    u = wrap(drawn(_stream(generator), "uniform", tuple(known.shape), kind))
+    return (u < chance).to(input._array.dtype)
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
@@ -183,6 +185,15 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     return wrap(drawn.astype(np.int64).reshape(*w.shape[:-1], num_samples))
 
 
+def _keep(stream: Generator, shape: tuple[int, ...], dtype: Any, p: float) -> Any:
+    """0 with probability p, 1 / (1 - p) otherwise."""
+    kind = np.float64 if dtype == np.float64 else np.float32
+    return ((stream.uniform(shape, kind) >= p) * kind(1 / (1 - p))).astype(dtype)
+
+
+DRAWS["keep"] = _keep
+
+
 @composite(method=False, samples=lambda t: [case(t(3, 4), 0.0), case(t(3, 4), 0.5, False), case(t(3), 1.0)],
            fails=fails((lambda t: case(t(3), 1.5), ValueError, "dropout: p must be between 0 and 1, got 1.5")), torch_name="nn.functional.dropout")  # fmt: skip
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -204,9 +215,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     elif isinstance(input._array, Spec):
         result = input * 1.0
     else:
-        kind = np.float64 if input._array.dtype == np.float64 else np.float32
-        keep = default_generator.uniform(tuple(input._array.shape), kind) >= p
-        result = input * wrap((keep * kind(1 / (1 - p))).astype(input._array.dtype))
+        result = input * wrap(drawn(default_generator, "keep", tuple(input._array.shape), input._array.dtype, float(p)))
     return input.copy_(result) if inplace else result
 
 
@@ -218,10 +227,19 @@ def _filler(name: str, make: Any, doc: str) -> None:
         check_writable(self, name, False)
         if isinstance(self._array, Spec):
             return self
+        options = tuple(a for a in (*args, *kwargs.items()))
+        new = drawn(_stream(generator), name, self._array.shape, self._array.dtype, *options)
         self._own_memory()
-        self._array[...] = make(_stream(generator), self._array.shape, self._array.dtype, *args, **kwargs)
+        write(self, wrap(new))
         bump(self, name)
         return self
+
+    def draw(stream: Generator, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
+        plain, named = [o for o in options if not isinstance(o, tuple)], dict(o for o in options if isinstance(o, tuple))
+        with np.errstate(all="ignore"):
+            return np.asarray(make(stream, shape, dtype, *plain, **named)).astype(dtype)
+
+    DRAWS[name] = draw
 
     fill.__name__, fill.__doc__ = name, doc
     setattr(Tensor, name, fill)

@@ -40,7 +40,7 @@ _no_identity = (lambda t: case(t(0, 3), 0), IndexError, "dim 0 has size 0 and th
 # ---- sums and products
 
 
-@reduction({"input": lambda g, input_shape, dim: restore(g, input_shape, dim)}, result="sum", samples=_usual, autocast="float32",
+@reduction({"input": lambda g, input_shape, dim: restore(g, input_shape, dim)}, jvp="linear", result="sum", samples=_usual, autocast="float32",
            fails=fails(_out_of_range, (lambda t: case(t(2, 3), (0, 0)), RuntimeError, "names a dimension twice")))  # fmt: skip
 def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum over ``dim`` (None: all), $\\sum_i x_i$.
@@ -58,7 +58,7 @@ def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = N
     return fold(np.add, input, dim, keepdim, dtype)
 
 
-@reduction({"input": lambda g, input_shape, dim: restore(g / count(input_shape, dim), input_shape, dim)}, result="float", dtypes="fc",
+@reduction({"input": lambda g, input_shape, dim: restore(g / count(input_shape, dim), input_shape, dim)}, jvp="linear", result="float", dtypes="fc",
            samples=_some, fails=fails(_out_of_range, (lambda t: case(t.int(3)), RuntimeError, "mean: the input must be floating")))  # fmt: skip
 def mean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Mean over ``dim`` (None: all), $\\frac{1}{n} \\sum_i x_i$; nan of nothing.
@@ -151,13 +151,24 @@ def amin(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     return np.minimum.reduce(input, axes(input, dim), None, None, keepdim)
 
 
+def _position_batch(b: Any, x: Any, dim: Any, keepdim: bool) -> Any:
+    """Positions in all of a sample are positions in its rows put end to end."""
+    n = x.ndim - 1
+    if not n:
+        return b.run(x.unsqueeze(1), (1,), False)
+    if len(dim) == 1:
+        return b.run(x, (dim[0] + 1,), keepdim)
+    found = b.run(x.reshape(b.size, math.prod(x.shape[1:])), (1,), False)
+    return found.reshape(b.size, *[1] * n) if keepdim else found
+
+
 def _position(find: Any, x: Any, dim: Any, keepdim: bool) -> Any:
     if 1 < len(dim) < x.ndim:
         raise ArgumentError(message(find.__name__, f"dim must be one integer or None, got {dim}", hint="flatten these dimensions first"))
     return find(widened(x), None if len(dim) >= x.ndim else dim[0], keepdims=keepdim)  # as methods: np.argmax takes 1 us more
 
 
-@reduction(result="int64", empty=False, dtypes="fib", samples=_one_dim, fails=fails(_out_of_range, _no_identity))
+@reduction(result="int64", empty=False, dtypes="fib", samples=_one_dim, batch=_position_batch, fails=fails(_out_of_range, _no_identity))
 def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the largest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
@@ -172,7 +183,7 @@ def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     return _position(np.ndarray.argmax, input, dim, keepdim)
 
 
-@reduction(result="int64", empty=False, dtypes="fib", samples=_one_dim, fails=fails(_out_of_range, _no_identity))
+@reduction(result="int64", empty=False, dtypes="fib", samples=_one_dim, batch=_position_batch, fails=fails(_out_of_range, _no_identity))
 def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the smallest element along ``dim``, or in the flattened tensor for None; the first of equals.
 

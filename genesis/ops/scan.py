@@ -52,7 +52,7 @@ def running_back(g: Tensor, ratio: Tensor, dim: int) -> Tensor:
     return g
 
 
-@primitive("scan", {"input": lambda g, dim: g.flip(dim).cumsum(dim).flip(dim)}, infer=_infer, prepare=_prepared("cumsum"), dtypes="fcib",
+@primitive("scan", {"input": lambda g, dim: g.flip(dim).cumsum(dim).flip(dim)}, jvp="linear", infer=_infer, prepare=_prepared("cumsum"), dtypes="fcib",
            samples=_usual, fails=fails(_out_of_range), autocast="float32")  # fmt: skip
 def cumsum(input: Array, dim: int, *, dtype: Any = None) -> Any:
     """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.

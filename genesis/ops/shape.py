@@ -86,6 +86,7 @@ def sum_to(g: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 @view({"input": lambda g, input_shape: sum_to(g, input_shape)}, infer=_infer_expand, prepare=_expanded, torch_name="Tensor.expand",
+      batch=lambda b, x, size: b.run(b.padded(x, True, len(size)), (b.size, *size)),
       samples=lambda t: [case(t(3, 1), (2, 3, 4)), case(t(1, 3), (-1, 3)), case(t(), (2, 3)), case(t(0, 1), (0, 4))],
       fails=fails((lambda t: case(t(2, 3), (4, 3)), RuntimeError, "expand: dim 0 has size 2, it cannot be expanded to 4")))  # fmt: skip
 def expand(input: Array, size: Sequence[int]) -> Any:
@@ -170,7 +171,7 @@ _shapes = lambda t: [case(t(2, 6), (3, 4)), case(t(2, 3, 4), (-1, 4)), case(t(4)
 
 
 @view({"input": lambda g, input_shape: g.reshape(input_shape)}, infer=lambda input, shape: Spec(shape, input.dtype, input.device),
-      prepare=_reshaped("reshape"), samples=_shapes,
+      prepare=_reshaped("reshape"), samples=_shapes, batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
       fails=fails((lambda t: case(t(2, 3), (4, 2)), RuntimeError, "reshape: 6 elements do not fit shape [4, 2]"),
                   (lambda t: case(t(2, 3), (-1, -1)), RuntimeError, "reshape: only one dimension can be -1")))  # fmt: skip
 def reshape(input: Array, shape: Sequence[int]) -> Any:
@@ -197,7 +198,7 @@ def _viewed(input: Any, shape: Any) -> Any:
 
 
 @view({"input": lambda g, input_shape: g.reshape(input_shape)}, infer=lambda input, shape: Spec(shape, input.dtype, input.device),
-      prepare=_reshaped("view"), samples=_shapes, torch_name="Tensor.view",
+      prepare=_reshaped("view"), samples=_shapes, torch_name="Tensor.view", batch=lambda b, x, shape: reshape(x, (b.size, *shape)),
       fails=fails((lambda t: case(t(2, 3).t(), (6,)), RuntimeError, "needs a copy of this non-contiguous tensor"),))  # fmt: skip
 def view_shape(input: Array, shape: Sequence[int]) -> Any:
     """`reshape` that never copies; ``x.view(2, 3)``.
@@ -214,7 +215,8 @@ def view_shape(input: Array, shape: Sequence[int]) -> Any:
 
 
 @view({}, infer=lambda input, dtype: Spec((*input.shape[:-1], input.shape[-1] * input.dtype.itemsize // dtype.itemsize), dtype, input.device)
-      if input.shape else Spec((), dtype, input.device), torch_name="", samples=lambda t: [case(t(2, 4), np.dtype(np.int16))], method=False)  # fmt: skip
+      if input.shape else Spec((), dtype, input.device), torch_name="", samples=lambda t: [case(t(2, 4), np.dtype(np.int16))], method=False,
+      batch=lambda b, x, dtype: b.run(x.contiguous(), dtype) if x.ndim > 1 else b.run(x.unsqueeze(1).contiguous(), dtype).squeeze(1))  # fmt: skip
 def view_dtype(input: Array, dtype: Any) -> Any:
     """The same bytes as another dtype; ``x.view(dtype)``. Not differentiable.
 
@@ -288,7 +290,7 @@ def _permuted(input: Tensor, dims: Any) -> tuple[Any, ...]:
     return input, found
 
 
-@view({"input": lambda g, dims: g.permute([dims.index(i) for i in range(len(dims))])}, prepare=_permuted,
+@view({"input": lambda g, dims: g.permute([dims.index(i) for i in range(len(dims))])}, prepare=_permuted, batch=lambda b, x, dims: b.run(x, (0, *[d + 1 for d in dims])),
       infer=lambda input, dims: Spec(tuple(input.shape[d] for d in dims), input.dtype, input.device),
       samples=lambda t: [case(t(2, 3, 4), (2, 0, 1)), case(t(2, 3), (-1, 0)), case(t(), ()), case(t(0, 2), (1, 0))],
       fails=fails((lambda t: case(t(2, 3), (0, 0)), RuntimeError, "permute: dims [0, 0] are not an order of 2 dimensions")))  # fmt: skip

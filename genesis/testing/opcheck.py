@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, meta
-from genesis.autograd.functional import grad
+from genesis.autograd.gradients import grad
 from genesis.base import dtypes
 from genesis.core.modes import no_grad
 from genesis.core.op import Case, Op, case

@@ -27,6 +27,7 @@ from genesis.base.errors import ArgumentValueError, GraphError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.autocast import restored, state
 from genesis.core.generator import default_generator
+from genesis.core.levels import again, numbered, remembered
 from genesis.core.modes import ACTIVE, enable_grad, grad_mode, interception
 from genesis.core.node import WRITES, Node
 from genesis.core.op import Op
@@ -81,7 +82,7 @@ def checkpoint(
         return function(*args, **kwargs)
     first, again = context_fn()
     run = _Run(function, args, kwargs, again, determinism_check, preserve_rng_state, early_stop)
-    with _Hooks(run.pack, run.unpack), first:
+    with _Hooks(run.pack, run.unpack), numbered(remembered(run.levels)), first:
         return function(*args, **kwargs)
 
 
@@ -135,6 +136,7 @@ class _Run:
         self.rng = default_generator.get_state() if keep_rng else None
         self.autocast, self.kernels = state(), kernels_are_forced()
         self.epoch = WRITES[0]
+        self.levels: list[int] = []  # of the transforms inside
         self.places: list[weakref.ref[_Place]] = []
         self.notes: list[_Note] = []
 
@@ -160,7 +162,7 @@ class _Run:
         seconds: list[_Note] = []
         count = 0
 
-        def fill(node: Node, t: Tensor) -> None:
+        def fill(node: Node, t: Tensor) -> tuple[Tensor]:
             nonlocal count
             if self.check != "none":
                 seconds.append(_Note(node, t, self.check == "values"))
@@ -172,12 +174,13 @@ class _Run:
             count += 1
             if self.early_stop and count == len(self.places):
                 raise _Enough
+            return (t,)  # for a backward inside of the function itself; no tensor, so that outer hooks leave it alone
 
         before = default_generator.get_state()
         if self.rng is not None:
             default_generator.set_state(self.rng)
         try:
-            with enable_grad(), restored(self.autocast), kernels_only(self.kernels), _Hooks(fill, _never), self.again:
+            with enable_grad(), restored(self.autocast), kernels_only(self.kernels), _Hooks(fill, _first), numbered(again(self.levels)), self.again:
                 self.function(*self.args, **self.kwargs)
         except _Enough:
             pass
@@ -207,8 +210,8 @@ def _name(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
-def _never(_: Any) -> Any:
-    raise GraphError(message("checkpoint", "the second run was differentiated itself"))
+def _first(packed: tuple[Tensor]) -> Tensor:
+    return packed[0]
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:

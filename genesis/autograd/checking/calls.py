@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.functional import grad
+from genesis.autograd.gradients import grad
 from genesis.base.errors import GenesisError, InplaceError
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.function import Function, FunctionCtx

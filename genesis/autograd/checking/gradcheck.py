@@ -17,7 +17,7 @@ from genesis.autograd.checking.conduct import check_dtypes, check_unused
 from genesis.autograd.checking.differences import DOUBLE, SINGLE, Array, Precision, column, inner, moved
 from genesis.autograd.checking.evidence import wrong_elements
 from genesis.autograd.checking.trial import Measured, Trial
-from genesis.autograd.functional import grad
+from genesis.autograd.gradients import grad
 from genesis.base.errors import GenesisError, GraphError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.tensor import Tensor, wrap

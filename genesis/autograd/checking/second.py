@@ -13,7 +13,7 @@ from genesis.autograd.checking.differences import Array, column, inner, slope
 from genesis.autograd.checking.evidence import Evidence
 from genesis.autograd.checking.report import Row, failed, passed, skipped
 from genesis.autograd.checking.trial import Trial
-from genesis.autograd.functional import grad
+from genesis.autograd.gradients import grad
 from genesis.base.errors import GenesisError
 from genesis.core.tensor import Tensor, wrap
 

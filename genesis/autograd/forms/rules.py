@@ -31,8 +31,9 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, I
 from genesis.base.pytree import LEAF, TreeDef, flatten_up_to, tree_flatten, tree_unflatten
 from genesis.core.function import Function
 from genesis.core.generator import default_generator
-from genesis.core.modes import grad_mode
+from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.transforms import derived, dual_level
 
 _LEAVES = (Tensor, int, float, str, type(None))  # arguments that are no containers, at a glance
 # captured values that cannot hide a tensor
@@ -60,6 +61,11 @@ class Differentiable:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
             args, kwargs = self.bound(args, kwargs)
+        if ACTIVE:
+            leaves, structure = _flat(args, kwargs)
+            level = dual_level(leaves)
+            if level:  # forward mode follows from the rule
+                return derived(self, leaves, structure, level)
         return record(self, args, kwargs) if grad_mode.get() else self.primal(*args, **kwargs)
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

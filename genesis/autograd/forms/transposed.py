@@ -14,7 +14,7 @@ from typing import Any
 
 from genesis.autograd.forms.custom import Rule, WithStatics, describe, is_pair
 from genesis.autograd.forms.rules import Differentiable, Pulled
-from genesis.autograd.functional import grad
+from genesis.autograd.gradients import grad
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
 from genesis.core.modes import enable_grad, grad_mode

@@ -1,0 +1,42 @@
+"""Batched arrays: an array with a hidden first dimension, one entry for each sample; what `vmap` computes with.
+
+How ops act on batched arrays is said in `core/batching.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from genesis.arrays.protocol import Layer, NeedsValues
+from genesis.base.errors import message
+
+
+class Batched(Layer):
+    """``size`` arrays of one shape, along the first dimension of another; or one array for all of them (``batched`` is False)."""
+
+    __slots__ = ("array", "batched", "size_hidden")
+
+    def __init__(self, array: Any, batched: bool, size_hidden: int, level: int, co: bool = False) -> None:
+        self.array, self.batched, self.size_hidden, self.level, self.co = array, batched, size_hidden, level, co
+
+    @property
+    def inner(self) -> Any:
+        return self.array
+
+    @property
+    def has_value(self) -> bool:
+        return not self.batched
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return tuple(self.array.shape[1:] if self.batched else self.array.shape)
+
+    def copy(self) -> Batched:
+        return Batched(self.array.copy(), self.batched, self.size_hidden, self.level, self.co)
+
+    def refuse(self, what: str) -> Exception:
+        return NeedsValues(
+            message(what, f"under vmap this tensor stands for {self.size_hidden} different samples, it has no single value",
+                    operands=[("each sample", f"shape {list(self.shape)}")],
+                    hint="replace `if x > 0` by genesis.where(x > 0, ...), and NumPy functions by Genesis ones; or loop over the samples")
+        )  # fmt: skip

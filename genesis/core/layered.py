@@ -1,0 +1,136 @@
+"""Writes in place where arrays have layers: a batched array keeps its batch in memory, a dual one two memories.
+
+Where what is written has a layer that the memory lacks (a batched value goes into a plain tensor), the tensor grows: it, its base and
+the base's other views get memory with that layer. Only a tensor that was made inside the transform can, others are shared by all samples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genesis.arrays.batched import Batched
+from genesis.arrays.dual import Dual
+from genesis.arrays.protocol import Layer, level_of
+from genesis.arrays.spec import spec_of
+from genesis.base.errors import InplaceError, message
+from genesis.core.levels import levels
+from genesis.core.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from genesis.core.views import View
+
+
+def store(x: Tensor, result: Tensor) -> None:
+    """Write a result into ``x``, one of which holds no NumPy array."""
+    source = result._array
+    if not _fits(x._array, source):
+        _grow(x, source)
+    _assign(x._array, source)
+
+
+def _fits(target: Any, source: Any) -> bool:
+    """Whether the memory has every layer of what is written to it."""
+    if level_of(source) > level_of(target):
+        return not _varies(source) and _fits(target, source.inner)
+    if not isinstance(target, Layer):
+        return True
+    same = level_of(source) == target.level
+    inside = source.inner if same else source
+    if isinstance(target, Batched):
+        return (target.batched or not (same and source.batched)) and _fits(target.array, inside)
+    assert isinstance(target, Dual)
+    if same and source.tangent is not None:
+        return target.tangent is not None and _fits(target.tangent, source.tangent) and _fits(target.primal, inside)
+    return _fits(target.primal, inside)
+
+
+def _varies(layer: Any) -> bool:
+    return layer.batched if isinstance(layer, Batched) else layer.tangent is not None
+
+
+def _assign(target: Any, source: Any) -> None:
+    if isinstance(target, np.ndarray):
+        while isinstance(source, Layer):
+            source = source.inner
+        target[...] = source
+        return
+    same = level_of(source) == target.level
+    if isinstance(target, Batched):
+        if (target.batched and same and not source.batched) or (target.batched and not same and level_of(source)):
+            inner = source.array if same else source
+            _assign(target.array, wrap(inner).expand(tuple(target.array.shape))._array)
+        else:
+            _assign(target.array, source.array if same else source)
+        return
+    if target.tangent is not None:
+        tangent = source.tangent if same else None
+        _assign(target.tangent, np.zeros((), target.dtype) if tangent is None else tangent)
+    _assign(target.primal, source.primal if same else source)
+
+
+def _grow(x: Tensor, source: Any) -> None:
+    """Give ``x``, its base and all views of it memory with the layers of ``source``."""
+    view: View | None = x._view
+    base = x if view is None else view.base
+    _check_made_inside(base, x, source)
+    if view is not None and view.path is None:
+        raise InplaceError(message("write", "a view that a Function returned is written to inside a transform", hint="clone() it first"))
+    like = source if view is None else _template(base, source)
+    base._array = _with_layers(base._array, like)
+    if x is not base:
+        x._array = view.replay(wrap(base._array))._array  # type: ignore[union-attr]
+    counter = base._counter
+    for ref in [] if counter is None else list(counter.refs):
+        other = ref()
+        if other is not None and other is not x and other._view is not None and other._view.path is not None:
+            other._array = other._view.replay(wrap(base._array))._array
+
+
+def _template(base: Tensor, source: Any) -> Any:
+    """An array of the base's shape with the layers of ``source``."""
+    if not isinstance(source, Layer):
+        return base._array
+    inner = _template(base, source.inner)
+    if isinstance(source, Batched):
+        if not source.batched:
+            return Batched(inner, False, source.size_hidden, source.level)
+        return Batched(wrap(inner).unsqueeze(0).expand(source.size_hidden, *inner.shape)._array, True, source.size_hidden, source.level)
+    assert isinstance(source, Dual)
+    return Dual(inner, None if source.tangent is None else inner, source.level)
+
+
+def _with_layers(array: Any, like: Any) -> Any:
+    """A copy of an array with the layers that ``like`` has, besides its own."""
+    if not isinstance(like, Layer):
+        return array.copy()
+    same = level_of(array) == like.level
+    if isinstance(like, Batched):
+        inner, batched = (array.array, array.batched) if same else (array, False)
+        if like.batched and not batched:
+            inner = wrap(inner).unsqueeze(0).expand(like.size_hidden, *inner.shape)._array
+        return Batched(_with_layers(inner, like.array), like.batched or batched, like.size_hidden, like.level)
+    assert isinstance(like, Dual)
+    primal, tangent = (array.primal, array.tangent) if same else (array, None)
+    wanted = like.tangent if like.tangent is not None else like.primal
+    if tangent is None:
+        tangent = wrap(primal)._zeros(tuple(primal.shape), primal.dtype)._array
+    return Dual(_with_layers(primal, like.primal), _with_layers(tangent, wanted), like.level)
+
+
+def _check_made_inside(base: Tensor, x: Tensor, source: Any) -> None:
+    missing = []
+    layer = source
+    while isinstance(layer, Layer):
+        if _varies(layer):
+            missing.append(layer.level)
+        layer = layer.inner
+    for level in levels():
+        if level.number in missing and not level.made(base) and level_of(base._array) < level.number:
+            raise InplaceError(
+                message("write", f"inside {level.name}, a tensor that was made outside is written to, with a value that differs from sample to sample"
+                        if level.size else f"inside {level.name}, a tensor that was made outside is written to, with a value that has a tangent",
+                        operands=[("tensor", spec_of(x._array)), ("value", spec_of(source))],
+                        hint="clone() it inside the function and return the clone, or pass it as an argument")
+            )  # fmt: skip

@@ -1,0 +1,125 @@
+"""The transforms that are open: each `vmap` or forward mode has a level, and the arrays it makes are layers of that level.
+
+A level is a number; one that was opened later is larger, so the layers of an array are sorted, the innermost transform's
+outside. While a level is open `ACTIVE` is not empty, and calls take the path that looks for layers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import get_ident
+from typing import Any
+
+from genesis.arrays.protocol import Layer
+from genesis.base.errors import GraphError, message
+from genesis.core.engine import RUNNING
+from genesis.core.modes import ACTIVE
+from genesis.core.site import Site, site_of, user_site
+
+_numbers = itertools.count(1).__next__
+# where the numbers of new levels come from, if not from the count: what is run again needs those of its first run
+numbering: ContextVar[Callable[[], int] | None] = ContextVar("genesis_level_numbers", default=None)
+
+
+def remembered(numbers: list[int]) -> Callable[[], int]:
+    """A source of numbers that notes which it gave."""
+    before = numbering.get()
+
+    def next_number() -> int:
+        numbers.append(_numbers() if before is None else before())
+        return numbers[-1]
+
+    return next_number
+
+
+def again(numbers: list[int]) -> Callable[[], int]:
+    """A source that gives the noted numbers once more."""
+    rest = iter(numbers)
+    return lambda: next(rest, None) or _numbers()
+
+
+@contextmanager
+def numbered(source: Callable[[], int]) -> Iterator[None]:
+    token = numbering.set(source)
+    try:
+        yield
+    finally:
+        numbering.reset(token)
+
+
+class Level:
+    """One transform while it runs."""
+
+    __slots__ = ("__weakref__", "_site", "born", "name", "number", "randomness", "size")
+
+    def __init__(self, name: str, size: int = 0, randomness: str = "error") -> None:
+        self.name, self.size, self.randomness = name, size, randomness
+        given = numbering.get()
+        self.number = _numbers() if given is None else given()
+        self._site = user_site(sys._getframe(1))
+        self.born: dict[int, weakref.ref[Any]] = {}  # plain tensors made inside: they may be written to
+
+    @property
+    def site(self) -> Site | None:
+        return site_of(*self._site)
+
+    def note(self, tensor: Any) -> None:
+        """A plain tensor was made inside."""
+        key, born = id(tensor), self.born
+        born[key] = weakref.ref(tensor, lambda _: born.pop(key, None))
+
+    def made(self, tensor: Any) -> bool:
+        ref = self.born.get(id(tensor))
+        return ref is not None and ref() is tensor
+
+
+_open: ContextVar[tuple[Level, ...]] = ContextVar("genesis_levels", default=())
+_names: dict[int, Level] = {}  # the last levels, open or not, for errors
+_KEPT = 64
+
+
+def levels() -> tuple[Level, ...]:
+    """The open levels of this thread, the outermost first."""
+    return _open.get()
+
+
+def level_numbered(number: int) -> Level | None:
+    return _names.get(number)
+
+
+@contextmanager
+def opened(level: Level) -> Iterator[Level]:
+    """Inside, arrays of this level are at home."""
+    _names[level.number] = level
+    if len(_names) > _KEPT:
+        del _names[next(iter(_names))]
+    token = _open.set((*_open.get(), level))
+    ACTIVE.append(level)
+    try:
+        yield level
+    finally:
+        ACTIVE.remove(level)
+        _open.reset(token)
+
+
+def check_at_home(array: Layer, what: str) -> None:
+    """Refuse an array that got out of its transform; a backward may meet arrays of transforms that have ended."""
+    number = array.level
+    for level in _open.get():
+        if level.number == number:
+            return
+    thread = get_ident()
+    if any(task.thread == thread for task in RUNNING):
+        return
+    known = _names.get(number)
+    name = "a transform" if known is None else known.name
+    raise GraphError(
+        message(what, f"a tensor from inside {name} is used after {name} has ended",
+                operands=[] if known is None else [("called at", known.site), ("tensor", f"shape {list(array.shape)}")],
+                hint=f"return it from the function that {name} was given, do not keep it in a variable of the outside")
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""Check an op under transforms: forward mode against reverse mode, a batch against a loop, and one inside the other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from genesis.autograd.transforms.batches import vmap
+from genesis.autograd.transforms.derivatives import jvp, vjp
+from genesis.base import dtypes
+from genesis.core.op import Case, Op
+from genesis.core.tensor import Tensor, wrap
+from genesis.testing.make import Maker
+from genesis.testing.opcheck import _call, _direction, _floating, replace, samples_of, tensors_in
+from genesis.testing.tolerance import assert_close
+
+SAMPLES = 3  # of a batch
+
+
+def _function(op: Op, sample: Case, chosen: Callable[[Tensor], bool]) -> tuple[Callable[..., tuple[Tensor, ...]], list[Tensor]]:
+    """The op as a function of the chosen tensors of a sample."""
+    inputs = [t for t in tensors_in((sample.args, sample.kwargs)) if chosen(t)]
+
+    def function(*new: Tensor) -> tuple[Tensor, ...]:
+        left = iter(new)
+        swap = lambda t: next(left) if chosen(t) else t  # noqa: E731
+        return tuple(_call(op, Case(tuple(replace(list(sample.args), swap)), replace(dict(sample.kwargs), swap))))
+
+    return function, inputs
+
+
+def _product(a: Tensor, b: Any) -> float:
+    return float((np.conj(np.asarray(b)) * a.detach().numpy().astype(np.complex128)).sum().real)
+
+
+def check_jvp(op: Op, sample: Case) -> None:
+    """Forward mode is the transpose of reverse mode, $\\langle w, J d\\rangle = \\langle J^T w, d\\rangle$, also along a batch of directions."""
+    function, inputs = _function(op, sample, lambda t: _floating(t) and t.requires_grad)
+    inputs = [x.detach() for x in inputs]
+    floating = lambda *xs: tuple(y for y in function(*xs) if _floating(y))  # noqa: E731
+    if not inputs or not floating(*inputs):
+        return
+    rng = np.random.Generator(np.random.Philox(11))
+    directions = [wrap(_direction(rng, x)) for x in inputs]
+    outs, pushed = jvp(floating, tuple(inputs), tuple(directions))
+    weights = [_direction(rng, y) for y in outs]
+    for y, expected in zip(outs, floating(*inputs), strict=True):
+        assert_close(y.numpy(), expected.detach().numpy(), "jvp: value")
+    _, pull = vjp(floating, *inputs)
+    found = pull(tuple(wrap(np.asarray(w)) for w in weights))
+    forward = sum(_product(t, w) for t, w in zip(pushed, weights, strict=True))
+    reverse = sum(_product(d, g.detach().numpy()) for d, g in zip(directions, found, strict=True))
+    assert abs(forward - reverse) <= 1e-9 + 1e-8 * abs(reverse), f"forward mode gives {forward:.12g}, reverse mode {reverse:.12g}"
+
+
+def check_vmap(op: Op, make: Callable[[int], Case], gradients: bool) -> None:
+    """A batch gives what a loop over its samples gives: every input batched, and each alone; values and gradients."""
+    cases = [make(seed) for seed in range(SAMPLES)]
+    columns = [list(column) for column in zip(*[tensors_in((c.args, c.kwargs)) for c in cases], strict=True)]
+    if not columns or any(len({tuple(t.shape) for t in column}) > 1 for column in columns):
+        return
+    choices = [tuple(range(len(columns)))] + ([(i,) for i in range(len(columns))] if len(columns) > 1 else [])
+    for chosen in choices:
+        for where in (0, -1):
+            _one_choice(op, cases[0], columns, chosen, where, gradients and where == 0)
+
+
+def _one_choice(op: Op, sample: Case, columns: list[list[Tensor]], chosen: tuple[int, ...], where: int, gradients: bool) -> None:
+    function, inputs = _function(op, sample, lambda t: True)
+    shared = [x.detach() for x in inputs]
+    rows = [[columns[i][k].detach() if i in chosen else x for i, x in enumerate(shared)] for k in range(SAMPLES)]
+    expected = [function(*row) for row in rows]
+    batch = [wrap(np.stack([t.detach().numpy() for t in columns[i]], where)) if i in chosen else x for i, x in enumerate(shared)]
+    dims = tuple(where if i in chosen else None for i in range(len(shared)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = vmap(function, dims)(*batch)
+    for i, y in enumerate(found):
+        assert_close(y.detach().numpy(), np.stack([e[i].detach().numpy() for e in expected]), f"vmap of inputs {chosen} along {where}")
+    if gradients:
+        _batched_gradients(function, rows, batch, dims)
+
+
+def _batched_gradients(function: Callable[..., Any], rows: list[list[Tensor]], batch: list[Tensor], dims: tuple[Any, ...]) -> None:
+    """Gradients inside a batch are the loop's; the gradient of a batch is their sum where samples share an input."""
+    places = [i for i, x in enumerate(batch) if _floating(x)]
+    rng = np.random.Generator(np.random.Philox(13))
+    outs = [y for y in function(*rows[0]) if _floating(y)]
+    if not places or not outs:
+        return
+    weights = [wrap(np.asarray(_direction(rng, y))) for y in outs]
+
+    def pulled(*xs: Tensor) -> Any:
+        def of_floating(*some: Tensor) -> Any:
+            full = list(xs)
+            for i, x in zip(places, some, strict=True):
+                full[i] = x
+            return tuple(y for y in function(*full) if _floating(y))
+
+        return vjp(of_floating, *[xs[i] for i in places])[1](tuple(weights))
+
+    loop = [pulled(*row) for row in rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inside = vmap(pulled, dims)(*batch)
+    for j, g in enumerate(inside):
+        assert_close(g.detach().numpy(), np.stack([row[j].detach().numpy() for row in loop]), "vmap of the gradient")
+    leaves = [x.detach().requires_grad_() if i in places else x for i, x in enumerate(batch)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = [y for y in vmap(function, dims)(*leaves) if _floating(y)]
+    parts = [(y * w.conj()).sum() for y, w in zip(results, weights, strict=True)]  # type: ignore[operator]
+    total = sum((p.real if p.is_complex() else p for p in parts[1:]), parts[0].real if parts[0].is_complex() else parts[0])
+    if not total.requires_grad:
+        return
+    total.backward()
+    for j, i in enumerate(places):
+        g = leaves[i].grad
+        found = np.zeros(tuple(batch[i].shape), batch[i]._array.dtype) if g is None else g.numpy()
+        each = [row[j].detach().numpy() for row in loop]
+        assert_close(found, np.stack(each) if dims[i] == 0 else np.sum(each, 0).astype(found.dtype), f"gradient of the vmap, input {i}")
+
+
+def check_transforms(op: Op, dtype: Any = dtypes.float64) -> None:
+    """Both checks on every sample of an op."""
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        check_jvp(op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
+        check_vmap(op, lambda seed, i=i: samples_of(op, Maker(dtype, seed=seed))[i], True)

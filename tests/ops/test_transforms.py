@@ -1,0 +1,52 @@
+"""Tests generated from the op records: forward mode against reverse mode, batches against loops."""
+
+from __future__ import annotations
+
+import pytest
+
+from genesis.base import dtypes
+from genesis.core import batching, forward
+from genesis.core.op import REGISTRY
+from genesis.testing.make import Maker
+from genesis.testing.opcheck import sample_dtypes, samples_of
+from genesis.testing.transforms import check_jvp, check_vmap
+
+OPS = sorted(REGISTRY.values(), key=lambda op: op.name)
+WIDE = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sample_dtypes(op) if d in (dtypes.float64, dtypes.complex128)]
+ALL = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sample_dtypes(op) if d in (dtypes.float64, dtypes.complex128, dtypes.int64, dtypes.bool)]
+
+# Ops that cannot be batched: their result's shape depends on data. They say so.
+REFUSE = {"bincount": "differs from sample to sample", "masked_select": "depends on the values", "nonzero": "depends on values", "unique": "differs from sample to sample"}
+
+
+@pytest.mark.parametrize(("op", "dtype"), WIDE)
+def test_forward_mode_is_the_transpose_of_reverse_mode(op, dtype):
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        check_jvp(op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
+
+
+@pytest.mark.parametrize(("op", "dtype"), ALL)
+def test_a_batch_is_a_loop(op, dtype):
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        make = lambda seed, i=i: samples_of(op, Maker(dtype, seed=seed))[i]  # noqa: E731
+        if op.name in REFUSE:
+            try:
+                check_vmap(op, make, gradients=False)
+            except RuntimeError as error:
+                assert REFUSE[op.name] in str(error)
+            except NotImplementedError as error:
+                assert REFUSE[op.name] in str(error)
+        else:
+            check_vmap(op, make, dtype in (dtypes.float64, dtypes.complex128))
+
+
+def test_every_op_says_how_it_is_batched():
+    """Only ops whose result's shape depends on data, and tables of counts, go one by one."""
+    slow = {op.name for op in OPS if batching.how(op) == "one by one"}
+    assert slow == {"bincount", "histc", "searchsorted", "unique"}
+
+
+def test_forward_mode_by_transposition_is_for_what_has_no_rule():
+    linear = {op.name for op in OPS if forward.how(op) in ("linear", "multilinear")}
+    assert {"sum", "mean", "reshape", "cat", "matmul", "take_index", "cumsum"} <= linear
+    assert forward.how(REGISTRY["exp"]) == "same factor" and forward.how(REGISTRY["logsumexp"]) == "transposed"
