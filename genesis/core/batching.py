@@ -32,12 +32,17 @@ _DIMS = ("dim", "dims", "dim0", "dim1", "dim2")
 class Batch:
     """What a rule knows besides the arguments."""
 
-    __slots__ = ("batched", "level", "op", "size", "specs")
+    __slots__ = ("_operands", "batched", "level", "op", "size")
 
-    def __init__(self, op: Op, size: int, level: int, batched: list[bool], specs: list[Any]) -> None:
+    def __init__(self, op: Op, size: int, level: int, batched: list[bool], operands: list[Any]) -> None:
         self.op, self.size, self.level = op, size, level
         self.batched = batched  # for each tensor, in order
-        self.specs = specs  # of one sample, for each tensor
+        self._operands = operands
+
+    @property
+    def specs(self) -> list[Any]:
+        """Of one sample, for each tensor."""
+        return [spec_of(a) if hasattr(a, "shape") else a for a in self._operands]
 
     def run(self, *args: Any) -> Any:
         return dispatch.apply(self.op, args)
@@ -64,18 +69,14 @@ def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
     """The result arrays of an op on arguments among which there are batched arrays of one level, and none of a higher one."""
     level, size = top.level, top.size_hidden
     flags: list[bool] = []
-    specs: list[Any] = []
+    operands: list[Any] = []
     co = False
 
     def part(a: Any) -> Any:
         nonlocal co
-        mine = isinstance(a, Batched) and a.level == level
-        if a is not None and not isinstance(a, bool | int | float | complex):
-            specs.append(spec_of(a))
-            flags.append(mine and a.batched)
-        else:
-            specs.append(a)
-            flags.append(False)
+        mine = a.__class__ is Batched and a.level == level
+        operands.append(a)
+        flags.append(mine and a.batched)
         if mine:
             co = co or a.co
             if a.size_hidden != size:
@@ -89,13 +90,14 @@ def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
     else:
         for i in op.tensors:
             inner[i] = part(args[i])
-    indices = [x for i, a in enumerate(args) if i not in op.tensors for x in dispatch.index_arrays(a)]
+    indices = [x for i, a in enumerate(args) if i not in op.tensors for x in dispatch.index_arrays(a)] if op.kind == "indexing" else []
     hidden = any(flags) or any(isinstance(x, Batched) and x.level == level and x.batched for x in indices)
     if not hidden:
-        plain = [dispatch.map_indices(a, lambda x: x.array if isinstance(x, Batched) and x.level == level else x) for a in inner]
-        out = dispatch.apply(op, tuple(plain))
+        if indices:
+            inner = [dispatch.map_indices(a, lambda x: x.array if isinstance(x, Batched) and x.level == level else x) for a in inner]
+        out = dispatch.apply(op, tuple(inner))
     else:
-        out = rule_of(op)(Batch(op, size, level, flags, specs), *inner)
+        out = rule_of(op)(Batch(op, size, level, flags, operands), *inner)
 
     def around(y: Tensor) -> Any:
         # a result that is the same for all samples stays a member of the batch: its gradient is not summed twice
@@ -137,15 +139,18 @@ def as_it_is(b: Batch, *args: Any) -> Any:
 
 def _elementwise(b: Batch, *args: Any) -> Any:
     op = b.op
-    tensors = [args[i] for i in op.tensors]
-    ndim = max(len(s.shape) for s in b.specs if hasattr(s, "shape"))
+    tensors = args if op.plain else [args[i] for i in op.tensors]
+    ndim = max([x.ndim - flag for x, flag in zip(tensors, b.batched, strict=True) if isinstance(x, Tensor)])
     operands = [b.padded(x, flag, ndim) if isinstance(x, Tensor) else x for x, flag in zip(tensors, b.batched, strict=True)]
-    kinds = {x._array.dtype for x in operands if isinstance(x, Tensor)}
+    kinds = [x._array.dtype for x in operands if isinstance(x, Tensor)]
     wanted = None
-    if len(kinds) > 1:  # a sample of no dimensions gives way to others in promotion, a batch of them would not
+    if len(kinds) > 1 and any([k is not kinds[0] for k in kinds]):  # a sample of no dimensions gives way to others in promotion, a batch of them would not
         wanted = op.infer(*b.specs).dtype  # type: ignore[misc]
         dtypes = dispatch.compute_dtypes(op, b.specs)
         operands = [x.to(d) if isinstance(x, Tensor) and d is not None and x._array.dtype is not d else x for x, d in zip(operands, dtypes, strict=True)]
+    if op.plain:
+        out = op.call(*operands) if isinstance(operands[0], Tensor) else b.run(*operands)
+        return out if wanted is None or out._array.dtype is wanted else out.to(wanted)
     full = list(args)
     for i, x in zip(op.tensors, operands, strict=True):
         full[i] = x

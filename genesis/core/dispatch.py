@@ -21,13 +21,13 @@ import numpy as np
 from genesis.arrays.protocol import Layer, Virtual, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GenesisError, GraphError, ShapeError, message
+from genesis.base.errors import ArgumentError, DeviceError, DimError, DTypeError, GenesisError, GraphError, IndexOutOfRange, ShapeError, message
 from genesis.core import autocast
 from genesis.core.boundary import joined
 from genesis.core.cuts import UNTOUCHED, note, touched
 from genesis.core.hooks import SPECIAL
-from genesis.core.levels import check_at_home, levels
-from genesis.core.modes import ACTIVE, grad_mode, inference, interception
+from genesis.core.levels import born, check_at_home
+from genesis.core.modes import ACTIVE, LEVELS, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
 from genesis.core.op import REGISTRY, Op
 from genesis.core.overrides import OVERRIDES, override_of
@@ -77,6 +77,8 @@ def unary_path(op: Op) -> Callable[..., Any]:
             y._node = None
             if edge is not None and UNTOUCHED:
                 touched(edge)
+            if LEVELS:
+                born(y)
             return y
         y._node = node = make_node()
         node._edges = (edge,)
@@ -145,6 +147,8 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             z._node = None
             if UNTOUCHED and (a is not None or b is not None):
                 touched(a, b)
+            if LEVELS:
+                born(z)
             return z
         z._node = node = make_node()
         node._edges = (a, b)
@@ -204,27 +208,27 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
             return result if out is None else write_out(op.name, result, out)
         if op.autocast != "promote":
             args = autocast_arguments(op, args)
+    args, top = lifted(op, args)
     given = args if op.plain else [args[i] for i in op.tensors]
-    args, top = lifted(op, args) if any([isinstance(a, Tensor) and a._array.__class__ is not np.ndarray for a in given]) else (args, None)
-    if top is not None:
-        given = [args[i] for i in op.tensors]
     operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in given]
-    if not any(isinstance(a, Tensor) for a in given):
+    if top is None and not any([isinstance(a, Tensor) for a in given]):
         raise ArgumentError(
             message(op.name, f"expected a tensor, got {type(args[0]).__name__}", hint="wrap it in genesis.tensor(...)")
         )
-    result = op.infer(*[spec_of(x) if hasattr(x, "shape") else x for x in operands])  # type: ignore[misc]
     if top is not None:
-        array: Any = INTERPRETERS[top.__class__](op, (*operands, *args[len(given) :]), top)
-    elif result.device.type != "cpu":
-        array = result
+        array: Any = interpreted(op, (*operands, *args[len(given) :]), top)
     else:
-        array = _between(op, operands, lambda: _compute(op, operands, args[len(given) :], result))
+        result = _infer_operands(op, operands)
+        array = result if result.device.type != "cpu" else _between(op, operands, lambda: _compute(op, operands, args[len(given) :], result))
     y = wrap(array)
     _record_elementwise(op, args, y)
-    if ACTIVE:
+    if ACTIVE or LEVELS:
         made_inside(y)
     return y if out is None else write_out(op.name, y, out)
+
+
+def _infer_operands(op: Op, operands: Sequence[Any]) -> Any:
+    return op.infer(*[spec_of(x) if hasattr(x, "shape") else x for x in operands])  # type: ignore[misc]
 
 
 def _between(op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
@@ -276,6 +280,8 @@ def _scalar(op: Op, value: Any) -> Any:
 
 
 def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
+    if op.plain and not any([isinstance(a, Tensor) and a._node is not None for a in args]):
+        return
     tensors = [args[i] for i in op.tensors]
     edges = tuple([a._node if isinstance(a, Tensor) else None for a in tensors])
     y._node = None
@@ -335,6 +341,8 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
             _unrecorded(op, (edge,), out)
     if op.kind == "view":
         attach_view(out, input, op, args[1:])
+    if LEVELS:
+        born(out)
     return out
 
 
@@ -372,6 +380,8 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
             _unrecorded(op, edges, out)
     if op.kind == "view":
         attach_view(out, args[0], op, args[1:])
+    if LEVELS:
+        born(out)
     return out
 
 
@@ -401,7 +411,7 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
                 _array(op, x)
         tensors = []
     if top is not None:
-        result = INTERPRETERS[top.__class__](op, tuple(arrays), top)
+        result = interpreted(op, tuple(arrays), top)
     else:
         result = infer(op, arrays) if virtual else _between(op, arrays, lambda: compute(op, arrays))
     edges = None
@@ -419,7 +429,7 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
                 _unrecorded(op, edges, out)
     if op.kind == "view" and (not virtual or top is not None):
         attach_view(out, args[0], op, args[1:])
-    if ACTIVE:
+    if ACTIVE or LEVELS:
         for y in out if isinstance(out, tuple) else (out,):
             made_inside(y)
     return out
@@ -430,8 +440,7 @@ def made_inside(y: Tensor) -> None:
     if inference.get():
         y._counter = INFERENCE
     if y._array.__class__ is np.ndarray:
-        for level in levels():
-            level.note(y)
+        born(y)
 
 
 # ---- arrays that are no memory
@@ -441,9 +450,21 @@ def made_inside(y: Tensor) -> None:
 INTERPRETERS: dict[type, Callable[[Op, tuple[Any, ...], Any], Any]] = {}
 
 
+def interpreted(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
+    """The result arrays of an op on virtual arrays; where that fails, an error that speaks of the shapes that the user sees."""
+    try:
+        return INTERPRETERS[top.__class__](op, arrays, top)
+    except (ShapeError, DTypeError, DimError, IndexOutOfRange):
+        if op.kind == "elementwise":
+            _infer_operands(op, arrays[: len(op.tensors)] if not op.plain else arrays)
+        else:
+            infer(op, arrays)
+        raise
+
+
 def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     """The arguments, and the array whose class interprets the op, if any; operands with history join its transform."""
-    tensors = args[0] if op.variadic else [args[i] for i in op.tensors]
+    tensors = args[0] if op.variadic else args if op.plain else [args[i] for i in op.tensors]
     top = None
     for x in tensors:
         if isinstance(x, Tensor) and x._array.__class__ is not np.ndarray:
@@ -490,6 +511,8 @@ def map_indices(value: Any, f: Callable[[Any], Any]) -> Any:
 
 def apply(op: Op, args: tuple[Any, ...]) -> Any:
     """Call a primitive with arguments that are as its public function would have made them."""
+    if op.plain and isinstance(args[0], Tensor):
+        return op.call(*args)
     return elementwise(op, args) if op.kind == "elementwise" else op.run(op, args)
 
 

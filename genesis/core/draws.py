@@ -16,7 +16,7 @@ from genesis.arrays.batched import Batched
 from genesis.base.errors import GraphError, message
 from genesis.core.generator import Generator
 from genesis.core.levels import levels
-from genesis.core.modes import ACTIVE
+from genesis.core.modes import LEVELS
 
 # name -> (stream, shape, dtype, *options) -> NumPy array
 DRAWS: dict[str, Callable[..., Any]] = {
@@ -32,7 +32,7 @@ recorder: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_draw_recor
 def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
     """An array of random numbers."""
     shape = tuple(shape)
-    if not ACTIVE:
+    if not LEVELS and recorder.get() is None:
         return DRAWS[name](stream, shape, dtype, *options)
     batches = [level for level in levels() if level.size]
     for level in batches:

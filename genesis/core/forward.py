@@ -13,6 +13,7 @@ An op that knows better says ``jvp="linear"`` (in its first tensor), ``jvp="mult
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -129,17 +130,26 @@ def _multilinear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -
 
 
 def _elementwise(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
-    names = list(op.signature.parameters)
-    values = dict(zip(names, args, strict=True), out=out)
+    values = (*args, out)
     total = None
-    for name, t in zip(names, tangents, strict=True):
-        fn = op.vjp.get(name)
+    for t, (fn, picks) in zip(tangents, _factors(op), strict=True):
         if t is None or fn is None:
             continue
-        needs = list(inspect.signature(fn).parameters)[1:]
-        part = fn(t, *[values[n] if n in values else values[n[: -len("_shape")]]._array.shape for n in needs])
+        part = fn(t, *[values[place]._array.shape if shape else values[place] for place, shape in picks])
         total = part if total is None else total + part
     return total
+
+
+@functools.cache
+def _factors(op: Op) -> list[tuple[Any, list[tuple[int, bool]]]]:
+    """For each parameter its gradient rule, and where that finds what it asks for by name: a place, and whether only its shape."""
+    names = [*op.signature.parameters, "out"]
+    found: list[tuple[Any, list[tuple[int, bool]]]] = []
+    for name in names[:-1]:
+        fn = op.vjp.get(name)
+        needs = [] if fn is None else list(inspect.signature(fn).parameters)[1:]
+        found.append((fn, [(names.index(n), False) if n in names else (names.index(n.removesuffix("_shape")), True) for n in needs]))
+    return found
 
 
 def transposed(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:

@@ -36,7 +36,7 @@ from genesis.core import autocast, honest
 from genesis.core.context import FunctionCtx, HoldingCtx, hold_attributes
 from genesis.core.dispatch import F32, F64, refuse_inference
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import ACTIVE, grad_mode, watcher
+from genesis.core.modes import ACTIVE, LEVELS, grad_mode, watcher
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
 from genesis.core.reach import captured, may_reach_tensors, place_key, watch_reads
 from genesis.core.saved import pack
@@ -215,7 +215,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
 
     def apply(*args: Any, **kwargs: Any) -> Any:
         nonlocal slow, first, users
-        if kwargs or slow or ACTIVE:
+        if kwargs or slow or ACTIVE or LEVELS:
             if first:
                 cls._watched = cls.capture or may_reach_tensors(cls.forward)
                 first, slow = False, split or cls._watched
@@ -333,7 +333,7 @@ _KNOWN = {"forward", "backward", "vjp", "jvp", "vmap", "setup_context", "apply"}
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`apply` in general; inside transforms by their rules."""
-    if ACTIVE:
+    if LEVELS:
         leaves = [x for a in (*args, *kwargs.values()) for x in (tree_flatten(a)[0] if KINDS[a.__class__] is CONTAINER else (a,))]
         if layers_of(leaves) is not None:
             return applied(cls, _apply_plain, args, kwargs)

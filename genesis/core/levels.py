@@ -1,14 +1,13 @@
 """The transforms that are open: each `vmap` or forward mode has a level, and the arrays it makes are layers of that level.
 
 A level is a number; one that was opened later is larger, so the layers of an array are sorted, the innermost transform's
-outside. While a level is open `ACTIVE` is not empty, and calls take the path that looks for layers.
+outside. While a level is open `LEVELS` is not empty.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +17,8 @@ from typing import Any
 from genesis.arrays.protocol import Layer
 from genesis.base.errors import GraphError, message
 from genesis.core.engine import RUNNING
-from genesis.core.modes import ACTIVE
+from genesis.core.modes import LEVELS
+from genesis.core.node import next_number
 from genesis.core.site import Site, site_of, user_site
 
 _numbers = itertools.count(1).__next__
@@ -55,27 +55,26 @@ def numbered(source: Callable[[], int]) -> Iterator[None]:
 class Level:
     """One transform while it runs."""
 
-    __slots__ = ("__weakref__", "_site", "born", "name", "number", "randomness", "size")
+    __slots__ = ("__weakref__", "_site", "born", "name", "number", "randomness", "size", "start")
 
     def __init__(self, name: str, size: int = 0, randomness: str = "error") -> None:
         self.name, self.size, self.randomness = name, size, randomness
         given = numbering.get()
         self.number = _numbers() if given is None else given()
         self._site = user_site(sys._getframe(1))
-        self.born: dict[int, weakref.ref[Any]] = {}  # plain tensors made inside: they may be written to
+        self.start = next_number()
+        self.born: set[int] = set()  # ids of the plain tensors made inside, see `made`
 
     @property
     def site(self) -> Site | None:
         return site_of(*self._site)
 
-    def note(self, tensor: Any) -> None:
-        """A plain tensor was made inside."""
-        key, born = id(tensor), self.born
-        born[key] = weakref.ref(tensor, lambda _: born.pop(key, None))
-
     def made(self, tensor: Any) -> bool:
-        ref = self.born.get(id(tensor))
-        return ref is not None and ref() is tensor
+        """Whether a plain tensor was made inside: its node is younger, or its id was noted. (One from outside has lived all the time: nothing made inside had its id.)"""
+        node = getattr(tensor._node, "node", tensor._node)
+        if node is not None and not node.is_leaf:
+            return bool(node._number > self.start)
+        return id(tensor) in self.born
 
 
 _open: ContextVar[tuple[Level, ...]] = ContextVar("genesis_levels", default=())
@@ -92,6 +91,13 @@ def level_numbered(number: int) -> Level | None:
     return _names.get(number)
 
 
+def born(tensor: Any) -> None:
+    """A plain tensor was made inside the open transforms: it may be written to."""
+    key = id(tensor)
+    for level in _open.get():
+        level.born.add(key)
+
+
 @contextmanager
 def opened(level: Level) -> Iterator[Level]:
     """Inside, arrays of this level are at home."""
@@ -99,11 +105,11 @@ def opened(level: Level) -> Iterator[Level]:
     if len(_names) > _KEPT:
         del _names[next(iter(_names))]
     token = _open.set((*_open.get(), level))
-    ACTIVE.append(level)
+    LEVELS.append(level)
     try:
         yield level
     finally:
-        ACTIVE.remove(level)
+        LEVELS.remove(level)
         _open.reset(token)
 
 

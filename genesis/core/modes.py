@@ -20,6 +20,7 @@ from genesis.core.cuts import UNTOUCHED, block_closed, block_opened
 F = TypeVar("F", bound=Callable[..., Any])
 
 ACTIVE: list[object] = []
+LEVELS: list[object] = []  # the open transforms, in any thread, see `core/levels.py`
 ESCAPES: list[Any] = []  # open watches for values that leave the recorded world, see `core/honest.py`
 
 grad_mode: ContextVar[bool] = ContextVar("genesis_grad_mode", default=True)

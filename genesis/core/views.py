@@ -26,7 +26,7 @@ from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.cuts import note
 from genesis.core.layered import store
-from genesis.core.modes import ACTIVE, enable_grad, grad_mode, inference
+from genesis.core.modes import LEVELS, enable_grad, grad_mode, inference
 from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Version, count_write, next_number
 from genesis.core.op import Op
 from genesis.core.overrides import OVERRIDES, kernel_form
@@ -64,7 +64,7 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
     path = step if parent is None else None if parent.path is None else (*parent.path, *step)
     if not grad_mode.get():
         out._view = View(base, None, path)
-        if counter is not INFERENCE and ACTIVE:
+        if counter is not INFERENCE and LEVELS:
             watch(out, counter)
         return
     out._view = View(base, None if parent is not None and parent.steps is None else path, path)

@@ -13,14 +13,14 @@ from genesis.base import dtypes
 from genesis.base.device import META, as_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.dispatch import made_inside
-from genesis.core.modes import ACTIVE
+from genesis.core.modes import ACTIVE, LEVELS
 from genesis.core.tensor import Tensor, array_from, wrap
 from genesis.ops.shape import sizes
 
 
 def _finish(array: Any, requires_grad: bool) -> Tensor:
     out = wrap(array)
-    if ACTIVE:
+    if ACTIVE or LEVELS:
         made_inside(out)
     return out.requires_grad_() if requires_grad else out
 

@@ -31,7 +31,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, I
 from genesis.base.pytree import LEAF, TreeDef, flatten_up_to, tree_flatten, tree_unflatten
 from genesis.core.function import Function
 from genesis.core.generator import default_generator
-from genesis.core.modes import ACTIVE, grad_mode
+from genesis.core.modes import LEVELS, grad_mode
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.transforms import derived, dual_level
 
@@ -61,7 +61,7 @@ class Differentiable:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
             args, kwargs = self.bound(args, kwargs)
-        if ACTIVE:
+        if LEVELS:
             leaves, structure = _flat(args, kwargs)
             level = dual_level(leaves)
             if level:  # forward mode follows from the rule

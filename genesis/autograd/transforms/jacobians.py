@@ -81,6 +81,8 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         basis = _basis(outs)
         if not basis or not basis[0].shape[0]:
             gradients: Any = [x.detach().new_zeros(0, *x.shape) for x in chosen.leaves]
+        elif basis[0].shape[0] == 1:  # one row: a gradient
+            gradients = [g.unsqueeze(0) for g in pull(tree_unflatten([v.squeeze(0) for v in basis], structure))]
         else:
             gradients = vmap(lambda *v: pull(tree_unflatten(list(v), structure)), chunk_size=chunk_size)(*basis)
         rows = [_rows(g, outs) for g in gradients]  # by input, then by output
