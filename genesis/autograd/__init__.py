@@ -1,15 +1,16 @@
 """The public face of differentiation.
 
-`functional`  gradients of outputs with respect to inputs     `graph`       nodes and what they save, from outside
+`gradients`   gradients of outputs with respect to inputs     `graph`       nodes and what they save, from outside
 `forms`       gradients of your own, in every form            `checking`    is a gradient right?
-`inspection`  where is the gradient, the NaN, the time?
+`inspection`  where is the gradient, the NaN, the time?       `transforms`  functions of functions, see `genesis.func`
+`functional`  Jacobians and Hessians by PyTorch's names       `forward_ad`  forward mode by hand
 
 Gradient modes, `Function` and the engine live in `genesis.core`.
 """
 
 from __future__ import annotations
 
-from genesis.autograd import graph
+from genesis.autograd import forward_ad, functional, graph
 from genesis.autograd.checking.gradcheck import GradcheckError, gradcheck, gradgradcheck, numerical_gradient_check
 from genesis.autograd.checking.report import Report, VerifyError
 from genesis.autograd.checking.verify import verify
@@ -52,7 +53,7 @@ __all__ = [
     "VerifyError",
     "Report",
     "Context", "ForeignFunction", "Function", "FunctionCtx", "GradcheckError", "GradientTape", "backward", "clip_gradient", "custom_function",
-    "custom_gradient", "custom_jvp", "custom_vjp", "defvjp", "enable_grad", "from_ctypes", "from_numpy", "from_scalar", "grad",
+    "custom_gradient", "custom_jvp", "custom_vjp", "defvjp", "enable_grad", "forward_ad", "from_ctypes", "from_numpy", "from_scalar", "functional", "grad",
     "grad_pass_through", "graph", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
     "numerical_gradient_check", "once_differentiable", "reverse_gradient", "scale_gradient", "set_grad_enabled", "stop_gradient", "straight_through",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from genesis.arrays.protocol import NeedsValues
 from genesis.base.dtypes import from_numpy
 from genesis.base.errors import ArgumentError, GraphError, ShapeError, message
 from genesis.core import engine
@@ -86,7 +87,7 @@ def grad(
 
     Args:
         inputs: tensors or `GradientEdge`s; a dictionary of them gives a dictionary of gradients
-        is_grads_batched: ``grad_outputs`` have one more dimension in front; one backward for each of its elements, results stacked
+        is_grads_batched: ``grad_outputs`` have one more dimension in front; all of them in one backward
         grad_outputs: what to start from, one for each output
         allow_unused: give None for an input that the outputs do not depend on, instead of an error
         materialize_grads: give zeros for it
@@ -129,16 +130,33 @@ def grad(
 
 
 def _batched(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool, *policies: Any) -> Any:
-    """`grad` for every element of the first dimension of ``grad_outputs``."""
+    """`grad` for all elements of the first dimension of ``grad_outputs`` at once: one backward, of batched arrays."""
+    from genesis.autograd.transforms.batches import vmap  # which builds on this file
+
     seeds = _listed(grad_outputs)
     sizes = {g.shape[0] if g.ndim else -1 for g in seeds if g is not None}
     if len(sizes) != 1 or -1 in sizes:
         raise ShapeError(message("grad", f"is_grads_batched: the first dimensions of grad_outputs are {sorted(sizes)}", hint="one size for all"))
     count = sizes.pop()
-    rows = []
-    for i in range(count):
-        row = [None if g is None else g[i] for g in seeds]
-        keep = True if i < count - 1 else create_graph if retain_graph is None else retain_graph
-        rows.append(_listed(grad(outputs, inputs, row, keep, create_graph, policies[0], materialize_grads=policies[1])))
-    columns = [None if any(g is None for g in column) else stack(list(column)) for column in zip(*rows, strict=True)]
+    if not count:
+        columns: list[Any] = [zeros((0, *x.shape), dtype=x.dtype) for x in _listed(inputs)]
+        return type(inputs)(zip(inputs, columns, strict=True)) if isinstance(inputs, dict) else tuple(columns)
+    unused: list[bool] = []
+
+    def one(*given: Tensor) -> list[Tensor]:
+        rest = iter(given)
+        row = [None if g is None else next(rest) for g in seeds]
+        found = _listed(grad(outputs, inputs, row, True, create_graph, policies[0], materialize_grads=policies[1]))
+        unused[:] = [g is None for g in found]
+        return [g for g in found if g is not None]
+
+    given = [g for g in seeds if g is not None]
+    try:
+        present = list(vmap(one)(*given))
+    except NeedsValues:  # a user's backward that leaves Genesis
+        present = [stack(list(column)) for column in zip(*[one(*[g[i] for g in given]) for i in range(count)], strict=True)]
+    if not (create_graph if retain_graph is None else retain_graph):
+        engine.release([_origin(y) for y in _listed(outputs)])
+    rest = iter(present)
+    columns = [None if missing else next(rest) for missing in unused]
     return type(inputs)(zip(inputs, columns, strict=True)) if isinstance(inputs, dict) else tuple(columns)

@@ -6,8 +6,10 @@ import functools
 import itertools
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 
 def thread_count() -> int:
@@ -19,6 +21,8 @@ def thread_count() -> int:
 
 @functools.cache
 def _pool(pid: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # 5 ms
+
     return ThreadPoolExecutor(thread_count(), "genesis")
 
 

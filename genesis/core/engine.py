@@ -85,6 +85,12 @@ def run(
     return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
 
 
+def release(roots: Sequence[Edge]) -> None:
+    """Free what the nodes below these places saved, as a backward does that does not keep the graph."""
+    for node in _plan([edge.node if edge.__class__ is Output else edge for edge in roots])[1]:
+        node._release()
+
+
 def _tell(error: Exception, node: Node | None) -> None:
     """Add to an exception from a rule where its forward was called, if it does not say so itself."""
     site = None if node is None else node.where()

@@ -1,0 +1,163 @@
+"""Forward mode by hand, its errors, and the functions of `autograd.functional`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis.autograd import forward_ad, functional
+from genesis.func import grad, jacfwd, jacrev, jvp, linearize, vjp
+
+
+def t(array, **options):
+    return genesis.tensor(np.asarray(array, np.float64), **options)
+
+
+def test_dual_levels():
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(t([1.0, 2]), t([1.0, 0]))
+        y = x * x
+        primal, tangent = forward_ad.unpack_dual(y)
+        assert primal.tolist() == [1, 4] and tangent.tolist() == [2, 0]
+        assert forward_ad.unpack_dual(t([1.0])).tangent is None
+        with forward_ad.dual_level():  # a second derivative: a level inside
+            z = forward_ad.make_dual(x, t([1.0, 0]))
+            inner = forward_ad.unpack_dual(z**3)
+        second = forward_ad.unpack_dual(inner.tangent).tangent
+        assert second.tolist() == [6, 0]
+    with pytest.raises(RuntimeError, match="no level of forward mode is open"):
+        forward_ad.make_dual(t(1.0), t(1.0))
+    with pytest.raises(RuntimeError, match="a tensor from inside dual_level is used after dual_level has ended"):
+        y + 1
+    level = forward_ad.enter_dual_level()
+    assert forward_ad.unpack_dual(forward_ad.make_dual(t(1.0), t(2.0), level=level).exp()).tangent.item() == pytest.approx(2 * np.e)
+    forward_ad.exit_dual_level()
+    with pytest.raises(RuntimeError, match="no level is open"):
+        forward_ad.exit_dual_level()
+
+
+def test_backward_through_a_tangent_inside_the_level():
+    x = t([1.0, 2.0], requires_grad=True)
+    with forward_ad.dual_level():
+        y = forward_ad.make_dual(x, t([1.0, 1.0])) ** 3
+        forward_ad.unpack_dual(y).tangent.sum().backward()
+    assert x.grad.tolist() == [6, 12]
+
+
+def test_training_through_a_directional_derivative():
+    genesis.manual_seed(0)
+    net = genesis.nn.Sequential(genesis.nn.Linear(2, 8), genesis.nn.Tanh(), genesis.nn.Linear(8, 1)).double()
+    x, v = genesis.randn(5, 2, dtype=genesis.float64), genesis.randn(5, 2, dtype=genesis.float64)
+    jvp(net, (x,), (v,))[1].square().sum().backward()
+    found = {name: p.grad.clone() for name, p in net.named_parameters() if p.grad is not None}
+    net.zero_grad()
+    points = x.clone().requires_grad_()
+    (g,) = genesis.autograd.grad(net(points).sum(), points, create_graph=True)
+    (g * v).sum(1).square().sum().backward()
+    for name, p in net.named_parameters():
+        if p.grad is not None:
+            np.testing.assert_allclose(found[name].numpy(), p.grad.numpy(), rtol=1e-10, atol=1e-12)
+    assert "2.bias" not in found or float(found["2.bias"].abs().sum()) == 0
+
+
+def test_has_aux_and_structures():
+    value, tangent, aux = jvp(lambda d: ({"y": d["x"] ** 2}, d["x"] + 1), ({"x": t(3.0)},), ({"x": t(1.0)},), has_aux=True)
+    assert value["y"].item() == 9 and tangent["y"].item() == 6 and aux.item() == 4
+    g, (v, a) = genesis.func.value_and_grad(lambda x: ((x**2).sum(), {"n": x.sum()}), has_aux=True)(t([1.0, 2]))
+    assert g.tolist() == [2, 4] and v.item() == 5 and a["n"].item() == 3 and not v.requires_grad and not a["n"].requires_grad
+    _, pull, aux = vjp(lambda x: (x**2, "note"), t([3.0]), has_aux=True)
+    assert aux == "note" and pull(t([1.0]))[0].tolist() == [6]
+    J, aux = jacrev(lambda x: (x**2, x.sum()), has_aux=True)(t([1.0, 2]))
+    assert J.tolist() == [[2, 0], [0, 4]] and aux.item() == 3
+    J, aux = jacfwd(lambda x: (x**2, (x.sum(), "note")), has_aux=True)(t([1.0, 2]))
+    assert J.tolist() == [[2, 0], [0, 4]] and aux[0].item() == 3 and aux[1] == "note"
+    J = jacrev(lambda a, b: {"p": a * b, "q": a.sum()}, argnums=(0, 1))(t([1.0, 2]), t([3.0, 4]))
+    assert J["p"][0].tolist() == [[3, 0], [0, 4]] and J["p"][1].tolist() == [[1, 0], [0, 2]] and J["q"][1].tolist() == [0, 0]
+    F = jacfwd(lambda a, b: {"p": a * b, "q": a.sum()}, argnums=(0, 1))(t([1.0, 2]), t([3.0, 4]))
+    assert all(F[k][i].tolist() == J[k][i].tolist() for k in "pq" for i in (0, 1))
+
+
+def test_linearize_runs_the_function_once():
+    calls = []
+    y, push = linearize(lambda a, b: (calls.append(1), a * b)[1], t([2.0]), t([3.0]))
+    assert push(t([1.0]), t([0.0])).tolist() == [3] and push(t([0.0]), t([1.0])).tolist() == [2] and len(calls) == 1 and y.tolist() == [6]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: jvp(genesis.sin, (t([1.0, 2]),), (t([1.0]),)), RuntimeError, r"tangent 0 has shape \[1\], its primal \[2\]"),
+        (lambda: jvp(genesis.sin, (t([1.0]),), (genesis.ones(1),)), RuntimeError, "tangent 0 is genesis.float32, its primal genesis.float64"),
+        (lambda: jvp(genesis.sin, (t([1.0]),), (1.0,)), TypeError, "tangent 0 is float"),
+        (lambda: jvp(genesis.sin, t([1.0]), t([1.0])), TypeError, "primals and tangents must be tuples"),
+        (lambda: jvp(genesis.sin, (t(1.0), t(1.0)), (t(1.0),)), TypeError, "differ in structure"),
+        (lambda: jvp(lambda x: 3.0, (t(1.0),), (t(1.0),)), TypeError, "the function must return tensors, it returned float"),
+        (lambda: grad(lambda x: x)(t([1.0, 2])), RuntimeError, r"must return a scalar tensor, it returned shape \[2\]"),
+        (lambda: grad(lambda x: x.sum())(genesis.tensor([1, 2])), RuntimeError, "floating and complex tensors only, got genesis.int64"),
+        (lambda: grad(lambda x: x.sum())(3), TypeError, "by tensors only, the argument holds int 3"),
+        (lambda: grad(lambda x: x.sum(), argnums=2)(t(1.0)), ValueError, "argnums names argument 2, <lambda> was given 1"),
+        (lambda: grad(lambda x: x.sum(), argnums=())(t(1.0)), ValueError, "argnums is empty"),
+        (lambda: grad(t(1.0)), TypeError, r"expected a function, got Tensor"),
+        (lambda: grad(lambda x: x.sum(), has_aux=True)(t(1.0)), TypeError, "must return a pair"),
+        (lambda: vjp(genesis.sin, t([1.0, 2]))[1](t([1.0])), RuntimeError, r"cotangent 0 is shape \[1\], output 0 has shape \[2\]"),
+        (lambda: functional.jacobian(lambda x: x, t([1.0]), strategy="sideways"), ValueError, "strategy is 'sideways'"),
+        (lambda: functional.jacobian(lambda x: x, t([1.0]), strategy="forward-mode"), ValueError, "vectorize=True"),
+        (lambda: functional.jacobian(lambda x: genesis.ones(2), t([1.0]), strict=True), RuntimeError, "output 0 does not depend on the inputs"),
+        (lambda: functional.hessian(lambda x: x, t([1.0, 2])), RuntimeError, "must return one element"),
+        (lambda: functional.vjp(lambda x: x, t([1.0, 2])), RuntimeError, "v may be left out only"),
+        (lambda: functional.vjp(lambda x: x, "x"), TypeError, r"inputs\[0\] is str"),
+    ],
+)  # fmt: skip
+def test_wrong_calls(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+# ---- autograd.functional
+
+
+def test_jacobians_in_every_way():
+    f = lambda x, y: (x * y.sum(), (x**2).sum())  # noqa: E731
+    x, y = t([1.0, 2]), t([3.0, 4, 5])
+    expected = ((np.eye(2) * 12, np.repeat([[1.0], [2]], 3, 1)), ([2.0, 4], [0.0, 0, 0]))
+    for options in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}):
+        J = functional.jacobian(f, (x, y), **options)
+        for row, wanted in zip(J, expected, strict=True):
+            for found, want in zip(row, wanted, strict=True):
+                np.testing.assert_allclose(found.numpy(), want)
+                assert not found.requires_grad
+    w = t([1.0, 2], requires_grad=True)
+    for options in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}):
+        w.grad = None
+        functional.jacobian(lambda x: x**3, w, create_graph=True, **options).sum().backward()
+        assert w.grad.tolist() == [6, 12]
+
+
+def test_hessians_in_every_way():
+    f = lambda x, y: (x**2).sum() * y.sum()  # noqa: E731
+    x, y = t([1.0, 2]), t([3.0])
+    for options in ({}, {"vectorize": True}, {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}):
+        H = functional.hessian(f, (x, y), **options)
+        np.testing.assert_allclose(H[0][0].numpy(), 6 * np.eye(2))
+        np.testing.assert_allclose(H[0][1].numpy(), [[2.0], [4]])
+        np.testing.assert_allclose(H[1][0].numpy(), [[2.0, 4]])
+        np.testing.assert_allclose(H[1][1].numpy(), [[0.0]])
+    assert functional.hessian(lambda x: (x**3).sum(), x).tolist() == [[6, 0], [0, 12]]
+
+
+def test_products():
+    f, x, v = lambda x: (x**3).sum(), t([1.0, 2]), t([1.0, -1])  # noqa: E731
+    for call in (functional.vhp, functional.hvp):
+        value, product = call(f, x, v)
+        assert value.item() == 9 and product.tolist() == [6, -12]
+    assert functional.vjp(lambda x: x**2, x, v)[1].tolist() == [2, -4]
+    assert functional.jvp(lambda x: x**2, x, v)[1].tolist() == [2, -4]
+    w = t([1.0, 2], requires_grad=True)
+    functional.jvp(lambda x: x**2, w, v, create_graph=True)[1].sum().backward()
+    assert w.grad.tolist() == [2, -2]
+    w.grad = None
+    functional.vjp(lambda x: x**2, w, v, create_graph=True)[1].sum().backward()
+    assert w.grad.tolist() == [2, -2]
+    with pytest.raises(RuntimeError, match="is constant, and strict=True"):
+        functional.vjp(lambda x: x * 2, w, v, create_graph=True, strict=True)
