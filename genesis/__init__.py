@@ -5,6 +5,7 @@
 `genesis.core`       tensors and the engine    `genesis.data`    datasets and loaders
 `genesis.io`         saving and loading        `genesis.datasets` small real data
 `genesis.func`       functions of functions    `genesis.debug`   pictures of graphs
+`genesis.jit`        graphs of whole steps
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ __version__ = "0.1.0"
 globals().update(ops.PUBLIC)
 
 _LAZY = {
-    "amp": "genesis.amp", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "func": "genesis.func", "io": "genesis.io", "library": "genesis.library", "nn": "genesis.nn",
+    "amp": "genesis.amp", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "func": "genesis.func", "io": "genesis.io", "jit": "genesis.jit", "library": "genesis.library", "nn": "genesis.nn",
     "optim": "genesis.optim", "testing": "genesis.testing", "tiny": "genesis.tiny", "utils": "genesis.utils",
 }  # fmt: skip
 _LAZY_NAMES = {

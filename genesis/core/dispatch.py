@@ -34,6 +34,7 @@ from genesis.core.overrides import OVERRIDES, override_of
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 from genesis.core.views import attach_view
 
 # IEEE arithmetic has answers for log(0) and overflow; NumPy's warnings about them are silenced in this
@@ -474,7 +475,7 @@ def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
             for x in index_arrays(a):
                 top = _outer(top, x)
     if not isinstance(top, Layer):
-        return args, top
+        return args, top if not ACTIVE or tracer.get() is None else tracing_tensors(tensors)
     check_at_home(top, op.name)
     if not any([isinstance(x, Tensor) and x._node is not None for x in tensors]):
         return args, top
@@ -487,6 +488,15 @@ def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     for i, x in zip(op.tensors, together):  # noqa: B905 (index arrays follow)
         changed[i] = x
     return tuple(changed), top
+
+
+def tracing_tensors(tensors: Any) -> Any:
+    """While a trace is made it records every op; the tensors are inputs of the graph."""
+    active = tracer.get()
+    for x in tensors:
+        if isinstance(x, Tensor):
+            active.capture(x)
+    return active.marker
 
 
 def _outer(top: Any, array: Any) -> Any:

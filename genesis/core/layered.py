@@ -17,6 +17,7 @@ from genesis.arrays.spec import spec_of
 from genesis.base.errors import InplaceError, message
 from genesis.core.levels import levels
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 
 if TYPE_CHECKING:
     from genesis.core.views import View
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 def store(x: Tensor, result: Tensor) -> None:
     """Write a result into ``x``, one of which holds no NumPy array."""
     source = result._array
+    if tracer.get() is not None:
+        tracer.get().capture(x) if isinstance(x._array, np.ndarray) and not isinstance(source, Layer) else None
     if not _fits(x._array, source):
         _grow(x, source)
     _assign(x._array, source)
@@ -51,6 +54,11 @@ def _varies(layer: Any) -> bool:
 
 
 def _assign(target: Any, source: Any) -> None:
+    if not isinstance(target, Layer) and tracer.get() is not None:
+        while isinstance(source, Layer):
+            source = source.inner
+        tracer.get().write(target, source)
+        return
     if isinstance(target, np.ndarray):
         while isinstance(source, Layer):
             source = source.inner

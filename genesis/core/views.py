@@ -26,12 +26,13 @@ from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.cuts import note
 from genesis.core.layered import store
-from genesis.core.modes import LEVELS, enable_grad, grad_mode, inference
+from genesis.core.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
 from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Version, count_write, next_number
 from genesis.core.op import Op
 from genesis.core.overrides import OVERRIDES, kernel_form
 from genesis.core.site import site_here, site_of
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 
 
 class View(NamedTuple):
@@ -95,6 +96,9 @@ def watch(out: Tensor, counter: Version) -> None:
 
 def shares(view: Any, source: Any) -> bool:
     if view.__class__ is not np.ndarray:
+        memory = getattr(bottom(view), "cell", None)
+        if memory is not None:  # traced: a view op gives a view
+            return bottom(view).base is not None
         view, source = bottom(view), bottom(source)
     owner = view.base
     return owner is not None and (owner is source or owner is source.base)
@@ -201,7 +205,8 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
     check_writable(x, op_name, recording)
     if x._counter is SHARED:
         x._own_memory()
-    old = wrap(x._array)
+    active = tracer.get()
+    old = wrap(x._array if active is None or isinstance(x._array, Layer) else active.snapshot(x._array))
     old._node = x._node
     if recording and isinstance(x._array, np.ndarray | Layer):
         old._array = x._array.copy()  # its rule may save the value that is about to be overwritten
@@ -252,7 +257,7 @@ def inplace_method(op: Op) -> Callable[..., Tensor]:
         def method(self: Tensor, other: Any) -> Tensor:
             x = self._array
             y = other._array if isinstance(other, Tensor) else other
-            if grad_mode.get() or x.__class__ is not ndarray or self._counter is INFERENCE:
+            if grad_mode.get() or ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE:
                 return inplace(name, op.call, self, (other,), {})
             if y.__class__ is ndarray:
                 if y.dtype is not x.dtype or x.dtype.kind != "f":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from genesis.core.tracing import advance, host
 from genesis.core.views import bump
 from genesis.kernels.cpu import optim as kernel
 from genesis.optim.optimizer import Group, Optimizer, check_options
@@ -47,7 +48,7 @@ class Adam(Optimizer):
             state["exp_avg"], state["exp_avg_sq"] = param.new_zeros(param.shape), param.new_zeros(param.shape)
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = param.new_zeros(param.shape)
-        state["step"] = step = state["step"] + 1
+        step = advance(state, "step")
         m, v = state["exp_avg"], state["exp_avg_sq"]
         coupled = decay and not group["decoupled_weight_decay"]
         arrays = param._array, grad._array, m._array, v._array
@@ -61,10 +62,10 @@ class Adam(Optimizer):
     def _composed(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         """The step in ops: what the kernel is tested against, and what runs for every other option, dtype and layout."""
         b1, b2 = group["betas"]
-        lr, decay, step = group["lr"], group["weight_decay"], state["step"]
+        decay = group["weight_decay"]
         g = -grad if group["maximize"] else grad
         if decay and group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * decay)
+            param.mul_(host(lambda: 1 - group["lr"] * decay))
         elif decay:
             g = g + param * decay
         m, v = state["exp_avg"], state["exp_avg_sq"]
@@ -72,8 +73,8 @@ class Adam(Optimizer):
         v.mul_(b2).add_((g * g).mul_(1 - b2))
         if group["amsgrad"]:
             v = state["max_exp_avg_sq"].maximum_(v)
-        root = v.sqrt().div_(math.sqrt(1 - b2**step)).add_(float(group["eps"]))
-        param.sub_((m / root).mul_(lr / (1 - b1**step)))
+        root = v.sqrt().div_(host(lambda: math.sqrt(1 - b2 ** state["step"]))).add_(float(group["eps"]))
+        param.sub_((m / root).mul_(host(lambda: group["lr"] / (1 - b1 ** state["step"]))))
 
 
 class AdamW(Adam):

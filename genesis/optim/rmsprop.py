@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from genesis.core.tracing import advance, host
 from genesis.optim.optimizer import Group, Optimizer, check_options
 
 
@@ -31,7 +32,7 @@ class RMSprop(Optimizer):
             for name, used in (("square_avg", True), ("momentum_buffer", group["momentum"]), ("grad_avg", group["centered"])):
                 if used:
                     state[name] = param.new_zeros(param.shape)
-        state["step"] += 1
+        advance(state, "step")
         alpha = group["alpha"]
         v = state["square_avg"].mul_(alpha).add_((g * g).mul_(1 - alpha))
         if group["centered"]:
@@ -40,7 +41,7 @@ class RMSprop(Optimizer):
         step = g / (v.sqrt().add_(float(group["eps"])))
         if group["momentum"]:
             step = state["momentum_buffer"].mul_(group["momentum"]).add_(step)
-        param.sub_(step * group["lr"])
+        param.sub_(step * host(lambda: group["lr"]))
 
 
 class Adagrad(Optimizer):
@@ -65,7 +66,7 @@ class Adagrad(Optimizer):
             g = g + param * group["weight_decay"]
         if not state:
             state["step"], state["sum"] = 0, param.new_full(tuple(param.shape), float(group["initial_accumulator_value"]))
-        state["step"] += 1
-        rate = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+        advance(state, "step")
+        rate = host(lambda: group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"]))
         total = state["sum"].add_(g * g)
         param.sub_((g / total.sqrt().add_(float(group["eps"]))).mul_(float(rate)))

@@ -6,6 +6,7 @@ from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.tensor import Tensor
+from genesis.core.tracing import host
 from genesis.optim.optimizer import Group, Optimizer, check_options
 
 
@@ -41,4 +42,4 @@ class SGD(Optimizer):
             else:
                 buffer.mul_(group["momentum"]).add_(g if group["dampening"] == 0 else g * (1 - group["dampening"]))
             g = g + buffer * group["momentum"] if group["nesterov"] else buffer
-        param.sub_(g * group["lr"])
+        param.sub_(g * host(lambda: group["lr"]))

@@ -1,0 +1,31 @@
+"""Passes: functions from a graph to a graph, one file each."""
+
+from __future__ import annotations
+
+from genesis.jit.graph import Graph
+from genesis.jit.passes.common import common_subexpressions
+from genesis.jit.passes.constants import constant_folding
+from genesis.jit.passes.dead import dead_code
+from genesis.jit.passes.simplify import simplification
+
+
+def optimized(graph: Graph) -> Graph:
+    """All passes, until nothing changes.
+
+    >>> import genesis
+    >>> from genesis import jit
+    >>> graph = jit.trace(lambda x: (x * 1 + x * 1) + 0, genesis.ones(2))
+    >>> print(jit.optimized(graph))  # doctest: +ELLIPSIS
+    def function(x0: f32[2]):
+        %...: f32[2] = add(x0, x0)...
+        return %...
+    """
+    while True:
+        before = graph
+        for one in (constant_folding, simplification, common_subexpressions, dead_code):
+            graph = one(graph)
+        if [(n.op, n.args) for n in graph.nodes] == [(n.op, n.args) for n in before.nodes]:
+            return graph
+
+
+__all__ = ["common_subexpressions", "constant_folding", "dead_code", "optimized", "simplification"]
