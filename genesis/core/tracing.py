@@ -15,14 +15,30 @@ from collections.abc import Callable, MutableMapping
 from contextvars import ContextVar
 from typing import Any
 
+from genesis.base.errors import GraphError, message
+
 tracer: ContextVar[Any] = ContextVar("genesis_tracer", default=None)
 
 
 class HostNumber(float):
-    """The value of a host number while a trace is being made; ``var`` stands for it in the graph."""
+    """The value of a host number while a trace is being made; ``var`` stands for it in the graph. Tensors can be combined with it, nothing else."""
 
     __slots__ = ("var",)
     var: Any
+
+
+def _refuse(self: HostNumber, *others: Any) -> Any:
+    if any(hasattr(x, "_array") for x in others):
+        return NotImplemented
+    raise GraphError(
+        message("trace", "Python computes with a number of the host, the result would be a constant of the graph",
+                hint="compute inside: host(lambda: group['lr'] * 0.5)")
+    )  # fmt: skip
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs", "float", "int", "bool", "lt", "le", "gt", "ge", "eq", "ne", "round", "trunc"):
+    setattr(HostNumber, f"__{_name}__", _refuse)
+HostNumber.__hash__ = float.__hash__
 
 
 def host(value: Callable[[], float]) -> float:

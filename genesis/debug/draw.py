@@ -13,6 +13,7 @@ from genesis.debug.graph import Box, fold, graph
 from genesis.debug.layout import LINE, Place, lines_of, place
 from genesis.debug.memory import size
 from genesis.io.atomic import write_atomically
+from genesis.jit.graph import Graph
 
 _STYLE = """
 .gd{--page:#fff;--ink:#1f2933;--soft:#5b6875;--line:#9aa5b1;--operation:#e8eef6;--function:#fdebd3;--leaf:#dff3e4;--result:#e9e3f7;--folded:#f1f3f5}
@@ -66,11 +67,11 @@ class Drawing:
         return f"<drawing of {self._total} nodes: print it, save it, or show it in a notebook>"
 
 
-def draw(output: Tensor, *more: Tensor, params: Any = None, max_nodes: int = 200) -> Drawing:
+def draw(output: Any, *more: Tensor, params: Any = None, max_nodes: int = 200) -> Drawing:
     """Draw the graph behind one or several results: operations, shapes, bytes saved for backward, lines of the program.
 
     Args:
-        output: a tensor with history
+        output: a tensor with history, or a graph that `genesis.jit.trace` recorded
         more: further results, in the same picture
         params: a module or a dict of tensors, to name the leaves
         max_nodes: larger graphs end in a box that says how many nodes it stands for
@@ -94,6 +95,8 @@ def draw(output: Tensor, *more: Tensor, params: Any = None, max_nodes: int = 200
     """
     if max_nodes < 2:
         raise ArgumentValueError(message("draw", f"max_nodes must be at least 2, got {max_nodes}"))
+    if isinstance(output, Graph):
+        return output.draw(max_nodes)  # type: ignore[no-any-return]
     boxes = graph((output, *more), params)
     return Drawing(fold(boxes, max_nodes), sum(box.kind != "result" for box in boxes))
 

@@ -313,7 +313,7 @@ def place(input: Array, shape: Sequence[int], key: Any) -> Any:
 
 @primitive("indexing", {"input": lambda g, key: put(g, g.new_zeros(()), key), "value": lambda g, value_shape, key: sum_to(index_by(g, key), value_shape)},
            jvp=lambda args, tangents, out: put(*[a.new_zeros(a.shape) if t is None else t for a, t in zip(args[:2], tangents[:2], strict=True)], args[2]),
-           batch=_put_batch, method=False, dtypes=_ALL, torch_name="", infer=lambda input, value, key: input,
+           batch=_put_batch, holomorphic=False, method=False, dtypes=_ALL, torch_name="", infer=lambda input, value, key: input,
            samples=lambda t: [case(t(4, 3), t(3), (1,)), case(t(4, 3), t(2, 3), (np.array([0, 2]),)), case(t(3), t(), (slice(0, 2),))])  # fmt: skip
 def put(input: Array, value: Array, key: Any) -> Any:
     """A copy with the elements at an index replaced: what ``x[key] = value`` means where memory is not written to.

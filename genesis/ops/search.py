@@ -21,7 +21,7 @@ _out_of_range = (lambda t: case(t(2, 3), dim=2), IndexError, "dim 2 is out of ra
 
 def _needs_data(name: str) -> Any:
     def infer(*args: Any) -> Any:
-        raise UnsupportedError(message(name, "the shape of the result depends on data, a meta tensor has no data"))
+        raise UnsupportedError(message(name, "the shape of the result depends on data, and there is no data here: the tensor is on the meta device, or being traced"))
 
     return infer
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genesis.arrays.protocol import Array, Virtual
+from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.kinds import case, check_empty, composite, fails, normalize_dim, primitive
@@ -261,7 +261,8 @@ def _fractions(input: Tensor, q: Any) -> Tensor:
     part = as_tensor(q, dtype=input.dtype, device=input.device)
     if part.ndim > 1:
         raise ShapeError(message("quantile", f"q must be a number or have one dimension, it has {part.ndim}", [("q", part._spec())]))
-    for value in [] if isinstance(part._array, Virtual) else part.detach().reshape(-1).tolist():
+    known = [q] if isinstance(q, int | float) else np.asarray(part._array, np.float64).reshape(-1).tolist() if isinstance(part._array, np.ndarray) else []
+    for value in known:
         if not 0 <= value <= 1:
             raise ShapeError(message("quantile", f"q must be between 0 and 1, got {value}"))
     return part

@@ -69,4 +69,4 @@ class Adagrad(Optimizer):
         advance(state, "step")
         rate = host(lambda: group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"]))
         total = state["sum"].add_(g * g)
-        param.sub_((g / total.sqrt().add_(float(group["eps"]))).mul_(float(rate)))
+        param.sub_((g / total.sqrt().add_(float(group["eps"]))).mul_(rate))

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from genesis.autograd.gradients import grad
 from genesis.autograd.transforms.batches import vmap
 from genesis.autograd.transforms.derivatives import jvp, vjp
 from genesis.base import dtypes
+from genesis.core.generator import default_generator
 from genesis.core.op import Case, Op
 from genesis.core.tensor import Tensor, wrap
+from genesis.jit.passes import optimized
+from genesis.jit.tracer import trace
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import _call, _direction, _floating, replace, samples_of, tensors_in
 from genesis.testing.tolerance import assert_close
@@ -124,8 +128,35 @@ def _batched_gradients(function: Callable[..., Any], rows: list[list[Tensor]], b
         assert_close(found, np.stack(each) if dims[i] == 0 else np.sum(each, 0).astype(found.dtype), f"gradient of the vmap, input {i}")
 
 
+def check_trace(op: Op, sample: Case) -> None:
+    """A replay of the traced op is the op, bit for bit: values and gradients, also after all passes."""
+    function, inputs = _function(op, sample, lambda t: True)
+    inputs = [x.detach() for x in inputs]
+    places = [i for i, x in enumerate(inputs) if _floating(x)]
+
+    def with_gradients(*xs: Tensor) -> Any:
+        twins = [x.detach().requires_grad_() if i in places else x for i, x in enumerate(xs)]
+        outs = function(*twins)
+        roots = [y for y in outs if y.requires_grad]
+        gradients = grad([y.sum() if not y.is_complex() else y.abs().sum() for y in roots], [twins[i] for i in places], materialize_grads=True) if roots else ()
+        return [y.detach() for y in outs], list(gradients)
+
+    default_generator.manual_seed(3)
+    values, gradients = with_gradients(*inputs)
+    default_generator.manual_seed(3)
+    graph = trace(with_gradients, *inputs).verify()
+    for one in (graph, optimized(graph).verify()):
+        default_generator.manual_seed(3)
+        found, found_gradients = one.replay(*inputs)
+        for a, b in zip([*found, *found_gradients], [*values, *gradients], strict=True):
+            x, y = a.numpy(), b.numpy()
+            assert x.shape == y.shape and x.dtype == y.dtype, f"replay gives {a._spec()}, the op {b._spec()}"
+            assert np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes(), f"replay differs:\n{x!r}\nthe op gives\n{y!r}"
+
+
 def check_transforms(op: Op, dtype: Any = dtypes.float64) -> None:
-    """Both checks on every sample of an op."""
+    """All checks on every sample of an op."""
     for i in range(len(samples_of(op, Maker(dtype)))):
         check_jvp(op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
         check_vmap(op, lambda seed, i=i: samples_of(op, Maker(dtype, seed=seed))[i], True)
+        check_trace(op, samples_of(op, Maker(dtype, seed=i))[i])

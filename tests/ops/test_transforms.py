@@ -9,7 +9,7 @@ from genesis.core import batching, forward
 from genesis.core.op import REGISTRY
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import sample_dtypes, samples_of
-from genesis.testing.transforms import check_jvp, check_vmap
+from genesis.testing.transforms import check_jvp, check_trace, check_vmap
 
 OPS = sorted(REGISTRY.values(), key=lambda op: op.name)
 WIDE = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sample_dtypes(op) if d in (dtypes.float64, dtypes.complex128)]
@@ -50,3 +50,18 @@ def test_forward_mode_by_transposition_is_for_what_has_no_rule():
     linear = {op.name for op in OPS if forward.how(op) in ("linear", "multilinear")}
     assert {"sum", "mean", "reshape", "cat", "matmul", "take_index", "cumsum"} <= linear
     assert forward.how(REGISTRY["exp"]) == "same factor" and forward.how(REGISTRY["logsumexp"]) == "transposed"
+
+
+UNTRACED = {"bincount": "no data here", "masked_select": "depends on the values", "nonzero": "depends on values", "unique": "no data here"}
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_a_replay_of_the_traced_op_is_the_op(op):
+    for dtype in sample_dtypes(op):
+        for i in range(len(samples_of(op, Maker(dtype)))):
+            sample = samples_of(op, Maker(dtype, seed=i))[i]
+            if op.name in UNTRACED:
+                with pytest.raises(NotImplementedError, match=UNTRACED[op.name]):
+                    check_trace(op, sample)
+            else:
+                check_trace(op, sample)

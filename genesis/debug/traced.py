@@ -1,0 +1,50 @@
+"""The picture of a traced graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from genesis.arrays.spec import Spec
+from genesis.base import dtypes
+from genesis.debug.draw import Drawing
+from genesis.debug.graph import Box, fold
+from genesis.jit.graph import Graph, Var
+
+
+def draw_graph(graph: Graph, max_nodes: int = 200) -> Drawing:
+    """What a traced function computes: arguments and captured tensors below, results and writes above.
+
+    >>> import genesis
+    >>> print(genesis.jit.trace(lambda x: (x * 2).sum(), genesis.ones(3)).draw())
+    result  float32[]
+    └─ sum  float32[]
+       └─ mul  float32[3]
+          └─ x0  float32[3]
+    """
+    boxes: dict[Var, Box] = {}
+    order: list[Box] = []
+    outside = [*graph.arguments, *[v for v, _ in graph.captured], *[v for v, _ in graph.constants], *[v for v, _ in graph.numbers]]
+    leaves = {var: Box(graph.name_of(var), "leaf", *_shape(var.spec)) for var in outside}
+    for node in graph.nodes:
+        box = Box(node.op, "operation", *_shape(node.outs[0].spec), where=node.site)
+        inputs = list(dict.fromkeys(node.inputs))
+        box.inputs = [(boxes.get(v) or leaves[v], "") for v in inputs]
+        order.append(box)
+        boxes.update(dict.fromkeys(node.outs, box))
+    captured = [graph.name_of(v) for v, _ in graph.captured]
+    ends: list[tuple[str, Any]] = [("result", r) for r in graph.results if isinstance(r, Var)]
+    for w in graph.writes:
+        name = graph.name_of(graph.arguments[w.place]) if w.kind == "argument" else captured[w.place]
+        ends.append((f"{name}.grad" if w.kind == "grad" else f"{name} written", w.value))
+    results = []
+    for name, var in ends:
+        box = Box(name, "result", *_shape(var.spec))
+        box.inputs = [(boxes.get(var) or leaves[var], "")]
+        results.append(box)
+    used = {id(source) for box in [*results, *order] for source, _ in box.inputs}
+    all_boxes = [*results, *reversed(order), *[b for b in leaves.values() if id(b) in used]]
+    return Drawing(fold(all_boxes, max_nodes), len(graph.nodes))
+
+
+def _shape(spec: Spec) -> tuple[tuple[int, ...], str]:
+    return spec.shape, str(dtypes.from_numpy(spec.dtype)).removeprefix("genesis.")

@@ -1,0 +1,434 @@
+"""Tracing: whole training steps, memory, captured tensors, host numbers, random draws, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis import jit, nn
+from genesis.func import grad, jvp, vmap
+
+RNG = np.random.default_rng(0)
+X = genesis.tensor(RNG.normal(size=(6, 4)).astype(np.float32))
+Y = genesis.tensor([0, 1, 2, 0, 1, 2])
+
+
+def same(a, b):
+    assert a.shape == b.shape and a.dtype == b.dtype
+    assert a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
+
+
+# ---- a training step
+
+OPTIMIZERS = {
+    "sgd": lambda p: genesis.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: genesis.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": lambda p: genesis.optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.1),
+    "adamw": lambda p: genesis.optim.AdamW(p, lr=0.01),
+    "rmsprop": lambda p: genesis.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
+    "adagrad": lambda p: genesis.optim.Adagrad(p, lr=0.05, lr_decay=0.1),
+}
+
+
+def training(name):
+    genesis.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.BatchNorm1d(8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 3))
+    optimizer = OPTIMIZERS[name](model.parameters())
+    schedule = genesis.optim.lr_scheduler.StepLR(optimizer, 3, 0.5)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return model, optimizer, schedule, step
+
+
+@pytest.mark.parametrize("passes", [False, True], ids=["as_traced", "optimized"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_ten_steps_of_training_bit_for_bit(name, passes):
+    losses = []
+    models = []
+    for traced in (False, True):
+        model, optimizer, schedule, step = training(name)
+        genesis.manual_seed(5)
+        step(X, Y)
+        run = step
+        if traced:
+            graph = jit.trace(step, X, Y).verify()
+            run = (jit.optimized(graph).verify() if passes else graph).replay
+        losses.append([])
+        for _ in range(10):
+            losses[-1].append(run(X, Y).item())
+            schedule.step()
+        models.append((model, optimizer))
+    assert losses[0] == losses[1]
+    for a, b in zip(models[0][0].state_dict().values(), models[1][0].state_dict().values(), strict=True):
+        same(a, b)
+    for p, q in zip(models[0][0].parameters(), models[1][0].parameters(), strict=True):
+        same(p.grad, q.grad)
+        a, b = models[0][1].state[p], models[1][1].state[q]
+        assert a.keys() == b.keys()
+        for key in a:
+            same(a[key], b[key]) if isinstance(a[key], genesis.Tensor) else None
+            assert isinstance(a[key], genesis.Tensor) or a[key] == b[key]
+
+
+def test_a_trace_changes_nothing():
+    model, optimizer, _, step = training("adamw")
+    step(X, Y)
+    before = {k: v.numpy().copy() for k, v in model.state_dict().items()}
+    steps, rng = [s["step"] for s in optimizer.state.values()], genesis.get_rng_state().tolist()
+    jit.trace(step, X, Y)
+    for key, value in model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[key])
+    assert [s["step"] for s in optimizer.state.values()] == steps and genesis.get_rng_state().tolist() == rng
+    assert jit.graph.Graph.__doc__ is not None
+
+
+def test_the_first_step_can_be_traced_where_the_state_begins_with_zeros():
+    losses = []
+    for traced in (False, True):
+        _, _, _, step = training("adamw")
+        genesis.manual_seed(5)
+        run = jit.trace(step, X, Y).replay if traced else step
+        losses.append([run(X, Y).item() for _ in range(4)])
+    assert losses[0] == losses[1]
+
+
+def test_gradients_accumulate_where_nobody_clears_them():
+    w = genesis.ones(3, requires_grad=True)
+    f = lambda x: (w * x).sum().backward()  # noqa: E731
+    f(genesis.ones(3))
+    graph = jit.trace(f, genesis.ones(3))
+    graph.replay(genesis.ones(3) * 2)
+    assert w.grad.tolist() == [3, 3, 3]
+
+
+def test_learning_rates_and_steps_are_inputs_of_the_graph():
+    w = genesis.ones(1, requires_grad=True)
+    optimizer = genesis.optim.SGD([w], lr=1.0)
+
+    def step(g):
+        optimizer.zero_grad()
+        (w * g).sum().backward()
+        optimizer.step()
+
+    graph = jit.trace(step, genesis.ones(1))
+    assert len(graph.numbers) == 1
+    graph.replay(genesis.ones(1))
+    optimizer.param_groups[0]["lr"] = 0.25
+    graph.replay(genesis.ones(1))
+    assert w.tolist() == [1 - 1 - 0.25]
+    rates = iter([10.0, 20.0, 30.0])
+    scaled = jit.trace(lambda x: x * jit.host(lambda: next(rates)), genesis.ones(2))
+    assert scaled.replay(genesis.ones(2)).tolist() == [20, 20] and scaled.replay(genesis.ones(2)).tolist() == [30, 30]
+
+
+def test_arithmetic_on_a_number_of_the_host_is_refused():
+    for f in (lambda n: n * 2, lambda n: 1 - n, float, lambda n: n > 0, bool):
+        with pytest.raises(RuntimeError, match="compute inside: host"):
+            jit.trace(lambda x, f=f: x * f(jit.host(lambda: 0.5)), genesis.ones(2))
+
+
+# ---- values
+
+
+def test_arguments_results_and_containers():
+    graph = jit.trace(lambda d, k, *, flag: {"a": d["x"] * k, "n": 3, "same": d["x"]}, {"x": genesis.ones(2)}, 4, flag=True)
+    out = graph.replay({"x": genesis.tensor([1.0, 2])}, 4, flag=True)
+    assert out["a"].tolist() == [4, 8] and out["n"] == 3 and out["same"].tolist() == [1, 2]
+    with pytest.raises(TypeError, match="was traced with other arguments"):
+        graph.replay({"y": genesis.ones(2)}, 4, flag=True)
+    with pytest.raises(RuntimeError, match=r"argument tensor 0 is f32\[3\], function was traced with f32\[2\]"):
+        graph.replay({"x": genesis.ones(3)}, 4, flag=True)
+    with pytest.raises(RuntimeError, match="was traced with"):
+        graph.replay({"x": genesis.ones(2, dtype=genesis.float64)}, 4, flag=True)
+
+
+def test_captured_tensors_are_read_at_every_replay():
+    w = genesis.ones(2)
+    graph = jit.trace(lambda x: x * w + w.sum(), genesis.ones(2))
+    assert len(graph.captured) == 1
+    w.add_(1)
+    assert graph.replay(genesis.ones(2)).tolist() == [6, 6]
+
+
+def test_random_draws_continue_the_stream():
+    f = lambda x: x + genesis.rand(2) * genesis.randn(2) + genesis.randint(0, 9, (2,)) + genesis.bernoulli(x * 0 + 0.5)  # noqa: E731
+    graph = jit.trace(f, genesis.ones(2))
+    genesis.manual_seed(3)
+    eager = [f(genesis.ones(2)) for _ in range(3)]
+    after = genesis.get_rng_state().tolist()
+    genesis.manual_seed(3)
+    for expected in eager:
+        same(graph.replay(genesis.ones(2)), expected)
+    assert genesis.get_rng_state().tolist() == after
+    unused = jit.dead_code(jit.trace(lambda x: (genesis.rand(5), x + genesis.rand(2))[1], genesis.ones(2)))
+    assert unused.count("draw") == 1
+    genesis.manual_seed(3)
+    genesis.rand(5)
+    expected = genesis.ones(2) + genesis.rand(2)
+    genesis.manual_seed(3)
+    same(unused.replay(genesis.ones(2)), expected)
+
+
+def test_transforms_are_traced_away():
+    f = lambda x: vmap(grad(lambda v: (v.sin() * v).sum()))(x) + jvp(lambda v: v.exp(), (x,), (x,))[1]  # noqa: E731
+    x = genesis.tensor(RNG.normal(size=(3, 2)))
+    graph = jit.trace(f, x).verify()
+    same(graph.replay(x), f(x))
+    assert {node.op for node in graph.nodes} <= set(genesis.core.op.REGISTRY)
+
+
+def test_custom_functions_and_checkpoints_are_traced_away():
+    class Cube(genesis.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 3 * x * x * g
+
+    def f(x):
+        x = x.detach().requires_grad_()
+        y = genesis.utils.checkpoint.checkpoint(lambda v: Cube.apply(v).exp(), x)
+        return genesis.autograd.grad(y.sum(), x)[0]
+
+    x = genesis.tensor([0.5, 1.0])
+    same(jit.trace(f, x).replay(x), f(x))
+
+
+# ---- memory
+
+
+def views(x):
+    x = x.clone()
+    row, column, flat = x[1], x[:, 0], x.reshape(-1)
+    row.mul_(2)
+    column += 1
+    flat[2] = 7
+    x.t()[0].zero_()
+    x.diagonal().add_(5)
+    x.permute(1, 0).narrow(0, 1, 2).sub_(1)
+    alias = x.detach()
+    alias[0, 1] = 9
+    return x, row, column, flat
+
+
+def test_views_see_each_others_writes():
+    x = genesis.tensor(np.arange(9.0).reshape(3, 3))
+    graph = jit.trace(views, x).verify()
+    for a, b in zip(graph.replay(x), views(x), strict=True):
+        same(a, b)
+    for a, b in zip(jit.optimized(graph).verify().replay(x), views(x), strict=True):
+        same(a, b)
+
+
+@pytest.mark.parametrize("dims", [(0, 1), (1, 2), (0, 2), (2, 0), (2, 1)])
+@pytest.mark.parametrize("offset", [-1, 0, 1])
+def test_writes_through_diagonals(dims, offset):
+    def f(x):
+        x = x.clone()
+        x.diagonal(offset, *dims).mul_(2)
+        x.diagonal(offset, *dims)[..., 0] = 100
+        return x
+
+    x = genesis.tensor(np.arange(60.0).reshape(3, 4, 5))
+    same(jit.trace(f, x).replay(x), f(x))
+
+
+def test_writes_into_arguments_and_captured_tensors_are_outputs():
+    total, count = genesis.zeros(2), genesis.zeros((), dtype=genesis.int64)
+
+    def f(x):
+        total.add_(x)
+        count.add_(1)
+        x.mul_(2)
+        return total * 1
+
+    graph = jit.trace(f, genesis.ones(2))
+    assert total.tolist() == [0, 0] and {w.kind for w in graph.writes} == {"captured", "argument"}
+    x = genesis.tensor([1.0, 2.0])
+    assert graph.replay(x).tolist() == [1, 2] and x.tolist() == [2, 4]
+    assert graph.replay(x).tolist() == [3, 6] and total.tolist() == [3, 6] and count.item() == 2
+
+
+def test_a_read_between_two_writes():
+    def f(x):
+        a = x.clone()
+        b = a * 1
+        a.add_(1)
+        c = a * 1
+        a[0] = 5
+        return a, b, c
+
+    x = genesis.tensor([1.0, 2.0])
+    for g, e in zip(jit.trace(f, x).replay(x), f(x), strict=True):
+        same(g, e)
+
+
+def test_results_have_memory_of_their_own():
+    w = genesis.ones(2)
+    graph = jit.trace(lambda x: (w, x, x), genesis.ones(2))
+    a, b, c = graph.replay(genesis.zeros(2))
+    a.add_(1)
+    b.add_(1)
+    assert w.tolist() == [1, 1] and c.tolist() == [0, 0]
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x if x.sum() > 0 else -x, lambda x: x * x.sum().item(), lambda x: genesis.tensor(x.numpy()), lambda x: x[: int(x.sum())], lambda x: x.tolist()],
+    ids=["if", "item", "numpy", "int", "tolist"],
+)  # fmt: skip
+def test_values_that_python_needs(f):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)this tensor is being traced: it stands for any value, it has none.*asked for at .*test_trace.py:\d+.*genesis.where"
+    ):
+        jit.trace(f, genesis.ones(3))
+    assert (genesis.ones(2) + 1).tolist() == [2, 2]  # and the trace is over
+
+
+def test_tensors_that_are_kept():
+    kept = []
+    with pytest.raises(RuntimeError, match=r"(?s)function keeps 1 tensor that it made while it was traced.*call the function once before tracing"):
+        jit.trace(lambda x: kept.append(x * 2), genesis.ones(3))
+    with pytest.raises(RuntimeError, match="a tensor made while tracing function is used after the trace"):
+        kept[0] + 1
+    _, _, _, step = training("momentum")
+    with pytest.raises(RuntimeError, match="call the function once before tracing"):
+        jit.trace(step, X, Y)
+
+
+def test_shapes_that_depend_on_data():
+    with pytest.raises(NotImplementedError, match="depends on the values of the mask"):
+        jit.trace(lambda x: x[x > 0], genesis.ones(3))
+
+
+def test_traces_in_traces_and_in_transforms():
+    with pytest.raises(RuntimeError, match="a trace is being made already"):
+        jit.trace(lambda x: jit.trace(lambda y: y, x), genesis.ones(3))
+    with pytest.raises(RuntimeError, match="an argument is batched, a trace takes tensors with data"):
+        vmap(lambda x: jit.trace(lambda y: y * 2, x).replay(x))(genesis.ones(3))
+    with pytest.raises(RuntimeError, match="an argument is spec"):
+        jit.trace(lambda x: x, genesis.ones(3, device="meta"))
+
+
+def test_captured_tensors_that_share_memory_and_are_written_to():
+    base = genesis.zeros(4)
+    part = base[:2]
+    with pytest.raises(RuntimeError, match="another captured one shares its memory"):
+        jit.trace(lambda x: (base.add_(x), part * 1)[1], genesis.ones(4))
+    same(jit.trace(lambda x: base + x, genesis.ones(4)).replay(genesis.ones(4)), genesis.ones(4))
+
+
+def test_an_error_inside_leaves_nothing_open():
+    w = genesis.ones(2, requires_grad=True)
+
+    def f(x):
+        (w * x).sum().backward()
+        raise KeyError("half-way")
+
+    with pytest.raises(KeyError, match="half-way"):
+        jit.trace(f, genesis.ones(2))
+    assert w.grad is None and w.tolist() == [1, 1] and not genesis.core.modes.ACTIVE
+
+
+# ---- the graph
+
+
+def test_printed_like_code_with_specs_and_lines():
+    w = genesis.ones(3, 2)
+    text = str(jit.trace(lambda x: (x @ w).relu(), genesis.ones(2, 3)))
+    assert text.splitlines()[:2] == ["def function(x0: f32[2, 3]):", "    w0: f32[3, 2] = captured tensor"]
+    assert "f32[2, 2] = matmul(x0, w0)" in text and "# test_trace.py:" in text and text.splitlines()[-1].startswith("    return %")
+
+
+def test_verify_finds_what_is_wrong():
+    graph = jit.trace(lambda x: x.exp().sum(), genesis.ones(3))
+    exp, total = graph.nodes
+    with pytest.raises(RuntimeError, match="which nothing before it assigns"):
+        graph.with_nodes([total, exp]).verify()
+    with pytest.raises(RuntimeError, match="is assigned twice"):
+        graph.with_nodes([exp, exp, total]).verify()
+    wrong = jit.Var(genesis.arrays.spec.Spec((7,), np.dtype(np.float32)))
+    with pytest.raises(RuntimeError, match=r"exp infers f32\[3\]"):
+        graph.with_nodes([jit.Node("exp", exp.args, (wrong,))], results=[]).verify()
+    with pytest.raises(RuntimeError, match="is not assigned"):
+        graph.with_nodes([exp]).verify()
+
+
+def test_drawings():
+    w = genesis.ones(3, requires_grad=True)
+
+    def f(x):
+        w.grad = None
+        (w * x).sum().backward()
+        return x + 1
+
+    drawing = genesis.draw(jit.trace(f, genesis.ones(3)))
+    assert "w0.grad" in drawing.text and "result" in drawing.text and drawing.svg.startswith("<svg")
+
+
+# ---- passes
+
+
+def ops(graph):
+    return [node.op for node in graph.nodes]
+
+
+def test_dead_code_drops_what_nobody_uses_and_keeps_writes():
+    w, unused = genesis.ones(2), genesis.ones(2)
+
+    def f(x):
+        (x * unused).exp()
+        w.add_(x)
+        return x.sin()
+
+    graph = jit.dead_code(jit.trace(f, genesis.ones(2))).verify()
+    assert ops(graph) == ["add", "sin"] and len(graph.captured) == 1
+    graph.replay(genesis.ones(2))
+    assert w.tolist() == [2, 2]
+
+
+def test_common_subexpressions():
+    graph = jit.common_subexpressions(jit.trace(lambda x: x.exp() * x.exp() + (x * 2) * (x * 2.0), genesis.ones(2))).verify()
+    assert ops(graph).count("exp") == 1 and ops(graph).count("mul") == 4  # 2 and 2.0 are two numbers
+    draws = jit.common_subexpressions(jit.trace(lambda x: x + genesis.rand(2) + genesis.rand(2), genesis.ones(2)))
+    assert draws.count("draw") == 2
+
+
+def test_constants():
+    graph = jit.constant_folding(jit.trace(lambda x: x * (genesis.arange(3).float() + 1).sqrt(), genesis.ones(3))).verify()
+    assert ops(graph) == ["mul"]
+    large = jit.constant_folding(jit.trace(lambda x: x * genesis.arange(100_000).sqrt(), genesis.ones(100_000)))
+    assert ops(large) == ["sqrt", "mul"]
+
+
+SPECIAL = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e-310]
+
+
+@pytest.mark.parametrize(
+    ("f", "left"),
+    [
+        (lambda x: x * 1, 0), (lambda x: 1 * x, 0), (lambda x: x / 1, 0), (lambda x: x - 0, 0), (lambda x: x + 0, 1), (lambda x: x.exp() + 0, 1),
+        (lambda x: x * 0, 1), (lambda x: x.neg().neg(), 0), (lambda x: x**1, 0), (lambda x: x.reshape(2, 4).reshape(8), 0), (lambda x: x.reshape(4, 2).t().t(), 1),
+        (lambda x: x.reshape(2, 2, 2).permute(2, 0, 1).permute(1, 2, 0), 1), (lambda x: x.clone(), 0), (lambda x: x.expand(8), 0), (lambda x: x.double(), 0),
+        (lambda x: x * genesis.ones(8, dtype=genesis.float64), 0), (lambda x: x + genesis.zeros(8, dtype=genesis.float64), 1), (lambda x: x - 0.0 * 1, 0),
+    ],
+)  # fmt: skip
+def test_simplification_is_exact_for_every_value(f, left):
+    x = genesis.tensor(SPECIAL, dtype=genesis.float64)
+    graph = jit.optimized(jit.trace(f, x)).verify()
+    assert graph.count() == left, str(graph)
+    same(graph.replay(x), f(x))
