@@ -219,12 +219,17 @@ def attach_methods(op: Op, call: Callable[..., Any], operators: Iterable[str] = 
 
 def matrix() -> list[dict[str, Any]]:
     """Rows of the op matrix that ``python -m genesis.ops`` prints."""
+    from genesis.core import batching, forward  # which build on this file
+
     return [
         {
             "op": op.name,
             "kind": op.kind,
             "infer": op.infer is not None or op.kind == "composite",
             "vjp": bool(op.vjp) or op.kind == "composite",
+            "jvp": forward.how(op),
+            "vmap": batching.how(op),
+            "trace": "composed" if op.kind == "composite" else "view" if op.kind == "view" else "node",
             "in-place": op.inplace,
             "kernel": op.kernel is not op.meaning,
             "samples": op.samples is not None,

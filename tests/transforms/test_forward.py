@@ -161,3 +161,29 @@ def test_products():
     assert w.grad.tolist() == [2, -2]
     with pytest.raises(RuntimeError, match="is constant, and strict=True"):
         functional.vjp(lambda x: x * 2, w, v, create_graph=True, strict=True)
+
+
+# ---- verify
+
+
+def rule(jvp=None, vmap=None):
+    members = {"forward": staticmethod(lambda ctx, x: (ctx.save_for_backward(x), ctx.save_for_forward(x), x**3)[2]),
+               "backward": staticmethod(lambda ctx, g: 3 * ctx.saved_tensors[0] ** 2 * g)}  # fmt: skip
+    members |= {} if jvp is None else {"jvp": staticmethod(jvp)}
+    members |= {} if vmap is None else {"vmap": staticmethod(vmap)}
+    return type("Cube", (genesis.Function,), members)
+
+
+def test_verify_compares_jvp_with_backward_and_batches_with_loops():
+    x = t([1.0, -2.0, 0.5])
+    good = rule(lambda ctx, d: 3 * ctx.saved_tensors[0] ** 2 * d, lambda info, dims, x: (x**3, 0))
+    report = genesis.autograd.verify(good, x)
+    assert report, report
+    assert "forward mode" in str(report) and "vmap" in str(report)
+    wrong = genesis.autograd.verify(rule(lambda ctx, d: 2 * ctx.saved_tensors[0] ** 2 * d), x, checks=["forward_mode"])
+    assert not wrong and "jvp and backward disagree about `x`" in str(wrong)
+    wrong = genesis.autograd.verify(rule(vmap=lambda info, dims, x: (x**3 + x.sum(), 0)), x, checks=["vmap"])
+    assert not wrong and "a batch gives other values than its samples one by one" in str(wrong)
+    wrong = genesis.autograd.verify(rule(vmap=lambda info, dims, x: x), x, checks=["vmap"])
+    assert not wrong and "its vmap rule fails" in str(wrong) and "must return (output, out_dims)" in str(wrong)
+    assert "derived from backward" in str(genesis.autograd.verify(rule(), x, checks=["forward_mode"]))

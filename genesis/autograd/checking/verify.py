@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.checking import conduct
+from genesis.autograd.checking import conduct, transforms
 from genesis.autograd.checking.calls import Calls, refusal
 from genesis.autograd.checking.differences import SINGLE, Array
 from genesis.autograd.checking.evidence import Diagnosis
@@ -29,7 +29,7 @@ def verify(function: Any, *args: Any, raise_exception: bool = False, seed: int =
 
     Gradients are compared with central differences in float64, along random directions of inputs and outputs; where they
     disagree, element by element. Kinks are recognised, and inputs moved off them. Then: other values, linearity in grad_output,
-    second order, dtypes, layouts, zero-size and broadcast shapes, writes, leaks, state, ``needs_input_grad``.
+    second order, dtypes, layouts, zero-size and broadcast shapes, writes, leaks, state, ``needs_input_grad``, forward mode where there is a ``jvp``, batches.
 
     Args:
         function: a `Function` class, its ``apply``, or any differentiable function
@@ -251,5 +251,5 @@ CHECKS: dict[str, Callable[[Trial], Iterator[Row]]] = {
     "repeats": conduct.check_repeats, "gradient": check_gradient, "values": check_values, "linear": check_linear, "second_order": check_second_order,
     "dtypes": conduct.check_dtypes, "layouts": conduct.check_layouts, "zero_size": conduct.check_zero_size, "broadcast": check_broadcast, "alone": conduct.check_alone,
     "unused": conduct.check_unused, "interleaved": conduct.check_interleaved, "saved": conduct.check_saved, "writes": conduct.check_writes, "leaks": conduct.check_leak,
-    "packed": conduct.check_packed, "autocast": conduct.check_autocast,
+    "packed": conduct.check_packed, "autocast": conduct.check_autocast, "forward_mode": transforms.check_forward_mode, "vmap": transforms.check_batches,
 }  # fmt: skip
