@@ -30,7 +30,7 @@ from genesis.autograd import (
     set_grad_enabled,
     stop_gradient,
 )  # fmt: skip
-from genesis.base.device import device
+from genesis.base.device import device, get_default_device, set_default_device
 from genesis.base.dtypes import (
     bfloat16,
     bool,

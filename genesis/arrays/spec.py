@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ class Spec(Virtual):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     device: device = CPU
+    strides: tuple[int, ...] | None = field(default=None, compare=False)  # in elements; None: contiguous
 
     base: ClassVar[None] = None  # it is never a view of another array
 
@@ -29,6 +30,15 @@ class Spec(Virtual):
     def __str__(self) -> str:
         place = "" if self.device == CPU else f"@{self.device}"
         return f"{from_numpy(self.dtype).short}[{', '.join(map(str, self.shape))}]{place}"
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of memory in row-major order."""
+    found, step = [], 1
+    for n in reversed(shape):
+        found.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(found))
 
 
 def spec_of(array: Any) -> Spec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from typing import Any
 
 from genesis.base.errors import ArgumentError, DeviceError, message
@@ -19,6 +20,9 @@ class device:  # noqa: N801, PyTorch's name
     >>> import genesis
     >>> genesis.device("cuda:1"), genesis.device("cpu")
     (device(type='cuda', index=1), device(type='cpu'))
+    >>> with genesis.device("meta"):
+    ...     genesis.nn.Linear(8192, 8192).weight.device
+    device(type='meta')
 
     Raises:
         RuntimeError: the name is not known, the index is negative or given twice
@@ -57,6 +61,14 @@ class device:  # noqa: N801, PyTorch's name
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type, self.index)
 
+    def __enter__(self) -> device:
+        """Inside a ``with``, tensors are made here unless they are told another place."""
+        _defaults.set((*_defaults.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _defaults.set(_defaults.get()[:-1])
+
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
@@ -83,6 +95,38 @@ def _parse(place: Any) -> tuple[str, int | None]:
 
 CPU = device("cpu")
 META = device("meta")
+
+
+_defaults: ContextVar[tuple[device, ...]] = ContextVar("genesis_default_devices", default=())
+_default = [CPU]
+
+
+def default_device() -> device:
+    """Where tensors are made that are told no place."""
+    inner = _defaults.get()
+    return inner[-1] if inner else _default[0]
+
+
+def get_default_device() -> device:
+    """The device on which tensors are made by default.
+
+    >>> import genesis
+    >>> genesis.get_default_device()
+    device(type='cpu')
+    """
+    return default_device()
+
+
+def set_default_device(device: Any) -> None:
+    """Make tensors on another device by default; None stands for the CPU.
+
+    >>> import genesis
+    >>> genesis.set_default_device("meta"); genesis.ones(2).device; genesis.set_default_device(None)
+    device(type='meta')
+    """
+    place = CPU if device is None else as_device(device)
+    require_available(place)
+    _default[0] = place
 
 
 def as_device(place: Any) -> device:

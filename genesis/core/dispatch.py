@@ -26,6 +26,7 @@ from genesis.core import autocast
 from genesis.core.boundary import joined
 from genesis.core.cuts import UNTOUCHED, note, touched
 from genesis.core.hooks import SPECIAL
+from genesis.core.layout import with_strides
 from genesis.core.levels import born, check_at_home
 from genesis.core.modes import ACTIVE, LEVELS, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
@@ -220,7 +221,7 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
         array: Any = interpreted(op, (*operands, *args[len(given) :]), top)
     else:
         result = _infer_operands(op, operands)
-        array = result if result.device.type != "cpu" else _between(op, operands, lambda: _compute(op, operands, args[len(given) :], result))
+        array = with_strides(op, operands, result) if result.device.type != "cpu" else _between(op, operands, lambda: _compute(op, operands, args[len(given) :], result))
     y = wrap(array)
     _record_elementwise(op, args, y)
     if ACTIVE or LEVELS:
@@ -414,7 +415,7 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
     if top is not None:
         result = interpreted(op, tuple(arrays), top)
     else:
-        result = infer(op, arrays) if virtual else _between(op, arrays, lambda: compute(op, arrays))
+        result = with_strides(op, arrays, infer(op, arrays)) if virtual else _between(op, arrays, lambda: compute(op, arrays))
     edges = None
     if needed:
         tensors = tensors or [args[i] for i in op.tensors]

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.protocol import Virtual, bottom, device_of, value_of
-from genesis.arrays.spec import Spec, meta, spec_of
+from genesis.arrays.spec import Spec, contiguous_strides, meta, spec_of
 from genesis.base import dtypes
-from genesis.base.device import META, as_device, device, require_available
+from genesis.base.device import META, as_device, default_device, device, require_available
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GraphError, ShapeError, message
 from genesis.core import engine
 from genesis.core.cuts import note
@@ -181,11 +181,16 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps between neighbours along each dimension, in elements."""
-        strides = tuple(s // self._array.dtype.itemsize for s in self.numpy_view().strides)
+        if isinstance(self._array, Spec):
+            strides = contiguous_strides(self._array.shape) if self._array.strides is None else self._array.strides
+        else:
+            strides = tuple(s // self._array.dtype.itemsize for s in self.numpy_view().strides)
         return strides if dim is None else strides[dim]
 
     def is_contiguous(self) -> bool:
-        return isinstance(self._array, Spec) or bool(self._array.flags.c_contiguous)
+        if isinstance(self._array, np.ndarray):
+            return bool(self._array.flags.c_contiguous)
+        return not isinstance(self._array, Spec) or self._array.strides is None or 0 in self._array.shape
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -620,7 +625,7 @@ def input_edge(x: Any, place: int, op: str) -> Any:
 
 def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: bool = False) -> Any:
     """A new array of anything that holds numbers; the rules of ``genesis.tensor``."""
-    where = as_device(place) if place is not None else data.device if isinstance(data, Tensor) else as_device("cpu")
+    where = as_device(place) if place is not None else data.device if isinstance(data, Tensor) else default_device()
     require_available(where)
     want = None if dtype is None else dtypes.as_np(dtype)
     if isinstance(data, Tensor):

@@ -20,9 +20,10 @@ from genesis.nn.module import Module
 from genesis.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.sparse import Embedding
+from genesis.nn.summary import Summary, summary
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "Bilinear", "Buffer", "Dropout", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear",
-    "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "Sequential", "Unflatten",
+    "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "Summary", "summary", "Sequential", "Unflatten",
     "functional", "init", "utils", *_activations, *_losses,
 ]  # fmt: skip

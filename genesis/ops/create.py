@@ -10,7 +10,7 @@ import numpy as np
 
 from genesis.arrays.spec import meta
 from genesis.base import dtypes
-from genesis.base.device import META, as_device, require_available
+from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.dispatch import made_inside
 from genesis.core.modes import ACTIVE, LEVELS
@@ -123,7 +123,7 @@ def _new(shape: tuple[int, ...], dtype: Any, device: Any, make: Any) -> Any:
     for n in shape:
         if n < 0:
             raise ShapeError(message("size", f"sizes cannot be negative, got {list(shape)}"))
-    place = as_device("cpu" if device is None else device)
+    place = default_device() if device is None else as_device(device)
     require_available(place)
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
     return meta(shape, kind) if place == META else make(shape, kind)

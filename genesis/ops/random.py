@@ -10,7 +10,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
-from genesis.base.device import META, as_device, require_available
+from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.draws import DRAWS, drawn
 from genesis.core.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -33,7 +33,7 @@ def _draw(name: str, kind_of_draw: str, shape: tuple[int, ...], dtype: Any, devi
         raise DTypeError(message(name, f"only floating dtypes are drawn, got {dtypes.from_numpy(kind)}"))
     if any(n < 0 for n in shape):
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
-    place = as_device("cpu" if device is None else device)
+    place = default_device() if device is None else as_device(device)
     require_available(place)
     return _finish(meta(shape, kind) if place == META else drawn(_stream(generator), kind_of_draw, shape, kind), requires_grad)
 
@@ -75,7 +75,7 @@ def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = No
         raise ShapeError(message("randint", f"the range from {low} to {high} is empty"))
     kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     shape = sizes((size,))
-    place = as_device("cpu" if device is None else device)
+    place = default_device() if device is None else as_device(device)
     require_available(place)
     array = meta(shape, kind) if place == META else drawn(_stream(generator), "integers", shape, kind, int(low), int(high))
     return _finish(array, requires_grad)
