@@ -74,7 +74,7 @@ __version__ = "0.1.0"
 globals().update(ops.PUBLIC)
 
 _LAZY = {
-    "amp": "genesis.amp", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "func": "genesis.func", "io": "genesis.io", "jit": "genesis.jit", "library": "genesis.library", "nn": "genesis.nn",
+    "amp": "genesis.amp", "array_api": "genesis.array_api", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "func": "genesis.func", "interop": "genesis.interop", "io": "genesis.io", "jit": "genesis.jit", "library": "genesis.library", "nn": "genesis.nn",
     "optim": "genesis.optim", "testing": "genesis.testing", "tiny": "genesis.tiny", "utils": "genesis.utils",
 }  # fmt: skip
 _LAZY_NAMES = {

@@ -210,6 +210,8 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
             return result if out is None else write_out(op.name, result, out)
         if op.autocast != "promote":
             args = autocast_arguments(op, args)
+    if any([a.__class__ is np.ndarray for a in args]):  # NumPy's arrays are tensors here
+        args = tuple([wrap(a) if i in op.tensors and a.__class__ is np.ndarray else a for i, a in enumerate(args)])
     args, top = lifted(op, args)
     given = args if op.plain else [args[i] for i in op.tensors]
     operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in given]

@@ -8,6 +8,7 @@ tensor *is*.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -587,8 +588,20 @@ class Tensor:
     def __reduce__(self) -> Any:
         if not self.is_leaf:
             raise GraphError(message("pickle", "only leaf tensors can be pickled", hint="pickle x.detach()"))
+        if isinstance(self._array, Virtual) and not isinstance(self._array, Spec):
+            raise self._array.refuse("pickle")
         array = self._array if isinstance(self._array, Spec) else np.ascontiguousarray(self._array).reshape(self._array.shape)
         return _rebuild, (type(self), array, self.requires_grad)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the Python array API standard, `genesis.array_api`."""
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(message("__array_namespace__", f"version {api_version!r} of the array API is not known", hint="2021.12 to 2024.12"))
+        return importlib.import_module("genesis.array_api")
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """This tensor on another device (the array API's ``to``)."""
+        return self.to(device=device)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         return self.numpy().__dlpack__(**kwargs)

@@ -432,7 +432,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     shape = [x.numel() for x in parts]
     grids = [reshape(x, [-1 if i == j else 1 for j in range(len(parts))]).expand(shape) for i, x in enumerate(parts)]
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -17,7 +17,7 @@ from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.core.batching import decomposed
 from genesis.core.dispatch import HALVES
 from genesis.core.kinds import case, composite, fails, primitive
-from genesis.core.tensor import Tensor
+from genesis.core.tensor import Tensor, wrap
 from genesis.ops.shape import sum_to
 
 _F32 = np.dtype(np.float32)
@@ -156,6 +156,15 @@ def _rmatmul(self: Tensor, other: Any) -> Tensor:
 
 
 Tensor.__rmatmul__ = _rmatmul
+
+
+def _matmul_operator(self: Tensor, other: Any) -> Tensor:
+    if isinstance(other, np.ndarray):
+        return matmul(self, wrap(other))
+    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+Tensor.__matmul__ = _matmul_operator
 
 
 def _ranks(name: str, *pairs: tuple[Tensor, int]) -> None:
