@@ -2,7 +2,7 @@
 
 >>> import genesis
 >>> einops = __import__("pytest").importorskip("einops")
->>> _ = genesis.interop.register_einops()
+>>> backend = genesis.interop.register_einops()
 >>> einops.rearrange(genesis.arange(4), "(a b) -> b a", a=2)
 tensor([[0, 2],
         [1, 3]])
@@ -81,5 +81,5 @@ def register_einops() -> Any:
     return GenesisBackend
 
 
-if importlib.util.find_spec("einops") is not None:
-    register_einops()
+# einops finds its backends among the living subclasses of its own class: this one must stay alive
+_BACKEND = register_einops() if importlib.util.find_spec("einops") is not None else None
