@@ -31,6 +31,9 @@ class Batched(Layer):
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return tuple(self.array.shape[1:] if self.batched else self.array.shape)
 
+    def described(self) -> str:
+        return f"for each of {self.size_hidden} samples"
+
     def copy(self) -> Batched:
         return Batched(self.array.copy(), self.batched, self.size_hidden, self.level, self.co)
 

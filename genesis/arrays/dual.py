@@ -31,11 +31,14 @@ class Dual(Layer):
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return self.primal.shape  # type: ignore[no-any-return]
 
+    def described(self) -> str:
+        return "with a tangent"
+
     def copy(self) -> Dual:
         return Dual(self.primal.copy(), None if self.tangent is None else self.tangent.copy(), self.level, self.co)
 
     def refuse(self, what: str) -> Exception:
         return NeedsValues(
             message(what, "a tensor with a tangent is no plain array, its tangent would be lost",
-                    hint="compute with Genesis operations inside jvp, or take the value with x.detach() after unpack_dual")
+                    hint="compute with Genesis operations; or put the NumPy code into a Function, its tangent then comes from backward or jvp")
         )  # fmt: skip

@@ -48,6 +48,10 @@ class Virtual:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
+    def described(self) -> str:
+        """What printing says of it in place of its numbers."""
+        return f"device='{self.device}'"
+
     def refuse(self, what: str) -> Exception:
         """The error for a use that needs numbers."""
         raise NotImplementedError

@@ -71,7 +71,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: Any = None) -> Tensor:
     """
     number = _number("make_dual", level)
     check_differentiable("make_dual", tensor)
-    check_tangent("make_dual", 0, tensor, tangent)
+    check_tangent("make_dual", lambda: "tensor", tensor, tangent)
     return dual_in(tensor, tangent, number)
 
 

@@ -111,7 +111,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         return ys
 
     for i, (x, t) in enumerate(zip(xs, vs, strict=True)):
-        check_tangent("jvp", i, x, t)
+        check_tangent("jvp", lambda i=i: f"inputs[{i}]", x, t)
     with enable_grad():
         points = tuple(twin(x) for x in xs) if create_graph else xs
         ys, pushed = _forward(flat, points, vs, strict=strict)

@@ -1,6 +1,6 @@
 """The strides of results without data: what a meta tensor answers to ``stride()`` and ``is_contiguous()``.
 
-Views take their strides from their input; elementwise ops, casts, scans and softmax lay out their result in the order of their operands' memory,
+Views take their strides from their input; elementwise ops, scans and softmax lay out their result in the order of their operands' memory,
 as NumPy does; everything else is contiguous. Strides are counted in elements; None stands for contiguous.
 """
 
@@ -17,10 +17,15 @@ from genesis.base.errors import ShapeError, message
 from genesis.core.op import Op
 
 
+def packed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array, copied if it is not contiguous: for kernels whose NumPy functions choose an order of their own."""
+    return array if array.flags.c_contiguous else array.copy()
+
+
 def with_strides(op: Op, operands: Sequence[Any], result: Any) -> Any:
     """The spec of a result with its strides."""
     if op.kind == "view" and isinstance(result, Spec):
-        strides = _of_view(op, operands, result)
+        strides = view_strides(op, operands, result)
         if strides is None and op.name == "view_shape":
             raise ShapeError(message("view", f"shape {list(result.shape)} needs a copy of this non-contiguous tensor", hint="reshape(), or contiguous().view()"))
         return _tidy(result, strides)
@@ -30,10 +35,10 @@ def with_strides(op: Op, operands: Sequence[Any], result: Any) -> Any:
             return _tidy(result, _of_elementwise(specs, result))
         if op.kind in _IN_PLACE_ORDER and specs and specs[0].shape == result.shape:
             return _tidy(result, _of_elementwise(specs[:1], result))
-    return result
+    return _tidy(result, None) if isinstance(result, Spec) else result
 
 
-_IN_PLACE_ORDER = ("elementwise_cast", "reduction", "scan")  # results of the input's shape are laid out as it is
+_IN_PLACE_ORDER = ("reduction", "scan")  # results of the input's shape are laid out as it is
 
 
 def _tidy(spec: Spec, strides: tuple[int, ...] | None) -> Spec:
@@ -46,7 +51,8 @@ def strides_of(spec: Spec) -> tuple[int, ...]:
     return contiguous_strides(spec.shape) if spec.strides is None else spec.strides
 
 
-def _of_view(op: Op, operands: Sequence[Any], result: Spec) -> tuple[int, ...] | None:
+def view_strides(op: Op, operands: Sequence[Any], result: Spec) -> tuple[int, ...] | None:
+    """The strides of a view; None for a reshape that takes a copy."""
     source, *args = operands
     if op.name in ("reshape", "view_shape"):
         return reshaped(source.shape, strides_of(source), result.shape)

@@ -183,7 +183,7 @@ def tensor_repr(array: Any, suffixes: Sequence[str] = (), name: str = "tensor") 
     indent = len(name) + 1
     known = (default,)
     if not isinstance(array, np.ndarray):  # no numbers to show
-        text, notes = "...", [f"device='{array.device}'", f"size={tuple(array.shape)}"]
+        text, notes = "...", [array.described(), f"size={tuple(array.shape)}"]
     elif not array.size:
         text, notes = "[]", [] if array.ndim == 1 else [f"size={array.shape}"]
     else:

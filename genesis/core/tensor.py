@@ -560,7 +560,7 @@ class Tensor:
         return describe(self)
 
     def __format__(self, spec: str) -> str:
-        if not spec and (self._array.ndim or self.is_meta):
+        if not spec and (self._array.ndim or not isinstance(self._array, np.ndarray)):
             return repr(self)
         if self._array.size != 1:
             raise ArgumentError(

@@ -22,6 +22,7 @@ from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core import dispatch
 from genesis.core.draws import DRAWS
 from genesis.core.generator import Generator
+from genesis.core.layout import with_strides
 from genesis.core.modes import no_grad
 from genesis.core.op import REGISTRY
 from genesis.core.site import Site
@@ -290,7 +291,7 @@ def inferred(node: Node) -> list[Spec]:
         found = op.infer(*[specs[i] for i in op.tensors])  # type: ignore[misc]
     else:
         found = op.infer(*specs)  # type: ignore[misc]
-    return list(found) if isinstance(found, tuple | list) else [found]
+    return list(found) if isinstance(found, tuple | list) else [with_strides(op, specs, found)]
 
 
 def _ghosts(value: Any) -> Any:

@@ -7,6 +7,7 @@ replaced". So the graph has no memory and no writes, and tensors that share memo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,8 +79,11 @@ class Traced(Virtual):
         cell.value = value
         cell.written += 1
 
+    def described(self) -> str:
+        return "being traced"
+
     def copy(self) -> Traced:
-        return Traced(self.tracer, Cell(self.var()), self.spec)
+        return Traced(self.tracer, Cell(self.var()), replace(self.spec, strides=None))
 
     def refuse(self, what: str) -> Exception:
         site = site_of(*site_here())

@@ -6,6 +6,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from numpy.lib.array_utils import byte_bounds
 from genesis.arrays.protocol import Layer, Virtual, value_of
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.base.device import META
+from genesis.base.device import CPU, META
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core import dispatch, draws
 from genesis.core.draws import DRAWS
 from genesis.core.generator import Generator
+from genesis.core.layout import view_strides, with_strides
 from genesis.core.modes import ACTIVE
 from genesis.core.node import AccumulateGrad
 from genesis.core.op import Op
@@ -57,6 +59,12 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     return recording.run(fn, args, kwargs)
 
 
+def _spec_of(array: Any) -> Spec:
+    """The spec of an array with its strides: they say which reshapes are views."""
+    strides = None if array.flags.c_contiguous else tuple(s // array.itemsize for s in array.strides)
+    return Spec(tuple(array.shape), array.dtype, strides=strides)
+
+
 class Capture:
     """An array of the outside: its memory in the trace, the variable that it is at first, and a tensor that holds it."""
 
@@ -64,7 +72,7 @@ class Capture:
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        self.var = Var(Spec(tuple(array.shape), array.dtype))
+        self.var = Var(_spec_of(array))
         self.cell = Cell(self.var)
         self.tensor: Callable[[], Tensor | None] = lambda: None  # a weak reference, once there is one
 
@@ -201,7 +209,7 @@ class Tracer:
 
     def _node(self, name: str, args: tuple[Any, ...]) -> tuple[Var, ...]:
         node = Node(name, args, (), self._site())
-        outs = tuple([Var(Spec(tuple(s.shape), s.dtype)) for s in inferred(node)])
+        outs = tuple([Var(Spec(tuple(s.shape), s.dtype, strides=s.strides)) for s in inferred(node)])
         self.nodes.append(Node(name, args, outs, node.site))
         return outs
 
@@ -213,9 +221,11 @@ class Tracer:
         if op.kind == "view":
             source = self.array(args[0])
             rest = tuple([self._var(a) for a in args[1:]])
-            spec = dispatch.infer(op, [source.spec, *args[1:]])
-            if op.name not in ("real", "imag", "view_dtype"):
-                return source.view(op.name, rest, Spec(tuple(spec.shape), spec.dtype))
+            operands = [source.spec, *args[1:]]
+            spec = with_strides(op, operands, dispatch.infer(op, operands))
+            copies = op.name == "reshape" and view_strides(op, operands, spec) is None
+            if not copies and op.name not in ("real", "imag", "view_dtype"):
+                return source.view(op.name, rest, replace(spec, device=CPU))
         outs = self._node(op.name, tuple([self._var(a) for a in args]))
         arrays = [Traced(self, Cell(v), v.spec) for v in outs]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
@@ -238,7 +248,7 @@ class Tracer:
                 continue
             if isinstance(value_of(x._array), Virtual):
                 raise GraphError(message("trace", f"an argument is {type(x._array).__name__.lower()}, a trace takes tensors with data", hint="trace outside of vmap and jvp, and use those inside"))
-            var = Var(Spec(tuple(x._array.shape), x._array.dtype))
+            var = Var(_spec_of(x._array))
             cell = Cell(var)
             arguments.append(var)
             inputs.append((cell, var))

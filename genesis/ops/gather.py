@@ -10,6 +10,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, IndexOutOfRange, ShapeError, message
+from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
@@ -73,7 +74,7 @@ def gather_at(input: Array, dim: int, index: Any) -> Any:
     >>> genesis.gather(genesis.tensor([1., 2.]), 0, genesis.tensor([1]))
     tensor([2.])
     """
-    return np.asarray(input[along_key(index, dim)]) if index.ndim else input.reshape(()).copy()
+    return packed(np.asarray(input[along_key(index, dim)])) if index.ndim else input.reshape(()).copy()
 
 
 @primitive("indexing", {"input": lambda g, dim, index: gather_at(g, dim, index)}, jvp="linear", batch=_scatter_batch, dtypes="fci", method=False, torch_name="",

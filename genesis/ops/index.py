@@ -14,6 +14,7 @@ import numpy as np
 from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError, UnsupportedError, message
+from genesis.core.layout import packed
 from genesis.core.kinds import case, primitive, view
 from genesis.core.modes import grad_mode
 from genesis.core.node import WRITES, next_number, Node
@@ -263,7 +264,7 @@ def take_index(input: Array, key: Any) -> Any:
     >>> genesis.arange(5)[[0, 2, 2]]
     tensor([0, 2, 2])
     """
-    return np.asarray(_pick(input, key))
+    return packed(np.asarray(_pick(input, key)))
 
 
 def add_at(out: Any, key: Any, values: Any) -> None:

@@ -11,6 +11,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DimError, ShapeError, message
+from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
 from genesis.core.tensor import Tensor
 from genesis.ops.shape import atleast_1d, atleast_2d, atleast_3d, reshape, sizes, unsqueeze
@@ -229,7 +230,7 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
-    return np.concatenate(tensors, dim)
+    return packed(np.concatenate(tensors, dim))
 
 
 concat = concatenate = cat
@@ -379,7 +380,7 @@ def roll_dims(input: Array, shifts: Sequence[int], dims: Sequence[int]) -> Any:
     >>> genesis.roll(genesis.arange(4), 1)
     tensor([3, 0, 1, 2])
     """
-    return np.roll(input, tuple(shifts), tuple(dims))
+    return packed(np.roll(input, tuple(shifts), tuple(dims)))
 
 
 @composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), 1), case(t(2, 3), 1, 0), case(t(2, 3), (1, 2), (0, 1))])

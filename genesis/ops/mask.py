@@ -11,6 +11,7 @@ from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
 from genesis.core.batching import as_it_is
+from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive, view
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
@@ -105,7 +106,7 @@ argwhere = nonzero
 
 def _triangle(name: str, keep: Any) -> Any:
     def meaning(input: Array, diagonal: int = 0) -> Any:
-        return keep(input, diagonal)
+        return packed(keep(input, diagonal))
 
     meaning.__name__ = name
     side = "Upper" if name == "triu" else "Lower"

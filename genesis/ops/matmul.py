@@ -16,6 +16,7 @@ from genesis.base.threads import in_parallel
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.core.batching import decomposed
 from genesis.core.dispatch import HALVES
+from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, primitive
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.shape import sum_to
@@ -485,7 +486,7 @@ def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -
     _einsum_sizes(terms, [x.shape for x in arrays])
     equation = ",".join(terms) + "->" + result
     out = np.einsum(equation, *arrays, optimize=len(arrays) > 1)
-    return np.array(out, kind, copy=True) if out.base is not None or out.dtype is not kind else out
+    return packed(np.array(out, kind, copy=True) if out.base is not None or out.dtype is not kind else out)
 
 
 @composite(method=False, dtypes="f", autocast="low",

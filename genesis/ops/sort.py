@@ -12,6 +12,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.core.layout import packed
 from genesis.core.kinds import case, check_empty, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor
 from genesis.ops.along import check_floating, check_ordered, pick, resized, widened
@@ -80,7 +81,7 @@ def argsort(input: Array, dim: int = -1, descending: bool = False, stable: bool 
     >>> genesis.argsort(genesis.tensor([3., 1., 2.]))
     tensor([1, 2, 0])
     """
-    return _order(widened(input), dim, descending) if input.ndim else np.zeros((), _I64)
+    return packed(_order(widened(input), dim, descending)) if input.ndim else np.zeros((), _I64)
 
 
 @composite(dtypes="fib", samples=lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True), case(t()), case(t(0, 2))],

@@ -87,9 +87,9 @@ def test_linearize_runs_the_function_once():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: jvp(genesis.sin, (t([1.0, 2]),), (t([1.0]),)), RuntimeError, r"tangent 0 has shape \[1\], its primal \[2\]"),
-        (lambda: jvp(genesis.sin, (t([1.0]),), (genesis.ones(1),)), RuntimeError, "tangent 0 is genesis.float32, its primal genesis.float64"),
-        (lambda: jvp(genesis.sin, (t([1.0]),), (1.0,)), TypeError, "tangent 0 is float"),
+        (lambda: jvp(genesis.sin, (t([1.0, 2]),), (t([1.0]),)), RuntimeError, r"the tangent of `input` has shape \[1\], its primal \[2\]"),
+        (lambda: jvp(genesis.sin, (t([1.0]),), (genesis.ones(1),)), RuntimeError, "the tangent of `input` is genesis.float32, its primal genesis.float64"),
+        (lambda: jvp(genesis.sin, (t([1.0]),), (1.0,)), TypeError, "the tangent of `input` is float"),
         (lambda: jvp(genesis.sin, t([1.0]), t([1.0])), TypeError, "primals and tangents must be tuples"),
         (lambda: jvp(genesis.sin, (t(1.0), t(1.0)), (t(1.0),)), TypeError, "differ in structure"),
         (lambda: jvp(lambda x: 3.0, (t(1.0),), (t(1.0),)), TypeError, "the function must return tensors, it returned float"),

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from genesis.autograd.transforms.derivatives import check_function, name_of
+from genesis.autograd.transforms.derivatives import check_function, leaf_name, name_of
 from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, GraphError, ShapeError, message
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.boundary import batch_in, batch_out
@@ -46,8 +46,9 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree_flatten((args, kwargs))
         dims = _spread_in_dims(in_dims, args, kwargs, structure)
-        dims = [_checked(func, i, x, d) for i, (x, d) in enumerate(zip(leaves, dims, strict=True))]
-        size = _size(func, leaves, dims)
+        names = functools.partial(leaf_name, func, args, kwargs)
+        dims = [_checked(func, names, i, x, d) for i, (x, d) in enumerate(zip(leaves, dims, strict=True))]
+        size = _size(func, names, leaves, dims)
         if chunk_size is None or chunk_size >= size:
             return _at_once(func, leaves, dims, structure, size, out_dims, randomness)
         parts = []
@@ -114,28 +115,28 @@ def _spread_in_dims(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     return found + [0 if isinstance(x, Tensor) else None for x in tree_flatten(kwargs)[0]] if keywords.num_leaves else found
 
 
-def _checked(func: Any, place: int, x: Any, dim: Any) -> Any:
+def _checked(func: Any, names: Callable[[int], str], place: int, x: Any, dim: Any) -> Any:
     if dim is None:
         return None
     if not isinstance(x, Tensor):
-        raise ArgumentValueError(message("vmap", f"in_dims is {dim} for input {place} of {name_of(func)}, which is {type(x).__name__}", hint="None for what is no tensor"))
+        raise ArgumentValueError(message("vmap", f"in_dims is {dim} for `{names(place)}` of {name_of(func)}, which is {type(x).__name__}", hint="None for what is no tensor"))
     if not -x.ndim <= dim < x.ndim:
         raise ArgumentValueError(
-            message("vmap", f"in_dims is {dim} for input {place} of {name_of(func)}, which has {x.ndim} dimensions", [("input", x._spec())],
+            message("vmap", f"in_dims is {dim} for `{names(place)}` of {name_of(func)}, which has {x.ndim} dimensions", [(names(place), x._spec())],
                     "None shares it among the samples")
         )  # fmt: skip
     return dim % x.ndim
 
 
-def _size(func: Any, leaves: list[Any], dims: list[Any]) -> int:
+def _size(func: Any, names: Callable[[int], str], leaves: list[Any], dims: list[Any]) -> int:
     sizes = [(i, x.shape[d], d) for i, (x, d) in enumerate(zip(leaves, dims, strict=True)) if d is not None]
     if not sizes:
         raise ArgumentValueError(message("vmap", f"no argument of {name_of(func)} has samples, all in_dims are None", hint="call the function itself"))
     if len({n for _, n, _ in sizes}) > 1:
-        lines: list[tuple[str, object]] = [(f"input {i}", f"{leaves[i]._spec()}, {n} samples along dim {d}") for i, n, d in sizes]
+        lines: list[tuple[str, object]] = [(names(i), f"{leaves[i]._spec()}, {n} samples along dim {d}") for i, n, d in sizes]
         raise ArgumentValueError(message("vmap", f"the arguments of {name_of(func)} differ in their number of samples", lines, "in_dims says which dimension holds them"))
     if sizes[0][1] == 0:
-        raise ShapeError(message("vmap", f"there are no samples: input {sizes[0][0]} of {name_of(func)} has size 0 along dim {sizes[0][2]}"))
+        raise ShapeError(message("vmap", f"there are no samples: `{names(sizes[0][0])}` of {name_of(func)} has size 0 along dim {sizes[0][2]}"))
     return int(sizes[0][1])
 
 

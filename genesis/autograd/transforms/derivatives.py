@@ -21,6 +21,15 @@ def name_of(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+def leaf_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> str:
+    """What a user calls one of the leaves of the arguments: ``x``, ``params['w']``."""
+    from genesis.autograd.checking.calls import argument_names, leaf_names, resolve  # for errors only
+
+    pieces = [*args, *kwargs.values()]
+    titles = argument_names(function, resolve(function)[1], args, kwargs)
+    return [n for title, piece in zip(titles, pieces, strict=True) for n in leaf_names(title, tree_flatten(piece)[1])][place]
+
+
 def check_function(name: str, function: Any) -> None:
     if not callable(function):
         raise ArgumentError(message(name, f"expected a function, got {type(function).__name__}", hint=f"{name}(f)(x), not {name}(f(x))"))
@@ -251,7 +260,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         raise ArgumentError(message("jvp", "primals and tangents differ in structure", [("primals", structure), ("tangents", found)]))
     for i, (x, t) in enumerate(zip(values, given, strict=True)):
         check_differentiable("jvp", x)
-        check_tangent("jvp", i, x, t)
+        check_tangent("jvp", functools.partial(leaf_name, func, tuple(primals), {}, i), x, t)
     with opened(Level(f"jvp of {name_of(func)}")) as level:
         number = level.number
         twins = [dual_in(x, t, number) for x, t in zip(values, given, strict=True)]
@@ -268,13 +277,14 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     return (*answer, aux) if has_aux else answer
 
 
-def check_tangent(name: str, place: int, x: Tensor, t: Any) -> None:
+def check_tangent(name: str, title: Callable[[], str], x: Tensor, t: Any) -> None:
+    """Refuse a tangent that does not fit; ``title`` says what the user calls the primal."""
     if not isinstance(t, Tensor):
-        raise ArgumentError(message(name, f"tangent {place} is {type(t).__name__}, expected a tensor"))
+        raise ArgumentError(message(name, f"the tangent of `{title()}` is {type(t).__name__}, expected a tensor"))
     if tuple(t._array.shape) != tuple(x._array.shape):
-        raise ShapeError(message(name, f"tangent {place} has shape {list(t.shape)}, its primal {list(x.shape)}", [("primal", x._spec()), ("tangent", t._spec())]))
+        raise ShapeError(message(name, f"the tangent of `{title()}` has shape {list(t.shape)}, its primal {list(x.shape)}", [("primal", x._spec()), ("tangent", t._spec())]))
     if t._array.dtype is not x._array.dtype:
-        raise DTypeError(message(name, f"tangent {place} is {t.dtype}, its primal {x.dtype}", [("primal", x._spec()), ("tangent", t._spec())], "t.to(x.dtype)"))
+        raise DTypeError(message(name, f"the tangent of `{title()}` is {t.dtype}, its primal {x.dtype}", [("primal", x._spec()), ("tangent", t._spec())], "t.to(x.dtype)"))
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -302,7 +312,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         if found != chosen.structure:
             raise ArgumentError(message("linearize", "the tangents differ in structure from the primals", [("primals", chosen.structure), ("tangents", found)]))
         for i, (x, t) in enumerate(zip(twins, given, strict=True)):
-            check_tangent("linearize", i, x, t)
+            check_tangent("linearize", functools.partial(leaf_name, func, primals, {}, i), x, t)
         pairs = [(g, t) for g, t in zip(pulled, given, strict=True) if g is not None and g._node is not None] if roots else []
         pushed: list[Any] = [None] * len(roots)
         if pairs:
