@@ -11,8 +11,8 @@ tensor([ 3., 12.])
 from __future__ import annotations
 
 from genesis.autograd.transforms.batches import vmap
-from genesis.autograd.transforms.derivatives import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
+from genesis.autograd.transforms.derivatives import grad, grad_and_value, jvp, linear_transpose, linearize, value_and_grad, vjp
 from genesis.autograd.transforms.jacobians import hessian, hvp, jacfwd, jacrev
 from genesis.autograd.transforms.stateless import functional_call, stack_module_state
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "value_and_grad", "vjp", "vmap"]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linear_transpose", "linearize", "stack_module_state", "value_and_grad", "vjp", "vmap"]

@@ -34,6 +34,10 @@ class Batched(Layer):
     def described(self) -> str:
         return f"for each of {self.size_hidden} samples"
 
+    def without_tangents(self) -> Any:
+        inner = self.array.without_tangents() if isinstance(self.array, Layer) else self.array
+        return Batched(inner, self.batched, self.size_hidden, self.level, self.co)
+
     def copy(self) -> Batched:
         return Batched(self.array.copy(), self.batched, self.size_hidden, self.level, self.co)
 

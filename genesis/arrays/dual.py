@@ -7,17 +7,35 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from genesis.arrays.protocol import Layer, NeedsValues
 from genesis.base.errors import message
 
 
 class Dual(Layer):
-    """A value and a tangent of its shape and dtype."""
+    """A value and a tangent of its shape and dtype.
 
-    __slots__ = ("primal", "tangent")
+    The tangent's memory is ``shared`` where it may be somebody else's, or is laid out in another way than the value's. Before it is
+    written to, or seen through a view, it gets memory of its own in the value's layout: then a view of the one is a view of the other.
+    """
 
-    def __init__(self, primal: Any, tangent: Any, level: int, co: bool = False) -> None:
-        self.primal, self.tangent, self.level, self.co = primal, tangent, level, co
+    __slots__ = ("primal", "shared", "tangent")
+
+    def __init__(self, primal: Any, tangent: Any, level: int, co: bool = False, shared: bool = True) -> None:
+        self.primal, self.tangent, self.level, self.co, self.shared = primal, tangent, level, co, shared
+
+    def own_tangent(self) -> None:
+        """Give the tangent memory of its own, if it may be somebody else's."""
+        if not self.shared or self.tangent is None:
+            return
+        self.shared = False
+        if isinstance(self.tangent, np.ndarray) and isinstance(self.primal, np.ndarray):
+            tangent = np.empty_like(self.primal)
+            tangent[...] = self.tangent
+            self.tangent = tangent
+        else:
+            self.tangent = self.tangent.copy()
 
     @property
     def inner(self) -> Any:
@@ -34,8 +52,11 @@ class Dual(Layer):
     def described(self) -> str:
         return "with a tangent"
 
+    def without_tangents(self) -> Any:
+        return self.primal.without_tangents() if isinstance(self.primal, Layer) else self.primal
+
     def copy(self) -> Dual:
-        return Dual(self.primal.copy(), None if self.tangent is None else self.tangent.copy(), self.level, self.co)
+        return Dual(self.primal.copy(), None if self.tangent is None else self.tangent.copy(), self.level, self.co, shared=False)
 
     def refuse(self, what: str) -> Exception:
         return NeedsValues(

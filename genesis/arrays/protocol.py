@@ -95,6 +95,10 @@ class Layer(Virtual):
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return self.inner.dtype  # type: ignore[no-any-return]
 
+    def without_tangents(self) -> Any:
+        """The same memory, constant for forward mode."""
+        raise NotImplementedError
+
     def copy(self) -> Layer:
         """The same with memory of its own."""
         raise NotImplementedError

@@ -23,12 +23,15 @@ from genesis.core import dispatch, engine
 from genesis.core.modes import grad_mode, inference
 from genesis.core.op import Op
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.views import shares
 
 _LINEAR_KINDS = ("view", "movement", "elementwise_cast")
 
 
 def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
     """The result arrays of an op on arguments among which there are dual arrays of one level, and none of a higher one."""
+    if op.kind == "view" and isinstance(args[0], Dual) and args[0].level == top.level:
+        return _view(op, args, args[0])
     primals, tangents, co = _taken_apart(op, args, top.level)
     out = dispatch.apply(op, primals)
     several = isinstance(out, tuple)
@@ -38,18 +41,32 @@ def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
     if differentiable and any(t is not None for t in _flat(tangents)):
         found = rule_of(op)(op, primals, tangents, out)
         found = found if several else (found,)
-    arrays = [_dual(y._array, t, top.level, co) if differentiable else y._array for y, t in zip(outs, found, strict=True)]
+    arrays = [_dual(y._array, t, top.level, co, tangents) if differentiable else y._array for y, t in zip(outs, found, strict=True)]
     return tuple(arrays) if several else arrays[0]
 
 
-def _dual(array: Any, tangent: Tensor | None, level: int, co: bool) -> Any:
+def _view(op: Op, args: tuple[Any, ...], source: Dual) -> Any:
+    """A view of a dual array is a view of its value and a view of its tangent."""
+    source.own_tangent()
+    rest = tuple([dispatch.map_indices(a, lambda x: x.primal if isinstance(x, Dual) and x.level == source.level else x) for a in args[1:]])
+    primal = dispatch.apply(op, (wrap(source.primal), *rest))._array
+    if source.tangent is None:
+        return Dual(primal, None, source.level, source.co)
+    tangent = dispatch.apply(op, (wrap(source.tangent), *rest))._array
+    return Dual(primal, tangent, source.level, source.co, shared=not shares(primal, source.primal))
+
+
+def _dual(array: Any, tangent: Tensor | None, level: int, co: bool, given: list[Any]) -> Any:
     if tangent is None:
         return Dual(array, None, level, co)
     if tangent._array.dtype is not array.dtype:
         tangent = tangent.to(array.dtype)
     if tuple(tangent._array.shape) != tuple(array.shape):
         tangent = dispatch.public("expand")(tangent, tuple(array.shape)).clone()
-    return Dual(array, tangent._array, level, co)
+    moved = tangent._array
+    if moved.base is not None or any([t is not None and t._array is moved for t in _flat(given)]):
+        moved = moved.copy()  # the tangent of x + 1 is that of x, but x may be written to later
+    return Dual(array, moved, level, co, shared=getattr(moved, "strides", None) != getattr(array, "strides", None))
 
 
 def _flat(tangents: list[Any]) -> list[Any]:

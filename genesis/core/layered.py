@@ -74,6 +74,7 @@ def _assign(target: Any, source: Any) -> None:
             _assign(target.array, source.array if same else source)
         return
     if target.tangent is not None:
+        target.own_tangent()
         tangent = source.tangent if same else None
         _assign(target.tangent, np.zeros((), target.dtype) if tangent is None else tangent)
     _assign(target.primal, source.primal if same else source)
@@ -125,7 +126,7 @@ def _with_layers(array: Any, like: Any) -> Any:
     wanted = like.tangent if like.tangent is not None else like.primal
     if tangent is None:
         tangent = wrap(primal)._zeros(tuple(primal.shape), primal.dtype)._array
-    return Dual(_with_layers(primal, like.primal), _with_layers(tangent, wanted), like.level)
+    return Dual(_with_layers(primal, like.primal), _with_layers(tangent, wanted), like.level, shared=False)
 
 
 def _check_made_inside(base: Tensor, x: Tensor, source: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Virtual, bottom, device_of, value_of
+from genesis.arrays.protocol import Layer, Virtual, bottom, device_of, value_of
 from genesis.arrays.spec import Spec, contiguous_strides, meta, spec_of
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, device, require_available
@@ -26,6 +26,7 @@ from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
 from genesis.core.modes import ESCAPES, inference
 from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, leaf
+from genesis.core.tracing import tracer
 
 _new = object.__new__
 
@@ -385,10 +386,13 @@ class Tensor:
         return RemovableHandle(hooks_of(self._node).post_accumulate, hook)
 
     def detach(self) -> Tensor:
-        """The same memory without history: a write to one is seen by the other."""
+        """The same memory without history (and without tangents): a write to one is seen by the other."""
         if self._node is not None:
             _leaves("detach()", self._node)
-        return self._alias(None)
+        out = self._alias(None)
+        if isinstance(out._array, Layer):
+            out._array = out._array.without_tangents()
+        return out
 
     def detach_(self) -> Tensor:
         """Forget this tensor's history, in place."""
@@ -397,6 +401,8 @@ class Tensor:
         if self._view is not None:
             raise GraphError(message("detach_", "a view cannot be detached in place", hint="use detach()"))
         self._node = None
+        if isinstance(self._array, Layer):
+            self._array = self._array.without_tangents()
         return self
 
     @property
@@ -404,7 +410,7 @@ class Tensor:
         """The same memory without history, and without its writes being counted."""
         if self._node is not None:
             _leaves(".data", self._node)
-        return wrap(self._array)
+        return wrap(self._array.without_tangents() if isinstance(self._array, Layer) else self._array)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -443,7 +449,8 @@ class Tensor:
     def _own_memory(self) -> None:
         """A gradient that others may read is copied before it is written to."""
         if self._counter is SHARED:
-            self._array = self._array.copy()
+            active = tracer.get()
+            self._array = self._array.copy() if active is None or isinstance(self._array, Layer) else active.snapshot(self._array)
             self._counter = None
 
     def _shared(self) -> Tensor:
@@ -470,6 +477,8 @@ class Tensor:
         """The NumPy array inside, shared; an error when there is no data."""
         if isinstance(self._array, Virtual):
             raise self._array.refuse("numpy")
+        if tracer.get() is not None:
+            tracer.get().refuse_written(self._array)
         self._own_memory()
         return self._array  # type: ignore[no-any-return]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
 from genesis.arrays.protocol import Layer, NeedsValues
-from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.base.errors import ArgumentError, DTypeError, InplaceError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core import forward
 from genesis.core.boundary import Link, batch_in, batch_out, dual_in, joined, layer_at, primal_of, tangent_of, twin
@@ -104,17 +104,31 @@ def with_tangents(rule: Apply, leaves: list[Any], level: int) -> Any:
     primals = [primal_of(x, level, link) if isinstance(x, Tensor) else x for x in leaves]
     tangents = [tangent_of(x, level, link) if isinstance(x, Tensor) else None for x in leaves]
     follow = grad_mode.get() and any(isinstance(x, Tensor) and x._node is not None for x in [*primals, *tangents])
+    before = [x._version if isinstance(x, Tensor) else 0 for x in primals]
     out, pushed = rule(primals, tangents, follow)
+    for x, count in zip(primals, before, strict=True):
+        if isinstance(x, Tensor) and x._version != count:
+            raise _wrote(x)
     outs, shape = tree_flatten(out)
     found = [y if t is None or not isinstance(y, Tensor) else dual_in(y, t, level, link=link) for y, t in zip(outs, pushed, strict=True)]
     return tree_unflatten(found, shape)
+
+
+def _wrote(x: Tensor) -> InplaceError:
+    return InplaceError(
+        message("jvp", "a Function wrote to one of its arguments in place, its tangent would be lost",
+                operands=[("argument", x._spec())], hint="write to a clone() in forward, and return that")
+    )  # fmt: skip
 
 
 def _by_transposing(call: Apply, primals: list[Any], tangents: list[Any], structure: Any, follow: bool) -> tuple[Any, list[Any]]:
     with enable_grad():
         twins = [x if t is None else twin(x) for x, t in zip(primals, tangents, strict=True)]
         args, kwargs = tree_unflatten(twins, structure)
-        out = call(*args, **kwargs)
+        try:
+            out = call(*args, **kwargs)
+        except InplaceError as error:
+            raise _wrote(next(x for x, t in zip(primals, tangents, strict=True) if t is not None)) from error
         outs, shape = tree_flatten(out)
         tensors = [y for y in outs if isinstance(y, Tensor)]
         pairs = [(x, t) for x, t in zip(twins, tangents, strict=True) if t is not None]

@@ -98,7 +98,7 @@ def shares(view: Any, source: Any) -> bool:
     if view.__class__ is not np.ndarray:
         memory = getattr(bottom(view), "cell", None)
         if memory is not None:  # traced: a view op gives a view
-            return bottom(view).base is not None
+            return bottom(view).is_view
         view, source = bottom(view), bottom(source)
     owner = view.base
     return owner is not None and (owner is source or owner is source.base)

@@ -23,12 +23,12 @@ Step = tuple[str, tuple[Any, ...]]
 
 
 class Cell:
-    """A piece of memory."""
+    """A piece of memory; ``outside`` if somebody else has it, too."""
 
-    __slots__ = ("value", "written")
+    __slots__ = ("outside", "value", "written")
 
-    def __init__(self, value: Var) -> None:
-        self.value = value
+    def __init__(self, value: Var, outside: bool = False) -> None:
+        self.value, self.outside = value, outside
         self.written = 0
 
 
@@ -53,7 +53,11 @@ class Traced(Virtual):
 
     @property
     def base(self) -> Any:
-        return self.cell if self.steps else None
+        return self.cell if self.steps or self.cell.outside else None
+
+    @property
+    def is_view(self) -> bool:
+        return bool(self.steps)
 
     def var(self) -> Var:
         """The variable that this array is now."""

@@ -73,7 +73,7 @@ class Capture:
     def __init__(self, array: Any) -> None:
         self.array = array
         self.var = Var(_spec_of(array))
-        self.cell = Cell(self.var)
+        self.cell = Cell(self.var, outside=True)
         self.tensor: Callable[[], Tensor | None] = lambda: None  # a weak reference, once there is one
 
     def references(self) -> tuple[int, int]:
@@ -137,6 +137,12 @@ class Tracer:
     def snapshot(self, array: Any) -> Any:
         """What an array holds now, whatever is written to it later."""
         return self.array(array).copy()
+
+    def refuse_written(self, array: Any) -> None:
+        """The numbers of a captured array may be read while the trace has not written to it."""
+        found = self.captures.get(_key(array))
+        if found is not None and found.cell.written:
+            raise self.array(array).refuse("numpy")
 
     def write(self, target: Any, source: Any) -> None:
         """A write into an array, which may be a captured one."""
@@ -249,7 +255,7 @@ class Tracer:
             if isinstance(value_of(x._array), Virtual):
                 raise GraphError(message("trace", f"an argument is {type(x._array).__name__.lower()}, a trace takes tensors with data", hint="trace outside of vmap and jvp, and use those inside"))
             var = Var(_spec_of(x._array))
-            cell = Cell(var)
+            cell = Cell(var, outside=True)
             arguments.append(var)
             inputs.append((cell, var))
             twin = wrap(Traced(self, cell, var.spec), type(x))

@@ -11,7 +11,8 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, message
 from genesis.core.dispatch import F32, F64, HALVES
-from genesis.core.modes import grad_mode
+from genesis.core.modes import ACTIVE, grad_mode
+from genesis.core.tracing import tracer
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.join import cat
 from genesis.ops.shape import expand
@@ -69,10 +70,13 @@ def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor
     if 0 < array.ndim < len(shape):
         reduced = reduced.reshape([1 if i in dim else n for i, n in enumerate(shape)])
         array = reduced._array
-    if math.prod(shape) <= 256 and array.__class__ is np.ndarray and not grad_mode.get():
-        full = np.empty(shape, array.dtype)  # for few elements a copy costs a third of a view
-        full[...] = array
-        return wrap(full)
+    if math.prod(shape) <= 256 and not grad_mode.get():  # for few elements a copy costs a third of a view
+        if array.__class__ is np.ndarray and not ACTIVE:
+            full = np.empty(shape, array.dtype)
+            full[...] = array
+            return wrap(full)
+        if tracer.get() is not None:  # a product of it rounds as it does outside of a trace
+            return expand(reduced, shape).clone()
     return expand(reduced, shape)
 
 

@@ -283,7 +283,31 @@ def test_results_have_memory_of_their_own():
     assert w.tolist() == [1, 1] and c.tolist() == [0, 0]
 
 
+def test_a_backward_that_writes_to_the_gradient_it_is_given():
+    class Doubled(genesis.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.mul_(2)
+
+    def f(x):
+        x = x.detach().requires_grad_()
+        return genesis.autograd.grad(Doubled.apply(x.sum()).sum(), x)[0]
+
+    same(jit.trace(f, genesis.tensor(1.0)).replay(genesis.tensor(1.0)), f(genesis.tensor(1.0)))
+
+
 # ---- what is refused
+
+
+def test_numbers_of_a_captured_tensor_that_was_written_to():
+    w = genesis.ones(2)
+    assert jit.trace(lambda x: x * len(w.numpy()), genesis.ones(2)).replay(genesis.ones(2)).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="this tensor is being traced"):
+        jit.trace(lambda x: (w.add_(x), x * w.numpy()[0])[1], genesis.ones(2))
 
 
 @pytest.mark.parametrize(

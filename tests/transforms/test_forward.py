@@ -114,6 +114,58 @@ def test_wrong_calls(call, error, words):
         call()
 
 
+def test_memory_of_tangents():
+    """Writes to a value write to its tangent, and to nobody else's."""
+
+    def f(x):
+        y = x + 1  # the tangent of y is that of x
+        y.mul_(3)
+        z = y.t().clone()
+        row = y[0]
+        row.zero_()
+        flat = (y.t() * 2).reshape(-1)  # a copy: its value is laid out by columns
+        flat.add_(x.reshape(-1))
+        return x * 1, y, z, flat
+
+    x = t([[1.0, 2], [3, 4]])
+    d = t([[1.0, 10], [100, 1000]])
+    given = d.clone()
+    values, tangents = jvp(f, (x,), (d,))
+    assert tangents[0].tolist() == d.tolist() == given.tolist()
+    assert tangents[1].tolist() == [[0, 0], [300, 3000]] and tangents[2].tolist() == [[3, 300], [30, 3000]]
+    assert tangents[3].tolist() == [1, 610, 100, 7000] and values[3].tolist() == [1, 26, 3, 34]
+
+
+def test_detach_is_a_constant_for_forward_mode_too():
+    for f, slope in ((lambda x: x * x.detach(), 3.0), (lambda x: x.data * 2, 0.0), (lambda x: genesis.autograd.stop_gradient(x) + x, 1.0)):
+        assert jvp(f, (t(3.0),), (t(1.0),))[1].item() == grad(f)(t(3.0)).item() == slope
+        assert genesis.vmap(lambda x, f=f: jvp(f, (x,), (t(1.0),))[1])(t([3.0])).item() == slope
+
+
+def test_linear_transpose():
+    from genesis.func import linear_transpose
+
+    matrix = t([[1.0, 2, 3], [4, 5, 6]])
+    assert linear_transpose(lambda x: matrix @ x, genesis.ones(3, dtype=genesis.float64))(t([1.0, 10]))[0].tolist() == [41, 52, 63]
+    with pytest.raises(RuntimeError, match="is not linear"):
+        linear_transpose(lambda x: x + 1, t([1.0]))
+
+
+def test_functions_that_write_to_their_arguments_have_no_forward_mode():
+    class Doubled(genesis.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    with pytest.raises(RuntimeError, match="a Function wrote to one of its arguments in place, its tangent would be lost"):
+        jvp(lambda x: Doubled.apply(x * 1), (t([1.0]),), (t([1.0]),))
+
+
 # ---- autograd.functional
 
 

@@ -326,4 +326,25 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     return tree_unflatten([released(y, keep) for y in outs], structure), jvp_fn
 
 
+def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+    """The transpose $y \\mapsto A^T y$ of a linear function $x \\mapsto A x$; ``primals`` give the shapes and dtypes of its arguments only.
+
+    Raises:
+        RuntimeError: the function is not linear: it is not zero at zero
+
+    >>> import genesis
+    >>> push_back = genesis.func.linear_transpose(lambda x: x[1:] - x[:-1], genesis.ones(3))
+    >>> push_back(genesis.tensor([1.0, 10.0]))
+    (tensor([-1., -9., 10.]),)
+    """
+    check_function("linear_transpose", func)
+    chosen = Chosen("linear_transpose", func, primals, {}, tuple(range(len(primals))))
+    zeros = tree_unflatten([x.detach().new_zeros(x.shape) for x in chosen.leaves], chosen.structure)
+    out, pull = vjp(func, *zeros)
+    for y in tree_flatten(out)[0]:
+        if bool((y != 0).any()):
+            raise GraphError(message("linear_transpose", f"{name_of(func)} is not linear: it is not zero at zero", hint="for other functions take vjp at a point"))
+    return pull
+
+
 assert forward.interpret is not None  # ops act on dual arrays from here on

@@ -1,7 +1,8 @@
 """Algebraic simplification: nodes that change nothing, and pairs that undo each other.
 
 Only what is exact for every value is done, NaN, infinities and signed zeros included: ``x + 0`` is kept where ``x`` may be -0.0
-(``-0.0 + 0`` is ``0.0``), unless the result cannot show it; ``x * 0`` is always kept (it is NaN for infinities).
+(``-0.0 + 0`` is ``0.0``), unless the result cannot show it; ``x * 0`` is always kept (it is NaN for infinities). A node that changes the
+order of elements in memory is kept, too: a sum over them would round differently.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.jit.graph import Graph, Node, Var, renamed
+from genesis.jit.graph import Graph, Node, Var, inferred, renamed
 from genesis.jit.passes.common import replaced
 
 
@@ -35,11 +36,11 @@ def simplification(graph: Graph) -> Graph:
         rule = RULES.get(node.op)
         if rule is not None:
             found = rule(node, made, constants)
-            if isinstance(found, Node):
+            if isinstance(found, Node) and inferred(found)[0].strides == node.outs[0].spec.strides:
                 node = found  # noqa: PLW2901
                 again = RULES.get(node.op)
                 found = again(node, made, constants) if again is not None else None
-            if isinstance(found, Var) and found.spec == node.outs[0].spec:
+            if isinstance(found, Var) and found.spec == node.outs[0].spec and found.spec.strides == node.outs[0].spec.strides:
                 same[node.outs[0]] = found
                 continue
         for var in node.outs:
