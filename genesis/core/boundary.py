@@ -227,7 +227,9 @@ def batch_in(x: Tensor, dim: int, level: int, size: int, co: bool = False, link:
 
 
 def batch_out(x: Tensor, dim: int, level: int, size: int, link: Link | None = None) -> Tensor:
-    """Show the hidden dimension again."""
+    """Show the hidden dimension again. (What is no part of the transform, the same for all samples, joins it first.)"""
+    if link is None and x._node is not None and layer_at(x._array, level) is None:
+        x = _recorded(Lift, add_batch(x._array, None, level, size), (x,), (level, size))
     return _recorded(BatchOut, remove_batch(x._array, dim, level, size), (x,), (dim, level, size, link))
 
 
@@ -240,7 +242,9 @@ def dual_in(primal: Tensor, tangent: Tensor | None, level: int, co: bool = False
 
 
 def primal_of(x: Tensor, level: int, link: Link | None = None) -> Tensor:
-    """The value of a dual tensor."""
+    """The value of a dual tensor; any other is its own value."""
+    if link is None and layer_at(x._array, level) is None:
+        return x
     return _recorded(PrimalOf, primal_and_tangent(x._array, level)[0], (x,), (level, link))
 
 

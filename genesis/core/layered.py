@@ -37,11 +37,13 @@ def store(x: Tensor, result: Tensor) -> None:
 def _fits(target: Any, source: Any) -> bool:
     """Whether the memory has every layer of what is written to it."""
     if level_of(source) > level_of(target):
-        return not _varies(source) and _fits(target, source.inner)
+        return not (_varies(source) or source.co) and _fits(target, source.inner)
     if not isinstance(target, Layer):
         return True
     same = level_of(source) == target.level
     inside = source.inner if same else source
+    if same and source.co and not target.co:
+        return False
     if isinstance(target, Batched):
         return (target.batched or not (same and source.batched)) and _fits(target.array, inside)
     assert isinstance(target, Dual)
@@ -105,10 +107,10 @@ def _template(base: Tensor, source: Any) -> Any:
     inner = _template(base, source.inner)
     if isinstance(source, Batched):
         if not source.batched:
-            return Batched(inner, False, source.size_hidden, source.level)
-        return Batched(wrap(inner).unsqueeze(0).expand(source.size_hidden, *inner.shape)._array, True, source.size_hidden, source.level)
+            return Batched(inner, False, source.size_hidden, source.level, source.co)
+        return Batched(wrap(inner).unsqueeze(0).expand(source.size_hidden, *inner.shape)._array, True, source.size_hidden, source.level, source.co)
     assert isinstance(source, Dual)
-    return Dual(inner, None if source.tangent is None else inner, source.level)
+    return Dual(inner, None if source.tangent is None else inner, source.level, source.co)
 
 
 def _with_layers(array: Any, like: Any) -> Any:
@@ -120,13 +122,13 @@ def _with_layers(array: Any, like: Any) -> Any:
         inner, batched = (array.array, array.batched) if same else (array, False)
         if like.batched and not batched:
             inner = wrap(inner).unsqueeze(0).expand(like.size_hidden, *inner.shape)._array
-        return Batched(_with_layers(inner, like.array), like.batched or batched, like.size_hidden, like.level)
+        return Batched(_with_layers(inner, like.array), like.batched or batched, like.size_hidden, like.level, like.co or (same and array.co))
     assert isinstance(like, Dual)
     primal, tangent = (array.primal, array.tangent) if same else (array, None)
     wanted = like.tangent if like.tangent is not None else like.primal
     if tangent is None:
         tangent = wrap(primal)._zeros(tuple(primal.shape), primal.dtype)._array
-    return Dual(_with_layers(primal, like.primal), _with_layers(tangent, wanted), like.level, shared=False)
+    return Dual(_with_layers(primal, like.primal), _with_layers(tangent, wanted), like.level, like.co or (same and array.co), shared=False)
 
 
 def _check_made_inside(base: Tensor, x: Tensor, source: Any) -> None:

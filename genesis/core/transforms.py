@@ -100,7 +100,7 @@ def derived(call: Apply, leaves: list[Any], structure: Any, level: int) -> Any:
 
 def with_tangents(rule: Apply, leaves: list[Any], level: int) -> Any:
     """Take the arguments apart, let ``rule(primals, tangents, follow)`` give the result and its tangents, and put those together."""
-    link = Link()
+    leaves, link = joined(leaves), Link()
     primals = [primal_of(x, level, link) if isinstance(x, Tensor) else x for x in leaves]
     tangents = [tangent_of(x, level, link) if isinstance(x, Tensor) else None for x in leaves]
     follow = grad_mode.get() and any(isinstance(x, Tensor) and x._node is not None for x in [*primals, *tangents])

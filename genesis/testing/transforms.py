@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.gradients import grad
+from genesis.autograd.gradients import grad as gradients_of
 from genesis.autograd.transforms.batches import vmap
-from genesis.autograd.transforms.derivatives import jvp, vjp
+from genesis.autograd.transforms.derivatives import grad, jvp, vjp
 from genesis.base import dtypes
 from genesis.core.generator import default_generator
 from genesis.core.op import Case, Op
 from genesis.core.tensor import Tensor, wrap
 from genesis.jit.passes import optimized
 from genesis.jit.tracer import trace
+from genesis.ops.create import zeros
+from genesis.ops.join import stack
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import _call, _direction, _floating, replace, samples_of, tensors_in
 from genesis.testing.tolerance import assert_close
@@ -128,6 +130,62 @@ def _batched_gradients(function: Callable[..., Any], rows: list[list[Tensor]], b
         assert_close(found, np.stack(each) if dims[i] == 0 else np.sum(each, 0).astype(found.dtype), f"gradient of the vmap, input {i}")
 
 
+def _real_sum(values: Any, weights: Any) -> Tensor:
+    """$\\sum \\mathrm{Re}(y \\bar w)$ over several tensors."""
+    parts = [(y * w.conj()).sum() for y, w in zip(values, weights, strict=True)]
+    parts = [p.real if p.is_complex() else p for p in parts]
+    return sum(parts[1:], parts[0])  # type: ignore[no-any-return]
+
+
+def check_nesting(op: Op, sample: Case) -> None:
+    """Transforms inside each other: batches of batches, batches and forward mode, and every order of two derivatives, also of batches."""
+    function, inputs = _function(op, sample, _floating)
+    inputs = [x.detach() for x in inputs]
+    floating = lambda *xs: tuple(y for y in function(*xs) if _floating(y))  # noqa: E731
+    if not inputs or not floating(*inputs):
+        return
+    values = floating(*inputs)
+    rng = np.random.Generator(np.random.Philox(17))
+    directions = [wrap(np.asarray(_direction(rng, x))) for x in inputs]
+    weights = [wrap(np.asarray(_direction(rng, y))) for y in values]
+    twice = lambda t: stack([t, t])  # noqa: E731
+    everything = tuple(range(len(inputs)))
+
+    def pushed(*xs: Tensor) -> Any:
+        return jvp(floating, tuple(xs), tuple(directions))[1]
+
+    def slope(*xs: Tensor) -> Tensor:
+        return _real_sum(vjp(floating, *xs)[1](tuple(weights)), directions)
+
+    def along(f: Callable[..., Tensor], *xs: Tensor) -> Tensor:
+        """The derivative of a scalar function by reverse mode, along the directions."""
+        return _real_sum(directions, grad(f, everything)(*xs))
+
+    def shared(f: Callable[..., Any]) -> Callable[..., Tensor]:
+        """The sum of a function over a batch whose samples all have the same arguments, from outside."""
+        return lambda *xs: _real_sum([y.sum(0) for y in vmap(lambda _: f(*xs))(zeros(3))], weights)
+
+    tangents, forward = pushed(*inputs), lambda *xs: _real_sum(pushed(*xs), weights)
+    second = along(slope, *inputs)
+    pairs = {
+        "vmap of vmap": (vmap(vmap(floating))(*[twice(twice(x)) for x in inputs]), [twice(twice(y)) for y in values]),
+        "vmap of jvp": (vmap(pushed)(*[twice(x) for x in inputs]), [twice(t) for t in tangents]),
+        "jvp of vmap": (jvp(vmap(floating), tuple(map(twice, inputs)), tuple(map(twice, directions)))[1], [twice(t) for t in tangents]),
+        "forward over reverse": ([jvp(slope, tuple(inputs), tuple(directions))[1]], [second]),
+        "forward over forward": ([jvp(forward, tuple(inputs), tuple(directions))[1]], [second]),
+        "reverse over forward": ([along(forward, *inputs)], [second]),
+        "vmap of forward over reverse": ([vmap(lambda *xs: jvp(slope, xs, tuple(directions))[1])(*[twice(x) for x in inputs])], [twice(second)]),
+        "vmap of reverse over forward": ([vmap(lambda *xs: along(forward, *xs))(*[twice(x) for x in inputs])], [twice(second)]),
+        "reverse over a batch that shares its input": ([along(shared(floating), *inputs)], [3 * along(lambda *xs: _real_sum(floating(*xs), weights), *inputs)]),
+        "reverse over a batch of forward": ([along(shared(pushed), *inputs)], [3 * second]),
+    }
+    for name, (found, expected) in pairs.items():
+        for a, b in zip(found, expected, strict=True):
+            x, y = a.detach().numpy(), b.detach().numpy()
+            close = x.shape == y.shape and np.allclose(x, y, 1e-8, 1e-8, equal_nan=True)
+            assert close, f"{name}: {x}, expected {y}"
+
+
 def check_trace(op: Op, sample: Case) -> None:
     """A replay of the traced op is the op, bit for bit: values and gradients, also after all passes."""
     function, inputs = _function(op, sample, lambda t: True)
@@ -138,7 +196,7 @@ def check_trace(op: Op, sample: Case) -> None:
         twins = [x.detach().requires_grad_() if i in places else x for i, x in enumerate(xs)]
         outs = function(*twins)
         roots = [y for y in outs if y.requires_grad]
-        gradients = grad([y.sum() if not y.is_complex() else y.abs().sum() for y in roots], [twins[i] for i in places], materialize_grads=True) if roots else ()
+        gradients = gradients_of([y.sum() if not y.is_complex() else y.abs().sum() for y in roots], [twins[i] for i in places], materialize_grads=True) if roots else ()
         return [y.detach() for y in outs], list(gradients)
 
     default_generator.manual_seed(3)
@@ -160,3 +218,4 @@ def check_transforms(op: Op, dtype: Any = dtypes.float64) -> None:
         check_jvp(op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
         check_vmap(op, lambda seed, i=i: samples_of(op, Maker(dtype, seed=seed))[i], True)
         check_trace(op, samples_of(op, Maker(dtype, seed=i))[i])
+        check_nesting(op, samples_of(op, Maker(dtype, seed=i))[i])

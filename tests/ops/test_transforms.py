@@ -9,7 +9,7 @@ from genesis.core import batching, forward
 from genesis.core.op import REGISTRY
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import sample_dtypes, samples_of
-from genesis.testing.transforms import check_jvp, check_trace, check_vmap
+from genesis.testing.transforms import check_jvp, check_nesting, check_trace, check_vmap
 
 OPS = sorted(REGISTRY.values(), key=lambda op: op.name)
 WIDE = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sample_dtypes(op) if d in (dtypes.float64, dtypes.complex128)]
@@ -38,6 +38,15 @@ def test_a_batch_is_a_loop(op, dtype):
                 assert REFUSE[op.name] in str(error)
         else:
             check_vmap(op, make, dtype in (dtypes.float64, dtypes.complex128))
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+@pytest.mark.parametrize(("op", "dtype"), WIDE)
+def test_transforms_nest(op, dtype):
+    if op.name in REFUSE:
+        return
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        check_nesting(op, samples_of(op, Maker(dtype, seed=i))[i])
 
 
 def test_every_op_says_how_it_is_batched():

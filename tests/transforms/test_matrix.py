@@ -189,3 +189,70 @@ def test_functions_without_a_tangent():
     with pytest.raises(RuntimeError, match="does not depend on the inputs"):
         jvp(lambda x: genesis.ones(2), (x,), (x,), strict=True)
     assert grad(lambda x: genesis.ones(()) * 2)(x).tolist() == [0, 0]
+
+
+def test_what_a_transform_only_passes_through_has_its_gradient():
+    """A captured tensor that meets nothing of the transform before it is returned."""
+    w = genesis.tensor([1.0, 2.0], dtype=F64)
+    three = genesis.zeros(3)
+    assert grad(lambda v: vmap(lambda _: v * 2)(three).sum())(w).tolist() == [6, 6]
+    assert grad(lambda v: vmap(lambda _: vmap(lambda _: v)(three))(three).sum())(w).tolist() == [9, 9]
+    assert grad(lambda v: jvp(lambda _: v * 2, (w,), (w,))[0].sum())(w).tolist() == [2, 2]
+    assert grad(lambda v: sum(y.sum() for y in vmap(lambda a: (v, a * v))(three.double())))(w).tolist() == [3, 3]
+    assert jvp(lambda v: vmap(lambda _: v * v)(three), (w,), (w,))[1].tolist() == [[2, 8]] * 3
+
+
+class Product(Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * x * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return 2 * x * w * g, x * x * g
+
+
+class ProductWithRules(Product):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        ctx.save_for_forward(x, w)
+        return x * x * w
+
+    @staticmethod
+    def jvp(ctx, dx, dw):
+        x, w = ctx.saved_tensors
+        return 2 * x * w * dx + x * x * dw
+
+    @staticmethod
+    def vmap(info, in_dims, x, w):
+        x, w = (v if d is not None else v.unsqueeze(0).expand(info.batch_size, *v.shape) for v, d in zip((x, w), in_dims, strict=True))
+        return ProductWithRules.apply(x, w), 0
+
+
+@genesis.custom_gradient
+def tape_product(x, w):
+    return x * x * w, lambda g: (2 * x * w * g, x * x * g)
+
+
+@pytest.mark.parametrize("f", [lambda x, w: x * x * w, Product.apply, ProductWithRules.apply, tape_product], ids=["ops", "function", "function_with_rules", "custom_gradient"])
+def test_a_captured_argument_of_a_function(f):
+    """The second argument comes from outside of the transforms and has a gradient there."""
+    xs, one = genesis.tensor([1.0, 2.0, 3.0], dtype=F64), genesis.ones(3, dtype=F64)
+    w0 = genesis.tensor(0.5, dtype=F64)
+    inner = {
+        "vmap": (lambda w: vmap(lambda x: f(x, w))(xs).sum(), 14.0),
+        "jvp": (lambda w: jvp(lambda x: f(x, w.expand(3)), (xs,), (one,))[1].sum(), 12.0),
+        "vmap of jvp": (lambda w: vmap(lambda x: jvp(lambda y: f(y, w), (x,), (ONE(),))[1])(xs).sum(), 12.0),
+        "jvp of vmap": (lambda w: jvp(lambda v: vmap(lambda x: f(x, w))(v), (xs,), (one,))[1].sum(), 12.0),
+        "jvp of jvp": (lambda w: jvp(lambda v: jvp(lambda x: f(x, w.expand(3)), (v,), (one,))[1], (xs,), (one,))[1].sum(), 6.0),
+        "vmap of grad": (lambda w: vmap(grad(lambda x: f(x, w)))(xs).sum(), 12.0),
+    }
+    for name, (value, slope) in inner.items():
+        for how in (grad(value)(w0), jvp(value, (w0,), (ONE(),))[1], jacrev(value)(w0), jacfwd(value)(w0)):
+            assert abs(float(how) - slope) < 1e-12, f"{name}: {float(how)}, expected {slope}"
+        leaf = w0.clone().requires_grad_()
+        value(leaf).backward()
+        assert abs(float(leaf.grad) - slope) < 1e-12, name
