@@ -27,7 +27,7 @@ from genesis.core.modes import no_grad
 from genesis.core.op import REGISTRY
 from genesis.core.site import Site
 from genesis.core.tensor import Tensor, wrap
-from genesis.core.views import write
+from genesis.core.views import bump, write
 
 _numbers = itertools.count().__next__
 
@@ -122,8 +122,15 @@ class Graph:
             values[var] = float(number())
         starts = [(generator, generator._block) for generator, _ in self.streams]
         with no_grad():
-            for node in self.nodes:
-                self._run(node, values, starts)
+            try:
+                for node in self.nodes:
+                    self._run(node, values, starts)
+            except BaseException:  # as if the call had not been made
+                for counts, key in self.counts:
+                    counts[key] -= 1
+                for generator, start in starts:
+                    generator._position(start)
+                raise
             for (generator, blocks), (_, start) in zip(self.streams, starts, strict=True):
                 generator._position(start + blocks)
             results = [self._result(r, values) for r in self.results]
@@ -164,8 +171,6 @@ class Graph:
                 target.grad = value
             else:
                 write(target, value)
-                from genesis.core.views import bump
-
                 bump(target, f"{self.name}, replayed")
 
     # ---- asking

@@ -180,18 +180,20 @@ class Tracer:
             found = self.captures[key] = Capture(array)
         return found
 
-    def _check_overlaps(self) -> None:
-        """Two captured arrays that share memory are two variables: fine, unless one of them is written to."""
-        spans = sorted(((*byte_bounds(c.array), c) for c in self.captures.values() if c.array.size), key=lambda span: (span[0], -span[1]))
-        reach, a = 0, None
-        for begin, end, b in spans:
-            if a is not None and begin < reach and (a.cell.written or b.cell.written):
+    def _check_overlaps(self, given: list[tuple[Any, Cell]]) -> None:
+        """Two tensors from outside that share memory are two variables: fine, unless one of them is written to."""
+        outside = [*given, *[(c.array, c.cell) for c in self.captures.values()]]
+        spans = sorted(((*byte_bounds(array), cell) for array, cell in outside if array.size), key=lambda span: (span[0], -span[1]))
+        reach, known = 0, None
+        for begin, end, cell in spans:
+            if known is not None and begin < reach and (known.written or cell.written):
                 raise GraphError(
-                    message("trace", "a captured tensor is written to, and another captured one shares its memory",
-                            operands=[("one", a.var.spec), ("the other", b.var.spec)], hint="take the view inside the traced function")
+                    message("trace", "a tensor is written to, and another argument or captured tensor shares its memory",
+                            operands=[("one", known.value.spec), ("the other", cell.value.spec)],
+                            hint="take the view inside the traced function, and pass a tensor once")
                 )  # fmt: skip
             if end > reach:
-                reach, a = end, b
+                reach, known = end, cell
 
     def _var(self, value: Any) -> Any:
         if isinstance(value, HostNumber):
@@ -247,6 +249,7 @@ class Tracer:
         leaves, structure = tree_flatten((args, kwargs))
         arguments: list[Var] = []
         inputs: list[tuple[Cell, Var]] = []
+        given: list[tuple[Any, Cell]] = []
         inner = []
         for x in leaves:
             if not isinstance(x, Tensor):
@@ -258,6 +261,7 @@ class Tracer:
             cell = Cell(var, outside=True)
             arguments.append(var)
             inputs.append((cell, var))
+            given.append((x._array, cell))
             twin = wrap(Traced(self, cell, var.spec), type(x))
             twin.__dict__.update(x.__dict__)
             inner.append(twin.requires_grad_() if x.requires_grad else twin)
@@ -266,7 +270,7 @@ class Tracer:
         ACTIVE.append(self)
         try:
             result = fn(*tree_unflatten(inner, structure)[0], **tree_unflatten(inner, structure)[1])
-            return self._finish(result, arguments, inputs, structure)
+            return self._finish(result, arguments, inputs, given, structure)
         finally:
             ACTIVE.remove(self)
             tracer.reset(token)
@@ -278,8 +282,8 @@ class Tracer:
                 stream._position(start)
             self._forget_gradients()
 
-    def _finish(self, result: Any, arguments: list[Var], inputs: list[tuple[Cell, Var]], structure: Any) -> Graph:
-        self._check_overlaps()
+    def _finish(self, result: Any, arguments: list[Var], inputs: list[tuple[Cell, Var]], given: list[tuple[Any, Cell]], structure: Any) -> Graph:
+        self._check_overlaps(given)
         leaves, out_structure = tree_flatten(result)
         results = [self.capture(y).var() if isinstance(y, Tensor) and not isinstance(y._array, Layer) else y for y in leaves]
         writes = [Write("argument", i, cell.value) for i, (cell, first) in enumerate(inputs) if cell.value is not first]

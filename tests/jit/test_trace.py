@@ -351,9 +351,22 @@ def test_traces_in_traces_and_in_transforms():
 def test_captured_tensors_that_share_memory_and_are_written_to():
     base = genesis.zeros(4)
     part = base[:2]
-    with pytest.raises(RuntimeError, match="another captured one shares its memory"):
+    with pytest.raises(RuntimeError, match="another argument or captured tensor shares its memory"):
         jit.trace(lambda x: (base.add_(x), part * 1)[1], genesis.ones(4))
     same(jit.trace(lambda x: base + x, genesis.ones(4)).replay(genesis.ones(4)), genesis.ones(4))
+
+
+def test_arguments_that_share_memory_and_are_written_to():
+    x = genesis.ones(4)
+    for f, args in (
+        (lambda a, b: (a.add_(1), b * 1)[1], (x, x)),
+        (lambda a: (a.add_(1), x * 1)[1], (x,)),
+        (lambda a: (x.add_(1), a * 1)[1], (x,)),
+        (lambda a, b: (a.add_(1), b * 1)[1], (x, x[1:3])),
+    ):
+        with pytest.raises(RuntimeError, match="another argument or captured tensor shares its memory"):
+            jit.trace(f, *args)
+    assert jit.trace(lambda a, b: a + b * x, x, x).replay(x, x).tolist() == [2] * 4
 
 
 def test_an_error_inside_leaves_nothing_open():
@@ -366,6 +379,25 @@ def test_an_error_inside_leaves_nothing_open():
     with pytest.raises(KeyError, match="half-way"):
         jit.trace(f, genesis.ones(2))
     assert w.grad is None and w.tolist() == [1, 1] and not genesis.core.modes.ACTIVE
+
+
+def test_an_error_during_a_replay_leaves_everything_as_it_was():
+    table = genesis.arange(4).float()
+    counts = {"step": 0}
+    done = genesis.zeros(())
+
+    def f(i):
+        jit.advance(counts, "step")
+        done.add_(1)
+        return table[i] + genesis.rand(1)
+
+    graph = jit.trace(f, genesis.tensor([1]))
+    before = genesis.get_rng_state().tolist()
+    with pytest.raises(IndexError, match="index 9 is out of range"):
+        graph.replay(genesis.tensor([9]))
+    assert counts["step"] == 0 and done.item() == 0 and genesis.get_rng_state().tolist() == before
+    graph.replay(genesis.tensor([3]))
+    assert counts["step"] == 1 and done.item() == 1
 
 
 # ---- the graph
