@@ -118,11 +118,11 @@ class Graph:
             values[var] = wrap(x._array)
         for var, array in self.constants:
             values[var] = wrap(array)
-        for var, number in self.numbers:
-            values[var] = float(number())
         starts = [(generator, generator._block) for generator, _ in self.streams]
         with no_grad():
             try:
+                for var, number in self.numbers:
+                    values[var] = float(number())
                 for node in self.nodes:
                     self._run(node, values, starts)
             except BaseException:  # as if the call had not been made
