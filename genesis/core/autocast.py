@@ -17,6 +17,7 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.tensor import Tensor
+from genesis.core.tracing import tracer
 
 F32 = np.dtype(np.float32)
 HALVES = (np.dtype(np.float16), dtypes.as_np("bfloat16"))
@@ -73,7 +74,7 @@ def _cast(a: Any, dtype: np.dtype[Any], mode: Autocast) -> Any:
         mine = a._array.dtype
         if mine == dtype or not (mine == F32 or mine in HALVES):
             return a
-        if mode.cache is not None and a._node is not None and a._node.is_leaf and mine == F32:
+        if mode.cache is not None and tracer.get() is None and a._node is not None and a._node.is_leaf and mine == F32:
             key = (id(a), a._version, dtype, grad_mode.get())
             if key not in mode.cache:
                 mode.cache[key] = (a, a.to(dtypes.from_numpy(dtype)))

@@ -445,6 +445,8 @@ def made_inside(y: Tensor) -> None:
         y._counter = INFERENCE
     if y._array.__class__ is np.ndarray:
         born(y)
+        if tracer.get() is not None:
+            tracer.get().created(y)
 
 
 # ---- arrays that are no memory

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genesis.arrays.protocol import level_of
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
 from genesis.core.cuts import number_of_run, recent_lines
 from genesis.core.hooks import SPECIAL
@@ -290,6 +291,7 @@ def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None
     """``.grad += g``, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds."""
     if g._array.__class__ is not np.ndarray:
         _check_device(node, g)
+        _check_layers(node, g)
     before = node._grad
     if before is RECORDED:
         before = node.grad
@@ -333,6 +335,17 @@ def _check_device(node: AccumulateGrad, g: Tensor) -> None:
         raise DeviceError(
             message("backward", f"the gradient of a leaf is on {g.device}, the tensor on {tensor.device}", operands=[("leaf", tensor._spec())],
                     hint="a backward on the way made it on another device; genesis.autograd.record(loss) shows each node's gradients")
+        )  # fmt: skip
+
+
+def _check_layers(node: AccumulateGrad, g: Tensor) -> None:
+    """A gradient from inside a transform for the ``.grad`` of a leaf that is outside of it."""
+    tensor = node.tensor()
+    if tensor is not None and level_of(g._array) > level_of(tensor._array):
+        raise GraphError(
+            message("backward", "inside vmap or jvp, the gradient of a leaf from outside cannot go into its .grad",
+                    operands=[("leaf", tensor._spec()), ("gradient", f"{g._spec()}, {g._array.described()}")],
+                    hint="return genesis.autograd.grad(loss, w) from the function, or use genesis.func.grad; or call backward() on the result of the transform")
         )  # fmt: skip
 
 

@@ -73,8 +73,8 @@ class Generator:
 
     def set_state(self, state: Tensor) -> Generator:
         """Go back to a state that `get_state` returned."""
-        array = state.numpy()
-        if array.dtype != np.uint8 or array.shape != (16,):
+        array = state._array
+        if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.shape != (16,):
             raise ArgumentValueError(message("set_state", f"a state is 16 bytes, got {state._spec()}"))
         key, block = (int(w) for w in np.ascontiguousarray(array).view("<u8"))
         with self._lock:

@@ -110,7 +110,7 @@ def _template(base: Tensor, source: Any) -> Any:
             return Batched(inner, False, source.size_hidden, source.level, source.co)
         return Batched(wrap(inner).unsqueeze(0).expand(source.size_hidden, *inner.shape)._array, True, source.size_hidden, source.level, source.co)
     assert isinstance(source, Dual)
-    return Dual(inner, None if source.tangent is None else inner, source.level, source.co)
+    return Dual(inner, None if source.tangent is None else _template(base, source.tangent), source.level, source.co)
 
 
 def _with_layers(array: Any, like: Any) -> Any:

@@ -478,7 +478,7 @@ class Tensor:
         if isinstance(self._array, Virtual):
             raise self._array.refuse("numpy")
         if tracer.get() is not None:
-            tracer.get().refuse_written(self._array)
+            tracer.get().refuse_numbers(self)
         self._own_memory()
         return self._array  # type: ignore[no-any-return]
 
@@ -651,6 +651,8 @@ def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: b
     require_available(where)
     want = None if dtype is None else dtypes.as_np(dtype)
     if isinstance(data, Tensor):
+        if tracer.get() is not None:
+            return data.detach().to(dtypes.from_numpy(want or data._array.dtype)).clone()._array
         source = data._array
         if data._node is not None:
             note("tensor(...), which copies the value", data._node, sys._getframe(2))

@@ -240,7 +240,7 @@ def write(x: Tensor, result: Tensor) -> None:
     if isinstance(x._array, Spec):
         return
     with np.errstate(all="ignore"):
-        if x._array.__class__ is np.ndarray and result._array.__class__ is np.ndarray:
+        if x._array.__class__ is np.ndarray and result._array.__class__ is np.ndarray and tracer.get() is None:
             x._array[...] = result._array
         else:
             store(x, result)

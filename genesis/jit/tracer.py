@@ -104,6 +104,7 @@ class Tracer:
         self.counts: list[tuple[Any, str]] = []
         self.streams: list[tuple[Generator, int]] = []  # where they began
         self.alive: weakref.WeakSet[Traced] = weakref.WeakSet()
+        self.made: set[int] = set()  # ids of plain tensors that the function made; those from outside live all the time, and have others
         self.open = True
         self.marker: Any = None
 
@@ -138,11 +139,15 @@ class Tracer:
         """What an array holds now, whatever is written to it later."""
         return self.array(array).copy()
 
-    def refuse_written(self, array: Any) -> None:
-        """The numbers of a captured array may be read while the trace has not written to it."""
-        found = self.captures.get(_key(array))
-        if found is not None and found.cell.written:
-            raise self.array(array).refuse("numpy")
+    def created(self, tensor: Tensor) -> None:
+        """The function made a plain tensor: its numbers are known, until it is written to."""
+        self.made.add(id(tensor))
+
+    def refuse_numbers(self, tensor: Tensor) -> None:
+        """The numbers of a tensor from outside may be others at the next call."""
+        found = self.captures.get(_key(tensor._array))
+        if id(tensor) not in self.made or (found is not None and found.cell.written):
+            raise self.array(tensor._array).refuse("numpy")
 
     def write(self, target: Any, source: Any) -> None:
         """A write into an array, which may be a captured one."""

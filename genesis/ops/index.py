@@ -20,6 +20,7 @@ from genesis.core.modes import grad_mode
 from genesis.core.node import WRITES, next_number, Node
 from genesis.core.site import site_here
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 from genesis.core.views import bump, check_writable, inplace, rebase
 from genesis.ops.elementwise import where
 from genesis.ops.shape import sum_to
@@ -61,7 +62,7 @@ def parse_key(key: Any) -> tuple[tuple[Any, ...], bool]:
             parsed.append(item)
         elif isinstance(item, slice):
             parsed.append(_parse_slice(item))
-        elif isinstance(item, Tensor) and item._array.dtype.kind in "iu" and not item.ndim and not _unknown(item._array):
+        elif isinstance(item, Tensor) and item._array.dtype.kind in "iu" and not item.ndim and not _unknown(item._array) and tracer.get() is None:
             parsed.append(int(item))
         else:
             parsed.append(_parse_array(item))
@@ -382,7 +383,7 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
     check_writable(self, "setitem", recording)
     if isinstance(self._array, Spec):
         _infer_pick(self._array, parsed)
-    elif _unknown(self._array) or (tensor is not None and _unknown(tensor._array)) or any(_unknown(k) for k in parsed):
+    elif tracer.get() is not None or _unknown(self._array) or (tensor is not None and _unknown(tensor._array)) or any(_unknown(k) for k in parsed):
         _put_into(self, parsed, value)
         return
     else:

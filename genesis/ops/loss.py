@@ -8,6 +8,7 @@ from typing import Any
 from genesis.arrays.protocol import Virtual
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, ShapeError, message
 from genesis.core.kinds import case, composite, fails
+from genesis.core.tracing import tracer
 from genesis.core.tensor import Tensor
 from genesis.ops.activation import log1pexp
 from genesis.ops.elementwise import where
@@ -118,7 +119,7 @@ def _classes(name: str, input: Tensor, target: Tensor) -> None:
 def _valid_classes(name: str, target: Tensor, count: int, ignore_index: int) -> Tensor:
     """Which targets count; a class out of range is an error that names it."""
     valid = target != ignore_index
-    if not isinstance(target._array, Virtual):
+    if not isinstance(target._array, Virtual) and tracer.get() is None:
         wrong = target.numpy_view()[valid.numpy_view() & ((target.numpy_view() < 0) | (target.numpy_view() >= count))]
         if wrong.size:
             raise IndexOutOfRange(message(name, f"target {int(wrong.flat[0])} is out of range for {count} classes", hint="classes count from 0"))
@@ -192,7 +193,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     _classes("cross_entropy", input, target)
     logp = log_softmax(input, dim)
     valid = _valid_classes("cross_entropy", target, input.shape[dim], ignore_index)
-    if weight is None and not label_smoothing and reduction == "mean" and dim == 1 and input.ndim == 2 and not isinstance(target._array, Virtual) and bool(valid.all()):
+    if weight is None and not label_smoothing and reduction == "mean" and dim == 1 and input.ndim == 2 and not isinstance(target._array, Virtual) and tracer.get() is None and bool(valid.all()):
         return -logp.gather(1, target.unsqueeze(1)).mean()
     safe = where(valid, target, 0)
     counted = valid.to(input._array.dtype)

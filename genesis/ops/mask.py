@@ -14,6 +14,7 @@ from genesis.core.batching import as_it_is
 from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive, view
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 from genesis.ops.elementwise import where
 
 _ALL = "fcib"
@@ -88,7 +89,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """
     if isinstance(input._array, Spec):
         raise UnsupportedError(message("nonzero", "the shape of the result depends on data, a meta tensor has no data"))
-    if isinstance(input._array, Virtual):
+    if isinstance(input._array, Virtual) or tracer.get() is not None:
         raise UnsupportedError(
             message("nonzero", "the shape of the result depends on values, which this transform does not know",
                     operands=[("input", input._spec())], hint="use genesis.where and masks of the full shape")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from genesis.core.tracing import advance, host
+from genesis.core.tracing import advance, host, tracer
 from genesis.core.views import bump
 from genesis.kernels.cpu import optim as kernel
 from genesis.optim.optimizer import Group, Optimizer, check_options
@@ -52,7 +52,7 @@ class Adam(Optimizer):
         m, v = state["exp_avg"], state["exp_avg_sq"]
         coupled = decay and not group["decoupled_weight_decay"]
         arrays = param._array, grad._array, m._array, v._array
-        if not (coupled or group["amsgrad"] or group["maximize"]) and kernel.fits(*arrays):
+        if tracer.get() is None and not (coupled or group["amsgrad"] or group["maximize"]) and kernel.fits(*arrays):
             kernel.adam_step(*arrays, step, lr, (b1, b2), group["eps"], 1 - lr * decay)
             for written in (param, m, v):
                 bump(written, "optimizer.step")

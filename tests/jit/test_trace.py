@@ -260,6 +260,60 @@ def test_writes_into_arguments_and_captured_tensors_are_outputs():
     assert graph.replay(x).tolist() == [3, 6] and total.tolist() == [3, 6] and count.item() == 2
 
 
+@pytest.mark.parametrize("write", [lambda b: b.zero_(), lambda b: b.fill_(7), lambda b: b.__setitem__(0, 3.0), lambda b: b.detach().zero_(), lambda b: nn.init.ones_(b), lambda b: b.data.mul_(2),
+                                   lambda b: b[:1].fill_(4)], ids=["zero_", "fill_", "setitem", "detached", "init", "data", "view"])  # fmt: skip
+def test_constants_written_into_captured_tensors(write):
+    b = genesis.tensor([1.0, -2.0])
+
+    def f(x):
+        write(b)
+        b.add_(x)
+        return b * 1
+
+    graph = jit.trace(f, genesis.ones(2))
+    assert b.tolist() == [1, -2]  # a trace changes nothing
+    eager = b.clone()
+    for _ in range(2):
+        write(eager)
+        eager.add_(1)
+        same(graph.replay(genesis.ones(2)), eager)
+        same(b, eager)
+
+
+def test_an_optimizer_traced_without_the_backward():
+    w = nn.Parameter(genesis.ones(3))
+    w.grad = genesis.ones(3)
+    optimizer = genesis.optim.AdamW([w], lr=0.1)
+    optimizer.step()
+    before = w.tolist()
+    graph = jit.trace(lambda: optimizer.step())
+    assert w.tolist() == before
+    twin = nn.Parameter(genesis.ones(3))
+    twin.grad = genesis.ones(3)
+    eager = genesis.optim.AdamW([twin], lr=0.1)
+    for _ in range(3):
+        eager.step()
+    graph.replay()
+    graph.replay()
+    same(w, twin)
+
+
+def test_parameters_inside_autocast_are_inputs():
+    model, x = nn.Linear(4, 3), genesis.ones(2, 4)
+    with genesis.autocast("cpu", dtype=genesis.bfloat16):
+        model(x)  # its casts are remembered
+        graph = jit.trace(lambda v: model(v), x)
+        with genesis.no_grad():
+            model.weight.zero_()
+            model.bias.fill_(2)
+        same(graph.replay(x), model(x))
+
+
+def test_targets_that_are_captured():
+    y, x = genesis.tensor([0, 1]), genesis.tensor([[1.0, 2, 3], [4, 5, 6]])
+    same(jit.trace(lambda v: nn.functional.cross_entropy(v, y), x).replay(x), nn.functional.cross_entropy(x, y))
+
+
 def test_a_read_between_two_writes():
     def f(x):
         a = x.clone()
@@ -303,11 +357,21 @@ def test_a_backward_that_writes_to_the_gradient_it_is_given():
 # ---- what is refused
 
 
-def test_numbers_of_a_captured_tensor_that_was_written_to():
-    w = genesis.ones(2)
-    assert jit.trace(lambda x: x * len(w.numpy()), genesis.ones(2)).replay(genesis.ones(2)).tolist() == [2, 2]
-    with pytest.raises(RuntimeError, match="this tensor is being traced"):
-        jit.trace(lambda x: (w.add_(x), x * w.numpy()[0])[1], genesis.ones(2))
+def test_numbers_of_captured_tensors_are_refused_and_those_of_the_functions_own_are_known():
+    w, n = genesis.ones(2), genesis.tensor(1)
+    for f in (
+        lambda x: x * w.numpy()[0],
+        lambda x: x * n.item(),
+        lambda x: x[: int(n)],
+        lambda x: x * genesis.full((2,), n),
+        lambda x: x.repeat_interleave(n),
+    ):
+        with pytest.raises(RuntimeError, match="this tensor is being traced"):
+            jit.trace(f, genesis.ones(2))
+    graph = jit.trace(lambda x: x[n] + genesis.tensor(w) + genesis.arange(3).tolist()[2], genesis.ones(2))
+    n.fill_(0)
+    w.fill_(5)
+    assert graph.replay(genesis.tensor([10.0, 20.0])).tolist() == [17, 17]
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,9 @@ def test_containers():
     same(vmap(f)({"a": t(X), "b": [t(X), t(X)]})["sum"], 2 * X)
 
 
-def test_keywords_are_batched_along_their_first_dimension():
-    same(vmap(lambda x, y: x * y)(t(X), y=t([1.0, 2.0])), X * np.array([1.0, 2]).reshape(2, 1, 1))
+def test_keyword_arguments_are_shared():
+    same(vmap(lambda x, y: x * y)(t(X), y=t(np.arange(4.0))), X * np.arange(4.0))
+    assert vmap(lambda d, k: d * k)(genesis.ones(3, 4), k=genesis.ones(3, 4)).shape == (3, 3, 4)
 
 
 def test_nesting_and_outer_products():
@@ -51,6 +52,35 @@ def test_chunks_give_the_same():
     x = t(np.arange(20.0).reshape(10, 2))
     for size in (1, 3, 10, 99):
         same(vmap(lambda v: v.sum(), chunk_size=size)(x), x.sum(1).numpy())
+
+
+def test_chunks_of_the_same_numbers():
+    found = vmap(lambda v: v + genesis.rand(()), randomness="same", chunk_size=2)(genesis.zeros(5))
+    assert len(set(found.tolist())) == 1
+
+
+def test_backward_inside_for_a_leaf_outside_is_refused():
+    w = t([1.0, 2.0], requires_grad=True)
+    for call in (lambda: vmap(lambda q: ((q * w).sum().backward(), q)[1])(t(np.ones((3, 2)))), lambda: jvp(lambda q: ((q * w).sum().backward(), q)[1], (t([1.0, 1]),), (t([1.0, 1]),))):
+        with pytest.raises(RuntimeError, match=r"(?s)the gradient of a leaf from outside cannot go into its .grad.*autograd.grad"):
+            call()
+    assert w.grad is None
+
+
+def test_fresh_tensors_written_to_through_views_under_jacfwd():
+    from genesis.func import hessian, jacfwd
+
+    def f(x):
+        y = genesis.zeros(4, dtype=genesis.float64)
+        view = y[:2]
+        view.copy_(x)
+        y.view(2, 2).t()[0].add_(x.sum())
+        return y * y
+
+    x = t([1.0, 2.0])
+    same(jacfwd(f)(x), genesis.func.jacrev(f)(x).numpy())
+    same(jacfwd(genesis.diag)(x), genesis.func.jacrev(genesis.diag)(x).numpy())
+    same(hessian(lambda v: genesis.diag(v).exp().sum())(x), np.diag(np.exp([1, 2])))
 
 
 def test_randomness():

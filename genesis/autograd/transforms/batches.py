@@ -10,6 +10,7 @@ from genesis.autograd.transforms.derivatives import check_function, leaf_name, n
 from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, GraphError, ShapeError, message
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.boundary import batch_in, batch_out
+from genesis.core.generator import default_generator
 from genesis.core.levels import Level, opened
 from genesis.core.tensor import Tensor
 from genesis.ops.join import cat
@@ -22,7 +23,8 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
 
     Args:
         in_dims: which dimension of each argument holds the samples; None for arguments that all samples share. An integer for all,
-            or a tuple with an entry for each argument, which for a container may be a container of the same structure
+            or a tuple with an entry for each argument, which for a container may be a container of the same structure. Keyword
+            arguments are shared by all samples
         out_dims: where the samples go in the results
         randomness: "different" draws other random numbers for each sample, "same" the same ones, "error" refuses to draw
         chunk_size: at most so many samples at once, to save memory
@@ -52,7 +54,10 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
         if chunk_size is None or chunk_size >= size:
             return _at_once(func, leaves, dims, structure, size, out_dims, randomness)
         parts = []
+        drawn = default_generator._block
         for start in range(0, size, chunk_size):
+            if randomness == "same":
+                default_generator._position(drawn)
             length = min(chunk_size, size - start)
             piece = [x if d is None else x.narrow(d, start, length) for x, d in zip(leaves, dims, strict=True)]
             parts.append(_at_once(func, piece, dims, structure, length, out_dims, randomness))
@@ -112,7 +117,7 @@ def _spread_in_dims(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     found = [d for i, (e, child) in enumerate(zip(entries, positional.children, strict=True)) for d in _prefix(e, child, "in_dims", f"argument {i}")]
     if isinstance(in_dims, int):  # what holds for all arguments holds for their tensors
         found = [d if isinstance(x, Tensor) else None for x, d in zip(tree_flatten(args)[0], found, strict=True)]
-    return found + [0 if isinstance(x, Tensor) else None for x in tree_flatten(kwargs)[0]] if keywords.num_leaves else found
+    return found + [None] * keywords.num_leaves  # keyword arguments are shared, as in PyTorch
 
 
 def _checked(func: Any, names: Callable[[int], str], place: int, x: Any, dim: Any) -> Any:
