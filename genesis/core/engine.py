@@ -28,6 +28,7 @@ from genesis.core.hooks import SPECIAL
 from genesis.core.modes import ACTIVE, grad_mode, repair
 from genesis.core.node import FREED, FUNCTION, LEAF, OP, RECORDED, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
 from genesis.core.overrides import OVERRIDES, kernels_are_forced, kernels_only
+from genesis.core.tracing import tracer
 
 if TYPE_CHECKING:
     from genesis.core.tensor import Tensor
@@ -302,6 +303,8 @@ def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None
             g._own_memory()
             held = False
         g = g.clone() if held else g
+        if ACTIVE and tracer.get() is not None:
+            tracer.get().grad_changes(node, False)
         if g._node is None:
             node._grad = g
         else:

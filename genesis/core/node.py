@@ -28,6 +28,7 @@ from genesis.core.hooks import NodeHooks, RemovableHandle, hooks_of
 from genesis.core.modes import grad_mode
 from genesis.core.saved import PACKED, unpack
 from genesis.core.site import Site, site_here, site_of
+from genesis.core.tracing import tracer
 
 if TYPE_CHECKING:
     from genesis.core.op import Op
@@ -349,6 +350,9 @@ class AccumulateGrad(Node):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
+        active = tracer.get()
+        if active is not None:
+            active.grad_changes(self, value is None)
         tensor = self.tensor() if self._grad is RECORDED or (value is not None and value._node is not None) else None
         if tensor is not None:
             tensor._retained = value

@@ -31,11 +31,9 @@ def draw_graph(graph: Graph, max_nodes: int = 200) -> Drawing:
         box.inputs = [(boxes.get(v) or leaves[v], "") for v in inputs]
         order.append(box)
         boxes.update(dict.fromkeys(node.outs, box))
-    captured = [graph.name_of(v) for v, _ in graph.captured]
     ends: list[tuple[str, Any]] = [("result", r) for r in graph.results if isinstance(r, Var)]
     for w in graph.writes:
-        name = graph.name_of(graph.arguments[w.place]) if w.kind == "argument" else captured[w.place]
-        ends.append((f"{name}.grad" if w.kind == "grad" else f"{name} written", w.value))
+        ends.append((graph.target(w) if w.kind.endswith("grad") else f"{graph.target(w)} written", w.value))
     results = []
     for name, var in ends:
         box = Box(name, "result", *_shape(var.spec))

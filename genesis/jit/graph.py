@@ -23,7 +23,7 @@ from genesis.core import dispatch
 from genesis.core.draws import DRAWS
 from genesis.core.generator import Generator
 from genesis.core.layout import with_strides
-from genesis.core.modes import no_grad
+from genesis.core.modes import grad_mode, no_grad
 from genesis.core.op import REGISTRY
 from genesis.core.site import Site
 from genesis.core.tensor import Tensor, wrap
@@ -72,7 +72,8 @@ class Draw:
 class Write:
     """What a call leaves behind in a tensor of the outside."""
 
-    kind: str  # "argument" or "captured": its new value; "grad": the new .grad of a captured tensor
+    # "argument" or "captured": its new value. "grad": the new .grad of a captured tensor; "add grad": what is added to it; "argument grad": to that of an argument
+    kind: str
     place: int
     value: Var
 
@@ -93,6 +94,8 @@ class Graph:
     writes: list[Write]
     structure_in: TreeDef
     structure_out: TreeDef
+    plain: list[Any] = field(default_factory=list)  # the arguments that are no tensors
+    gradients: dict[int, int] = field(default_factory=dict)  # which captured tensors are the .grad of which others
     names: dict[int, str] = field(default_factory=dict)  # of variables from outside, for printing
 
     # ---- running
@@ -109,13 +112,14 @@ class Graph:
             raise ArgumentError(message("replay", f"{self.name} was traced with other arguments", [("traced", self.structure_in), ("given", structure)]))
         given = [x for x in leaves if isinstance(x, Tensor)]
         self._check(given)
+        self._check_plain([x for x in leaves if not isinstance(x, Tensor)])
         for counts, key in self.counts:
             counts[key] += 1
         values: dict[Var, Any] = {}
         for var, x in zip(self.arguments, given, strict=True):
             values[var] = wrap(x._array)
-        for var, x in self.captured:
-            values[var] = wrap(x._array)
+        for place, (var, x) in enumerate(self.captured):
+            values[var] = wrap(x._array) if place not in self.gradients else self._gradient(place)
         for var, array in self.constants:
             values[var] = wrap(array)
         starts = [(generator, generator._block) for generator, _ in self.streams]
@@ -143,6 +147,39 @@ class Graph:
         for i, (x, var) in enumerate(zip(given, self.arguments, strict=True)):
             if (tuple(x._array.shape), x._array.dtype) != (var.spec.shape, var.spec.dtype):
                 raise GraphError(message("replay", f"argument tensor {i} is {x._spec()}, {self.name} was traced with {var.spec}", hint="trace it again for other shapes"))
+            if x.requires_grad and grad_mode.get() and not any(w.kind == "argument grad" and w.place == i for w in self.writes):
+                raise GraphError(
+                    message("replay", f"argument tensor {i} requires grad, a replay is not differentiable",
+                            operands=[("argument", x._spec())], hint="trace a function that computes the gradient, too; or pass x.detach()")
+                )  # fmt: skip
+
+        if any(w.kind == "argument" or w.kind == "captured" for w in self.writes):
+            self._check_shared(given)
+
+    def _check_plain(self, given: list[Any]) -> None:
+        for a, b in zip(self.plain, given, strict=True):
+            if isinstance(a, bool | int | float | complex | str | None) and not (type(a) is type(b) and (a == b or (a != a and b != b))):
+                raise GraphError(message("replay", f"an argument is {b!r}, {self.name} was traced with {a!r}", hint="trace it again, or pass the number as a tensor"))
+
+    def _check_shared(self, given: list[Tensor]) -> None:
+        """A graph that writes takes its tensors for different memory."""
+        arrays = [x._array for x in (*given, *[t for _, t in self.captured])]
+        owners = [id(a if a.base is None else a.base) for a in arrays]
+        for i, x in enumerate(given):
+            if any(owners[k] == owners[i] and np.may_share_memory(arrays[k], arrays[i]) for k in range(i + 1, len(arrays))):
+                raise GraphError(
+                    message("replay", f"argument tensor {i} shares its memory with another argument or a captured tensor, and {self.name} writes to one of them",
+                            operands=[("argument", x._spec())], hint="pass a clone()")
+                )  # fmt: skip
+
+    def _gradient(self, place: int) -> Tensor:
+        """The .grad of a captured tensor, as it is now."""
+        leaf, spec = self.captured[self.gradients[place]][1], self.captured[place][0].spec
+        if leaf.grad is not None:
+            return wrap(leaf.grad._array)
+        if any(w.kind == "captured" and w.place == place for w in self.writes):  # it is added to
+            return wrap(np.zeros(spec.shape, spec.dtype))
+        raise GraphError(message("replay", f"a .grad that {self.name} reads is None", operands=[("tensor", leaf._spec())], hint="call backward() first"))
 
     def _run(self, node: Node, values: dict[Var, Any], starts: list[tuple[Generator, int]]) -> None:
         if node.op == "draw":
@@ -166,9 +203,17 @@ class Graph:
     def _write(self, given: list[Tensor], values: dict[Var, Any]) -> None:
         new = [values[w.value].clone() for w in self.writes]  # one write may read what another overwrites
         for w, value in zip(self.writes, new, strict=True):
-            target = given[w.place] if w.kind == "argument" else self.captured[w.place][1]
-            if w.kind == "grad":
+            target = (given if w.kind.startswith("argument") else [t for _, t in self.captured])[w.place]
+            if w.kind == "captured" and w.place in self.gradients:
+                leaf = self.captured[self.gradients[w.place]][1]
+                if leaf.grad is None:
+                    leaf.grad = value
+                    continue
+                target = leaf.grad
+            if w.kind == "grad" or (w.kind.endswith("grad") and target.grad is None):
                 target.grad = value
+            elif w.kind.endswith("grad"):
+                target.grad.add_(value)
             else:
                 write(target, value)
                 bump(target, f"{self.name}, replayed")
@@ -222,6 +267,13 @@ class Graph:
         text = f"{outs} = {node.op}({', '.join(self._shown(a) for a in node.args)})"
         return text if node.site is None else f"{text:<72}  # {node.site.filename.rpartition('/')[2]}:{node.site.line}"
 
+    def target(self, w: Write) -> str:
+        """What a write changes, by name."""
+        name = self.name_of(self.arguments[w.place] if w.kind.startswith("argument") else self.captured[w.place][0])
+        if w.kind == "captured" and w.place in self.gradients:
+            return f"{self.name_of(self.captured[self.gradients[w.place]][0])}.grad"
+        return f"{name}.grad" if w.kind.endswith("grad") else name
+
     def name_of(self, var: Var) -> str:
         return self.names.get(var.number, f"%{var.number}")
 
@@ -242,13 +294,13 @@ class Graph:
     def __str__(self) -> str:
         parameters = [f"{self.name_of(v)}: {v.spec}" for v in self.arguments]
         lines = [f"def {self.name}({', '.join(parameters)}):"]
-        lines += [f"    {self.name_of(v)}: {v.spec} = captured tensor" for v, _ in self.captured]
+        for place, (v, _) in enumerate(self.captured):
+            what = f"{self.name_of(self.captured[self.gradients[place]][0])}.grad" if place in self.gradients else "captured tensor"
+            lines.append(f"    {self.name_of(v)}: {v.spec} = {what}")
         lines += [f"    {self.name_of(v)}: {v.spec} = constant" + (f" {array.tolist()}" if array.size <= 4 else "") for v, array in self.constants]
         lines += [f"    {self.name_of(v)} = number of the host" for v, _ in self.numbers]
         lines += ["    " + self.line(node) for node in self.nodes]
-        where = {"argument": [self.name_of(v) for v in self.arguments], "captured": [self.name_of(v) for v, _ in self.captured]}
-        where["grad"] = [f"{name}.grad" for name in where["captured"]]
-        lines += [f"    {where[w.kind][w.place]} <- {self.name_of(w.value)}" for w in self.writes]
+        lines += [f"    {self.target(w)} {'+=' if w.kind in ('add grad', 'argument grad') else '<-'} {self.name_of(w.value)}" for w in self.writes]
         shown = self._shown(tuple(self.results)) if len(self.results) != 1 else self._shown(self.results[0])
         return "\n".join([*lines, f"    return {shown}"])
 

@@ -104,6 +104,10 @@ class Tracer:
         self.counts: list[tuple[Any, str]] = []
         self.streams: list[tuple[Generator, int]] = []  # where they began
         self.alive: weakref.WeakSet[Traced] = weakref.WeakSet()
+        self.kept: dict[AccumulateGrad, Any] = {}  # the .grad of leaves before the function changed them
+        self.cleared: set[AccumulateGrad] = set()  # those that it set to None
+        self.plain: list[Any] = []
+        self.twins: list[Tensor | None] = []  # of the arguments that require grad
         self.made: set[int] = set()  # ids of plain tensors that the function made; those from outside live all the time, and have others
         self.open = True
         self.marker: Any = None
@@ -138,6 +142,12 @@ class Tracer:
     def snapshot(self, array: Any) -> Any:
         """What an array holds now, whatever is written to it later."""
         return self.array(array).copy()
+
+    def grad_changes(self, node: AccumulateGrad, cleared: bool) -> None:
+        """The function is about to change the .grad of a leaf."""
+        self.kept.setdefault(node, node._grad)
+        if cleared:
+            self.cleared.add(node)
 
     def created(self, tensor: Tensor) -> None:
         """The function made a plain tensor: its numbers are known, until it is written to."""
@@ -259,6 +269,7 @@ class Tracer:
         for x in leaves:
             if not isinstance(x, Tensor):
                 inner.append(x)
+                self.plain.append(x)
                 continue
             if isinstance(value_of(x._array), Virtual):
                 raise GraphError(message("trace", f"an argument is {type(x._array).__name__.lower()}, a trace takes tensors with data", hint="trace outside of vmap and jvp, and use those inside"))
@@ -270,6 +281,7 @@ class Tracer:
             twin = wrap(Traced(self, cell, var.spec), type(x))
             twin.__dict__.update(x.__dict__)
             inner.append(twin.requires_grad_() if x.requires_grad else twin)
+            self.twins.append(twin if x.requires_grad else None)
         token, draw_token = tracer.set(self), draws.recorder.set(self.drawn)
         self.marker = Traced(self, Cell(Var(_SCALAR)), _SCALAR)
         ACTIVE.append(self)
@@ -307,14 +319,37 @@ class Tracer:
             node = tensor._node
             grad = node._grad if isinstance(node, AccumulateGrad) else None
             if isinstance(grad, Tensor) and isinstance(grad._array, Traced):
-                writes.append(Write("grad", place, grad._array.var()))
+                writes.append(Write("grad" if node in self.cleared else "add grad", place, grad._array.var()))
+        for i, twin in enumerate(self.twins):
+            grad = twin._node._grad if twin is not None and isinstance(twin._node, AccumulateGrad) else None
+            if isinstance(grad, Tensor) and isinstance(grad._array, Traced):
+                writes.append(Write("argument grad", i, grad._array.var()))
+        gradients = self._gradients(captured)
         names = {v.number: f"x{i}" for i, v in enumerate(arguments)} | {v.number: f"w{i}" for i, (v, _) in enumerate(captured)}
         names |= {v.number: f"c{i}" for i, (v, _) in enumerate(constants)} | {v.number: f"n{i}" for i, (v, _) in enumerate(self.numbers)}
         streams = [(g, g._block - start) for g, start in self.streams]
-        return Graph(self.name, self.nodes, arguments, captured, constants, self.numbers, list(self.counts), streams, results, writes, structure, out_structure, names)
+        return Graph(self.name, self.nodes, arguments, captured, constants, self.numbers, list(self.counts), streams, results, writes, structure, out_structure,
+                     self.plain, gradients, names)  # fmt: skip
+
+    def _gradients(self, captured: list[tuple[Var, Tensor]]) -> dict[int, int]:
+        """Which captured tensors are the .grad of which others: a replay looks them up again, for they come and go."""
+        places = {id(tensor._array): i for i, (_, tensor) in enumerate(captured)}
+        found = {}
+        for i, (_, tensor) in enumerate(captured):
+            node = tensor._node
+            if isinstance(node, AccumulateGrad):
+                grad = self.kept.get(node, node._grad)
+                if isinstance(grad, Tensor) and id(grad._array) in places:
+                    found[places[id(grad._array)]] = i
+        return found
 
     def _forget_gradients(self) -> None:
-        """Captured leaves have the gradients of the trace: those are outputs of the graph, the leaves get nothing."""
+        """Captured leaves have the gradients of the trace: those are outputs of the graph, the leaves get back what they had."""
+        for leaf, before in self.kept.items():
+            leaf._grad = before
+        self.kept.clear()
+        self.cleared.clear()
+        self.twins.clear()
         for capture in self.captures.values():
             node = getattr(capture.tensor(), "_node", None)
             if isinstance(node, AccumulateGrad) and isinstance(node._grad, Tensor) and isinstance(node._grad._array, Traced):

@@ -58,7 +58,7 @@ def summary(model: Module, *inputs: Any, input_size: Sequence[int] | Sequence[Se
     """The layers of a module with the shapes of their outputs, their parameters and memory.
 
     The module is called on tensors without data, so this takes milliseconds for a model of any size, also one whose parameters
-    are on the meta device; the module and its random streams are left as they were.
+    are on the meta device; parameters, buffers and random streams are left as they were.
 
     Args:
         inputs, kwargs: arguments of the module; only the shapes and dtypes of tensors matter
@@ -102,12 +102,13 @@ def _ghost(x: Any) -> Any:
     return wrap(meta(tuple(x._array.shape), x._array.dtype)) if isinstance(x, Tensor) else x
 
 
-def _called(model: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Module, list[Tensor]]:
-    """The tensors that each module returned, in a call without data."""
-    found: dict[Module, list[Tensor]] = {}
+def _called(model: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Module, tuple[list[Tensor], int]]:
+    """The tensors that each module returned last, and the bytes of all that it returned, in a call without data."""
+    found: dict[Module, tuple[list[Tensor], int]] = {}
 
     def note(module: Module, args: Any, output: Any) -> None:
-        found[module] = [y for y in tree_flatten(output)[0] if isinstance(y, Tensor)]
+        outs = [y for y in tree_flatten(output)[0] if isinstance(y, Tensor)]
+        found[module] = outs, found.get(module, ([], 0))[1] + sum(y.nbytes for y in outs)
 
     handles = [m.register_forward_hook(note) for m in model.modules()]
     state = {name: _ghost(t) for name, t in [*model.named_parameters(), *model.named_buffers()]}
@@ -120,12 +121,12 @@ def _called(model: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> d
     return found
 
 
-def _layer(name: str, module: Module, outputs: dict[Module, list[Tensor]], seen: set[int]) -> Layer:
+def _layer(name: str, module: Module, outputs: dict[Module, tuple[list[Tensor], int]], seen: set[int]) -> Layer:
     known = id(module) in seen
     seen.add(id(module))
-    outs = outputs.get(module, [])
+    outs, size = outputs.get(module, ([], 0))
     own = sum(p.numel() for p in module.parameters())
-    layer = Layer(name, type(module).__name__, [tuple(y.shape) for y in outs], own, sum(y.nbytes for y in outs), known)
+    layer = Layer(name, type(module).__name__, [tuple(y.shape) for y in outs], own, 0 if known else size, known)
     layer.children = [] if known else [_layer(n, m, outputs, seen) for n, m in module.named_children()]
     return layer
 

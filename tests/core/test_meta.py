@@ -118,6 +118,7 @@ def test_summaries_leave_the_module_alone():
     assert found.activation_bytes == 3 * 5 * 4 * 4
     shared = nn.Linear(2, 2)
     assert "(above)" in str(nn.summary(nn.Sequential(shared, nn.ReLU(), shared), input_size=(1, 2)))
+    assert nn.summary(nn.Sequential(shared, shared), input_size=(6, 2)).activation_bytes == 2 * 6 * 2 * 4
     assert nn.summary(nn.Bilinear(2, 3, 4), input_size=[(5, 2), (5, 3)]).root.shapes == [(5, 4)]
 
 

@@ -552,3 +552,132 @@ def test_simplification_is_exact_for_every_value(f, left):
     graph = jit.optimized(jit.trace(f, x)).verify()
     assert graph.count() == left, str(graph)
     same(graph.replay(x), f(x))
+
+
+# ---- gradients that come and go
+
+
+def both(make, steps):
+    """What ``steps`` sees of an eager function and of its replay."""
+    seen = []
+    for traced in (False, True):
+        w, f, prepare = make()
+        prepare()
+        run = jit.optimized(jit.trace(f, genesis.ones(1))).verify().replay if traced else f
+        seen.append(steps(w, run))
+    return seen
+
+
+def leaf_function():
+    w = nn.Parameter(genesis.ones(1))
+    return w, lambda x: (w * x).sum().backward(), lambda: None
+
+
+def leaf_with_gradient():
+    w, f, _ = leaf_function()
+    return w, f, lambda: f(genesis.ones(1))
+
+
+@pytest.mark.parametrize("make", [leaf_function, leaf_with_gradient])
+def test_gradients_are_added_to_what_is_there_at_each_call(make):
+    def steps(w, run):
+        seen = []
+        for k in (1.0, 2.0):
+            run(genesis.tensor([k]))
+            seen.append(w.grad.tolist())
+        w.grad = None  # between two calls
+        run(genesis.tensor([5.0]))
+        seen.append(w.grad.tolist())
+        w.grad = genesis.tensor([100.0])
+        run(genesis.tensor([7.0]))
+        return [*seen, w.grad.tolist()]
+
+    eager, traced = both(make, steps)
+    assert eager == traced
+
+
+@pytest.mark.parametrize("to_none", [True, False])
+def test_gradients_that_the_function_clears(to_none):
+    def make():
+        w = nn.Parameter(genesis.ones(1))
+        optimizer = genesis.optim.SGD([w], lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad(set_to_none=to_none)
+            (w * x).sum().backward()
+            optimizer.step()
+            return w.grad.clone()
+
+        return w, step, lambda: step(genesis.ones(1))
+
+    eager, traced = both(make, lambda w, run: [run(genesis.tensor([k])).tolist() + w.tolist() + w.grad.tolist() for k in (1.0, 2.0, 3.0)])
+    assert eager == traced
+
+
+def test_a_trace_leaves_gradients_alone_also_when_it_fails():
+    w = nn.Parameter(genesis.ones(1))
+    w.grad = genesis.tensor([7.0])
+    optimizer = genesis.optim.SGD([w], lr=0.1)
+
+    def step(x, fail):
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        if fail:
+            raise KeyError("half-way")
+
+    jit.trace(step, genesis.ones(1), False)
+    assert w.grad.tolist() == [7]
+    with pytest.raises(KeyError):
+        jit.trace(step, genesis.ones(1), True)
+    assert w.grad.tolist() == [7]
+
+
+def test_gradients_of_arguments():
+    def f(x):
+        (x * x).sum().backward()
+        return x.sum().detach()
+
+    x = genesis.ones(2, requires_grad=True)
+    graph = jit.trace(f, x)
+    assert x.grad is None
+    graph.replay(x)
+    graph.replay(x)
+    assert x.grad.tolist() == [4, 4]
+
+
+def test_a_step_traced_without_its_gradient_wants_one():
+    w = nn.Parameter(genesis.ones(1))
+    w.grad = genesis.ones(1)
+    optimizer = genesis.optim.SGD([w], lr=0.5)
+    graph = jit.trace(lambda: optimizer.step())
+    w.grad = genesis.tensor([4.0])
+    graph.replay()
+    assert w.tolist() == [-1]
+    w.grad = None
+    with pytest.raises(RuntimeError, match=r"(?s)a .grad that function reads is None.*call backward\(\) first"):
+        graph.replay()
+
+
+# ---- calls that are not those that were traced
+
+
+def test_replays_that_would_be_wrong_are_refused():
+    double = jit.trace(lambda x: x * 2, genesis.ones(2))
+    with pytest.raises(RuntimeError, match="argument tensor 0 requires grad, a replay is not differentiable"):
+        grad(lambda x: double.replay(x).sum())(genesis.ones(2))
+    with genesis.no_grad():
+        assert double.replay(genesis.ones(2, requires_grad=True)).tolist() == [2, 2]
+    scaled = jit.trace(lambda x, k: x * k, genesis.ones(2), 3.0)
+    assert scaled.replay(genesis.ones(2), 3.0).tolist() == [3, 3]
+    for other in (5.0, 3, True, None):
+        with pytest.raises(RuntimeError, match=r"an argument is .*, function was traced with 3.0"):
+            scaled.replay(genesis.ones(2), other)
+    both_written = jit.trace(lambda a, b: (a.add_(b), b.add_(a))[0], genesis.ones(2), genesis.ones(2))
+    a, w = genesis.ones(4), genesis.ones(2)
+    captured = jit.trace(lambda p: (w.add_(p), p * 1)[1], genesis.ones(2))
+    for call in (lambda: both_written.replay(a[:2], a[:2]), lambda: both_written.replay(a[:2], a[1:3]), lambda: captured.replay(w)):
+        with pytest.raises(RuntimeError, match="shares its memory"):
+            call()
+    assert a.tolist() == [1] * 4 and w.tolist() == [1, 1]
+    both_written.replay(a[:2], a[2:])
+    assert a.tolist() == [2, 2, 3, 3]
