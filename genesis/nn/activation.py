@@ -145,7 +145,15 @@ class MultiheadAttention(Module):
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
                 attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """The attended values and the attention weights; masks are True (or -inf) where attention is not allowed."""
+        """The attended values and the attention weights; masks are True (or -inf) where attention is not allowed.
+
+        Without a batch: (L, E) in, (L, E) and (L, S) out.
+        """
+        if query.ndim == 2:
+            at = 0 if self.batch_first else 1
+            out, weights = self.forward(query.unsqueeze(at), key.unsqueeze(at), value.unsqueeze(at), None if key_padding_mask is None else key_padding_mask.unsqueeze(0),  # type: ignore[attr-defined]
+                                        need_weights, attn_mask, average_attn_weights, is_causal)  # fmt: skip
+            return out.squeeze(at), None if weights is None else weights.squeeze(0)  # type: ignore[attr-defined]
         if not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))  # type: ignore[attr-defined]
         q, k, v = self._heads(query, 0), self._heads(key, 1), self._heads(value, 2)
