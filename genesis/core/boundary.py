@@ -226,10 +226,14 @@ def batch_in(x: Tensor, dim: int, level: int, size: int, co: bool = False, link:
     return _recorded(BatchIn, add_batch(x._array, dim, level, size, co), (x,), (dim, level, size, link))
 
 
+def _same_for_all(x: Tensor, level: int, size: int) -> Tensor:
+    return _recorded(Lift, add_batch(x._array, None, level, size), (x,), (level, size))
+
+
 def batch_out(x: Tensor, dim: int, level: int, size: int, link: Link | None = None) -> Tensor:
     """Show the hidden dimension again. (What is no part of the transform, the same for all samples, joins it first.)"""
     if link is None and x._node is not None and layer_at(x._array, level) is None:
-        x = _recorded(Lift, add_batch(x._array, None, level, size), (x,), (level, size))
+        x = _same_for_all(x, level, size)
     return _recorded(BatchOut, remove_batch(x._array, dim, level, size), (x,), (dim, level, size, link))
 
 
@@ -261,10 +265,7 @@ def lift(x: Tensor, layer: Layer) -> Tensor:
     if isinstance(layer, Dual):
         return dual_in(x, None, layer.level)
     assert isinstance(layer, Batched)
-    size = layer.size_hidden
-    return _recorded(Lift, add_batch(x._array, None, layer.level, size), (x,), (layer.level, size))
-
-
+    return _same_for_all(x, layer.level, layer.size_hidden)
 
 
 def layers_in(array: Any, found: dict[int, Layer]) -> dict[int, Layer]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
-from genesis.arrays.protocol import Layer, level_of
+from genesis.arrays.protocol import Layer, bottom, level_of
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import InplaceError, message
 from genesis.core.levels import levels
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def store(x: Tensor, result: Tensor) -> None:
     """Write a result into ``x``, one of which holds no NumPy array."""
     source = result._array
-    if tracer.get() is not None:
-        tracer.get().capture(x) if isinstance(x._array, np.ndarray) and not isinstance(source, Layer) else None
+    if tracer.get() is not None and isinstance(x._array, np.ndarray) and not isinstance(source, Layer):
+        tracer.get().capture(x)
     if not _fits(x._array, source):
         _grow(x, source)
     _assign(x._array, source)
@@ -58,14 +58,10 @@ def _varies(layer: Any) -> bool:
 
 def _assign(target: Any, source: Any) -> None:
     if not isinstance(target, Layer) and tracer.get() is not None:
-        while isinstance(source, Layer):
-            source = source.inner
-        tracer.get().write(target, source)
+        tracer.get().write(target, bottom(source))
         return
     if isinstance(target, np.ndarray):
-        while isinstance(source, Layer):
-            source = source.inner
-        target[...] = source
+        target[...] = bottom(source)
         return
     same = level_of(source) == target.level
     if isinstance(target, Batched):

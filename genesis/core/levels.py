@@ -30,11 +30,11 @@ def remembered(numbers: list[int]) -> Callable[[], int]:
     """A source of numbers that notes which it gave."""
     before = numbering.get()
 
-    def next_number() -> int:
+    def noted() -> int:
         numbers.append(_numbers() if before is None else before())
         return numbers[-1]
 
-    return next_number
+    return noted
 
 
 def again(numbers: list[int]) -> Callable[[], int]:

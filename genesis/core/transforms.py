@@ -187,11 +187,17 @@ def _check_pushed(cls: type[Function], place: int, y: Any, t: Any) -> None:
 # ---- vmap
 
 
+def _shown(leaves: list[Any], number: int, size: int, link: Link) -> tuple[list[bool], list[Any]]:
+    """Which leaves are batched, and all of them with the batch in sight."""
+    batched = [isinstance(x, Tensor) and layer_at(x._array, number) is not None for x in leaves]
+    return batched, [batch_out(x, 0, number, size, link) if b else x for x, b in zip(leaves, batched, strict=True)]
+
+
 def _by_rule(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], number: int, size: int) -> Any:
     leaves, structure = tree_flatten(args)
     level, link = level_numbered(number), Link()
-    shown = [batch_out(x, 0, number, size, link) if isinstance(x, Tensor) and layer_at(x._array, number) is not None else x for x in leaves]
-    dims = [0 if isinstance(x, Tensor) and layer_at(x._array, number) is not None else None for x in leaves]
+    batched, shown = _shown(leaves, number, size, link)
+    dims = [0 if b else None for b in batched]
     info = VmapInfo(size, level.randomness if level is not None else "error")
     found = cls.vmap(info, tree_unflatten(dims, structure), *tree_unflatten(shown, structure), **kwargs)
     if not (isinstance(found, tuple) and len(found) == 2):
@@ -216,9 +222,8 @@ def _one_by_one(cls: type[Function], leaves: list[Any], structure: Any, number: 
         text = message("vmap", f"{cls.__name__}.forward needs values ({str(refusal).splitlines()[0]}): it is run for one sample after the other",
                        hint="write it in Genesis operations, or give the class a static vmap(info, in_dims, *args)")  # fmt: skip
         warnings.warn(text, UserWarning, stacklevel=4)
-    batched = [isinstance(x, Tensor) and layer_at(x._array, number) is not None for x in leaves]
     link = Link()
-    shown = [batch_out(x, 0, number, size, link) if b else x for x, b in zip(leaves, batched, strict=True)]
+    batched, shown = _shown(leaves, number, size, link)
     results = []
     for i in range(size):
         args, kwargs = tree_unflatten([x[i] if b else x for x, b in zip(shown, batched, strict=True)], structure)
@@ -229,6 +234,3 @@ def _one_by_one(cls: type[Function], leaves: list[Any], structure: Any, number: 
 
     outs = [batch_in(stacked(cls.__name__, column), 0, number, size, link=link) if isinstance(column[0], Tensor) else column[0] for column in map(list, zip(*columns, strict=True))]
     return tree_unflatten(outs, shape)
-
-
-

@@ -152,7 +152,6 @@ class Graph:
                     message("replay", f"argument tensor {i} requires grad, a replay is not differentiable",
                             operands=[("argument", x._spec())], hint="trace a function that computes the gradient, too; or pass x.detach()")
                 )  # fmt: skip
-
         if any(w.kind == "argument" or w.kind == "captured" for w in self.writes):
             self._check_shared(given)
 
@@ -203,7 +202,7 @@ class Graph:
     def _write(self, given: list[Tensor], values: dict[Var, Any]) -> None:
         new = [values[w.value].clone() for w in self.writes]  # one write may read what another overwrites
         for w, value in zip(self.writes, new, strict=True):
-            target = (given if w.kind.startswith("argument") else [t for _, t in self.captured])[w.place]
+            target = given[w.place] if w.kind.startswith("argument") else self.captured[w.place][1]
             if w.kind == "captured" and w.place in self.gradients:
                 leaf = self.captured[self.gradients[w.place]][1]
                 if leaf.grad is None:

@@ -286,7 +286,8 @@ class Tracer:
         self.marker = Traced(self, Cell(Var(_SCALAR)), _SCALAR)
         ACTIVE.append(self)
         try:
-            result = fn(*tree_unflatten(inner, structure)[0], **tree_unflatten(inner, structure)[1])
+            inner_args, inner_kwargs = tree_unflatten(inner, structure)
+            result = fn(*inner_args, **inner_kwargs)
             return self._finish(result, arguments, inputs, given, structure)
         finally:
             ACTIVE.remove(self)
