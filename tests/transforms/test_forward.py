@@ -64,7 +64,9 @@ def test_training_through_a_directional_derivative():
 def test_has_aux_and_structures():
     value, tangent, aux = jvp(lambda d: ({"y": d["x"] ** 2}, d["x"] + 1), ({"x": t(3.0)},), ({"x": t(1.0)},), has_aux=True)
     assert value["y"].item() == 9 and tangent["y"].item() == 6 and aux.item() == 4
-    g, (v, a) = genesis.func.value_and_grad(lambda x: ((x**2).sum(), {"n": x.sum()}), has_aux=True)(t([1.0, 2]))
+    g, (v, a) = genesis.func.grad_and_value(lambda x: ((x**2).sum(), {"n": x.sum()}), has_aux=True)(t([1.0, 2]))
+    (value, aux), gradient = genesis.func.value_and_grad(lambda x: ((x**2).sum(), {"n": x.sum()}), has_aux=True)(t([1.0, 2]))
+    assert (value, aux["n"], gradient.tolist()) == (v, a["n"], g.tolist())
     assert g.tolist() == [2, 4] and v.item() == 5 and a["n"].item() == 3 and not v.requires_grad and not a["n"].requires_grad
     _, pull, aux = vjp(lambda x: (x**2, "note"), t([3.0]), has_aux=True)
     assert aux == "note" and pull(t([1.0]))[0].tolist() == [6]

@@ -134,7 +134,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     >>> grad(lambda x: x ** 3)(genesis.tensor(2.0)), grad(grad(lambda x: x ** 3))(genesis.tensor(2.0))
     (tensor(12.), tensor(12.))
     """
-    both = value_and_grad(func, argnums, has_aux, _name="grad")
+    both = grad_and_value(func, argnums, has_aux, _name="grad")
 
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -144,8 +144,28 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     return gradient
 
 
-def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, _name: str = "grad_and_value") -> Callable[..., Any]:
-    """`grad` that gives the value, too: ``(gradient, value)``, as PyTorch's ``grad_and_value``.
+def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """`grad` that gives the value, too: ``(value, gradient)``, as in JAX and MLX.
+
+    With ``has_aux`` it gives ``((value, aux), gradient)``. `grad_and_value` is the same in PyTorch's order.
+
+    >>> import genesis
+    >>> from genesis.func import value_and_grad
+    >>> value_and_grad(lambda x: (x ** 2).sum())(genesis.tensor([1.0, 2.0]))
+    (tensor(5.), tensor([2., 4.]))
+    """
+    both = grad_and_value(func, argnums, has_aux, _name="value_and_grad")
+
+    @functools.wraps(func)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return value, found
+
+    return value_and_gradient
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, _name: str = "grad_and_value") -> Callable[..., Any]:
+    """`grad` that gives the value, too: ``(gradient, value)``, as in PyTorch.
 
     With ``has_aux`` it gives ``(gradient, (value, aux))``.
 
@@ -180,9 +200,6 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         return chosen.put(zeros), (value, aux) if has_aux else value
 
     return gradient_and_value
-
-
-grad_and_value = value_and_grad
 
 
 def _described(value: Any) -> str:
