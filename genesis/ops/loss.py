@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from genesis.arrays.protocol import Virtual
+from genesis.arrays.protocol import Virtual, bottom
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, ShapeError, message
 from genesis.core.kinds import case, composite, fails
 from genesis.core.tracing import tracer
@@ -116,14 +116,24 @@ def _classes(name: str, input: Tensor, target: Tensor) -> None:
         raise DTypeError(message(name, f"class indices must be integers, target is {target.dtype}", hint="target.long()"))
 
 
-def _valid_classes(name: str, target: Tensor, count: int, ignore_index: int) -> Tensor:
-    """Which targets count; a class out of range is an error that names it."""
-    valid = target != ignore_index
-    if not isinstance(target._array, Virtual) and tracer.get() is None:
-        wrong = target.numpy_view()[valid.numpy_view() & ((target.numpy_view() < 0) | (target.numpy_view() >= count))]
+def _all_count(name: str, target: Tensor, count: int, ignore_index: int) -> bool:
+    """Whether no target is seen to be ignored; a class out of range is an error that names it."""
+    classes = bottom(target._array)  # of all samples, under vmap
+    if isinstance(classes, Virtual) or tracer.get() is not None:
+        return False
+    outside = (classes < 0) | (classes >= count)
+    if outside.any():
+        wrong = classes[outside & (classes != ignore_index)]
         if wrong.size:
             raise IndexOutOfRange(message(name, f"target {int(wrong.flat[0])} is out of range for {count} classes", hint="classes count from 0"))
-    return valid
+        return False
+    return not 0 <= ignore_index < count or not (classes == ignore_index).any()
+
+
+def _picked_loss(name: str, logp: Tensor, dim: int, target: Tensor, reduction: str) -> Tensor:
+    """What is left of it where all targets count, with the same weight."""
+    picked = -logp.gather(dim, target.unsqueeze(dim))
+    return reduced(name, picked.squeeze(dim) if reduction == "none" else picked, reduction)
 
 
 @_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3), reduction="sum"), case(t(3), t.int(low=0, high=3)),
@@ -149,7 +159,9 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     """
     _classes("nll_loss", input, target)
     dim = 1 if input.ndim > 1 else 0
-    valid = _valid_classes("nll_loss", target, input.shape[dim], ignore_index)
+    if _all_count("nll_loss", target, input.shape[dim], ignore_index) and weight is None:
+        return _picked_loss("nll_loss", input, dim, target, reduction)
+    valid = target != ignore_index
     safe = where(valid, target, 0)
     picked = -input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
     scale = valid.to(input._array.dtype) if weight is None else weight[safe] * valid.to(input._array.dtype)
@@ -192,9 +204,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     _classes("cross_entropy", input, target)
     logp = log_softmax(input, dim)
-    valid = _valid_classes("cross_entropy", target, input.shape[dim], ignore_index)
-    if weight is None and not label_smoothing and reduction == "mean" and dim == 1 and input.ndim == 2 and not isinstance(target._array, Virtual) and tracer.get() is None and bool(valid.all()):
-        return -logp.gather(1, target.unsqueeze(1)).mean()
+    if _all_count("cross_entropy", target, input.shape[dim], ignore_index) and weight is None and not label_smoothing:
+        return _picked_loss("cross_entropy", logp, dim, target, reduction)
+    valid = target != ignore_index
     safe = where(valid, target, 0)
     counted = valid.to(input._array.dtype)
     scale = counted if weight is None else weight[safe] * counted
