@@ -67,6 +67,7 @@ from genesis.base.dtypes import (
 from genesis.core.autocast import default as _default_autocast
 from genesis.core.printing import set_printoptions
 from genesis.core.tensor import Size, Tensor
+from genesis.kernels import cpu as _cpu_kernels  # attach themselves to the ops
 from genesis.ops import random
 
 __version__ = "0.1.0"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
+
+_PARTS = 4  # slices for each thread: one that is woken late, or has a slower processor, takes fewer
 
 
 def thread_count() -> int:
@@ -27,11 +28,21 @@ def _pool(pid: int) -> ThreadPoolExecutor:
 
 
 def in_parallel(work: Callable[[slice], Any], count: int) -> None:
-    """Call ``work`` on slices that together are ``range(count)``, one for each thread; the first exception is raised."""
+    """Call ``work`` on slices that together are ``range(count)``; this thread and others each take the next one. The first exception is raised."""
     threads = min(thread_count(), count)
     if threads < 2:
         work(slice(0, count))
         return
-    ends = [count * i // threads for i in range(threads + 1)]
-    for job in [_pool(os.getpid()).submit(work, slice(a, b)) for a, b in itertools.pairwise(ends)]:
-        job.result()
+    parts = min(count, threads * _PARTS)
+    slices = iter([slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)])  # a step of it is one that threads cannot divide
+
+    def take() -> None:
+        for part in slices:
+            work(part)
+
+    others = [_pool(os.getpid()).submit(take) for _ in range(threads - 1)]
+    try:
+        take()
+    finally:
+        for other in others:
+            other.result()

@@ -68,28 +68,26 @@ class Batch:
 def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
     """The result arrays of an op on arguments among which there are batched arrays of one level, and none of a higher one."""
     level, size = top.level, top.size_hidden
+    operands = args[0] if op.variadic else [args[i] for i in op.tensors]
     flags: list[bool] = []
-    operands: list[Any] = []
+    tensors: list[Any] = []
     co = False
-
-    def part(a: Any) -> Any:
-        nonlocal co
-        mine = a.__class__ is Batched and a.level == level
-        operands.append(a)
-        flags.append(mine and a.batched)
-        if mine:
-            co = co or a.co
+    for a in operands:
+        if a.__class__ is Batched and a.level == level:
             if a.size_hidden != size:
                 raise GraphError(message(op.name, f"samples of two batches meet, of {size} and {a.size_hidden}"))
-            return wrap(a.array)
-        return wrap(a) if hasattr(a, "shape") else a
-
+            flags.append(a.batched)
+            co = co or a.co
+            tensors.append(wrap(a.array))
+        else:
+            flags.append(False)
+            tensors.append(wrap(a) if hasattr(a, "shape") else a)
     inner = list(args)
     if op.variadic:
-        inner[0] = [part(a) for a in args[0]]
+        inner[0] = tensors
     else:
-        for i in op.tensors:
-            inner[i] = part(args[i])
+        for i, x in zip(op.tensors, tensors, strict=True):
+            inner[i] = x
     indices = [x for i, a in enumerate(args) if i not in op.tensors for x in dispatch.index_arrays(a)] if op.kind == "indexing" else []
     hidden = any(flags) or any(isinstance(x, Batched) and x.level == level and x.batched for x in indices)
     if not hidden:

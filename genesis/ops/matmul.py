@@ -12,7 +12,6 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.base.threads import in_parallel
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.core.batching import decomposed
 from genesis.core.dispatch import HALVES
@@ -132,18 +131,14 @@ def matmul(input: Array, other: Array) -> Any:
         _infer_matmul(_spec(input), _spec(other))
     if kind in HALVES:
         return np.matmul(input.astype(_F32), other.astype(_F32)).astype(kind)
-    if input.ndim > 2 and other.ndim > 2 and input.shape[-1] == 1:
-        return _outer_products(input, other)
-    return np.matmul(input, other)
+    return _rows_times(input, other) if input.ndim > 2 and other.ndim == 2 else np.matmul(input, other)
 
 
-def _outer_products(a: Any, b: Any) -> Any:
-    """Columns times rows, a batch of them: multiplied directly, by several threads where it is much (NumPy's matmul takes 3 to 4 times as long)."""
-    if a.shape[0] != b.shape[0] or a.size * b.shape[-1] < 1 << 20:
-        return a * b
-    out = np.empty((a.shape[0], *np.broadcast_shapes(a.shape[1:-2], b.shape[1:-2]), a.shape[-2], b.shape[-1]), a.dtype)
-    in_parallel(lambda rows: np.multiply(a[rows], b[rows], out=out[rows]), len(a))
-    return out
+def _rows_times(a: Any, b: Any) -> Any:
+    """Batches of rows times one matrix, all rows at once: NumPy would multiply batch by batch."""
+    if not a.flags.c_contiguous:
+        return np.matmul(a, b)
+    return np.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
 
 
 def _spec(x: Any) -> Spec:
@@ -310,7 +305,7 @@ def _infer_linear(input: Spec, weight: Spec, bias: Spec | None) -> Spec:
 
 
 @primitive("contraction", {"input": lambda g, other: linear(other, g), "other": lambda g, input: matmul(input, g)}, method=False, dtypes="fc", jvp="multilinear",
-           decompose=lambda input, other: matmul(input.mT, other), infer=lambda input, other: Spec((input.shape[1], other.shape[1]), input.dtype, input.device), torch_name="", autocast="low",
+           batch=lambda b, input, other: matmul(input.mT, other), infer=lambda input, other: Spec((input.shape[1], other.shape[1]), input.dtype, input.device), torch_name="", autocast="low",
            samples=lambda t: [case(t(3, 2), t(3, 4))])  # fmt: skip
 def matmul_tn(input: Array, other: Array) -> Any:
     """$X^T Y$ of two matrices with one number of rows; the gradient of `linear` for its weight, without a view on the way.
@@ -322,6 +317,8 @@ def matmul_tn(input: Array, other: Array) -> Any:
     """
     if input.dtype in HALVES:
         return np.matmul(input.T.astype(_F32), other.astype(_F32)).astype(input.dtype)
+    if input.shape[0] == 1 == other.shape[0]:  # one sample: NumPy's product takes four times as long
+        return input.T * other
     return np.matmul(input.T, other)
 
 
@@ -366,7 +363,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     if kind in HALVES:
         out = np.matmul(input.astype(_F32), weight.T.astype(_F32))
         return (out if bias is None else out + bias.astype(_F32)).astype(kind)
-    out = np.matmul(input, weight.T)
+    out = _rows_times(input, weight.T) if input.ndim > 2 and weight.ndim == 2 else np.matmul(input, weight.T)
     if bias is not None:
         out = np.add(out, bias, out=out) if out.__class__ is np.ndarray else out + bias
     return out

@@ -1,0 +1,64 @@
+"""Memory of large arrays, used again.
+
+Each page of memory that comes from the system costs a fault and is cleared first: for 50 MB that takes as long as to compute what goes in, or
+ten times as long where the system has to gather large pages. NumPy's smaller arrays get memory that earlier ones gave back (the C library keeps
+it); arrays of more than 32 MiB get new pages every time. `empty` keeps the memory of those that it made, up to `LIMIT` bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+LARGE = 1 << 25  # bytes: where glibc stops to keep memory
+LIMIT = 1 << 29  # bytes kept at most while no array uses them
+
+_kept: deque[np.ndarray[Any, Any]] = deque()  # the oldest first; every step on it is a single one, so threads need no lock
+
+
+class _Loan:
+    """Who has a piece of memory: arrays and views of it refer to this, and with the last of them it goes."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "memory")
+
+    def __init__(self, memory: np.ndarray[Any, Any]) -> None:
+        self.memory = memory
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self) -> None:
+        _kept.append(self.memory)
+        while sum([m.nbytes for m in tuple(_kept)]) > LIMIT:
+            _taken(None)
+
+
+def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+    """``np.empty``, in memory that a large array of as many bytes gave back, if there is one.
+
+    >>> a = empty((1 << 13, 1 << 10), np.float32)
+    >>> address = a.ctypes.data
+    >>> del a
+    >>> empty((1 << 10, 1 << 13), np.float32).ctypes.data == address
+    True
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < LARGE:
+        return np.empty(shape, dtype)
+    memory = _taken(size)
+    return np.asarray(_Loan(np.empty(size, np.uint8) if memory is None else memory)).view(dtype).reshape(shape)
+
+
+def _taken(size: int | None) -> np.ndarray[Any, Any] | None:
+    """Memory of that size (None: the oldest of any), which is kept no longer."""
+    for _ in range(len(_kept)):
+        try:
+            memory = _kept.popleft()
+        except IndexError:  # another thread was faster
+            return None
+        if size is None or memory.nbytes == size:
+            return memory
+        _kept.append(memory)
+    return None

@@ -1,0 +1,45 @@
+"""Machine code out of LLVM's text form, where llvmlite is installed (``pip install "genesis[jit]"``).
+
+For what NumPy cannot say, such as storing past the caches. Every kernel that uses it has a NumPy form for machines without.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+
+@functools.cache
+def binding() -> ModuleType | None:
+    """llvmlite, ready to compile for this processor; None where it is not installed. (Importing it takes 50 to 100 ms.)"""
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        return None
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm  # type: ignore[no-any-return]
+
+
+@functools.cache
+def function(name: str, code: str, *parameters: type) -> Callable[..., None] | None:
+    """The function ``name`` in ``code``, compiled for this processor at the first call (15 to 30 ms); None without llvmlite.
+
+    It takes numbers and addresses as its ``parameters`` (classes of `ctypes`) say, and lets other threads run meanwhile.
+    """
+    llvm = binding()
+    if llvm is None:
+        return None
+    module = llvm.parse_assembly(code)
+    module.verify()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
+    )
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    compiled: Any = ctypes.CFUNCTYPE(None, *parameters)(engine.get_function_address(name))
+    compiled.engine = engine  # the code is there as long as its engine
+    return compiled  # type: ignore[no-any-return]

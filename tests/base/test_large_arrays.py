@@ -1,0 +1,75 @@
+"""Large arrays get memory that earlier ones gave back."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from genesis.base import memory
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(memory, "LARGE", 1000)
+    monkeypatch.setattr(memory, "LIMIT", 10_000)
+    memory._kept.clear()
+    yield
+    memory._kept.clear()
+
+
+def address(a):
+    return a.__array_interface__["data"][0]
+
+
+def test_memory_is_used_again_once_nothing_refers_to_it():
+    a = memory.empty((40, 25), np.float32)
+    place, view = address(a), a[3:, ::2]
+    del a
+    other = memory.empty((1000,), np.float32)
+    assert address(other) != place  # the view keeps it
+    del view
+    b = memory.empty((500,), np.float64)  # as many bytes
+    assert address(b) == place
+    assert b.dtype == np.float64 and b.shape == (500,) and b.flags.writeable and b.flags.c_contiguous
+
+
+def test_small_arrays_and_other_sizes_get_their_own():
+    small = memory.empty((249,), np.float32)
+    assert small.base is None
+    place = address(memory.empty((2000,), np.uint8))
+    assert address(memory.empty((1999,), np.uint8)) != place
+    assert address(memory.empty((2000,), np.uint8)) == place
+
+
+def test_what_is_kept_has_a_limit():
+    arrays = [memory.empty((4000,), np.uint8) for _ in range(5)]
+    newest = address(arrays[-1])
+    while arrays:
+        arrays.pop(0)
+    assert sum(m.nbytes for m in memory._kept) == 8000
+    assert address(memory._kept[-1]) == newest  # the oldest went
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 5), (0, 1000)])
+def test_empty_and_0d(shape):
+    assert memory.empty(shape, np.float64).shape == shape
+
+
+def test_two_live_arrays_never_share():
+    a, b = memory.empty((1000,), np.int64), memory.empty((1000,), np.int64)
+    del a
+    c = memory.empty((1000,), np.int64)
+    c[:], b[:] = 1, 2
+    assert not np.shares_memory(b, c) and (c == 1).all()
+
+
+def test_a_tensor_and_its_numpy_view_keep_the_memory():
+    import genesis
+
+    x = genesis.from_numpy(memory.empty((1000,), np.float32))
+    x.fill_(7)
+    view = x.numpy()
+    del x
+    gc.collect()
+    memory.empty((1000,), np.float32).fill(0)
+    assert (view == 7).all()
