@@ -1,8 +1,8 @@
 """Memory of large arrays, used again.
 
 Each page of memory that comes from the system costs a fault and is cleared first: for 50 MB that takes as long as to compute what goes in, or
-ten times as long where the system has to gather large pages. NumPy's smaller arrays get memory that earlier ones gave back (the C library keeps
-it); arrays of more than 32 MiB get new pages every time. `empty` keeps the memory of those that it made, up to `LIMIT` bytes.
+ten times as long where the system has to gather large pages. The C library gives memory back to the system whenever much of it is free, and
+that of the largest arrays at once. `empty` keeps the memory of those that it made, up to `LIMIT` bytes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-LARGE = 1 << 25  # bytes: where glibc stops to keep memory
-LIMIT = 1 << 29  # bytes kept at most while no array uses them
+LARGE = 1 << 22  # bytes of an array from where its memory is kept
+LIMIT = 1 << 29  # bytes that are kept at most
 
 _kept: deque[np.ndarray[Any, Any]] = deque()  # the oldest first; every step on it is a single one, so threads need no lock
 

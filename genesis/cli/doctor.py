@@ -15,7 +15,7 @@ import genesis
 from genesis.cli.terminal import Terminal
 
 OPTIONAL = {
-    "llvmlite": "compiled kernels: large outer products, as in per-sample gradients, in half the time",
+    "llvmlite": "compiled kernels: large outer products, as in per-sample gradients, twice as fast",
     "torch": "comparison with PyTorch in tests and benchmarks",
     "pytest": "the tests",
     "scipy": "more references in the tests",

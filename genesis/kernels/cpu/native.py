@@ -1,6 +1,6 @@
 """Machine code out of LLVM's text form, where llvmlite is installed (``pip install "genesis[jit]"``).
 
-For what NumPy cannot say, such as storing past the caches. Every kernel that uses it has a NumPy form for machines without.
+For loops that NumPy is slow at. Every kernel that uses it has a NumPy form for machines without.
 """
 
 from __future__ import annotations
