@@ -16,7 +16,10 @@ boundaries has the same mark afterwards: they share a ``link``, in which the one
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
@@ -276,6 +279,21 @@ def layers_in(array: Any, found: dict[int, Layer]) -> dict[int, Layer]:
             layers_in(array.tangent, found)
         array = array.inner
     return found
+
+
+def together(top: Layer, tensors: Iterable[Any]) -> bool:
+    """Whether it is seen at a glance that all operands with history are part of the same transforms: one vmap, no other layer."""
+    if top.__class__ is not Batched:
+        return False
+    for x in tensors:
+        if isinstance(x, Tensor):
+            array = x._array
+            if array.__class__ is np.ndarray:
+                if x._node is not None:
+                    return False
+            elif array.__class__ is not Batched or array.level != top.level or array.array.__class__ is not np.ndarray:
+                return False
+    return True
 
 
 def joined(tensors: list[Any]) -> list[Any]:

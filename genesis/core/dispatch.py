@@ -23,7 +23,7 @@ from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DeviceError, DimError, DTypeError, GenesisError, GraphError, IndexOutOfRange, ShapeError, message
 from genesis.core import autocast
-from genesis.core.boundary import joined
+from genesis.core.boundary import joined, together
 from genesis.core.cuts import UNTOUCHED, note, touched
 from genesis.core.hooks import SPECIAL
 from genesis.core.layout import with_strides
@@ -482,15 +482,15 @@ def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     if not isinstance(top, Layer):
         return args, top if not ACTIVE or tracer.get() is None else tracing_tensors(tensors)
     check_at_home(top, op.name)
-    if not any([isinstance(x, Tensor) and x._node is not None for x in tensors]):
-        return args, top
     if op.kind == "indexing":
         tensors = [*tensors, *[wrap(x) for a in args for x in index_arrays(a)]]
-    together = joined(list(tensors))
+    if together(top, tensors) or not any([isinstance(x, Tensor) and x._node is not None for x in tensors]):
+        return args, top
+    operands = joined(list(tensors))
     if op.variadic:
-        return (together, *args[1:]), top
+        return (operands, *args[1:]), top
     changed = list(args)
-    for i, x in zip(op.tensors, together):  # noqa: B905 (index arrays follow)
+    for i, x in zip(op.tensors, operands):  # noqa: B905 (index arrays follow)
         changed[i] = x
     return tuple(changed), top
 

@@ -126,5 +126,5 @@ def _with_part(tracer: Any, name: str, args: tuple[Any, ...], whole: Var, part: 
         elif abs(dim1 - dim2) != 1:
             ndim = len(part.spec.shape)
             part = tracer.emit("permute", (part, (ndim - 1, *range(ndim - 1))))
-        return tracer.emit("put", (whole, part, tuple(tracer.index(k) for k in key)))  # type: ignore[no-any-return]
+        return tracer.emit("put", (whole, part, tuple(tracer.var(k) for k in key)))  # type: ignore[no-any-return]
     raise UnsupportedError(message("trace", f"a write through {name} cannot be traced", hint="write to a clone() and use that"))

@@ -66,7 +66,7 @@ def _spec_of(array: Any) -> Spec:
 
 
 class Capture:
-    """An array of the outside: its memory in the trace, the variable that it is at first, and a tensor that holds it."""
+    """An array of the outside, an argument or captured: its memory in the trace, the variable that it is at first, and a tensor that holds it."""
 
     __slots__ = ("array", "cell", "tensor", "var")
 
@@ -161,7 +161,7 @@ class Tracer:
 
     def write(self, target: Any, source: Any) -> None:
         """A write into an array, which may be a captured one."""
-        into, value = self.array(target), self._var(source)
+        into, value = self.array(target), self.var(source)
         if value.spec.dtype is not into.dtype:
             value = self.emit("convert", (value, into.dtype))
         if value.spec.shape != into.shape:
@@ -195,10 +195,9 @@ class Tracer:
             found = self.captures[key] = Capture(array)
         return found
 
-    def _check_overlaps(self, given: list[tuple[Any, Cell]]) -> None:
+    def _check_overlaps(self, outside: list[Capture]) -> None:
         """Two tensors from outside that share memory are two variables: fine, unless one of them is written to."""
-        outside = [*given, *[(c.array, c.cell) for c in self.captures.values()]]
-        spans = sorted(((*byte_bounds(array), cell) for array, cell in outside if array.size), key=lambda span: (span[0], -span[1]))
+        spans = sorted(((*byte_bounds(c.array), c.cell) for c in outside if c.array.size), key=lambda span: (span[0], -span[1]))
         reach, known = 0, None
         for begin, end, cell in spans:
             if known is not None and begin < reach and (known.written or cell.written):
@@ -210,7 +209,8 @@ class Tracer:
             if end > reach:
                 reach, known = end, cell
 
-    def _var(self, value: Any) -> Any:
+    def var(self, value: Any) -> Any:
+        """Anything that an op is called with, with variables for tensors, arrays and numbers of the host."""
         if isinstance(value, HostNumber):
             return value.var
         if isinstance(value, Tensor):
@@ -218,17 +218,14 @@ class Tracer:
         if isinstance(value, Virtual | np.ndarray):
             return self.array(value).var()
         if isinstance(value, list):
-            return [self._var(v) for v in value]
+            return [self.var(v) for v in value]
         if isinstance(value, tuple):
-            return tuple([self._var(v) for v in value])
+            return tuple([self.var(v) for v in value])
         return value
-
-    def index(self, value: Any) -> Any:
-        return self._var(value)
 
     def emit(self, name: str, args: tuple[Any, ...]) -> Var:
         """Record a primitive with one result."""
-        return self._node(name, tuple([self._var(a) for a in args]))[0]
+        return self._node(name, tuple([self.var(a) for a in args]))[0]
 
     def _node(self, name: str, args: tuple[Any, ...]) -> tuple[Var, ...]:
         node = Node(name, args, (), self._site())
@@ -243,13 +240,13 @@ class Tracer:
         """An op on arrays, any of which may be traced."""
         if op.kind == "view":
             source = self.array(args[0])
-            rest = tuple([self._var(a) for a in args[1:]])
+            rest = tuple([self.var(a) for a in args[1:]])
             operands = [source.spec, *args[1:]]
             spec = with_strides(op, operands, dispatch.infer(op, operands))
             copies = op.name == "reshape" and view_strides(op, operands, spec) is None
             if not copies and op.name not in ("real", "imag", "view_dtype"):
                 return source.view(op.name, rest, replace(spec, device=CPU))
-        outs = self._node(op.name, tuple([self._var(a) for a in args]))
+        outs = self._node(op.name, tuple([self.var(a) for a in args]))
         arrays = [Traced(self, Cell(v), v.spec) for v in outs]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
@@ -262,9 +259,7 @@ class Tracer:
 
     def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
         leaves, structure = tree_flatten((args, kwargs))
-        arguments: list[Var] = []
-        inputs: list[tuple[Cell, Var]] = []
-        given: list[tuple[Any, Cell]] = []
+        arguments: list[Capture] = []
         inner = []
         for x in leaves:
             if not isinstance(x, Tensor):
@@ -273,12 +268,9 @@ class Tracer:
                 continue
             if isinstance(value_of(x._array), Virtual):
                 raise GraphError(message("trace", f"an argument is {type(x._array).__name__.lower()}, a trace takes tensors with data", hint="trace outside of vmap and jvp, and use those inside"))
-            var = Var(_spec_of(x._array))
-            cell = Cell(var, outside=True)
-            arguments.append(var)
-            inputs.append((cell, var))
-            given.append((x._array, cell))
-            twin = wrap(Traced(self, cell, var.spec), type(x))
+            argument = Capture(x._array)
+            arguments.append(argument)
+            twin = wrap(Traced(self, argument.cell, argument.var.spec), type(x))
             twin.__dict__.update(x.__dict__)
             inner.append(twin.requires_grad_() if x.requires_grad else twin)
             self.twins.append(twin if x.requires_grad else None)
@@ -288,7 +280,7 @@ class Tracer:
         try:
             inner_args, inner_kwargs = tree_unflatten(inner, structure)
             result = fn(*inner_args, **inner_kwargs)
-            return self._finish(result, arguments, inputs, given, structure)
+            return self._finish(result, arguments, structure)
         finally:
             ACTIVE.remove(self)
             tracer.reset(token)
@@ -300,11 +292,11 @@ class Tracer:
                 stream._position(start)
             self._forget_gradients()
 
-    def _finish(self, result: Any, arguments: list[Var], inputs: list[tuple[Cell, Var]], given: list[tuple[Any, Cell]], structure: Any) -> Graph:
-        self._check_overlaps(given)
+    def _finish(self, result: Any, arguments: list[Capture], structure: Any) -> Graph:
+        self._check_overlaps([*arguments, *self.captures.values()])
         leaves, out_structure = tree_flatten(result)
         results = [self.capture(y).var() if isinstance(y, Tensor) and not isinstance(y._array, Layer) else y for y in leaves]
-        writes = [Write("argument", i, cell.value) for i, (cell, first) in enumerate(inputs) if cell.value is not first]
+        writes = [Write("argument", i, a.cell.value) for i, a in enumerate(arguments) if a.cell.value is not a.var]
         captured: list[tuple[Var, Tensor]] = []
         constants: list[tuple[Var, Any]] = []
         for capture in self.captures.values():
@@ -326,10 +318,11 @@ class Tracer:
             if isinstance(grad, Tensor) and isinstance(grad._array, Traced):
                 writes.append(Write("argument grad", i, grad._array.var()))
         gradients = self._gradients(captured)
-        names = {v.number: f"x{i}" for i, v in enumerate(arguments)} | {v.number: f"w{i}" for i, (v, _) in enumerate(captured)}
+        inputs = [a.var for a in arguments]
+        names = {v.number: f"x{i}" for i, v in enumerate(inputs)} | {v.number: f"w{i}" for i, (v, _) in enumerate(captured)}
         names |= {v.number: f"c{i}" for i, (v, _) in enumerate(constants)} | {v.number: f"n{i}" for i, (v, _) in enumerate(self.numbers)}
         streams = [(g, g._block - start) for g, start in self.streams]
-        return Graph(self.name, self.nodes, arguments, captured, constants, self.numbers, list(self.counts), streams, results, writes, structure, out_structure,
+        return Graph(self.name, self.nodes, inputs, captured, constants, self.numbers, list(self.counts), streams, results, writes, structure, out_structure,
                      self.plain, gradients, names)  # fmt: skip
 
     def _gradients(self, captured: list[tuple[Var, Tensor]]) -> dict[int, int]:

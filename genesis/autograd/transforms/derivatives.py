@@ -116,6 +116,11 @@ def released(y: Any, keep: bool) -> Any:
     return y if keep or not isinstance(y, Tensor) or y._node is None else y._alias(None)
 
 
+def or_zeros(like: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[Tensor]:
+    """Derivatives, zeros of the shape of what they belong to where there is none."""
+    return [x.detach().new_zeros(x.shape) if d is None else d for x, d in zip(like, found, strict=True)]
+
+
 # ---- reverse mode
 
 
@@ -193,7 +198,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             found = [None] * len(twins)
             if value._node is not None:
                 found = engine.run([value._node], [engine.seed_for(value, None)], keep_graph=keep or has_aux, create_graph=keep, inputs=places, accumulate=False)
-        zeros = [x.detach().new_zeros(x.shape) if g is None else g for x, g in zip(twins, found, strict=True)]
+        zeros = or_zeros(twins, found)
         leaves, structure = tree_flatten(aux)
         aux = tree_unflatten([released(a, outer and isinstance(a, Tensor) and tracked_outside([a], places)) for a in leaves], structure)
         value = released(value, keep)
@@ -245,7 +250,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if pairs:
             weights = [g if g._array.dtype is y._array.dtype else g.to(y._array.dtype) for y, g in pairs]
             gradients = engine.run([y._node for y, _ in pairs], weights, keep_graph=retain_graph, create_graph=follow, inputs=places, accumulate=False)
-        return chosen.put([x.detach().new_zeros(x.shape) if g is None else g for x, g in zip(twins, gradients, strict=True)])
+        return chosen.put(or_zeros(twins, gradients))
 
     result = tree_unflatten([released(y, keep) for y in outs], structure)
     return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
@@ -289,7 +294,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         results = [primal_of(y, number) for y in outs]
         leaves, aux_shape = tree_flatten(aux)
         aux = tree_unflatten([primal_of(a, number) if isinstance(a, Tensor) else a for a in leaves], aux_shape)
-    pushed = [y.detach().new_zeros(y.shape) if t is None else t for y, t in zip(results, pushed, strict=True)]
+    pushed = or_zeros(results, pushed)
     answer = tree_unflatten(results, shape), tree_unflatten(pushed, shape)
     return (*answer, aux) if has_aux else answer
 
@@ -338,7 +343,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                                 inputs=[u._node for u in seeds], accumulate=False)  # fmt: skip
         rest = iter(pushed)
         results = [None if y._node is None else next(rest) for y in outs]
-        return tree_unflatten([y.detach().new_zeros(y.shape) if t is None else t for y, t in zip(outs, results, strict=True)], structure)
+        return tree_unflatten(or_zeros(outs, results), structure)
 
     return tree_unflatten([released(y, keep) for y in outs], structure), jvp_fn
 
