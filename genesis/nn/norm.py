@@ -72,11 +72,11 @@ class _BatchNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self.dims:
             raise ShapeError(message(type(self).__name__, f"expected {' or '.join(f'{d}-D' for d in self.dims)} input, got {input.ndim}-D"))
-        momentum = self.momentum or 0.0
+        momentum: float | Tensor = self.momentum or 0.0
         if self.training and self.track_running_stats:
             with no_grad():
                 self.num_batches_tracked.add_(1)
-            momentum = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+            momentum = 1 / self.num_batches_tracked.double() if self.momentum is None else self.momentum
         use_batch = self.training or not self.track_running_stats
         return batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, use_batch, momentum, self.eps)
 

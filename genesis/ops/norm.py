@@ -61,7 +61,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
 @composite(method=False, autocast="float32", samples=lambda t: [case(t(4, 3), None, None, t(3), t(3), True), case(t(4, 3), t(3), t.positive(3))],
            torch_name="nn.functional.batch_norm", fails=fails((lambda t: case(t(1, 3), None, None, training=True), ValueError, "batch_norm: more than one value")))  # fmt: skip
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
-               training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+               training: bool = False, momentum: float | Tensor = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
     """Normalise each channel (dim 1) by the batch's mean and variance, or in evaluation by the running ones (Ioffe and Szegedy 2015).
 
     In training the running statistics move by ``momentum`` towards the batch's (with the unbiased variance).
@@ -97,7 +97,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
 
 
 @no_grad()
-def _move_running(running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: float) -> None:
+def _move_running(running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: float | Tensor) -> None:
     running_mean.mul_(1 - momentum).add_(mean.detach().reshape(-1) * momentum)
     running_var.mul_(1 - momentum).add_(var.detach().reshape(-1) * momentum)
 

@@ -17,7 +17,9 @@ from genesis.core.generator import Generator, default_generator, get_rng_state, 
 from genesis.core.kinds import case, composite, fails
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.views import bump, check_writable, write
-from genesis.ops.create import _finish
+from genesis.ops.create import _finish, arange
+from genesis.ops.elementwise import minimum
+from genesis.ops.search import searchsorted
 from genesis.ops.shape import sizes
 
 
@@ -133,6 +135,13 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     return (randn(tuple(shape), generator=generator, dtype=kind) * std + mean).detach()
 
 
+def _uniform_like(generator: Any, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Numbers in [0, 1) of the dtype, and on the device, of another tensor."""
+    if isinstance(like._array, Spec):
+        return like.new_empty(shape)
+    return wrap(drawn(_stream(generator), "uniform", shape, like._array.dtype))
+
+
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
 
@@ -148,9 +157,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -
     known = chance._array
     if isinstance(known, np.ndarray) and known.size and not (known.min() >= 0 and known.max() <= 1):
         raise ShapeError(message("bernoulli", "probabilities must be between 0 and 1"))
-    kind = known.dtype if known.dtype.kind == "f" else np.dtype(np.float64)
-    u = wrap(drawn(_stream(generator), "uniform", tuple(known.shape), kind))
-    return (u < chance).to(input._array.dtype)
+    chance = chance if known.dtype.kind == "f" else chance.double()
+    return (_uniform_like(generator, tuple(known.shape), chance) < chance).to(input._array.dtype)
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
@@ -165,24 +173,26 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     >>> genesis.multinomial(genesis.tensor([0., 1., 0.]), 2, replacement=True)
     tensor([1, 1])
     """
-    w = input.detach().numpy_view().astype(np.float64)
-    if w.ndim not in (1, 2):
-        raise ShapeError(message("multinomial", f"weights must be 1-D or 2-D, got {w.ndim}-D"))
-    rows = np.atleast_2d(w)
-    if not np.isfinite(rows).all() or (rows < 0).any() or (rows.sum(1) <= 0).any():
-        raise ShapeError(message("multinomial", "weights must be finite, not negative, and not all zero"))
-    if not replacement and ((rows > 0).sum(1) < num_samples).any():
-        raise ShapeError(message("multinomial", f"cannot draw {num_samples} without replacement from {int((rows > 0).sum(1).min())} weights"))
-    stream = _stream(generator)
+    if not 1 <= input.ndim <= 2:
+        raise ShapeError(message("multinomial", f"weights must be 1-D or 2-D, got {input.ndim}-D"))
+    w = input.detach().double()
+    if isinstance(w._array, np.ndarray):
+        _check_weights(w._array, num_samples, replacement)
     if replacement:
-        ends = np.cumsum(rows / rows.sum(1, keepdims=True), 1)
-        u = stream.uniform((len(rows), num_samples), np.float64)
-        drawn = np.stack([np.minimum(np.searchsorted(e, v, "right"), np.flatnonzero(r)[-1]) for e, v, r in zip(ends, u, rows, strict=True)])
-    else:
-        with np.errstate(divide="ignore"):
-            times = -np.log1p(-stream.uniform(rows.shape, np.float64)) / rows
-        drawn = np.argsort(times, 1, kind="stable")[:, :num_samples]
-    return wrap(drawn.astype(np.int64).reshape(*w.shape[:-1], num_samples))
+        u = _uniform_like(generator, (*w.shape[:-1], num_samples), w)
+        ends = (w / w.sum(-1, keepdim=True)).cumsum(-1)
+        last = ((w > 0) * arange(w.shape[-1], device=w.device)).amax(-1, keepdim=True)  # rounding may leave the last end below u
+        return minimum(searchsorted(ends, u, right=True), last)
+    u = _uniform_like(generator, tuple(w.shape), w)
+    return (-(-u).log1p() / w).argsort(-1, stable=True)[..., :num_samples]
+
+
+def _check_weights(w: Any, num_samples: int, replacement: bool) -> None:
+    if not np.isfinite(w).all() or (w < 0).any() or (w.sum(-1) <= 0).any():
+        raise ShapeError(message("multinomial", "weights must be finite, not negative, and not all zero"))
+    some = (w > 0).sum(-1)
+    if not replacement and (some < num_samples).any():
+        raise ShapeError(message("multinomial", f"cannot draw {num_samples} without replacement from {int(some.min())} weights"))
 
 
 def _keep(stream: Generator, shape: tuple[int, ...], dtype: Any, p: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,16 @@ def _searched(sorted_sequence: Tensor, input: Any, out_int32: bool, right: bool,
     return sorted_sequence, values, out_int32, None, "right" if right else side or "left", sorter
 
 
-@primitive("search", prepare=_searched, dtypes="fi", method=False,
+def _searched_batch(b: Any, seq: Tensor, values: Tensor, out_int32: bool, right: Any, side: str, sorter: Tensor | None) -> Any:
+    if seq.ndim == 1 and not b.batched[0] and not b.batched[2]:
+        return b.run(seq, values, out_int32, right, side, sorter)  # one sequence for all values, of whatever shape
+    seq, values = b.spread(seq, b.batched[0]), b.spread(values, b.batched[1])
+    sorter = None if sorter is None else b.spread(sorter, b.batched[2])
+    rows = values if seq.ndim > 2 else values.reshape(b.size, values.numel() // b.size)  # a row for each sequence
+    return b.run(seq, rows, out_int32, right, side, sorter).reshape(values.shape)
+
+
+@primitive("search", prepare=_searched, batch=_searched_batch, dtypes="fi", method=False,
            infer=lambda seq, input, out_int32, right, side, sorter: Spec(input.shape, np.dtype(np.int32 if out_int32 else np.int64), input.device),
            samples=lambda t: [case(t(5).sort().values, t(2, 3)), case(t(2, 5).sort().values, t(2, 3), right=True),
                               case(t(5).sort().values, 0.5, out_int32=True)],
@@ -174,7 +184,8 @@ def searchsorted(sorted_sequence: Array, input: Array, *, out_int32: bool = Fals
     if seq.ndim == 1:
         found = np.searchsorted(seq, values, side)
     else:
-        rows = zip(seq.reshape(-1, seq.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
+        count = math.prod(seq.shape[:-1])
+        rows = zip(seq.reshape(count, seq.shape[-1]), values.reshape(count, values.shape[-1]), strict=True)
         found = np.array([np.searchsorted(s, v, side) for s, v in rows]).reshape(values.shape)
     return np.asarray(found).astype(np.int32 if out_int32 else np.int64)
 

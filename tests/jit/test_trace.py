@@ -157,6 +157,33 @@ def test_captured_tensors_are_read_at_every_replay():
     assert graph.replay(genesis.ones(2)).tolist() == [6, 6]
 
 
+@pytest.mark.parametrize("replacement", [True, False])
+def test_tokens_are_drawn_as_in_eager(replacement):
+    def sample(logits):
+        return genesis.multinomial(logits.softmax(-1), 2, replacement)
+
+    logits = genesis.randn(4, 7)
+    graph = jit.trace(sample, logits)
+    genesis.manual_seed(5)
+    found = [graph.replay(logits + i).tolist() for i in range(3)]
+    genesis.manual_seed(5)
+    assert found == [sample(logits + i).tolist() for i in range(3)]
+    assert sample(logits.to("meta")).shape == (4, 2)
+
+
+def test_the_cumulative_average_of_batch_norm_goes_on():
+    traced, eager = nn.BatchNorm1d(3, momentum=None), nn.BatchNorm1d(3, momentum=None)
+    batches = [genesis.randn(5, 3) for _ in range(6)]
+    for x in batches[:2]:
+        traced(x), eager(x)
+    graph = jit.trace(traced, batches[0])
+    for x in batches[2:]:
+        assert (graph.replay(x) == eager(x)).all()
+    assert traced.num_batches_tracked.item() == 6
+    assert (traced.running_mean == eager.running_mean).all() and (traced.running_var == eager.running_var).all()
+    np.testing.assert_allclose(traced.running_mean.numpy(), np.mean([x.numpy().mean(0) for x in batches], 0), atol=1e-6)
+
+
 def test_random_draws_continue_the_stream():
     f = lambda x: x + genesis.rand(2) * genesis.randn(2) + genesis.randint(0, 9, (2,)) + genesis.bernoulli(x * 0 + 0.5)  # noqa: E731
     graph = jit.trace(f, genesis.ones(2))

@@ -140,6 +140,17 @@ def test_random_moments():
     assert kept.unique().tolist() == [0.0, pytest.approx(4 / 3)] and abs(float((kept == 0).float().mean()) - 0.25) < 0.01
 
 
+def test_multinomial_draws_rows_by_themselves():
+    weights = torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 2.0]])
+    for drawn in (torch.multinomial(weights, 1), torch.multinomial(weights, 5, replacement=True), torch.vmap(lambda w: torch.multinomial(w, 5, True), randomness="different")(weights)):
+        assert drawn.dtype is torch.int64 and set(drawn[0].tolist()) == {1} and set(drawn[1].tolist()) <= {0, 2}
+    assert sorted(torch.multinomial(torch.tensor([3.0, 1.0, 2.0]), 3).tolist()) == [0, 1, 2]
+    for bad, what in ((torch.tensor([-1.0, 2.0]), "not negative"), (torch.tensor([0.0, 2.0]), "cannot draw 2 without replacement from 1"), (torch.ones(1, 1, 1), "1-D or 2-D"),
+                      (torch.zeros(2), "not all zero"), (torch.tensor([float("inf"), 1.0]), "finite")):  # fmt: skip
+        with pytest.raises(RuntimeError, match=what):
+            torch.multinomial(bad, 2)
+
+
 def test_sharing_memory_with_numpy_and_dlpack():
     a = np.arange(3.0)
     t = torch.from_numpy(a)

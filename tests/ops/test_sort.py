@@ -197,3 +197,23 @@ def test_bucketize():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(genesis.zeros(3))
+
+
+def _batches_to_search():
+    rows, values, index = genesis.randn(3, 5).sort().values, genesis.randn(3, 2, 4), genesis.arange(4, -1, -1).expand(3, 5)
+    plain, sorting = (lambda s, v: genesis.searchsorted(s, v, right=True)), (lambda s, v, i: genesis.searchsorted(s, v, sorter=i))
+    down = rows.flip(1)
+    return {
+        "both": (plain, (0, 0), (rows, values)), "sequences": (plain, (0, None), (rows, values[0])), "values": (plain, (None, 0), (rows[0], values)),
+        "one value each": (plain, (0, 0), (rows, values[:, 0, 0])), "rows": (plain, (0, 0), (genesis.randn(3, 2, 5).sort().values, values)),
+        "rows for all": (plain, (None, 0), (genesis.randn(2, 5).sort().values, values)), "no values": (plain, (0, 0), (rows, values[:, :0])),
+        "sorters": (sorting, (0, 0, 0), (down, values, index)), "only sorters": (sorting, (None, None, 0), (down[0], values[0], index)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _batches_to_search())
+def test_batches_of_searchsorted(name):
+    f, dims, args = _batches_to_search()[name]
+    expected = genesis.stack([f(*[a if d is None else a[i] for a, d in zip(args, dims, strict=True)]) for i in range(3)])
+    found = genesis.vmap(f, in_dims=dims)(*args)
+    assert found.shape == expected.shape and (found == expected).all()

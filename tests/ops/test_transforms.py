@@ -52,7 +52,7 @@ def test_transforms_nest(op, dtype):
 def test_every_op_says_how_it_is_batched():
     """Only ops whose result's shape depends on data, and tables of counts, go one by one."""
     slow = {op.name for op in OPS if batching.how(op) == "one by one"}
-    assert slow == {"bincount", "histc", "searchsorted", "unique"}
+    assert slow == {"bincount", "histc", "unique"}
 
 
 def test_forward_mode_by_transposition_is_for_what_has_no_rule():
