@@ -93,7 +93,7 @@ ALL = (
     bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
-_WIDE_UNSIGNED = {uint16, uint32, uint64}
+_SIGNED_OVER = {uint8: int16, uint16: int32, uint32: int64}  # the smallest signed integer that holds each
 
 _BY_NUMPY: dict[Any, dtype] = {kind.np: kind for kind in ALL}
 _BY_NAME: dict[str, dtype] = {kind.name: kind for kind in ALL} | {
@@ -186,16 +186,20 @@ def set_default_dtype(kind: Any) -> None:
 
 
 def promote_types(type1: Any, type2: Any) -> dtype:
-    """The smallest dtype of PyTorch's table that both can be converted to.
+    """The dtype that two meet in: PyTorch's table, completed for uint16, uint32 and uint64 as in NumPy and the array API standard.
+
+    (PyTorch has no rule for these three with bool, other integers or complex types.)
 
     >>> import genesis
     >>> genesis.promote_types(genesis.uint8, genesis.int8)
     genesis.int16
     >>> genesis.promote_types(genesis.int64, genesis.float16)
     genesis.float16
+    >>> genesis.promote_types(genesis.uint16, genesis.int8)
+    genesis.int32
 
     Raises:
-        RuntimeError: uint16, uint32 or uint64 meets what is neither itself nor floating; PyTorch has no rule
+        RuntimeError: uint64 meets a signed integer: no integer type holds both
     """
     return _promote(as_dtype(type1), as_dtype(type2))
 
@@ -207,16 +211,13 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return high
     if high.is_floating_point:
         return float32 if {low, high} == {float16, bfloat16} else high
-    if low in _WIDE_UNSIGNED or high in _WIDE_UNSIGNED:
-        raise DTypeError(
-            message(
-                "promote_types",
-                f"no dtype is defined for {a} and {b}",
-                hint="convert one of them with .to(dtype)",
+    if low.category == high.category == 1 and low.is_signed is not high.is_signed:
+        unsigned, signed = (low, high) if high.is_signed else (high, low)
+        if unsigned is uint64:
+            raise DTypeError(
+                message("promote_types", f"no integer dtype holds both {a} and {b}", hint="convert one of them with .to(dtype)")
             )
-        )
-    if {low, high} == {uint8, int8}:
-        return int16
+        return signed if signed.itemsize > unsigned.itemsize else _SIGNED_OVER[unsigned]
     return complex128 if high.is_complex and low is float64 else high
 
 
@@ -258,6 +259,12 @@ def _outrank(strong: dtype | None, weak: dtype | None) -> dtype | None:
     if strong.category == 2:
         return strong.to_complex()
     return weak if strong.category else _promote(strong, weak)
+
+
+def of_operand(x: Any) -> dtype:
+    """The dtype of an array or a Python number."""
+    found = getattr(x, "dtype", None)
+    return _of_number(x) if found is None else _BY_NUMPY.get(found) or as_dtype(found)
 
 
 def _of_number(value: Any) -> dtype:

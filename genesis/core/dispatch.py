@@ -263,12 +263,24 @@ def compute_dtypes(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
     """The dtype each operand is computed in: the promoted one, float32 for the 16-bit floats."""
     if callable(op.result):
         return op.result(operands, "compute")  # type: ignore[no-any-return]
+    if op.result == "bool" and len({x.dtype for x in operands if hasattr(x, "dtype")}) > 1:
+        return [_compared_dtype(operands)] * len(operands)
     dtype = dtypes.result_np_dtype([x for x in operands if x is not None])
     if op.result == "float" and dtype.kind in "biu":
         dtype = dtypes.as_np(dtypes.get_default_dtype())
     if dtype in HALVES:
         dtype = F32
     return [dtype] * len(operands)
+
+
+def _compared_dtype(operands: Sequence[Any]) -> Any:
+    """Comparisons and logic are exact: in the dtype that all tensors promote to, 0-d ones too, whose values PyTorch
+    wraps into the dtype of the others. None for uint64 with signed integers, which NumPy compares as they are.
+    """
+    kinds = [dtypes.from_numpy(x.dtype) for x in operands if hasattr(x, "dtype")]
+    if dtypes.uint64 in kinds and any([k.category == 1 and k.is_signed for k in kinds]):
+        return None
+    return dtypes.result_np_dtype([np.empty(1, k.np) for k in kinds] + [x for x in operands if not hasattr(x, "dtype")])
 
 
 def _scalar(op: Op, value: Any) -> Any:

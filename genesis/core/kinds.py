@@ -102,10 +102,8 @@ def result_dtype(op: Op, operands: Sequence[Any]) -> Any:
 
 def _check_kinds(op: Op, operands: Sequence[Any]) -> None:
     """Refuse dtypes that the op has no meaning for; ``op.dtypes`` says which kinds it takes."""
-    dtype = dtypes.result_np_dtype([x for x in operands if x is not None])
-    kind = dtypes.from_numpy(dtype)
-    letter = "f" if kind.is_floating_point else "b" if kind is dtypes.bool else "c" if kind.is_complex else "i"
-    if letter not in op.dtypes:
+    kind = max([dtypes.of_operand(x) for x in operands if x is not None], key=lambda kind: kind.category)
+    if "bifc"[kind.category] not in op.dtypes:
         known = {"f": "floating", "c": "complex", "i": "integer", "b": "bool"}
         raise DTypeError(
             message(op.name, f"{kind} is not supported, it takes {', '.join(known[c] for c in op.dtypes)} tensors",

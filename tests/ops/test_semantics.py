@@ -44,11 +44,24 @@ def test_ties_share_and_products_with_zeros():
         (lambda i, f: i.to(torch.uint8) - 1, "uint8"), (lambda i, f: f.half() * 2.5, "float16"), (lambda i, f: f.half() + f.bfloat16(), "float32"),
         (lambda i, f: f + torch.tensor(1.0, dtype=torch.float64), "float32"), (lambda i, f: i + torch.tensor(1.0, dtype=torch.float64), "float64"),
         (lambda i, f: i > 1, "bool"), (lambda i, f: i.sum(), "int64"), (lambda i, f: (i > 1).sum(), "int64"), (lambda i, f: f.bfloat16().sum(), "bfloat16"),
+        (lambda i, f: i.to(torch.uint32) + i.to(torch.int8), "int64"), (lambda i, f: i.to(torch.uint16) * (i > 1), "uint16"),
         (lambda i, f: np.float64(2) * f, "float32"), (lambda i, f: torch.where(i > 1, 1.0, 0), "float32"), (lambda i, f: i // 2, "int64"), (lambda i, f: i**2, "int64"),
     ],
 )  # fmt: skip
 def test_result_dtypes(make, dtype):
     assert make(torch.tensor([1, 2]), torch.tensor([1.0, 2.0])).dtype.name == dtype
+
+
+def test_comparisons_are_exact():
+    """In the dtype that both promote to, 0-d tensors too; PyTorch wraps 128 into int8, where it is -128."""
+    large, zero, most = torch.tensor(128, dtype=torch.int16), torch.tensor([0], dtype=torch.int8), torch.tensor([2**64 - 1], dtype=torch.uint64)
+    for x, y in ((large, zero), (most, torch.tensor(-1)), (most, torch.tensor([-1])), (torch.tensor([0.1]), torch.tensor(0.1, dtype=torch.float64))):
+        assert (x > y).tolist() == (y < x).tolist() == (x >= y).tolist() == (y != x).tolist() == [True]
+        assert (x <= y).tolist() == (y >= x).tolist() == (x == y).tolist() == [False]
+    assert torch.logical_and(torch.tensor([1], dtype=torch.int8), torch.tensor(256)).tolist() == [True]
+    assert torch.vmap(lambda a, b: a > b)(torch.tensor([128, 0], dtype=torch.int16), torch.zeros(2, 1, dtype=torch.int8)).tolist() == [[True], [False]]
+    assert torch.vmap(lambda a, b: a > b)(torch.tensor([-1, 5]), torch.tensor([[0], [3]], dtype=torch.uint64)).tolist() == [[False], [True]]
+    assert torch.jit.trace(lambda a, b: a > b, large, zero).replay(large, zero).tolist() == [True]
 
 
 def test_reflected_operators():
