@@ -1,6 +1,6 @@
 """Indexing: ``x[...]`` and ``x[...] = v`` in all their forms.
 
-Basic indices (integers, slices, None, Ellipsis) give views. Integer tensors, lists and masks copy, and their
+Basic indices (integers, slices, None, Ellipsis) give views, with negative strides for negative steps (which PyTorch has not). Integer tensors, lists and masks copy, and their
 gradient is scattered back, adding where an element was taken more than once.
 """
 
@@ -76,8 +76,8 @@ def _unknown(array: Any) -> bool:
 
 
 def _parse_slice(item: slice) -> slice:
-    if item.step is not None and int(item.step) <= 0:
-        raise ArgumentValueError(message("index", f"slice step must be positive, got {item.step}", hint="x.flip(dim)"))
+    if item.step is not None and int(item.step) == 0:
+        raise ArgumentValueError(message("index", "the step of a slice is 0", hint="x[::2], or x[::-1] for the reverse order"))
     bounds = [b if b is None else b.__index__() for b in (item.start, item.stop, item.step)]
     return slice(*bounds)
 
@@ -245,13 +245,14 @@ def _infer_pick(input: Spec, key: Any) -> Spec:
 
 @view({"input": lambda g, input_shape, key: place(g, input_shape, key)}, infer=_infer_pick, method=False, torch_name="",
       batch=lambda b, x, key: b.run(x, (slice(None), *key)),
-      samples=lambda t: [case(t(3, 4), (slice(1, 3),)), case(t(3, 4), (1, None, slice(0, 4, 2))), case(t(3, 4), (Ellipsis, 0))])  # fmt: skip
+      samples=lambda t: [case(t(3, 4), (slice(1, 3),)), case(t(3, 4), (1, None, slice(0, 4, 2))), case(t(3, 4), (Ellipsis, 0)),
+                         case(t(3, 4), (slice(None, None, -1), slice(2, None, -2)))])  # fmt: skip
 def slice_view(input: Array, key: Any) -> Any:
-    """Basic indexing, as a view; what ``x[1:3, None]`` calls.
+    """Basic indexing, as a view; what ``x[1:3, None]`` and ``x[::-1]`` call.
 
     >>> import genesis
-    >>> genesis.arange(5)[1:4:2]
-    tensor([1, 3])
+    >>> genesis.arange(5)[1:4:2], genesis.arange(5)[::-2]
+    (tensor([1, 3]), tensor([4, 2, 0]))
     """
     return _pick(input, key if Ellipsis in key else (*key, ...))  # with an ellipsis NumPy gives a 0-d view, not a number
 
@@ -297,7 +298,7 @@ def _has_arrays(key: Any) -> bool:
 
 @primitive("indexing", {"input": lambda g, key: index_by(g, key)}, jvp="linear", batch=_place_batch, method=False, dtypes="fci", torch_name="",
            infer=lambda input, shape, key: Spec(tuple(shape), input.dtype, input.device),
-           samples=lambda t: [case(t(2), (5,), (slice(1, 3),)), case(t(3), (4,), (np.array([0, 2, 2]),))])  # fmt: skip
+           samples=lambda t: [case(t(2), (5,), (slice(1, 3),)), case(t(2), (5,), (slice(3, None, -2),)), case(t(3), (4,), (np.array([0, 2, 2]),))])  # fmt: skip
 def place(input: Array, shape: Sequence[int], key: Any) -> Any:
     """Zeros of a shape with the tensor added at an index: the transpose of indexing.
 

@@ -153,6 +153,8 @@ class Writer:
             (f"[{lead}{place}]", lambda a: a[(slice(None),) * dim + (place,)]),
             (f"[{lead}{place}:]", lambda a: a[(slice(None),) * dim + (slice(place, None),)]),
             (f"[{lead}::2]", lambda a: a[(slice(None),) * dim + (slice(None, None, 2),)]),
+            (f"[{lead}::-1]", lambda a: a[(slice(None),) * dim + (slice(None, None, -1),)]),
+            (f"[{lead}{place}::-2]", lambda a: a[(slice(None),) * dim + (slice(place, None, -2),)]),
             (f".unsqueeze({dim})", lambda a: np.expand_dims(a, dim)),
             (".reshape(-1)", lambda a: a.reshape(-1)),
             (f".select({dim}, {place})", lambda a: a[(slice(None),) * dim + (place,)]),

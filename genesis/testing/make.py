@@ -57,9 +57,9 @@ class Maker:
 
     def _wrap(self, array: Any) -> Tensor:
         array = np.asarray(array)
-        if self.layout == "strided" and array.ndim:  # every second element of a larger array, turned around
+        if self.layout == "strided" and array.ndim:  # every second element of a larger array, one dimension backwards, turned around
             wide = np.zeros([2 * n for n in array.shape[::-1]], array.dtype)
-            view = wide[tuple(slice(None, None, 2) for _ in array.shape)].T
+            view = wide[(slice(None, None, -2), *[slice(None, None, 2)] * (array.ndim - 1))].T
             view[...] = array
             array = view
         out = wrap(array)

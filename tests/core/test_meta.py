@@ -57,7 +57,7 @@ def test_strides_after_reshape_are_numpys():
     rng = np.random.default_rng(0)
     for _ in range(300):
         shape = tuple(rng.choice([1, 2, 3, 4], rng.integers(1, 4)))
-        array = np.zeros([2 * n for n in shape])[tuple(slice(None, None, int(s)) if s else slice(0, n) for n, s in zip(shape, rng.choice([0, 2], len(shape)), strict=True))]
+        array = np.zeros([2 * n for n in shape])[tuple(slice(None, None, int(s)) if s else slice(0, n) for n, s in zip(shape, rng.choice([0, 2, -2], len(shape)), strict=True))]
         array = array.transpose(rng.permutation(array.ndim))
         count = array.size
         new = [n for n in (2, 3, 4, 6, 1) if count % n == 0]
