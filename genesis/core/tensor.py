@@ -612,8 +612,17 @@ class Tensor:
         """This tensor on another device (the array API's ``to``)."""
         return self.to(device=device)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.numpy().__dlpack__(**kwargs)
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[Any, int] | None = None, copy: bool | None = None
+    ) -> Any:
+        """The memory as a DLPack capsule; of negative strides a copy, for which some consumers (PyTorch 2.13) abort the process."""
+        array = self.numpy()
+        if any(step < 0 for step in array.strides):
+            if copy is False:
+                raise BufferError(message("__dlpack__", "negative strides need a copy, and copy=False forbids one", [("input", self._spec())], hint="x.contiguous()"))
+            array = array.copy()
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return array.__dlpack__(**{name: value for name, value in options.items() if value is not None})  # NumPy 2.0 knows stream alone
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.numpy_view().__dlpack_device__()

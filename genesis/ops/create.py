@@ -94,16 +94,29 @@ def from_numpy(ndarray: Any) -> Tensor:
     return _finish(np.asarray(native), False)
 
 
-def from_dlpack(ext_tensor: Any) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of any object that speaks DLPack (NumPy, PyTorch, JAX on the CPU, ...).
+
+    Args:
+        device: where the tensor shall be; None: where the memory is
+        copy: True always copies, False never
+
+    Raises:
+        ValueError: ``copy=False``, and the tensor shall be elsewhere than the memory
 
     >>> import genesis, numpy as np
     >>> genesis.from_dlpack(np.ones(2, dtype=np.float32))
     tensor([1., 1.])
     """
     if isinstance(ext_tensor, Tensor):
-        return ext_tensor.detach()
-    return from_numpy(np.from_dlpack(ext_tensor))
+        out: Tensor = ext_tensor.detach()
+    else:
+        never = {"copy": False} if copy is False else {}  # NumPy 2.0 does not know the word
+        out = from_numpy(np.from_dlpack(ext_tensor, **never))
+    place = out.device if device is None else as_device(device)
+    if copy is False and place != out.device:
+        raise ArgumentValueError(message("from_dlpack", f"{place} needs a copy of what is on {out.device}, and copy=False forbids one"))
+    return out.to(place, copy=bool(copy))
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:

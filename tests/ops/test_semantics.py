@@ -178,6 +178,23 @@ def test_sharing_memory_with_numpy_and_dlpack():
         torch.from_numpy(np.array(["a"]))
 
 
+def test_dlpack_as_the_standard_has_it():
+    x = torch.arange(6.0).reshape(2, 3)
+    for turned in (x[::-1], x[:, ::-2].t()):  # PyTorch aborts the process when it is given negative strides
+        theirs = np.from_dlpack(turned)
+        assert theirs.tolist() == turned.tolist() and not np.shares_memory(theirs, x.numpy()) and min(theirs.strides) > 0
+        with pytest.raises(BufferError, match="negative strides need a copy, and copy=False forbids one"):
+            turned.__dlpack__(copy=False)
+    for source in (x, x.numpy()):
+        assert torch.from_dlpack(source).data_ptr() == torch.from_dlpack(source, copy=False).data_ptr() == x.data_ptr()
+        again = torch.from_dlpack(source, device="cpu", copy=True)
+        assert again.data_ptr() != x.data_ptr() and again.tolist() == x.tolist()
+        assert torch.from_dlpack(source, device="meta").is_meta
+        with pytest.raises(ValueError, match="meta needs a copy of what is on cpu, and copy=False forbids one"):
+            torch.from_dlpack(source, device="meta", copy=False)
+    assert x.__dlpack_device__() == (1, 0) and type(x.__dlpack__(stream=None, max_version=(1, 0), dl_device=(1, 0), copy=True)).__name__ == "PyCapsule"
+
+
 def test_size_is_a_number_and_a_function():
     x = torch.zeros(2, 3)
     assert x.size == 6 and x.size() == (2, 3) and x.size(1) == 3 and x.shape.numel() == 6 and x.T.shape == (3, 2)
