@@ -185,16 +185,15 @@ def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
     for x in tensors:
         if not isinstance(x, Tensor):
             raise ArgumentError(message("cat", f"expected tensors, got {type(x).__name__}"))
-    old_empty = [x for x in tensors if x._array.shape != (0,)]  # an empty 1-d tensor fits anything
-    tensors = old_empty or tensors[:1]
+    kind = tensors[0]._array.dtype
+    if any(x._array.dtype is not kind for x in tensors):
+        kind = dtypes.result_np_dtype([x._array for x in tensors])
+    tensors = [x for x in tensors if x._array.shape != (0,)] or tensors[:1]  # an empty 1-d tensor fits anything; its dtype counts
+    tensors = [x if x._array.dtype is kind else x.to(kind) for x in tensors]
     first = tensors[0]
     if not first.ndim:
         raise ShapeError(message("cat", "0-d tensors cannot be concatenated", hint="stack"))
     d = normalize_dim("cat", dim, first.ndim)
-    kind = first._array.dtype
-    if any(x._array.dtype is not kind for x in tensors):
-        kind = dtypes.result_np_dtype([x._array for x in tensors])
-        tensors = [x.to(kind) for x in tensors]
     for i, x in enumerate(tensors):
         mine, its = list(first._array.shape), list(x._array.shape)
         if len(mine) != len(its) or mine[:d] + mine[d + 1 :] != its[:d] + its[d + 1 :]:

@@ -12,7 +12,7 @@ from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, UnsupportedError, message
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor
-from genesis.ops.along import check_floating, check_ordered, resized, widened
+from genesis.ops.along import check_floating, resized, widened
 from genesis.ops.create import as_tensor
 
 _out_of_range = (lambda t: case(t(2, 3), dim=2), IndexError, "dim 2 is out of range for 2 dimensions")
@@ -28,25 +28,24 @@ def _needs_data(name: str) -> Any:
 
 
 def _distinct(input: Tensor, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> tuple[Any, ...]:
-    check_ordered("unique", input)
     d = None if dim is None else normalize_dim("unique", dim, input.ndim)
     if d is not None and 0 in resized(input.shape, d, 1):
         raise ShapeError(message("unique", f"slices along dim {dim} have no elements", [("input", input._spec())]))
     return input, True, bool(return_inverse), bool(return_counts), d if input.ndim else None
 
 
-@primitive("search", infer=_needs_data("unique"), prepare=_distinct, dtypes="ib",
+@primitive("search", infer=_needs_data("unique"), prepare=_distinct, dtypes="cib",
            samples=lambda t: [case(t(3, 4)), case(t(6), return_counts=True), case(t(2, 3), return_inverse=True),
                               case(t(4, 1), True, True, True, 0), case(t())],
            fails=fails(_out_of_range, (lambda t: case(t(0, 3), dim=1), RuntimeError, "unique: slices along dim 1 have no elements")))  # fmt: skip
 def unique(input: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
     """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often each occurs.
 
-    Each nan is distinct. Not differentiable.
+    Each nan is distinct. Complex numbers are in the order of their real parts, then of their imaginary parts. Not differentiable.
 
     Raises:
         IndexError: a dim out of range
-        RuntimeError: a complex tensor, or slices without elements
+        RuntimeError: slices without elements
 
     >>> import genesis
     >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)

@@ -64,6 +64,17 @@ def test_comparisons_are_exact():
     assert torch.jit.trace(lambda a, b: a > b, large, zero).replay(large, zero).tolist() == [True]
 
 
+def test_empty_tensors_count_in_promotion_as_in_pytorch():
+    empty = torch.empty(0, dtype=torch.float64)
+    for parts in ([torch.ones(2), empty], [empty, torch.ones(2)], [torch.ones(2, 3), empty]):
+        out = torch.cat(parts)
+        assert out.dtype is torch.float64 and (out == 1).all()
+    w = torch.ones(2, requires_grad=True)
+    torch.cat([empty, w]).sum().backward()
+    assert w.grad.dtype is torch.float32 and w.grad.tolist() == [1, 1]
+    assert torch.cat([torch.ones(2, dtype=torch.int64), torch.empty(0)]).dtype is torch.float32 and torch.cat([empty, empty]).shape == (0,)
+
+
 def test_reflected_operators():
     x = torch.tensor([1.0, 2.0, 4.0])
     assert (2 - x).tolist() == [1, 0, -2] and (2 / x).tolist() == [2, 1, 0.5] and (2**x).tolist() == [2, 4, 16]

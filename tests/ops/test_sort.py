@@ -123,6 +123,9 @@ def test_unique():
     rows, inverse = genesis.tensor([[3, 1], [1, 3], [3, 1]]).unique(dim=0, return_inverse=True)
     assert (rows.tolist(), inverse.tolist()) == ([[1, 3], [3, 1]], [1, 0, 1])
     assert genesis.tensor(7).unique().tolist() == [7]
+    values, inverse, counts = genesis.tensor([2 + 1j, 1 - 1j, 1 - 3j, 2 + 1j]).unique(return_inverse=True, return_counts=True)
+    assert values.tolist() == [1 - 3j, 1 - 1j, 2 + 1j] and inverse.tolist() == [2, 1, 0, 2] and counts.tolist() == [1, 1, 2]
+    assert len(genesis.tensor([complex(NAN, 0), 1j, complex(NAN, 0)]).unique()) == 3
 
 
 @pytest.mark.parametrize("dtype", [genesis.float32, genesis.bfloat16])
