@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import io
+import itertools
 import pickle
 
 import numpy as np
@@ -38,6 +39,7 @@ A = RNG.normal(size=(3, 4))
 P = np.abs(A) + 0.5
 I = RNG.integers(-4, 5, (3, 4))  # noqa: E741
 B = I > 0
+C = np.array([2 + 1j, 1 - 1j, 1 - 3j, 2 + 1j])
 UNARY = ["abs", "ceil", "cos", "cosh", "exp", "expm1", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "negative", "positive", "reciprocal",
          "round", "sign", "signbit", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "atan", "asinh"]  # fmt: skip
 CALLS = {
@@ -75,6 +77,15 @@ CALLS = {
     "unique_values": lambda m: m.unique_values(m.asarray(I)), "unique_counts": lambda m: m.unique_counts(m.asarray(I)).counts, "unique_inverse": lambda m: m.unique_inverse(m.asarray(I)).inverse_indices,
     "unique_all": lambda m: m.unique_all(m.asarray(I)).indices, "isin": lambda m: m.isin(m.asarray(I), m.asarray([1, 2])),
     "nonzero": lambda m: m.nonzero(m.asarray(I))[1], "take": lambda m: m.take(m.asarray(A), m.asarray([2, 0, -1]), axis=1), "take_along_axis": lambda m: m.take_along_axis(m.asarray(A), m.asarray(abs(I) % 4), axis=1),
+    "arange nowhere": lambda m: m.arange(3, 5, -1), "arange nowhere floats": lambda m: m.arange(5, 1.5, 2, dtype=m.float64), "eye far": lambda m: m.eye(2, 3, k=2**70, dtype=m.int8),
+    "eye far below": lambda m: m.eye(2, 3, k=-(2**70), dtype=m.int8), "reversed": lambda m: m.asarray(A)[::-1, 2::-2], "round complex": lambda m: m.round(m.asarray(3 * A + 2.5j * P)),
+    "sign complex": lambda m: m.sign(m.asarray(np.array([3 + 4j, 0, -2j]))), "cumulative_sum small": lambda m: m.cumulative_sum(m.asarray(I.astype(np.int8)), axis=0),
+    "cumulative_sum unsigned": lambda m: m.cumulative_sum(m.asarray(abs(I).astype(np.uint8)), axis=0, include_initial=True), "cumulative_prod unsigned": lambda m: m.cumulative_prod(m.asarray(abs(I).astype(np.uint16)), axis=1),
+    "cumulative_sum dtype": lambda m: m.cumulative_sum(m.asarray(abs(I)), axis=0, dtype=m.uint8), "cumulative_prod dtype": lambda m: m.cumulative_prod(m.asarray(I), axis=0, dtype=m.float64),
+    "concat empty": lambda m: m.concat([m.asarray(A[0].astype(np.float32)), m.zeros((0,), dtype=m.float64)]), "concat promoted": lambda m: m.concat([m.asarray(np.uint16(3)), m.asarray(np.int8([1]))], axis=None),
+    "stack promoted": lambda m: m.stack([m.asarray(np.uint16([3])), m.asarray(np.int8([1]))]), "where promoted": lambda m: m.where(m.asarray(B), m.asarray(np.int8(1)), m.asarray(I)),
+    "matmul promoted": lambda m: m.matmul(m.asarray(A.astype(np.float32)), m.asarray(A.T)), "tensordot promoted": lambda m: m.tensordot(m.asarray(I.astype(np.int8)), m.asarray(I), axes=((0,), (0,))),
+    "vecdot promoted": lambda m: m.vecdot(m.asarray(A.astype(np.float32)), m.asarray(A + 2j)), "unique complex": lambda m: m.unique_values(m.asarray(C)), "unique_all complex": lambda m: m.unique_all(m.asarray(C)).inverse_indices,
     "matmul": lambda m: m.matmul(m.asarray(A), m.asarray(A.T)), "tensordot": lambda m: m.tensordot(m.asarray(A), m.asarray(P), axes=((0,), (0,))), "vecdot": lambda m: m.vecdot(m.asarray(A + 1j), m.asarray(P + 2j)),
 }  # fmt: skip
 
@@ -85,6 +96,51 @@ def test_functions_of_the_standard(name):
     want = np.asarray(expected)
     assert tuple(found.shape) == want.shape and found.numpy().dtype == want.dtype, f"{found._spec()}, expected {want.dtype} {want.shape}"
     np.testing.assert_allclose(found.numpy(), want, rtol=1e-12, atol=1e-14)
+
+
+KINDS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("name", [*xp.PROMOTED, "equal", "greater", "less_equal", "logical_or", "where"])
+def test_arrays_of_no_dimensions_take_part_in_promotion(name):
+    """As in the standard; whatever the reference takes, in all its combinations of dtypes."""
+    taken = 0
+    for one, other, shapes in itertools.product(KINDS, KINDS, [((2,), (2,)), ((2,), ()), ((), (2,))]):
+        if name == "matmul" and () in shapes:
+            continue
+        calls = [lambda m: m.asarray(True)] * (name == "where") + [lambda m, s=s, k=k: m.ones(s, dtype=getattr(m, k)) for s, k in zip(shapes, (one, other), strict=True)]
+        try:
+            strict.result_type(getattr(strict, one), getattr(strict, other))  # matmul does not ask
+            want = np.asarray(getattr(strict, name)(*[make(strict) for make in calls])).dtype
+        except TypeError:
+            continue
+        assert getattr(xp, name)(*[make(xp) for make in calls]).numpy().dtype == want, (one, other, shapes)
+        taken += 1
+    assert taken >= 2
+
+
+def test_values_are_not_wrapped_into_smaller_dtypes():
+    small, large = xp.asarray([1, 2], dtype=xp.int8), xp.asarray(300, dtype=xp.int16)
+    assert xp.add(small, large).tolist() == xp.add(large, small).tolist() == [301, 302] and xp.maximum(small, large).tolist() == [300, 300]
+    assert xp.where(xp.asarray([True, False]), small, large).tolist() == [1, 300] and xp.clip(small, max=large).tolist() == [1, 2]
+    assert xp.greater(large, small).tolist() == (large > small).tolist() == [True, True]
+    assert (small + large).tolist() == [45, 46], "operators follow PyTorch"
+    x = xp.asarray([1.0, 2.0], dtype=xp.float32).requires_grad_()
+    xp.multiply(x, xp.asarray(3.0, dtype=xp.float64)).sum().backward()
+    assert x.grad.dtype == xp.float32 and x.grad.tolist() == [3, 3]
+
+
+def test_limits_of_the_standard():
+    for limits, kind in ((xp.finfo, xp.float32), (xp.finfo, xp.float64), (xp.iinfo, xp.uint16)):
+        for info in (limits(kind), limits(xp.ones(2, dtype=kind))):
+            assert info.dtype is kind and info.max == getattr(strict, limits.__name__)(getattr(strict, kind.name)).max
+    assert xp.finfo(xp.complex128).dtype is xp.float64 and xp.finfo(xp.float32).eps == 2**-23 and genesis.finfo(xp.float32).dtype == "float32"
+
+
+def test_lists_and_memory_of_the_standard():
+    x = xp.asarray(A)
+    assert type(xp.meshgrid(x[0], x[1])) is type(xp.broadcast_arrays(x, x[0])) is list
+    assert xp.from_dlpack(x, copy=True).data_ptr() != xp.from_dlpack(x, device=None, copy=None).data_ptr() == x.data_ptr()
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if inspect.isfunction(getattr(xp, n, None)) and n not in xp.SAME])
@@ -98,6 +154,8 @@ def test_dtypes_of_the_standard():
     assert xp.isdtype(xp.float32, "real floating") and xp.isdtype(xp.int8, ("bool", "integral")) and not xp.isdtype(xp.bool, "numeric") and xp.isdtype(xp.int8, xp.int8)
     with pytest.raises(ValueError, match="there is no kind 'float'"):
         xp.isdtype(xp.float32, "float")
+    assert xp.can_cast(xp.uint8, xp.int16) and not xp.can_cast(xp.uint64, xp.int64) and not xp.can_cast(xp.int8, xp.uint64)
+    assert xp.result_type(xp.uint16, xp.asarray(1, dtype=xp.int8)) == xp.int32
     assert xp.can_cast(xp.int8, xp.int32) and not xp.can_cast(xp.float64, xp.float32)
     assert xp.result_type(xp.asarray([1], dtype=xp.int8), xp.int16) == xp.int16 and xp.result_type(xp.float32, 1.0) == xp.float32
     info = xp.__array_namespace_info__()
@@ -109,7 +167,7 @@ def test_wrong_calls_of_the_standard():
     x = xp.asarray(A)
     for call, words in (
         (lambda: xp.squeeze(x, axis=0), "dim 0 has size 3"), (lambda: xp.take(x, xp.asarray([0])), "axis may be left out"), (lambda: xp.cumulative_sum(x), "axis may be left out"),
-        (lambda: xp.nonzero(xp.asarray(1.0)), "0-d"), (lambda: xp.vecdot(x, x, axis=0), "count from the end"), (lambda: xp.result_type(), "at least one"),
+        (lambda: xp.nonzero(xp.asarray(1.0)), "0-d"), (lambda: xp.vecdot(x, x, axis=0), "count from the end"), (lambda: xp.vecdot(x, x[:, :1]), "sizes along axis -1 differ, 4 and 1"), (lambda: xp.result_type(), "at least one"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             call()
