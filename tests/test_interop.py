@@ -7,6 +7,7 @@ import inspect
 import io
 import itertools
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,6 +142,15 @@ def test_lists_and_memory_of_the_standard():
     x = xp.asarray(A)
     assert type(xp.meshgrid(x[0], x[1])) is type(xp.broadcast_arrays(x, x[0])) is list
     assert xp.from_dlpack(x, copy=True).data_ptr() != xp.from_dlpack(x, device=None, copy=None).data_ptr() == x.data_ptr()
+
+
+def test_what_the_public_suite_may_fail_has_a_reason():
+    """The file for ``--xfails-file``: each name once, in groups below a comment."""
+    lines = (Path(__file__).parent / "array_api_xfails.txt").read_text().splitlines()
+    names = [line for line in lines if line and not line.startswith("#")]
+    assert len(set(names)) == len(names) and all(n.startswith("array_api_tests/test_") and "::test_" in n for n in names)
+    assert all(line.startswith("#") for before, line in itertools.pairwise(["", *lines]) if line and not before)
+    assert {n.split("[")[1].split("-")[0] for n in names if "test_has_names" in n} == set(xp.MISSING)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if inspect.isfunction(getattr(xp, n, None)) and n not in xp.SAME])
