@@ -188,8 +188,8 @@ def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
     kind = tensors[0]._array.dtype
     if any(x._array.dtype is not kind for x in tensors):
         kind = dtypes.result_np_dtype([x._array for x in tensors])
+        tensors = [x.to(kind) for x in tensors]
     tensors = [x for x in tensors if x._array.shape != (0,)] or tensors[:1]  # an empty 1-d tensor fits anything; its dtype counts
-    tensors = [x if x._array.dtype is kind else x.to(kind) for x in tensors]
     first = tensors[0]
     if not first.ndim:
         raise ShapeError(message("cat", "0-d tensors cannot be concatenated", hint="stack"))
