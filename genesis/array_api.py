@@ -56,7 +56,10 @@ def _promoted(*arrays: Any) -> tuple[Any, ...]:
     kinds = {x.dtype for x in arrays if isinstance(x, Tensor)}
     if len(kinds) < 2:
         return arrays
-    kind = result_type(*kinds)
+    try:
+        kind = result_type(*kinds)
+    except DTypeError:  # uint64 and signed integers: comparisons take them as they are, the others refuse them
+        return arrays
     return tuple(x.to(kind) if isinstance(x, Tensor) else x for x in arrays)
 
 
@@ -246,7 +249,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 # ---- elementwise, under the standard's names
 
-equal, not_equal, greater, greater_equal, less, less_equal = _g.eq, _g.ne, _g.gt, _g.ge, _g.lt, _g.le
+equal, not_equal, greater, greater_equal, less, less_equal = (_on_promoted(name) for name in ("eq", "ne", "gt", "ge", "lt", "le"))
 bitwise_invert = _g.bitwise_not
 
 

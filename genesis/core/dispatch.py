@@ -263,7 +263,7 @@ def compute_dtypes(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
     """The dtype each operand is computed in: the promoted one, float32 for the 16-bit floats."""
     if callable(op.result):
         return op.result(operands, "compute")  # type: ignore[no-any-return]
-    if op.result == "bool" and len({x.dtype for x in operands if hasattr(x, "dtype")}) > 1:
+    if op.result == "bool" and _mixed_integers(operands):
         return [_compared_dtype(operands)] * len(operands)
     dtype = dtypes.result_np_dtype([x for x in operands if x is not None])
     if op.result == "float" and dtype.kind in "biu":
@@ -273,8 +273,13 @@ def compute_dtypes(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
     return [dtype] * len(operands)
 
 
+def _mixed_integers(operands: Sequence[Any]) -> bool:
+    kinds = {x.dtype for x in operands if hasattr(x, "dtype")}
+    return len(kinds) > 1 and all([kind.kind in "biu" for kind in kinds])
+
+
 def _compared_dtype(operands: Sequence[Any]) -> Any:
-    """Comparisons and logic are exact: in the dtype that all tensors promote to, 0-d ones too, whose values PyTorch
+    """Integers are compared exactly: in the dtype that all tensors promote to, 0-d ones too, whose values PyTorch
     wraps into the dtype of the others. None for uint64 with signed integers, which NumPy compares as they are.
     """
     kinds = [dtypes.from_numpy(x.dtype) for x in operands if hasattr(x, "dtype")]
