@@ -1,4 +1,4 @@
-"""The code of a page of the guide runs from top to bottom."""
+"""The code of a page of the guide runs from top to bottom, and prints what the page shows below it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ GUIDE = Path(__file__).parent.parent / "docs" / "guide"
 
 
 @pytest.mark.parametrize("page", sorted(p for p in GUIDE.glob("*.md") if p.stem != "README"), ids=lambda p: p.stem)
-def test_page(page, monkeypatch):
+def test_page(page, monkeypatch, capsys):
     text = page.read_text()
-    blocks = [(m.start(1), m.group(1)) for m in re.finditer(r"```python\n(.*?)```", text, re.S)]
+    blocks = list(re.finditer(r"```python\n(.*?)```(?:\n+```(?:text)?\n(.*?)```)?", text, re.S))
     assert blocks
     module = ModuleType(f"guide_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
-    names = vars(module)
-    for start, block in blocks:
-        line = text.count("\n", 0, start)
-        exec(compile("\n" * line + block, str(page), "exec"), names)  # errors point at the line of the page
+    for block in blocks:
+        line = text.count("\n", 0, block.start(1))
+        capsys.readouterr()
+        exec(compile("\n" * line + block[1], str(page), "exec"), vars(module))  # errors point at the line of the page
+        if block[2] is not None:
+            assert capsys.readouterr().out.strip() == block[2].strip()

@@ -8,7 +8,6 @@ writes into arguments and captured tensors, gradients.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,20 +28,17 @@ from genesis.core.site import Site
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.views import bump, write
 
-_numbers = itertools.count().__next__
-
 
 class Var:
     """A value of a graph."""
 
-    __slots__ = ("number", "spec")
+    __slots__ = ("spec",)
 
     def __init__(self, spec: Spec) -> None:
-        self.number = _numbers()
         self.spec = spec
 
     def __repr__(self) -> str:
-        return f"%{self.number}"
+        return f"<variable {self.spec}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +92,12 @@ class Graph:
     structure_out: TreeDef
     plain: list[Any] = field(default_factory=list)  # the arguments that are no tensors
     gradients: dict[int, int] = field(default_factory=dict)  # which captured tensors are the .grad of which others
-    names: dict[int, str] = field(default_factory=dict)  # of variables from outside, for printing
+    names: dict[Var, str] = field(init=False)  # for printing
+
+    def __post_init__(self) -> None:
+        outside = (("x", self.arguments), ("w", [v for v, _ in self.captured]), ("c", [v for v, _ in self.constants]), ("n", [v for v, _ in self.numbers]))
+        inside = [v for node in self.nodes for v in node.outs]
+        self.names = {v: f"{letter}{i}" for letter, group in (*outside, ("%", inside)) for i, v in enumerate(group)}
 
     # ---- running
 
@@ -231,10 +232,10 @@ class Graph:
         for node in self.nodes:
             for var in node.inputs:
                 if var not in known:
-                    raise GraphError(message("verify", f"{node.op} uses {var}, which nothing before it assigns", [("node", self.line(node))]))
+                    raise GraphError(message("verify", f"{node.op} uses {self.name_of(var)}, which nothing before it assigns", [("node", self.line(node))]))
             for var in node.outs:
                 if var in known:
-                    raise GraphError(message("verify", f"{var} is assigned twice", [("node", self.line(node))]))
+                    raise GraphError(message("verify", f"{self.name_of(var)} is assigned twice", [("node", self.line(node))]))
                 known.add(var)
             if node.op != "draw":
                 found = inferred(node)
@@ -242,7 +243,7 @@ class Graph:
                     raise GraphError(message("verify", f"{node.op} infers {', '.join(map(str, found))}", [("node", self.line(node))]))
         for var in self.ends:
             if var not in known:
-                raise GraphError(message("verify", f"the result {var} is not assigned"))
+                raise GraphError(message("verify", f"the result {self.name_of(var)} is not assigned"))
         return self
 
     @property
@@ -274,7 +275,7 @@ class Graph:
         return f"{name}.grad" if w.kind.endswith("grad") else name
 
     def name_of(self, var: Var) -> str:
-        return self.names.get(var.number, f"%{var.number}")
+        return self.names.get(var, repr(var))
 
     def _shown(self, value: Any) -> str:
         if isinstance(value, Var):

@@ -318,12 +318,9 @@ class Tracer:
             if isinstance(grad, Tensor) and isinstance(grad._array, Traced):
                 writes.append(Write("argument grad", i, grad._array.var()))
         gradients = self._gradients(captured)
-        inputs = [a.var for a in arguments]
-        names = {v.number: f"x{i}" for i, v in enumerate(inputs)} | {v.number: f"w{i}" for i, (v, _) in enumerate(captured)}
-        names |= {v.number: f"c{i}" for i, (v, _) in enumerate(constants)} | {v.number: f"n{i}" for i, (v, _) in enumerate(self.numbers)}
         streams = [(g, g._block - start) for g, start in self.streams]
-        return Graph(self.name, self.nodes, inputs, captured, constants, self.numbers, list(self.counts), streams, results, writes, structure, out_structure,
-                     self.plain, gradients, names)  # fmt: skip
+        return Graph(self.name, self.nodes, [a.var for a in arguments], captured, constants, self.numbers, list(self.counts), streams, results, writes, structure, out_structure,
+                     self.plain, gradients)  # fmt: skip
 
     def _gradients(self, captured: list[tuple[Var, Tensor]]) -> dict[int, int]:
         """Which captured tensors are the .grad of which others: a replay looks them up again, for they come and go."""
