@@ -389,13 +389,13 @@ def _wide(x: Tensor, dtype: Any) -> Any:
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: builtins.bool = False) -> Tensor:
     """Sums; of integers in 64 bits."""
     kind = _wide(x, dtype)
-    return x.to(kind or x.dtype) if axis == () else _g.sum(x, axis, keepdims, dtype=kind)
+    return x.to(kind or x.dtype, copy=True) if axis == () else _g.sum(x, axis, keepdims, dtype=kind)
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: builtins.bool = False) -> Tensor:
     """Products; of integers in 64 bits."""
     kind = _wide(x, dtype)
-    return x.to(kind or x.dtype) if axis == () else _g.prod(x, axis, keepdims, dtype=kind)
+    return x.to(kind or x.dtype, copy=True) if axis == () else _g.prod(x, axis, keepdims, dtype=kind)
 
 
 def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Tensor:
@@ -426,7 +426,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: builtins.bool = 
 def _cumulative(x: Tensor, call: Any, first: int, axis: int | None, dtype: Any, include_initial: builtins.bool) -> Tensor:
     if axis is None:
         if x.ndim != 1:
-            raise ArgumentValueError(message("cumulative_sum", f"axis may be left out for one dimension only, x has {x.ndim}", [("x", x._spec())]))
+            raise ArgumentValueError(message(f"cumulative_{'prod' if first else 'sum'}", f"axis may be left out for one dimension only, x has {x.ndim}", [("x", x._spec())]))
         axis = 0
     kind = _wide(x, dtype) or x.dtype
     out = call(x.to(kind), axis, dtype=kind)

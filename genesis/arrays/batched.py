@@ -41,9 +41,9 @@ class Batched(Layer):
     def copy(self) -> Batched:
         return Batched(self.array.copy(), self.batched, self.size_hidden, self.level, self.co)
 
-    def refuse(self, what: str) -> Exception:
+    def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
             message(what, f"under vmap this tensor stands for {self.size_hidden} different samples, it has no single value",
-                    operands=[("each sample", f"shape {list(self.shape)}")],
+                    operands=[*([("asked for at", site)] if site else []), ("each sample", f"shape {list(self.shape)}")],
                     hint="replace `if x > 0` by genesis.where(x > 0, ...), and NumPy functions by Genesis ones; or loop over the samples")
         )  # fmt: skip

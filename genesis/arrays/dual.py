@@ -58,8 +58,9 @@ class Dual(Layer):
     def copy(self) -> Dual:
         return Dual(self.primal.copy(), None if self.tangent is None else self.tangent.copy(), self.level, self.co, shared=False)
 
-    def refuse(self, what: str) -> Exception:
+    def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
             message(what, "a tensor with a tangent is no plain array, its tangent would be lost",
+                    operands=[("asked for at", site)] if site else [],
                     hint="compute with Genesis operations; or put the NumPy code into a Function, its tangent then comes from backward or jvp")
         )  # fmt: skip

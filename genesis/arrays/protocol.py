@@ -52,8 +52,8 @@ class Virtual:
         """What printing says of it in place of its numbers."""
         return f"device='{self.device}'"
 
-    def refuse(self, what: str) -> Exception:
-        """The error for a use that needs numbers."""
+    def refuse(self, what: str, site: Any = None) -> Exception:
+        """The error for a use that needs numbers, at a line of the user's program."""
         raise NotImplementedError
 
 

@@ -24,7 +24,7 @@ class Spec(Virtual):
 
     base: ClassVar[None] = None  # it is never a view of another array
 
-    def refuse(self, what: str) -> Exception:
+    def refuse(self, what: str, site: Any = None) -> Exception:
         return DeviceError(message(what, "a meta tensor has no data", operands=[("tensor", self)]))
 
     def __str__(self) -> str:

@@ -26,6 +26,7 @@ from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
 from genesis.core.modes import ESCAPES, inference
 from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, leaf
+from genesis.core.site import site_here, site_of
 from genesis.core.tracing import tracer
 
 _new = object.__new__
@@ -476,7 +477,7 @@ class Tensor:
     def numpy_view(self) -> np.ndarray[Any, Any]:
         """The NumPy array inside, shared; an error when there is no data."""
         if isinstance(self._array, Virtual):
-            raise self._array.refuse("numpy")
+            raise self._array.refuse("numpy", site_of(*site_here()))
         if tracer.get() is not None:
             tracer.get().refuse_numbers(self)
         self._own_memory()
@@ -598,7 +599,7 @@ class Tensor:
         if not self.is_leaf:
             raise GraphError(message("pickle", "only leaf tensors can be pickled", hint="pickle x.detach()"))
         if isinstance(self._array, Virtual) and not isinstance(self._array, Spec):
-            raise self._array.refuse("pickle")
+            raise self._array.refuse("pickle", site_of(*site_here()))
         array = self._array if isinstance(self._array, Spec) else np.ascontiguousarray(self._array).reshape(self._array.shape)
         return _rebuild, (type(self), array, self.requires_grad)
 

@@ -93,11 +93,19 @@ class Graph:
     plain: list[Any] = field(default_factory=list)  # the arguments that are no tensors
     gradients: dict[int, int] = field(default_factory=dict)  # which captured tensors are the .grad of which others
     names: dict[Var, str] = field(init=False)  # for printing
+    ended: list[list[Var]] = field(init=False)  # for each node the variables that nothing needs after it
 
     def __post_init__(self) -> None:
         outside = (("x", self.arguments), ("w", [v for v, _ in self.captured]), ("c", [v for v, _ in self.constants]), ("n", [v for v, _ in self.numbers]))
         inside = [v for node in self.nodes for v in node.outs]
         self.names = {v: f"{letter}{i}" for letter, group in (*outside, ("%", inside)) for i, v in enumerate(group)}
+        needed = set(self.ends)
+        self.ended = []
+        for node in reversed(self.nodes):
+            last = {v for v in (*node.inputs, *node.outs) if v not in needed}
+            needed |= last
+            self.ended.append(list(last))
+        self.ended.reverse()
 
     # ---- running
 
@@ -128,8 +136,10 @@ class Graph:
             try:
                 for var, number in self.numbers:
                     values[var] = float(number())
-                for node in self.nodes:
+                for node, ended in zip(self.nodes, self.ended, strict=True):
                     self._run(node, values, starts)
+                    for var in ended:
+                        del values[var]
             except BaseException:  # as if the call had not been made
                 for counts, key in self.counts:
                     counts[key] -= 1

@@ -16,7 +16,6 @@ from genesis.arrays.protocol import NeedsValues, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.device import CPU
 from genesis.base.errors import UnsupportedError, message
-from genesis.core.site import site_here, site_of
 from genesis.jit.graph import Var
 
 Step = tuple[str, tuple[Any, ...]]
@@ -89,11 +88,10 @@ class Traced(Virtual):
     def copy(self) -> Traced:
         return Traced(self.tracer, Cell(self.var()), replace(self.spec, strides=None))
 
-    def refuse(self, what: str) -> Exception:
-        site = site_of(*site_here())
+    def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
             message(what, "this tensor is being traced: it stands for any value, it has none",
-                    operands=[("asked for at", site), ("tensor", self.spec)],
+                    operands=[*([("asked for at", site)] if site else []), ("tensor", self.spec)],
                     hint="use genesis.where(x > 0, a, b) instead of `if x > 0`; print and .item() after the trace, on what replay returns; "
                          "pass numbers that may differ from call to call as tensors")
         )  # fmt: skip

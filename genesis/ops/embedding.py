@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.errors import DTypeError, IndexOutOfRange, ShapeError, message
+from genesis.base.errors import DTypeError, ShapeError, message
 from genesis.core.kinds import case, composite, fails
 from genesis.base.dtypes import int64
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
+from genesis.ops.index import in_range
 
 
-def _checked(name: str, input: Tensor, rows: int, what: str) -> None:
+def _checked(name: str, input: Tensor, rows: int, what: str) -> Tensor:
     if input._array.dtype.kind not in "iu":
         raise DTypeError(message(name, f"indices must be integers, they are {input.dtype}", hint="input.long()"))
-    if isinstance(input._array, np.ndarray) and input.numel():
-        low, high = int(input._array.min()), int(input._array.max())
-        if low < 0 or high >= rows:
-            raise IndexOutOfRange(message(name, f"index {low if low < 0 else high} is out of range for {rows} {what}"))
+    return input if isinstance(input._array, Spec) else wrap(in_range(name, input, rows, f"{rows} {what}"))
 
 
 @composite(method=False, torch_name="nn.functional.embedding",
@@ -40,7 +38,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     """
     if weight.ndim != 2:
         raise ShapeError(message("embedding", f"weight must be a matrix, it has {weight.ndim} dimensions", [("weight", weight._spec())]))
-    _checked("embedding", input, weight.shape[0], "rows")
+    input = _checked("embedding", input, weight.shape[0], "rows")
     if isinstance(input._array, Spec):
         return wrap(Spec((*input._array.shape, weight.shape[1]), weight._array.dtype, input.device))
     rows = weight[input.reshape(-1)].reshape((*input._array.shape, weight.shape[1]))
@@ -63,7 +61,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if isinstance(tensor._array, Spec):
         return wrap(Spec((*tensor._array.shape, num_classes), np.dtype(np.int64), tensor.device))
     classes = int(tensor.max()) + 1 if num_classes == -1 else num_classes
-    _checked("one_hot", tensor, classes, "classes")
+    tensor = _checked("one_hot", tensor, classes, "classes")
     return (tensor.unsqueeze(-1) == wrap(np.arange(classes))).to(int64)
 
 

@@ -9,22 +9,16 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
-from genesis.base.errors import ArgumentValueError, IndexOutOfRange, ShapeError, message
+from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
-from genesis.ops.index import as_index, index_by, parse_key, place, take_index
+from genesis.ops.index import as_index, in_range, index_by, parse_key, place, take_index
 
 _ALL = "fcib"
 
 # ---- along one dimension
-
-
-def _check_range(name: str, index: Any, size: int, dim: int) -> None:
-    if isinstance(index, np.ndarray) and index.size and (int(index.min()) < 0 or int(index.max()) >= size):
-        bad = int(index.min()) if int(index.min()) < 0 else int(index.max())
-        raise IndexOutOfRange(message(name, f"index {bad} is out of range for dim {dim} of size {size}"))
 
 
 def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) -> tuple[int, Any]:
@@ -36,8 +30,8 @@ def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) 
         raise ShapeError(message(name, f"index has {len(array.shape)} dimensions, input {len(shape)}", [("input", input._spec()), ("index", index._spec())]))
     if array.size and any(a > b for i, (a, b) in enumerate(zip(array.shape, shape, strict=True)) if i != d):
         raise ShapeError(message(name, f"index of shape {list(array.shape)} is larger than the input {list(shape)} outside dim {d}"))
-    _check_range(name, array, shape[d] if shape else 1, d)
-    return d, array
+    size = shape[d] if shape else 1
+    return d, in_range(name, index, size, f"dim {d} of size {size}")
 
 
 def along_key(index: Any, dim: int) -> tuple[Any, ...]:
@@ -233,7 +227,8 @@ def _rows(name: str, input: Tensor, dim: int, index: Any) -> tuple[int, Any]:
     if len(array.shape) > 1:
         raise ShapeError(message(name, f"index must have at most one dimension, it has {len(array.shape)}"))
     d = normalize_dim(name, dim, input.ndim)
-    _check_range(name, array, input._array.shape[d] if input.ndim else 1, d)
+    size = input._array.shape[d] if input.ndim else 1
+    array = in_range(name, index, size, f"dim {d} of size {size}")
     return d, array.reshape(-1) if isinstance(array, np.ndarray) else wrap(array).reshape(-1)._array
 
 

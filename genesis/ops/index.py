@@ -14,11 +14,12 @@ import numpy as np
 from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError, UnsupportedError, message
+from genesis.core.batching import as_it_is
 from genesis.core.layout import packed
-from genesis.core.kinds import case, primitive, view
+from genesis.core.kinds import case, fails, primitive, view
 from genesis.core.modes import grad_mode
 from genesis.core.node import WRITES, next_number, Node
-from genesis.core.site import site_here
+from genesis.core.site import site_here, site_of
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 from genesis.core.views import bump, check_writable, inplace, rebase
@@ -41,13 +42,51 @@ def as_index(name: str, index: Any) -> Any:
     return index._array
 
 
+def out_of_range(array: Any, size: int) -> int | None:
+    """An index that is none of 0, ..., size - 1."""
+    if not array.size:
+        return None
+    low, high = int(array.min()), int(array.max())
+    return low if low < 0 else high if high >= size else None
+
+
+@primitive("movement", {}, batch=as_it_is, infer=lambda index, name, size, where: index, method=False, dtypes="i", torch_name="",
+           samples=lambda t: [case(t.int(2, 3, low=0, high=3), "gather", 3, "dim 0 of size 3"), case(t.int(0), "gather", 3, "dim 0 of size 3")],
+           fails=fails((lambda t: case(t.int(2, low=5, high=6), "gather", 3, "dim 0 of size 3"), IndexError, "gather: index 5 is out of range for dim 0 of size 3")))  # fmt: skip
+def check_range(index: Array, name: str, size: int, where: str) -> Any:
+    """The same indices, each of which must be one of 0, ..., size - 1.
+
+    Raises:
+        IndexError: one is not
+
+    >>> import genesis
+    >>> genesis.ops.index.check_range(genesis.tensor([1, 0]), "gather", 2, "dim 0 of size 2")
+    tensor([1, 0])
+    """
+    wrong = out_of_range(index, size)
+    if wrong is not None:
+        raise IndexOutOfRange(message(name, f"index {wrong} is out of range for {where}"))
+    return index.copy()
+
+
+def in_range(name: str, index: Tensor, size: int, where: str) -> Any:
+    """An index tensor as an array that is checked: here, for every sample, or whenever a trace is replayed."""
+    array = as_index(name, index)
+    if isinstance(array, Virtual) or tracer.get() is not None:
+        return check_range(index, name, size, where)._array
+    wrong = out_of_range(array, size)
+    if wrong is not None:
+        raise IndexOutOfRange(message(name, f"index {wrong} is out of range for {where}"))
+    return array
+
+
 def _mask_array(mask: Tensor) -> Any:
     if isinstance(mask._array, Spec):
         raise UnsupportedError(message("index", "the shape of the result depends on the mask, a meta tensor has no data"))
     if isinstance(mask._array, Virtual):
         raise UnsupportedError(
             message("index", "the shape of the result depends on the values of the mask, which this transform does not know",
-                    operands=[("mask", mask._spec())], hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)")
+                    operands=[("asked for at", site_of(*site_here())), ("mask", mask._spec())], hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)")
         )  # fmt: skip
     return mask._array
 

@@ -106,7 +106,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
 # ---- classification
 
 
-def _classes(name: str, input: Tensor, target: Tensor) -> None:
+def _classes(name: str, input: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    if not isinstance(target, Tensor):
+        raise ArgumentError(message(name, f"target must be a tensor, got {type(target).__name__}"))
     if input.ndim == 0 or (input.ndim == 1 and target.ndim) or (input.ndim > 1 and (input.shape[0], *input.shape[2:]) != tuple(target.shape)):
         raise ShapeError(
             message(name, f"target of shape {list(target.shape)} does not fit input of shape {list(input.shape)}",
@@ -114,6 +116,9 @@ def _classes(name: str, input: Tensor, target: Tensor) -> None:
         )  # fmt: skip
     if target._array.dtype.kind not in "iu":
         raise DTypeError(message(name, f"class indices must be integers, target is {target.dtype}", hint="target.long()"))
+    count = input.shape[1 if input.ndim > 1 else 0]
+    if weight is not None and tuple(weight.shape) != (count,):
+        raise ShapeError(message(name, f"weight has shape {list(weight.shape)}, there are {count} classes", [("input", input._spec()), ("weight", weight._spec())]))
 
 
 def _all_count(name: str, target: Tensor, count: int, ignore_index: int) -> bool:
@@ -130,10 +135,28 @@ def _all_count(name: str, target: Tensor, count: int, ignore_index: int) -> bool
     return not 0 <= ignore_index < count or not (classes == ignore_index).any()
 
 
-def _picked_loss(name: str, logp: Tensor, dim: int, target: Tensor, reduction: str) -> Tensor:
-    """What is left of it where all targets count, with the same weight."""
-    picked = -logp.gather(dim, target.unsqueeze(dim))
-    return reduced(name, picked.squeeze(dim) if reduction == "none" else picked, reduction)
+def _of_classes(name: str, logp: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float) -> Tensor:
+    """The loss of log probabilities and class indices."""
+    dim = 1 if logp.ndim > 1 else 0
+    if _all_count(name, target, logp.shape[dim], ignore_index) and weight is None and not smoothing:
+        picked = -logp.gather(dim, target.unsqueeze(dim))
+        return reduced(name, picked.squeeze(dim) if reduction == "none" else picked, reduction)
+    valid = target != ignore_index
+    safe = where(valid, target, 0)
+    counted = valid.to(logp._array.dtype)
+    scale = counted if weight is None else weight[safe] * counted
+    loss = where(valid, -logp.gather(dim, safe.unsqueeze(dim)).squeeze(dim) * scale, 0.0)
+    if smoothing:
+        spread = -(logp if weight is None else logp * _over_classes(weight, logp.ndim, dim)).sum(dim)
+        loss = (1 - smoothing) * loss + smoothing / logp.shape[dim] * where(valid, spread, 0.0)
+    return loss.sum() / scale.sum() if reduction == "mean" else reduced(name, loss, reduction)
+
+
+def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
+    """The reduction that PyTorch's old arguments mean, where they are given."""
+    if size_average is None and reduce is None:
+        return reduction
+    return "none" if reduce is False else "sum" if size_average is False else "mean"
 
 
 @_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3), reduction="sum"), case(t(3), t.int(low=0, high=3)),
@@ -157,16 +180,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     >>> genesis.nn.functional.nll_loss(genesis.tensor([[-1., -2.]]), genesis.tensor([1]))
     tensor(2.)
     """
-    _classes("nll_loss", input, target)
-    dim = 1 if input.ndim > 1 else 0
-    if _all_count("nll_loss", target, input.shape[dim], ignore_index) and weight is None:
-        return _picked_loss("nll_loss", input, dim, target, reduction)
-    valid = target != ignore_index
-    safe = where(valid, target, 0)
-    picked = -input.gather(dim, safe.unsqueeze(dim)).squeeze(dim)
-    scale = valid.to(input._array.dtype) if weight is None else weight[safe] * valid.to(input._array.dtype)
-    loss = where(valid, picked * scale, 0.0)
-    return loss.sum() / scale.sum() if reduction == "mean" else reduced("nll_loss", loss, reduction)
+    _classes("nll_loss", input, target, weight)
+    return _of_classes("nll_loss", input, target, weight, ignore_index, _reduction(size_average, reduce, reduction), 0.0)
 
 
 @_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3)), case(t(3), t.int(low=0, high=3)),
@@ -199,22 +214,14 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     """
     if not 0 <= label_smoothing <= 1:
         raise ArgumentValueError(message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}"))
+    if not isinstance(target, Tensor):
+        raise ArgumentError(message("cross_entropy", f"target must be a tensor, got {type(target).__name__}"))
     dim = 1 if input.ndim > 1 else 0
+    reduction = _reduction(size_average, reduce, reduction)
     if target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
-    _classes("cross_entropy", input, target)
-    logp = log_softmax(input, dim)
-    if _all_count("cross_entropy", target, input.shape[dim], ignore_index) and weight is None and not label_smoothing:
-        return _picked_loss("cross_entropy", logp, dim, target, reduction)
-    valid = target != ignore_index
-    safe = where(valid, target, 0)
-    counted = valid.to(input._array.dtype)
-    scale = counted if weight is None else weight[safe] * counted
-    loss = where(valid, -logp.gather(dim, safe.unsqueeze(dim)).squeeze(dim) * scale, 0.0)
-    if label_smoothing:
-        spread = -(logp if weight is None else logp * _over_classes(weight, input.ndim, dim)).sum(dim)
-        loss = (1 - label_smoothing) * loss + label_smoothing / input.shape[dim] * where(valid, spread, 0.0)
-    return loss.sum() / scale.sum() if reduction == "mean" else reduced("cross_entropy", loss, reduction)
+    _classes("cross_entropy", input, target, weight)
+    return _of_classes("cross_entropy", log_softmax(input, dim), target, weight, ignore_index, reduction, label_smoothing)
 
 
 def _over_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:

@@ -175,6 +175,8 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     """
     if not 1 <= input.ndim <= 2:
         raise ShapeError(message("multinomial", f"weights must be 1-D or 2-D, got {input.ndim}-D"))
+    if not isinstance(num_samples, int) or num_samples <= 0:
+        raise ShapeError(message("multinomial", f"num_samples must be a positive integer, got {num_samples!r}"))
     w = input.detach().double()
     if isinstance(w._array, np.ndarray):
         _check_weights(w._array, num_samples, replacement)
@@ -201,7 +203,7 @@ def _keep(stream: Generator, shape: tuple[int, ...], dtype: Any, p: float) -> An
     return ((stream.uniform(shape, kind) >= p) * kind(1 / (1 - p))).astype(dtype)
 
 
-DRAWS["keep"] = _keep
+DRAWS["dropout"] = _keep
 
 
 @composite(method=False, samples=lambda t: [case(t(3, 4), 0.0), case(t(3, 4), 0.5, False), case(t(3), 1.0)],
@@ -225,7 +227,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     elif isinstance(input._array, Spec):
         result = input * 1.0
     else:
-        result = input * wrap(drawn(default_generator, "keep", tuple(input._array.shape), input._array.dtype, float(p)))
+        result = input * wrap(drawn(default_generator, "dropout", tuple(input._array.shape), input._array.dtype, float(p)))
     return input.copy_(result) if inplace else result
 
 

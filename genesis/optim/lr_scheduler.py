@@ -7,7 +7,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
+from genesis.core.tracing import tracer
 from genesis.optim.optimizer import Optimizer
 
 
@@ -27,7 +28,14 @@ class LRScheduler:
         raise NotImplementedError(f"{type(self).__name__} defines no rate")
 
     def step(self) -> None:
-        """Go on to the next learning rate."""
+        """Go on to the next learning rate.
+
+        Raises:
+            RuntimeError: a trace is being made, which would not see it
+        """
+        if tracer.get() is not None:
+            raise GraphError(message(f"{type(self).__name__}.step", "a schedule is no part of a traced step: replays would not go on with it",
+                                     hint="call step() between replays; they read the learning rate each time"))  # fmt: skip
         self.last_epoch += 1
         for i, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_lrs, strict=True)):
             group["lr"] = self.group_rate(i, base, self.last_epoch)

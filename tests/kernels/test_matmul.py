@@ -16,7 +16,7 @@ SHAPES = [((3, 5, 1), (3, 1, 7)), ((2, 16, 1), (2, 1, 784)), ((4, 3, 1), (4, 1, 
 
 @pytest.fixture(params=["compiled", "numpy"])
 def form(request, monkeypatch):
-    monkeypatch.setattr(kernel, "MANY", 1)
+    monkeypatch.setattr(kernel, "LARGE", 1)
     if request.param == "numpy":
         monkeypatch.setattr(kernel, "_compiled", lambda dtype: None)
     elif native.binding() is None:

@@ -6,13 +6,16 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
-from genesis.core import engine, forward
+from genesis.core import engine
+from genesis.core import forward as forward  # ops act on dual arrays from here on
 from genesis.core.boundary import dual_in, primal_of, tangent_of, twin
 from genesis.core.levels import Level, opened
-from genesis.core.modes import enable_grad, grad_mode
-from genesis.core.tensor import Tensor
+from genesis.core.modes import enable_grad, grad_mode, no_grad
+from genesis.core.tensor import Tensor, wrap
 
 Argnums = int | tuple[int, ...]
 
@@ -116,6 +119,11 @@ def released(y: Any, keep: bool) -> Any:
     return y if keep or not isinstance(y, Tensor) or y._node is None else y._alias(None)
 
 
+def _released_aux(aux: Any, outer: bool, places: Sequence[Any]) -> Any:
+    leaves, structure = tree_flatten(aux)
+    return tree_unflatten([released(a, outer and isinstance(a, Tensor) and tracked_outside([a], places)) for a in leaves], structure)
+
+
 def or_zeros(like: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[Tensor]:
     """Derivatives, zeros of the shape of what they belong to where there is none."""
     return [x.detach().new_zeros(x.shape) if d is None else d for x, d in zip(like, found, strict=True)]
@@ -199,9 +207,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             if value._node is not None:
                 found = engine.run([value._node], [engine.seed_for(value, None)], keep_graph=keep or has_aux, create_graph=keep, inputs=places, accumulate=False)
         zeros = or_zeros(twins, found)
-        leaves, structure = tree_flatten(aux)
-        aux = tree_unflatten([released(a, outer and isinstance(a, Tensor) and tracked_outside([a], places)) for a in leaves], structure)
-        value = released(value, keep)
+        aux, value = _released_aux(aux, outer, places), released(value, keep)
         return chosen.put(zeros), (value, aux) if has_aux else value
 
     return gradient_and_value
@@ -239,7 +245,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def vjp_fn(cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given = (cotangents, *more) if more else cotangents
         seeds, found = tree_flatten(given)
-        if found != structure and len(seeds) != len(outs):
+        if found != structure and not (more and len(seeds) == len(outs)):  # cotangents one by one: for outputs in any sequence
             raise ArgumentError(message("vjp", "the cotangents differ in structure from the output", [("output", structure), ("cotangents", found)]))
         for i, (g, y) in enumerate(zip(seeds, outs, strict=True)):
             if not isinstance(g, Tensor) or tuple(g.shape) != tuple(y.shape):
@@ -253,7 +259,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         return chosen.put(or_zeros(twins, gradients))
 
     result = tree_unflatten([released(y, keep) for y in outs], structure)
-    return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
+    return (result, vjp_fn, _released_aux(aux, outer, places)) if has_aux else (result, vjp_fn)
 
 
 # ---- forward mode
@@ -289,7 +295,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         out, aux = split_aux("jvp", func(*tree_unflatten(twins, structure)), has_aux)
         outs, shape = tensors_of("jvp", out)
         pushed = [tangent_of(y, number) for y in outs]
-        if strict and None in [None if t is None else 0 for t in pushed]:
+        if strict and any(t is None for t in pushed):
             raise GraphError(message("jvp", f"output {[t is None for t in pushed].index(True)} does not depend on the inputs, and strict=True"))
         results = [primal_of(y, number) for y in outs]
         leaves, aux_shape = tree_flatten(aux)
@@ -352,7 +358,7 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     """The transpose $y \\mapsto A^T y$ of a linear function $x \\mapsto A x$; ``primals`` give the shapes and dtypes of its arguments only.
 
     Raises:
-        RuntimeError: the function is not linear: it is not zero at zero
+        RuntimeError: the function is not linear: it is not zero at zero, or at a random point not the product with its derivative
 
     >>> import genesis
     >>> push_back = genesis.func.linear_transpose(lambda x: x[1:] - x[:-1], genesis.ones(3))
@@ -366,7 +372,21 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     for y in tree_flatten(out)[0]:
         if bool((y != 0).any()):
             raise GraphError(message("linear_transpose", f"{name_of(func)} is not linear: it is not zero at zero", hint="for other functions take vjp at a point"))
+    _check_linear(func, chosen, out, pull)
     return pull
 
 
-assert forward.interpret is not None  # ops act on dual arrays from here on
+def _check_linear(func: Callable[..., Any], chosen: Chosen, out: Any, pull: Callable[..., Any]) -> None:
+    """$\\langle v, f(x) \\rangle = \\langle A^T v, x \\rangle$ for random x and v."""
+    draws = np.random.default_rng(0)
+    outs, structure = tensors_of("linear_transpose", out)
+    xs, vs = ([wrap(draws.standard_normal(tuple(y.shape)).astype(y._array.dtype)) for y in group] for group in (chosen.leaves, outs))
+    with no_grad():
+        ys = tensors_of("linear_transpose", func(*tree_unflatten(xs, chosen.structure)))[0]
+        pulled = tree_flatten(pull(tree_unflatten(vs, structure)))[0]
+        left, right = ([(a * b).sum().item() for a, b in zip(*pair, strict=True)] for pair in ((vs, ys), (pulled, xs)))
+        size = sum([float((a * b).abs().sum()) for pair in ((vs, ys), (pulled, xs)) for a, b in zip(*pair, strict=True)])
+    if abs(sum(left) - sum(right)) > 1e-3 * size:
+        raise GraphError(message("linear_transpose", f"{name_of(func)} is not linear: at a random point it is not the product with its derivative at zero",
+                                 hint="for other functions take vjp at a point"))  # fmt: skip
+

@@ -2,6 +2,7 @@
 
 `matmul`  large outer products
 `optim`   optimizer steps
+`memory`  memory of large arrays, used again       `threads`  work for several threads
 `native`  machine code through LLVM, where llvmlite is installed
 """
 

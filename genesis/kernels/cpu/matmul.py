@@ -6,19 +6,19 @@ loop, a product with broadcasting four times, einsum twice.
 
 from __future__ import annotations
 
+import functools
 import math
 from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
 
-from genesis.base import memory
-from genesis.base.threads import in_parallel
 from genesis.core.dispatch import HALVES
 from genesis.core.op import REGISTRY
-from genesis.kernels.cpu import native
+from genesis.kernels.cpu import memory, native
+from genesis.kernels.cpu.threads import in_parallel
 
-MANY = 1 << 20  # elements of a result, from where it pays to compile and to use threads
+LARGE = 1 << 20  # elements of a result, from where it pays to compile and to use threads
 
 # out[r, :] = a[r] * b[r // per, :] for the rows from first to last
 _OUTER = """
@@ -76,7 +76,7 @@ _TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 def outer_products(a: Any, b: Any) -> Any:
     """Columns (..., M, 1) times rows (..., 1, N)."""
     shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    if math.prod(shape) * a.shape[-2] * b.shape[-1] < MANY:
+    if math.prod(shape) * a.shape[-2] * b.shape[-1] < LARGE:
         return a * b
     out = memory.empty((*shape, a.shape[-2], b.shape[-1]), a.dtype)
     compiled = _compiled(a.dtype)
@@ -89,6 +89,7 @@ def outer_products(a: Any, b: Any) -> Any:
     return out
 
 
+@functools.cache
 def _compiled(dtype: Any) -> Any:
     if dtype not in _TYPES:
         return None
@@ -103,8 +104,7 @@ def matmul(input: Any, other: Any) -> Any:
         return np.matmul(input, other)
     if input.ndim > 2 and other.ndim > 2 and kind is other.dtype and kind not in HALVES and input.shape[-1] == other.shape[-2] == 1:
         return outer_products(input, other)
-    return meaning(input, other)
+    return REGISTRY["matmul"].meaning(input, other)
 
 
-meaning = REGISTRY["matmul"].meaning
 REGISTRY["matmul"].kernel = matmul

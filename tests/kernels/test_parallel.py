@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from genesis.base import threads
+from genesis.kernels.cpu import threads
 
 
 @pytest.fixture(params=[1, 2, 5])

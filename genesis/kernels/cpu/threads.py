@@ -28,7 +28,7 @@ def _pool(pid: int) -> ThreadPoolExecutor:
 
 
 def in_parallel(work: Callable[[slice], Any], count: int) -> None:
-    """Call ``work`` on slices that together are ``range(count)``; this thread and others each take the next one. The first exception is raised."""
+    """Call ``work`` on slices that together are ``range(count)``; this thread and others each take the next one. An exception of any is raised when all have ended."""
     threads = min(thread_count(), count)
     if threads < 2:
         work(slice(0, count))
@@ -44,5 +44,7 @@ def in_parallel(work: Callable[[slice], Any], count: int) -> None:
     try:
         take()
     finally:
-        for other in others:
-            other.result()
+        failures = [other.exception() for other in others]  # waits for all: none may work on when the caller goes on
+    for failure in failures:
+        if failure is not None:
+            raise failure

@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 
-from genesis.base import memory
+from genesis.kernels.cpu import memory
 
 
 @pytest.fixture(autouse=True)

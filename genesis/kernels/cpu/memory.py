@@ -31,8 +31,8 @@ class _Loan:
 
     def __del__(self) -> None:
         _kept.append(self.memory)
-        while sum([m.nbytes for m in tuple(_kept)]) > LIMIT:
-            _taken(None)
+        while sum([m.nbytes for m in _kept.copy()]) > LIMIT:
+            _kept.popleft()
 
 
 def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
@@ -47,18 +47,23 @@ def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
-    memory = _taken(size)
+    memory = _kept_of(size)
     return np.asarray(_Loan(np.empty(size, np.uint8) if memory is None else memory)).view(dtype).reshape(shape)
 
 
-def _taken(size: int | None) -> np.ndarray[Any, Any] | None:
-    """Memory of that size (None: the oldest of any), which is kept no longer."""
+def release() -> None:
+    """Give the system back what is kept."""
+    _kept.clear()
+
+
+def _kept_of(size: int) -> np.ndarray[Any, Any] | None:
+    """Memory of that size, which is kept no longer."""
     for _ in range(len(_kept)):
         try:
             memory = _kept.popleft()
         except IndexError:  # another thread was faster
             return None
-        if size is None or memory.nbytes == size:
+        if memory.nbytes == size:
             return memory
         _kept.append(memory)
     return None
