@@ -144,7 +144,7 @@ def main() -> None:
     if parser.parse_args().write:
         path = Path(__file__).parent / "README.md"
         text = re.sub(r"\n## Transforms\n.*?(?=\n## |\Z)", "", path.read_text(), flags=re.S)
-        path.write_text(text.rstrip() + "\n\n## Transforms\n\n`python benchmarks/transforms.py --write`\n\n" + table + "\n")
+        path.write_text(text.rstrip() + "\n\n## Transforms\n\n`python benchmarks/transforms.py --write`, with llvmlite. What is compared in one row ran in turns; PyTorch's threads wait actively, which slows what runs after them.\n\n" + table + "\n")
 
 
 if __name__ == "__main__":

@@ -5,5 +5,7 @@
 `dispatch`  from a call to its result                      `engine`    backward
 `views`     views and in-place writes                      `hooks`     functions that see gradients
 `function`  differentiable operations of your own          `modes`     no_grad and its relatives
-`printing`  how tensors look
+`forward`   ops on dual arrays                             `batching`  ops on batched arrays
+`boundary`  the ways in and out of a transform             `tracing`   what a trace is told
+`printing`  how tensors look; the other rooms are in docs/ARCHITECTURE.md
 """

@@ -1,4 +1,4 @@
-"""From functions to graphs: tracing, and passes over what was traced. (Kernels come later.)
+"""From functions to graphs: tracing, and passes over what was traced. (Replays run op by op; graphs are not compiled yet.)
 
 `tracer`   run a function on traced arrays, keep the graph        `graph`   nodes, replay, printing, verify
 `traced`   the arrays: variables with memory                      `passes`  Graph -> Graph, one file each
