@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 import re
 import subprocess
@@ -254,6 +255,16 @@ def test_verify_changes_nothing():
     was = gc.isenabled()
     verify(SOME[0].rule, x)
     assert x.tolist() == before and x.grad is None and gc.isenabled() == was
+
+
+def test_the_guide_lists_the_checks_and_the_rows_they_print():
+    text = (ROOT / "docs/guide/debug_wrong_gradient.md").read_text()
+    table = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", text, re.M))
+    assert list(table) == list(importlib.import_module("genesis.autograd.checking.verify").CHECKS)
+    for name, rows in table.items():
+        report = verify(SOME[0].rule, genesis.randn(3, 2), checks=[name])
+        printed = {line.strip().split("  ")[1].strip() for line in str(report).splitlines()[1:] if line.startswith("  ")}
+        assert {row.strip() for row in rows.split(",")} <= printed, (name, printed)
 
 
 def test_the_guide_runs_and_prints_what_it_says(tmp_path):
