@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Layer, NeedsValues
+from genesis.arrays.batched import Batched
+from genesis.arrays.protocol import Layer, NeedsValues, bottom
 from genesis.base.errors import message
 
 
@@ -35,7 +36,8 @@ class Dual(Layer):
             tangent[...] = self.tangent
             self.tangent = tangent
         else:
-            self.tangent = self.tangent.copy()
+            memory = bottom(self.primal)
+            self.tangent = _copied(self.tangent, memory.strides[memory.ndim - self.primal.ndim :]) if isinstance(memory, np.ndarray) else self.tangent.copy()
 
     @property
     def inner(self) -> Any:
@@ -64,3 +66,16 @@ class Dual(Layer):
                     operands=[("asked for at", site)] if site else [],
                     hint="compute with Genesis operations; or put the NumPy code into a Function, its tangent then comes from backward or jvp")
         )  # fmt: skip
+
+
+def _copied(array: Any, strides: tuple[int, ...]) -> Any:
+    """A copy whose dimensions lie in memory in the order of these strides, behind hidden ones."""
+    if isinstance(array, Batched):
+        return Batched(_copied(array.array, strides), array.batched, array.size_hidden, array.level, array.co)
+    if isinstance(array, Dual):
+        return Dual(_copied(array.primal, strides), None if array.tangent is None else _copied(array.tangent, strides), array.level, array.co, shared=False)
+    if not isinstance(array, np.ndarray):
+        return array.copy()
+    hidden = array.ndim - len(strides)
+    order = [*range(hidden), *[hidden + d for d in sorted(range(len(strides)), key=lambda d: -abs(strides[d]))]]
+    return array.transpose(order).copy().transpose(np.argsort(order))

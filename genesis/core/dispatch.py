@@ -26,7 +26,7 @@ from genesis.core import autocast
 from genesis.core.boundary import joined, together
 from genesis.core.cuts import UNTOUCHED, note, touched
 from genesis.core.hooks import SPECIAL
-from genesis.core.layout import with_strides
+from genesis.core.layout import packed, with_strides
 from genesis.core.levels import born, check_at_home
 from genesis.core.modes import ACTIVE, LEVELS, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
@@ -351,6 +351,8 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
         if r.__class__ is tuple or r.__class__ is list:
             return run(op, args)
         r = np.asarray(r)
+    elif r.ndim > 1 and op.kind == "reduction":
+        r = packed(r)
     out = _new(Tensor)
     out._array = r
     out._node = out._counter = out._view = None
@@ -587,6 +589,8 @@ def compute(op: Op, arrays: Sequence[Any]) -> Any:
     except Exception:
         infer(op, arrays)  # raises an error that explains, if it can
         raise
+    if op.kind == "reduction":
+        return tuple([packed(r) for r in result]) if isinstance(result, tuple | list) else packed(np.asarray(result))
     if result.__class__ is np.ndarray or result.__class__ is tuple or result.__class__ is list:
         return result
     return np.asarray(result)

@@ -444,6 +444,11 @@ def seed_for(output: Tensor, gradient: Tensor | None) -> Tensor:
                     hint="reduce it (y.sum().backward()) or pass gradient=... of the output's shape",
                 )
             )
+        if array.dtype.kind == "c":
+            raise GraphError(
+                message("backward", f"a gradient is created implicitly only for a real output, it is {output.dtype}", [("output", output._spec())],
+                        "y.abs() or y.real, or pass gradient=... for one of the two derivatives")
+            )  # fmt: skip
         return output._ones(array.shape, array.dtype)
     if tuple(gradient._array.shape) != tuple(array.shape):
         raise ShapeError(

@@ -1,7 +1,7 @@
 """The strides of results without data: what a meta tensor answers to ``stride()`` and ``is_contiguous()``.
 
-Views take their strides from their input; elementwise ops, scans and softmax lay out their result in the order of their operands' memory,
-as NumPy does; everything else is contiguous. Strides are counted in elements; None stands for contiguous.
+Views take their strides from their input; elementwise ops and scans lay out their result in the order of their operands' memory,
+as NumPy does; everything else is contiguous (`packed` where NumPy chooses another order). Strides are counted in elements; None stands for contiguous.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def with_strides(op: Op, operands: Sequence[Any], result: Any) -> Any:
     return _tidy(result, None) if isinstance(result, Spec) else result
 
 
-_IN_PLACE_ORDER = ("reduction", "scan")  # results of the input's shape are laid out as it is
+_IN_PLACE_ORDER = ("scan",)  # results are laid out as the input is
 
 
 def _tidy(spec: Spec, strides: tuple[int, ...] | None) -> Spec:

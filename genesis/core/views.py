@@ -112,15 +112,23 @@ class CopySlices(Node):
     input_names = ("base", "value")
 
     def _pull(self, g: Any) -> Any:
-        (view,) = self._unpack()
+        view, order = self._unpack()
         base_edge, value_edge = self._edges
+        laid_out = g.permute(order).clone().permute(tuple(np.argsort(order)))  # as the base is: the steps are views of nothing else
         gbase = gvalue = None
         if value_edge is not None:
-            gvalue = view.replay(g).clone()
+            gvalue = view.replay(laid_out).clone()
         if base_edge is not None:
-            gbase = g.clone()
+            gbase = laid_out
             view.replay(gbase).zero_()
         return gbase, gvalue
+
+
+def _order(x: Tensor) -> tuple[int, ...]:
+    """The dimensions in the order of memory, the slowest first."""
+    memory = bottom(x._array)
+    strides = memory.strides[memory.ndim - x.ndim :] if memory.__class__ is np.ndarray else wrap(memory).stride()[memory.ndim - x.ndim :]  # hidden ones are in front
+    return tuple(sorted(range(len(strides)), key=lambda d: (-abs(strides[d]), d)))
 
 
 def rebase(x: Tensor, new: Any) -> None:
@@ -135,7 +143,7 @@ def rebase(x: Tensor, new: Any) -> None:
         node._number = next_number()
         node._code, node._at = site_here()
         node._shape, node._dtype = tuple(base._array.shape), base._array.dtype
-        node._saved, node._epoch = (View(None, view.steps, view.path),), WRITES[0]  # type: ignore[arg-type]
+        node._saved, node._epoch = (View(None, view.steps, view.path), _order(base)), WRITES[0]  # type: ignore[arg-type]
         base._node = node
     counter = x._counter
     if counter is None or not counter.refs:

@@ -21,7 +21,7 @@ from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core import dispatch
 from genesis.core.draws import DRAWS
 from genesis.core.generator import Generator
-from genesis.core.layout import with_strides
+from genesis.core.layout import strides_of, with_strides
 from genesis.core.modes import grad_mode, no_grad
 from genesis.core.op import REGISTRY
 from genesis.core.site import Site
@@ -92,6 +92,7 @@ class Graph:
     structure_out: TreeDef
     plain: list[Any] = field(default_factory=list)  # the arguments that are no tensors
     gradients: dict[int, int] = field(default_factory=dict)  # which captured tensors are the .grad of which others
+    wrote: bool = False  # whether the function wrote to tensors: then arguments must be laid out as those of the trace
     names: dict[Var, str] = field(init=False)  # for printing
     ended: list[list[Var]] = field(init=False)  # for each node the variables that nothing needs after it
 
@@ -158,6 +159,11 @@ class Graph:
         for i, (x, var) in enumerate(zip(given, self.arguments, strict=True)):
             if (tuple(x._array.shape), x._array.dtype) != (var.spec.shape, var.spec.dtype):
                 raise GraphError(message("replay", f"argument tensor {i} is {x._spec()}, {self.name} was traced with {var.spec}", hint="trace it again for other shapes"))
+            if self.wrote and x._array.__class__ is np.ndarray and not _same_layout(x._array, var.spec):
+                raise GraphError(
+                    message("replay", f"argument tensor {i} is laid out otherwise than when {self.name} was traced, which writes to tensors in place",
+                            operands=[("strides", x.stride()), ("traced", strides_of(var.spec))], hint="x.contiguous(), or trace it again")
+                )  # fmt: skip
             if x.requires_grad and grad_mode.get() and not any(w.kind == "argument grad" and w.place == i for w in self.writes):
                 raise GraphError(
                     message("replay", f"argument tensor {i} requires grad, a replay is not differentiable",
@@ -322,6 +328,11 @@ class Graph:
         from importlib import import_module
 
         return import_module("genesis.debug.traced").draw_graph(self, max_nodes)
+
+
+def _same_layout(array: Any, spec: Spec) -> bool:
+    strides = strides_of(spec)
+    return not array.size or all(n == 1 or s == t * array.itemsize for n, s, t in zip(array.shape, array.strides, strides, strict=True))
 
 
 def variables(value: Any) -> Iterator[Var]:

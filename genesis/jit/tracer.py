@@ -109,6 +109,7 @@ class Tracer:
         self.plain: list[Any] = []
         self.twins: list[Tensor | None] = []  # of the arguments that require grad
         self.made: set[int] = set()  # ids of plain tensors that the function made; those from outside live all the time, and have others
+        self.wrote = False  # then results may depend on which reshapes are views, and so on the layout of arguments
         self.open = True
         self.marker: Any = None
 
@@ -161,6 +162,7 @@ class Tracer:
 
     def write(self, target: Any, source: Any) -> None:
         """A write into an array, which may be a captured one."""
+        self.wrote = True
         into, value = self.array(target), self.var(source)
         if value.spec.dtype is not into.dtype:
             value = self.emit("convert", (value, into.dtype))
@@ -320,7 +322,7 @@ class Tracer:
         gradients = self._gradients(captured)
         streams = [(g, g._block - start) for g, start in self.streams]
         return Graph(self.name, self.nodes, [a.var for a in arguments], captured, constants, self.numbers, list(self.counts), streams, results, writes, structure, out_structure,
-                     self.plain, gradients)  # fmt: skip
+                     self.plain, gradients, self.wrote)  # fmt: skip
 
     def _gradients(self, captured: list[tuple[Var, Tensor]]) -> dict[int, int]:
         """Which captured tensors are the .grad of which others: a replay looks them up again, for they come and go."""

@@ -304,7 +304,7 @@ def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
     shape = [1] * (len(counts) - input.ndim) + list(input._array.shape)
     x = reshape(input, [n for size in shape for n in (1, size)])
     x = x.expand([n for count, size in zip(counts, shape, strict=True) for n in (count, size)])
-    return reshape(x, [count * size for count, size in zip(counts, shape, strict=True)])
+    return reshape(x.clone(), [count * size for count, size in zip(counts, shape, strict=True)])
 
 
 Tensor.tile = lambda self, *dims: tile(self, sizes(dims))

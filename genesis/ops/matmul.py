@@ -137,7 +137,7 @@ def matmul(input: Array, other: Array) -> Any:
 def _rows_times(a: Any, b: Any) -> Any:
     """Batches of rows times one matrix, all rows at once: NumPy would multiply batch by batch."""
     if not a.flags.c_contiguous:
-        return np.matmul(a, b)
+        return packed(np.matmul(a, b))
     return np.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.protocol import bottom
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
@@ -16,6 +17,7 @@ from genesis.core.draws import DRAWS, drawn
 from genesis.core.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from genesis.core.kinds import case, composite, fails
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 from genesis.core.views import bump, check_writable, write
 from genesis.ops.create import _finish, arange
 from genesis.ops.elementwise import minimum
@@ -154,8 +156,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -
     """
     chance = input.detach() if p is None else wrap(np.full(input._array.shape, p))
     chance = chance.float() if chance._array.dtype.kind == "V" else chance
-    known = chance._array
-    if isinstance(known, np.ndarray) and known.size and not (known.min() >= 0 and known.max() <= 1):
+    known, values = chance._array, bottom(chance._array)
+    if isinstance(values, np.ndarray) and values.size and not (values.min() >= 0 and values.max() <= 1):
         raise ShapeError(message("bernoulli", "probabilities must be between 0 and 1"))
     chance = chance if known.dtype.kind == "f" else chance.double()
     return (_uniform_like(generator, tuple(known.shape), chance) < chance).to(input._array.dtype)
@@ -177,9 +179,11 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         raise ShapeError(message("multinomial", f"weights must be 1-D or 2-D, got {input.ndim}-D"))
     if not isinstance(num_samples, int) or num_samples <= 0:
         raise ShapeError(message("multinomial", f"num_samples must be a positive integer, got {num_samples!r}"))
+    if not replacement and num_samples > input.shape[-1]:
+        raise ShapeError(message("multinomial", f"cannot draw {num_samples} without replacement from {input.shape[-1]} weights"))
     w = input.detach().double()
-    if isinstance(w._array, np.ndarray):
-        _check_weights(w._array, num_samples, replacement)
+    if isinstance(known := bottom(w._array), np.ndarray) and tracer.get() is None:  # of all samples, under vmap
+        _check_weights(known, num_samples, replacement)
     if replacement:
         u = _uniform_like(generator, (*w.shape[:-1], num_samples), w)
         ends = (w / w.sum(-1, keepdim=True)).cumsum(-1)

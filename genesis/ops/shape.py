@@ -198,7 +198,7 @@ def _viewed(input: Any, shape: Any) -> Any:
 
 
 @view({"input": lambda g, input_shape: g.reshape(input_shape)}, infer=lambda input, shape: Spec(shape, input.dtype, input.device),
-      prepare=_reshaped("view"), samples=_shapes, torch_name="Tensor.view", batch=lambda b, x, shape: reshape(x, (b.size, *shape)),
+      prepare=_reshaped("view"), samples=_shapes, torch_name="Tensor.view", batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
       fails=fails((lambda t: case(t(2, 3).t(), (6,)), RuntimeError, "needs a copy of this non-contiguous tensor"),))  # fmt: skip
 def view_shape(input: Array, shape: Sequence[int]) -> Any:
     """`reshape` that never copies; ``x.view(2, 3)``.

@@ -53,6 +53,8 @@ class Chosen:
                 raise ArgumentValueError(message(name, f"argnums names argument {n}, {name_of(function)} was given {len(args)}"))
         self.name, self.function, self.args, self.kwargs = name, function, args, kwargs
         self.numbers = [n % len(args) for n in numbers]
+        if len(set(self.numbers)) < len(self.numbers):
+            raise ArgumentValueError(message(name, f"argnums names an argument twice: {argnums}"))
         self.single = isinstance(argnums, int)
         self.leaves, self.structure = tree_flatten(tuple(args[n] for n in self.numbers))
         for x in self.leaves:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _PARTS = 4  # slices for each thread: one that is woken late, or has a slower processor, takes fewer
 
@@ -40,7 +41,9 @@ def in_parallel(work: Callable[[slice], Any], count: int) -> None:
         for part in slices:
             work(part)
 
-    others = [_pool(os.getpid()).submit(take) for _ in range(threads - 1)]
+    others: list[Future[None]] = []
+    with contextlib.suppress(RuntimeError):  # at the end of the program no threads can be had
+        others += [_pool(os.getpid()).submit(take) for _ in range(threads - 1)]
     try:
         take()
     finally:
