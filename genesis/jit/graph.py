@@ -214,7 +214,9 @@ class Graph:
         if not isinstance(result, Var):
             return result
         y = values[result]
-        return y.clone() if isinstance(y, Tensor) else wrap(np.asarray(y))  # its own memory: what was read may be written to later
+        if isinstance(y, Tensor):  # its own memory, laid out as the function's is: what was read may be written to later
+            return wrap(y._array.copy("K")) if y._array.__class__ is np.ndarray else y.clone()
+        return wrap(np.asarray(y))
 
     def _write(self, given: list[Tensor], values: dict[Var, Any]) -> None:
         new = [values[w.value].clone() for w in self.writes]  # one write may read what another overwrites

@@ -24,10 +24,11 @@ Step = tuple[str, tuple[Any, ...]]
 class Cell:
     """A piece of memory; ``outside`` if somebody else has it, too."""
 
-    __slots__ = ("outside", "value", "written")
+    __slots__ = ("outside", "strides", "value", "written")
 
     def __init__(self, value: Var, outside: bool = False) -> None:
         self.value, self.outside = value, outside
+        self.strides = value.spec.strides  # writes keep the layout
         self.written = 0
 
 
@@ -79,7 +80,7 @@ class Traced(Virtual):
             values.append(self.tracer.emit(name, (values[-1], *args)))
         for (name, args), whole in zip(reversed(self.steps), values[len(self.steps) - 1 :: -1] if self.steps else [], strict=True):
             value = _with_part(self.tracer, name, args, whole, value)
-        cell.value = value
+        cell.value = value if value.spec.strides == cell.strides else _laid_out(self.tracer, value, cell.strides)
         cell.written += 1
 
     def described(self) -> str:
@@ -95,6 +96,15 @@ class Traced(Virtual):
                     hint="use genesis.where(x > 0, a, b) instead of `if x > 0`; print and .item() after the trace, on what replay returns; "
                          "pass numbers that may differ from call to call as tensors")
         )  # fmt: skip
+
+
+def _laid_out(tracer: Any, value: Var, strides: tuple[int, ...] | None) -> Var:
+    """A copy of a variable with these strides (None: contiguous)."""
+    if strides is None:
+        return tracer.emit("clone", (value,))  # type: ignore[no-any-return]
+    order = sorted(range(len(strides)), key=lambda d: (-abs(strides[d]), d))
+    copy = tracer.emit("clone", (tracer.emit("permute", (value, tuple(order))),))
+    return tracer.emit("permute", (copy, tuple(order.index(d) for d in range(len(order)))))  # type: ignore[no-any-return]
 
 
 def _with_part(tracer: Any, name: str, args: tuple[Any, ...], whole: Var, part: Var) -> Var:

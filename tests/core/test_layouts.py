@@ -147,3 +147,34 @@ def test_small_refusals():
             call()
     with pytest.raises(RuntimeError, match="probabilities must be between 0 and 1"):
         vmap(genesis.bernoulli, randomness="different")(genesis.tensor([[2.0], [-1.0]]))
+
+
+def _first(x):
+    y = x * 1
+    y.t()[0] = 5.0
+    return y.view(-1)
+
+
+def _several(x):
+    y = x * 1
+    v = y.view(-1)
+    y.t()[...] = x.t() * 2
+    v.mul_(2)
+    return y, v, (y * 1).view(-1)
+
+
+def _filled(x):
+    y = x.t() * 1
+    y.fill_(3.0)
+    y.t().view(-1)[1] = 7.0
+    return y, (y + 0).t().view(-1)
+
+
+@pytest.mark.parametrize("f", [_first, _several, _filled])
+def test_writes_keep_the_layout_in_traces(f):
+    x = genesis.arange(6.0).reshape(2, 3)
+    expected = f(x)
+    for graph in (jit.trace(f, x), jit.optimized(jit.trace(f, x))):
+        found = graph.verify().replay(x)
+        for y, z in zip(expected, found, strict=True) if isinstance(expected, tuple) else [(expected, found)]:
+            assert y.tolist() == z.tolist() and y.stride() == z.stride()
