@@ -274,16 +274,23 @@ def compute_dtypes(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def _mixed_integers(operands: Sequence[Any]) -> bool:
+    """Integer tensors of several dtypes, or with a number that their dtype does not hold."""
     kinds = {x.dtype for x in operands if hasattr(x, "dtype")}
-    return len(kinds) > 1 and all([kind.kind in "biu" for kind in kinds])
+    if not all([kind.kind in "biu" for kind in kinds]):
+        return False
+    return len(kinds) > 1 or any([x.__class__ is int and not _holds(kind, x) for x in operands for kind in kinds])
+
+
+def _holds(kind: Any, number: int) -> bool:
+    return kind.kind == "b" or np.iinfo(kind).min <= number <= np.iinfo(kind).max
 
 
 def _compared_dtype(operands: Sequence[Any]) -> Any:
     """Integers are compared exactly: in the dtype that all tensors promote to, 0-d ones too, whose values PyTorch
-    wraps into the dtype of the others. None for uint64 with signed integers, which NumPy compares as they are.
+    wraps into the dtype of the others. None for uint64 with signed integers and for numbers out of range, which NumPy compares as they are.
     """
     kinds = [dtypes.from_numpy(x.dtype) for x in operands if hasattr(x, "dtype")]
-    if dtypes.uint64 in kinds and any([k.category == 1 and k.is_signed for k in kinds]):
+    if len(kinds) == 1 or (dtypes.uint64 in kinds and any([k.category == 1 and k.is_signed for k in kinds])):
         return None
     return dtypes.result_np_dtype([np.empty(1, k.np) for k in kinds] + [x for x in operands if not hasattr(x, "dtype")])
 

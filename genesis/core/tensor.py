@@ -184,10 +184,13 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps between neighbours along each dimension, in elements."""
-        if isinstance(self._array, Spec):
-            strides = contiguous_strides(self._array.shape) if self._array.strides is None else self._array.strides
+        memory = bottom(self._array)
+        if isinstance(memory, np.ndarray):
+            every = tuple([s // memory.dtype.itemsize for s in memory.strides])
         else:
-            strides = tuple(s // self._array.dtype.itemsize for s in self.numpy_view().strides)
+            spec = memory if isinstance(memory, Spec) else memory.spec
+            every = contiguous_strides(spec.shape) if spec.strides is None else spec.strides
+        strides = every[len(every) - self.ndim :]  # dimensions that vmap hides are in front
         return strides if dim is None else strides[dim]
 
     def is_contiguous(self) -> bool:

@@ -126,8 +126,7 @@ class CopySlices(Node):
 
 def _order(x: Tensor) -> tuple[int, ...]:
     """The dimensions in the order of memory, the slowest first."""
-    memory = bottom(x._array)
-    strides = memory.strides[memory.ndim - x.ndim :] if memory.__class__ is np.ndarray else wrap(memory).stride()[memory.ndim - x.ndim :]  # hidden ones are in front
+    strides = x.stride()
     return tuple(sorted(range(len(strides)), key=lambda d: (-abs(strides[d]), d)))
 
 

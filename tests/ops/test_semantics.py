@@ -59,6 +59,9 @@ def test_comparisons_of_integers_are_exact():
         assert (x > y).tolist() == (y < x).tolist() == (x >= y).tolist() == (y != x).tolist() == [True]
         assert (x <= y).tolist() == (y >= x).tolist() == (x == y).tolist() == [False]
     assert torch.logical_and(torch.tensor([1], dtype=torch.int8), torch.tensor(256)).tolist() == [True]
+    u = torch.tensor([0, 255], dtype=torch.uint8)
+    assert (u < 256).all() and (u > -1).all() and not (u == -1).any() and (u != 2**70).all() and (u <= 255).all()
+    assert torch.vmap(lambda v: v < 256)(u).all() and torch.jit.trace(lambda v: v < 256, u).replay(u).all()
     assert (torch.tensor([0.1]) == torch.tensor(0.1, dtype=torch.float64)).tolist() == [True]  # floats are compared as PyTorch does
     assert torch.vmap(lambda a, b: a > b)(torch.tensor([128, 0], dtype=torch.int16), torch.zeros(2, 1, dtype=torch.int8)).tolist() == [[True], [False]]
     assert torch.vmap(lambda a, b: a > b)(torch.tensor([-1, 5]), torch.tensor([[0], [3]], dtype=torch.uint64)).tolist() == [[False], [True]]
