@@ -37,7 +37,8 @@ class Dual(Layer):
             self.tangent = tangent
         else:
             memory = bottom(self.primal)
-            self.tangent = _copied(self.tangent, memory.strides[memory.ndim - self.primal.ndim :]) if isinstance(memory, np.ndarray) else self.tangent.copy()
+            plain = not isinstance(memory, np.ndarray) or memory.flags.c_contiguous
+            self.tangent = self.tangent.copy() if plain else _copied(self.tangent, memory.strides[memory.ndim - self.primal.ndim :])
 
     @property
     def inner(self) -> Any:

@@ -281,10 +281,8 @@ def layers_in(array: Any, found: dict[int, Layer]) -> dict[int, Layer]:
     return found
 
 
-def together(top: Layer, tensors: Iterable[Any]) -> bool:
-    """Whether it is seen at a glance that all operands with history are part of the same transforms: one vmap, no other layer."""
-    if top.__class__ is not Batched:
-        return False
+def together(top: Batched, tensors: Iterable[Any]) -> bool:
+    """Whether it is seen at a glance that all operands with history are part of one vmap, and of nothing else."""
     for x in tensors:
         if isinstance(x, Tensor):
             array = x._array

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.batched import Batched
 from genesis.arrays.protocol import Layer, Virtual, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
@@ -510,7 +511,7 @@ def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     check_at_home(top, op.name)
     if op.kind == "indexing":
         tensors = [*tensors, *[wrap(x) for a in args for x in index_arrays(a)]]
-    if together(top, tensors) or not any([isinstance(x, Tensor) and x._node is not None for x in tensors]):
+    if (top.__class__ is Batched and together(top, tensors)) or not any([isinstance(x, Tensor) and x._node is not None for x in tensors]):
         return args, top
     operands = joined(list(tensors))
     if op.variadic:
