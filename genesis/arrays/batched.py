@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.arrays.protocol import Layer, NeedsValues
+from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at
 from genesis.base.errors import message
 
 
@@ -44,6 +44,6 @@ class Batched(Layer):
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
             message(what, f"under vmap this tensor stands for {self.size_hidden} different samples, it has no single value",
-                    operands=[*([("asked for at", site)] if site else []), ("each sample", f"shape {list(self.shape)}")],
+                    operands=[*asked_for_at(site), ("each sample", f"shape {list(self.shape)}")],
                     hint="replace `if x > 0` by genesis.where(x > 0, ...), and NumPy functions by Genesis ones; or loop over the samples")
         )  # fmt: skip

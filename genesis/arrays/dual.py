@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.batched import Batched
-from genesis.arrays.protocol import Layer, NeedsValues, bottom
+from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, bottom
+from genesis.arrays.spec import memory_order
 from genesis.base.errors import message
 
 
@@ -64,7 +65,7 @@ class Dual(Layer):
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
             message(what, "a tensor with a tangent is no plain array, its tangent would be lost",
-                    operands=[("asked for at", site)] if site else [],
+                    operands=asked_for_at(site),
                     hint="compute with Genesis operations; or put the NumPy code into a Function, its tangent then comes from backward or jvp")
         )  # fmt: skip
 
@@ -78,5 +79,5 @@ def _copied(array: Any, strides: tuple[int, ...]) -> Any:
     if not isinstance(array, np.ndarray):
         return array.copy()
     hidden = array.ndim - len(strides)
-    order = [*range(hidden), *[hidden + d for d in sorted(range(len(strides)), key=lambda d: -abs(strides[d]))]]
+    order = [*range(hidden), *[hidden + d for d in memory_order(strides)]]
     return array.transpose(order).copy().transpose(np.argsort(order))

@@ -61,6 +61,11 @@ class NeedsValues(GraphError):
     """Values were asked of an array that has none of its own."""
 
 
+def asked_for_at(site: Any) -> list[tuple[str, Any]]:
+    """The line of an error's operands that says where in the user's program, if that is known."""
+    return [("asked for at", site)] if site else []
+
+
 class Layer(Virtual):
     """A virtual array around another array, put there by a transform of this ``level``; outer layers have higher levels.
 

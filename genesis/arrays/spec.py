@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -30,6 +31,16 @@ class Spec(Virtual):
     def __str__(self) -> str:
         place = "" if self.device == CPU else f"@{self.device}"
         return f"{from_numpy(self.dtype).short}[{', '.join(map(str, self.shape))}]{place}"
+
+
+def strides_of(spec: Spec) -> tuple[int, ...]:
+    """Strides in elements of memory."""
+    return contiguous_strides(spec.shape) if spec.strides is None else spec.strides
+
+
+def memory_order(strides: Sequence[int]) -> list[int]:
+    """The dimensions in the order of memory, the slowest first."""
+    return sorted(range(len(strides)), key=lambda d: -abs(strides[d]))
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from genesis.arrays.protocol import Layer, bottom, level_of
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import InplaceError, message
 from genesis.core.levels import levels
-from genesis.core.site import site_here, site_of
+from genesis.core.site import line_here
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 
@@ -139,6 +139,6 @@ def _check_made_inside(base: Tensor, x: Tensor, source: Any) -> None:
             raise InplaceError(
                 message("write", f"inside {level.name}, a tensor that was made outside is written to, with a value that differs from sample to sample"
                         if level.size else f"inside {level.name}, a tensor that was made outside is written to, with a value that has a tangent",
-                        operands=[("written at", site_of(*site_here())), ("tensor", spec_of(x._array)), ("value", spec_of(source))],
+                        operands=[("written at", line_here()), ("tensor", spec_of(x._array)), ("value", spec_of(source))],
                         hint="clone() it inside the function and return the clone, or pass it as an argument")
             )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, contiguous_strides
+from genesis.arrays.spec import Spec, contiguous_strides, strides_of
 from genesis.base.errors import ShapeError, message
 from genesis.core.op import Op
 
@@ -45,10 +45,6 @@ def _tidy(spec: Spec, strides: tuple[int, ...] | None) -> Spec:
     if strides is None or strides == contiguous_strides(spec.shape):
         return spec if spec.strides is None else replace(spec, strides=None)
     return replace(spec, strides=strides)
-
-
-def strides_of(spec: Spec) -> tuple[int, ...]:
-    return contiguous_strides(spec.shape) if spec.strides is None else spec.strides
 
 
 def view_strides(op: Op, operands: Sequence[Any], result: Spec) -> tuple[int, ...] | None:

@@ -52,6 +52,11 @@ def site_here() -> tuple[CodeType | None, int]:
     return user_site(sys._getframe(1))
 
 
+def line_here() -> Site | None:
+    """The line in which the user called what is running now."""
+    return site_of(*user_site(sys._getframe(1)))
+
+
 def site_of(code: CodeType | None, at: int) -> Site | None:
     """The line of a position in a code object."""
     if code is None:

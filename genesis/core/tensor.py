@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.protocol import Layer, Virtual, bottom, device_of, value_of
-from genesis.arrays.spec import Spec, contiguous_strides, meta, spec_of
+from genesis.arrays.spec import Spec, meta, spec_of, strides_of
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, device, require_available
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GraphError, ShapeError, message
@@ -26,7 +26,7 @@ from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
 from genesis.core.modes import ESCAPES, inference
 from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, leaf
-from genesis.core.site import site_here, site_of
+from genesis.core.site import line_here
 from genesis.core.tracing import tracer
 
 _new = object.__new__
@@ -188,8 +188,7 @@ class Tensor:
         if isinstance(memory, np.ndarray):
             every = tuple([s // memory.dtype.itemsize for s in memory.strides])
         else:
-            spec = memory if isinstance(memory, Spec) else memory.spec
-            every = contiguous_strides(spec.shape) if spec.strides is None else spec.strides
+            every = strides_of(memory if isinstance(memory, Spec) else memory.spec)
         strides = every[len(every) - self.ndim :]  # dimensions that vmap hides are in front
         return strides if dim is None else strides[dim]
 
@@ -480,7 +479,7 @@ class Tensor:
     def numpy_view(self) -> np.ndarray[Any, Any]:
         """The NumPy array inside, shared; an error when there is no data."""
         if isinstance(self._array, Virtual):
-            raise self._array.refuse("numpy", site_of(*site_here()))
+            raise self._array.refuse("numpy", line_here())
         if tracer.get() is not None:
             tracer.get().refuse_numbers(self)
         self._own_memory()
@@ -602,7 +601,7 @@ class Tensor:
         if not self.is_leaf:
             raise GraphError(message("pickle", "only leaf tensors can be pickled", hint="pickle x.detach()"))
         if isinstance(self._array, Virtual) and not isinstance(self._array, Spec):
-            raise self._array.refuse("pickle", site_of(*site_here()))
+            raise self._array.refuse("pickle", line_here())
         array = self._array if isinstance(self._array, Spec) else np.ascontiguousarray(self._array).reshape(self._array.shape)
         return _rebuild, (type(self), array, self.requires_grad)
 

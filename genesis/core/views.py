@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genesis.arrays.protocol import Layer, bottom
-from genesis.arrays.spec import Spec, spec_of
+from genesis.arrays.spec import Spec, memory_order, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.cuts import note
@@ -30,7 +30,7 @@ from genesis.core.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
 from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Version, count_write, next_number
 from genesis.core.op import Op
 from genesis.core.overrides import OVERRIDES, kernel_form
-from genesis.core.site import site_here, site_of
+from genesis.core.site import line_here, site_here
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 
@@ -124,12 +124,6 @@ class CopySlices(Node):
         return gbase, gvalue
 
 
-def _order(x: Tensor) -> tuple[int, ...]:
-    """The dimensions in the order of memory, the slowest first."""
-    strides = x.stride()
-    return tuple(sorted(range(len(strides)), key=lambda d: (-abs(strides[d]), d)))
-
-
 def rebase(x: Tensor, new: Any) -> None:
     """After a recorded write: ``x`` now comes from ``new``; so do its base and the base's other views."""
     view = x._view
@@ -142,7 +136,7 @@ def rebase(x: Tensor, new: Any) -> None:
         node._number = next_number()
         node._code, node._at = site_here()
         node._shape, node._dtype = tuple(base._array.shape), base._array.dtype
-        node._saved, node._epoch = (View(None, view.steps, view.path), _order(base)), WRITES[0]  # type: ignore[arg-type]
+        node._saved, node._epoch = (View(None, view.steps, view.path), memory_order(base.stride())), WRITES[0]  # type: ignore[arg-type]
         base._node = node
     counter = x._counter
     if counter is None or not counter.refs:
@@ -163,7 +157,7 @@ def _lost(view: Tensor) -> Node:
     from genesis.core.honest import refuse
 
     reason = message("backward", "a Function returned its input, or a view of it, and that memory was written to in place since",
-                     operands=[("result", view._spec()), ("written at", site_of(*site_here()))],
+                     operands=[("result", view._spec()), ("written at", line_here())],
                      hint="return a clone() from forward, or write to a clone()")  # fmt: skip
     return refuse(view, [view._node], reason)._node  # type: ignore[return-value]
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import Spec
+from genesis.arrays.spec import Spec, strides_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core import dispatch
 from genesis.core.draws import DRAWS
 from genesis.core.generator import Generator
-from genesis.core.layout import strides_of, with_strides
+from genesis.core.layout import with_strides
 from genesis.core.modes import grad_mode, no_grad
 from genesis.core.op import REGISTRY
 from genesis.core.site import Site

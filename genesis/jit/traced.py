@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import NeedsValues, Virtual
-from genesis.arrays.spec import Spec
+from genesis.arrays.protocol import NeedsValues, Virtual, asked_for_at
+from genesis.arrays.spec import Spec, memory_order
 from genesis.base.device import CPU
 from genesis.base.errors import UnsupportedError, message
 from genesis.jit.graph import Var
@@ -92,7 +92,7 @@ class Traced(Virtual):
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
             message(what, "this tensor is being traced: it stands for any value, it has none",
-                    operands=[*([("asked for at", site)] if site else []), ("tensor", self.spec)],
+                    operands=[*asked_for_at(site), ("tensor", self.spec)],
                     hint="use genesis.where(x > 0, a, b) instead of `if x > 0`; print and .item() after the trace, on what replay returns; "
                          "pass numbers that may differ from call to call as tensors")
         )  # fmt: skip
@@ -102,7 +102,7 @@ def _laid_out(tracer: Any, value: Var, strides: tuple[int, ...] | None) -> Var:
     """A copy of a variable with these strides (None: contiguous)."""
     if strides is None:
         return tracer.emit("clone", (value,))  # type: ignore[no-any-return]
-    order = sorted(range(len(strides)), key=lambda d: (-abs(strides[d]), d))
+    order = memory_order(strides)
     copy = tracer.emit("clone", (tracer.emit("permute", (value, tuple(order))),))
     return tracer.emit("permute", (copy, tuple(order.index(d) for d in range(len(order)))))  # type: ignore[no-any-return]
 

@@ -25,7 +25,7 @@ from genesis.core.layout import view_strides, with_strides
 from genesis.core.modes import ACTIVE
 from genesis.core.node import AccumulateGrad
 from genesis.core.op import Op
-from genesis.core.site import site_here, site_of, user_site
+from genesis.core.site import line_here, site_of, user_site
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import HostNumber, tracer
 from genesis.jit.graph import Draw, Graph, Node, Var, Write, inferred
@@ -158,7 +158,7 @@ class Tracer:
         """The numbers of a tensor from outside may be others at the next call."""
         found = self.captures.get(_key(tensor._array))
         if id(tensor) not in self.made or (found is not None and found.cell.written):
-            raise self.array(tensor._array).refuse("numpy", site_of(*site_here()))
+            raise self.array(tensor._array).refuse("numpy", line_here())
 
     def write(self, target: Any, source: Any) -> None:
         """A write into an array, which may be a captured one."""

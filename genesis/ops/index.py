@@ -19,7 +19,7 @@ from genesis.core.layout import packed
 from genesis.core.kinds import case, fails, primitive, view
 from genesis.core.modes import grad_mode
 from genesis.core.node import WRITES, next_number, Node
-from genesis.core.site import site_here, site_of
+from genesis.core.site import line_here, site_here
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 from genesis.core.views import bump, check_writable, inplace, rebase
@@ -42,12 +42,10 @@ def as_index(name: str, index: Any) -> Any:
     return index._array
 
 
-def out_of_range(array: Any, size: int) -> int | None:
-    """An index that is none of 0, ..., size - 1."""
-    if not array.size:
-        return None
-    low, high = int(array.min()), int(array.max())
-    return low if low < 0 else high if high >= size else None
+def _refuse_outside(name: str, array: Any, size: int, where: str) -> None:
+    low, high = (int(array.min()), int(array.max())) if array.size else (0, -1)
+    if low < 0 or high >= size:
+        raise IndexOutOfRange(message(name, f"index {low if low < 0 else high} is out of range for {where}"))
 
 
 @primitive("movement", {}, batch=as_it_is, infer=lambda index, name, size, where: index, method=False, dtypes="i", torch_name="",
@@ -63,9 +61,7 @@ def check_range(index: Array, name: str, size: int, where: str) -> Any:
     >>> genesis.ops.index.check_range(genesis.tensor([1, 0]), "gather", 2, "dim 0 of size 2")
     tensor([1, 0])
     """
-    wrong = out_of_range(index, size)
-    if wrong is not None:
-        raise IndexOutOfRange(message(name, f"index {wrong} is out of range for {where}"))
+    _refuse_outside(name, index, size, where)
     return index.copy()
 
 
@@ -74,9 +70,7 @@ def in_range(name: str, index: Tensor, size: int, where: str) -> Any:
     array = as_index(name, index)
     if isinstance(array, Virtual) or tracer.get() is not None:
         return check_range(index, name, size, where)._array
-    wrong = out_of_range(array, size)
-    if wrong is not None:
-        raise IndexOutOfRange(message(name, f"index {wrong} is out of range for {where}"))
+    _refuse_outside(name, array, size, where)
     return array
 
 
@@ -86,7 +80,7 @@ def _mask_array(mask: Tensor) -> Any:
     if isinstance(mask._array, Virtual):
         raise UnsupportedError(
             message("index", "the shape of the result depends on the values of the mask, which this transform does not know",
-                    operands=[("asked for at", site_of(*site_here())), ("mask", mask._spec())], hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)")
+                    operands=[("asked for at", line_here()), ("mask", mask._spec())], hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)")
         )  # fmt: skip
     return mask._array
 

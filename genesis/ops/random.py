@@ -156,11 +156,11 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -
     """
     chance = input.detach() if p is None else wrap(np.full(input._array.shape, p))
     chance = chance.float() if chance._array.dtype.kind == "V" else chance
-    known, values = chance._array, bottom(chance._array)
+    values = bottom(chance._array)  # of all samples, under vmap
     if isinstance(values, np.ndarray) and values.size and not (values.min() >= 0 and values.max() <= 1):
         raise ShapeError(message("bernoulli", "probabilities must be between 0 and 1"))
-    chance = chance if known.dtype.kind == "f" else chance.double()
-    return (_uniform_like(generator, tuple(known.shape), chance) < chance).to(input._array.dtype)
+    chance = chance if chance._array.dtype.kind == "f" else chance.double()
+    return (_uniform_like(generator, tuple(chance._array.shape), chance) < chance).to(input._array.dtype)
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:

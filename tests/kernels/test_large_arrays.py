@@ -12,9 +12,9 @@ from genesis.kernels.cpu import memory
 def small(monkeypatch):
     monkeypatch.setattr(memory, "LARGE", 1000)
     monkeypatch.setattr(memory, "LIMIT", 10_000)
-    memory._kept.clear()
+    memory.release()
     yield
-    memory._kept.clear()
+    memory.release()
 
 
 def address(a):

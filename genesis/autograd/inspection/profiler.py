@@ -13,7 +13,7 @@ from genesis.core import engine
 from genesis.core.modes import ACTIVE, interception, watcher
 from genesis.core.node import FUNCTION, Node
 from genesis.core.op import Op
-from genesis.core.site import Site, site_here, site_of
+from genesis.core.site import Site, line_here
 
 
 @dataclass
@@ -86,7 +86,7 @@ class profile:
         finally:
             seconds = time.perf_counter() - begun
             self._pop()
-            self.events.append(Event(op.name, "forward", seconds, -1, site_of(*site_here())))
+            self.events.append(Event(op.name, "forward", seconds, -1, line_here()))
 
     def new_node(self, node: Node) -> None:
         """The operation that ran last recorded this node; a Function is an event of its own, its operations come before it."""

@@ -100,10 +100,11 @@ def _compiled(dtype: Any) -> Any:
 def matmul(input: Any, other: Any) -> Any:
     """The kernel of `genesis.matmul`."""
     kind = input.dtype
-    if input.ndim < 3 and kind is other.dtype and kind not in HALVES:  # what is common, without another call
-        return np.matmul(input, other)
-    if input.ndim > 2 and other.ndim > 2 and kind is other.dtype and kind not in HALVES and input.shape[-1] == other.shape[-2] == 1:
-        return outer_products(input, other)
+    if kind is other.dtype and kind not in HALVES:
+        if input.ndim < 3:  # what is common, without another call
+            return np.matmul(input, other)
+        if other.ndim > 2 and input.shape[-1] == other.shape[-2] == 1:
+            return outer_products(input, other)
     return REGISTRY["matmul"].meaning(input, other)
 
 

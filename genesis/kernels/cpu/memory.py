@@ -23,7 +23,7 @@ _kept: deque[np.ndarray[Any, Any]] = deque()  # the oldest first; every step on 
 class _Loan:
     """Who has a piece of memory: arrays and views of it refer to this, and with the last of them it goes."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "memory")
+    __slots__ = ("__array_interface__", "memory")
 
     def __init__(self, memory: np.ndarray[Any, Any]) -> None:
         self.memory = memory

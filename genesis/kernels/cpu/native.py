@@ -24,9 +24,8 @@ def binding() -> ModuleType | None:
     return llvm  # type: ignore[no-any-return]
 
 
-@functools.cache
 def function(name: str, code: str, *parameters: type) -> Callable[..., None] | None:
-    """The function ``name`` in ``code``, compiled for this processor at the first call (15 to 30 ms); None without llvmlite.
+    """The function ``name`` in ``code``, compiled for this processor (15 to 30 ms, so keep it); None without llvmlite.
 
     It takes numbers and addresses as its ``parameters`` (classes of `ctypes`) say, and lets other threads run meanwhile.
     """
