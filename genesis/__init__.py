@@ -78,6 +78,7 @@ _LAZY = {
     "amp": "genesis.amp", "array_api": "genesis.array_api", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "func": "genesis.func", "interop": "genesis.interop", "io": "genesis.io", "jit": "genesis.jit", "library": "genesis.library", "nn": "genesis.nn",
     "optim": "genesis.optim", "testing": "genesis.testing", "tiny": "genesis.tiny", "utils": "genesis.utils",
 }  # fmt: skip
+_HIDDEN = {"Any", "ModuleType", "annotations", "arrays", "base", "core", "importlib", "kernels", "sys"}
 _LAZY_NAMES = {
     "autocast": "genesis.amp", "draw": "genesis.debug", "get_autocast_dtype": "genesis.amp", "is_autocast_enabled": "genesis.amp", "load": "genesis.io", "save": "genesis.io", "vmap": "genesis.func",
 }  # fmt: skip
@@ -93,7 +94,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, "enable_autocast"})
+    """What is public, registered operations included: completion in an editor shows no imports of this file."""
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, "enable_autocast"} - _HIDDEN)
 
 
 class _Genesis(ModuleType):
@@ -114,9 +116,9 @@ sys.modules[__name__].__class__ = _Genesis
 
 __all__ = [
     "Function", "GradientTape", "Size", "Tensor", "autograd", "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "complex64", "complex128",
-    "custom_gradient", "custom_jvp", "custom_vjp", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "get_default_dtype", "half", "iinfo",
+    "custom_gradient", "custom_jvp", "custom_vjp", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "get_default_device", "get_default_dtype", "half", "iinfo",
     "inference_mode", "int", "int8", "int16", "int32", "int64", "is_grad_enabled", "is_inference_mode_enabled", "long", "no_grad",
-    "ops", "promote_types", "random", "result_type", "set_default_dtype", "set_grad_enabled", "set_printoptions", "short",
+    "ops", "promote_types", "random", "result_type", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_printoptions", "short",
     "stop_gradient", "uint8",
     "uint16", "uint32", "uint64", *sorted(ops.PUBLIC),
 ]  # fmt: skip

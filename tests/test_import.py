@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 
 def test_import_loads_nothing_heavy():
@@ -18,4 +19,15 @@ def test_public_names_exist():
 
     missing = [name for name in genesis.__all__ if not hasattr(genesis, name)]
     assert missing == []
+    assert len(set(genesis.__all__)) == len(genesis.__all__)
+
+
+def test_dir_is_what_is_public():
+    import genesis
+
+    hidden = {"annotations", "sys", "importlib", "ModuleType", "Any", "arrays", "base", "core", "kernels"}
+    assert not hidden & set(dir(genesis))
+    assert set(genesis.__all__) <= set(dir(genesis))
+    unlisted = [name for name, value in vars(genesis).items() if not name.startswith("_") and not isinstance(value, ModuleType) and name not in genesis.__all__]
+    assert set(unlisted) <= hidden | set(genesis.ops.registered_functions())
     assert genesis.nn.Linear and genesis.optim.AdamW and genesis.data.DataLoader and genesis.save

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import tempfile
 import time
 from argparse import Namespace
@@ -11,8 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import genesis
 from genesis.cli import stages, svg
+from genesis.cli.doctor import threads
 from genesis.cli.report import Card, Section, write_report
 from genesis.cli.stages import Outcome
 from genesis.cli.terminal import Terminal
@@ -130,7 +134,7 @@ def _reading_section(r: Outcome) -> Section:
     figures = [(loss, "Loss on the training digits."), (held, "Accuracy on the held-out fifth; the dashed line is the bar of 97%.")]
     figures.append((svg.confusion_matrix(r.material["counts"], [str(i) for i in range(10)], "Confusion matrix"), "What was written, and what was read."))
     if len(r.material["wrong"]):
-        figures.append((svg.image_grid(r.material["wrong"], "Digits read wrong", r.material["wrong_captions"], 5), "All the digits it got wrong."))
+        figures.append((svg.image_grid(r.material["wrong"], "Digits read wrong", r.material["wrong_captions"]), "All the digits it got wrong."))
     return Section("Reading", r.bars[0][1][0].upper() + r.bars[0][1][1:] + ".", figures)
 
 
@@ -156,4 +160,10 @@ def _graph_section() -> Section:
 
 def _time_section(seconds: dict[str, float], total: float) -> Section:
     rows = [("part", "seconds"), *((name.replace("_", " "), f"{s:.1f}") for name, s in seconds.items()), ("all", f"{total:.1f}")]
-    return Section("Time", "Training and testing together, in this run.", table=rows)
+    return Section("Time", f"Training and testing together, in this run, on {machine()}.", table=rows)
+
+
+def machine() -> str:
+    """What the times belong to: ``x86_64, 2 cores, BLAS threads as the BLAS chooses; Genesis 0.1.0, Python 3.12.1, NumPy 2.3.0, Linux``."""
+    versions = f"Genesis {genesis.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, {platform.system()}"
+    return f"{platform.machine()}, {os.cpu_count()} cores, BLAS threads {threads()}; {versions}"

@@ -14,11 +14,13 @@ import numpy as np
 import genesis
 from genesis.cli.terminal import Terminal
 
-OPTIONAL = {
-    "llvmlite": "compiled kernels: large outer products, as in per-sample gradients, twice as fast",
-    "torch": "comparison with PyTorch in tests and benchmarks",
-    "pytest": "the tests",
-    "scipy": "more references in the tests",
+DISTRIBUTION = "genesis-dl"
+NEEDED = ("numpy", "ml_dtypes", "safetensors", "tqdm")
+OPTIONAL = {  # what each adds, and the command that installs it
+    "llvmlite": ("compiled kernels: large outer products, as in per-sample gradients, twice as fast", f'pip install "{DISTRIBUTION}[jit]"'),
+    "torch": ("comparison with PyTorch in tests and benchmarks", "pip install torch==2.13.0"),
+    "pytest": ("the tests", f'pip install "{DISTRIBUTION}[test]"'),
+    "einops": ("its tests with Genesis tensors", f'pip install "{DISTRIBUTION}[test]"'),
 }
 
 
@@ -26,13 +28,13 @@ def doctor() -> int:
     """Print what is here; 1 if something is wrong."""
     terminal = Terminal()
     rows = [("genesis", f"{genesis.__version__}  {Path(genesis.__file__).parent}"), ("python", f"{platform.python_version()}  {sys.executable}")]
-    rows += [(name, _version(name) or "missing") for name in ("numpy", "ml_dtypes", "safetensors", "tqdm")]
+    rows += [(name, _version(name) or "missing") for name in NEEDED]
     rows += [("system", f"{platform.system()} {platform.release()} {platform.machine()}"), ("processor", f"{os.cpu_count()} cores; {_features()}")]
-    rows += [("BLAS", _blas()), ("threads", _threads())]
+    rows += [("BLAS", _blas()), ("threads", threads())]
     terminal.table(rows)
     terminal.line()
-    terminal.table([(name, _version(name) or "not installed", "adds " + what) for name, what in OPTIONAL.items()])
-    problems = [f"{name} is missing: pip install {name}" for name in ("numpy", "ml_dtypes", "safetensors", "tqdm") if not _version(name)]
+    terminal.table([optional_row(name) for name in OPTIONAL])
+    problems = [f"{name} is missing: pip install {name}" for name in NEEDED if not _version(name)]
     problems += other_owners()
     terminal.line()
     for problem in problems:
@@ -42,11 +44,18 @@ def doctor() -> int:
     return 1 if problems else 0
 
 
+def optional_row(name: str) -> tuple[str, str, str]:
+    """An optional part: its version, or the command that installs it, and what it adds."""
+    what, command = OPTIONAL[name]
+    version = _version(name)
+    return name, version or "not installed", f"adds {what}" + ("" if version else f": {command}")
+
+
 def other_owners() -> list[str]:
     """Warnings about other distributions that install the import name ``genesis``."""
     owners = importlib.metadata.packages_distributions().get("genesis", [])
-    others = sorted({name for name in owners if name.lower() != "genesis"})
-    return [f"the distribution {name!r} also owns the import name genesis: pip uninstall {name}" for name in others]
+    others = sorted({name for name in owners if name.lower().replace("_", "-") != DISTRIBUTION})
+    return [f"the distribution {name!r} also owns the import name genesis: pip uninstall {name}, then pip install --force-reinstall {DISTRIBUTION}" for name in others]
 
 
 def _version(name: str) -> str:
@@ -72,7 +81,8 @@ def _blas() -> str:
     return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
 
 
-def _threads() -> str:
+def threads() -> str:
+    """How many threads the BLAS was told to use."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
     found = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     return ", ".join(found) or "as the BLAS chooses"

@@ -65,7 +65,7 @@ def line_chart(series: Sequence[Series], title: str, x_label: str, y_label: str,
 
 
 def image_grid(images: np.ndarray[Any, Any], title: str, captions: Sequence[str] = (), columns: int = 10) -> str:
-    """Small greyscale pictures in rows, each with a caption below."""
+    """Small greyscale pictures in rows, each with a caption below; as large in every grid of so many columns."""
     n, height, width = images.shape
     pixel, gap, below = 4.0, 8.0, 14.0 if captions else 0.0
     rows = -(-n // columns) if n else 1

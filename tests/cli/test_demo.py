@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 
 import genesis
@@ -118,12 +120,37 @@ def test_doctor_and_help():
     assert done.returncode == 0 and "numpy" in done.stdout and "BLAS" in done.stdout and "cores" in done.stdout
     assert genesis_command("--version").stdout.strip() == f"genesis {genesis.__version__}"
     assert "--seed" in genesis_command("demo", "--help").stdout
+    alone = genesis_command()
+    assert alone.returncode == 0 and "doctor" in alone.stdout and alone.stderr == ""
+
+
+def test_a_reader_of_the_matrix_may_close_early():
+    process = subprocess.Popen([sys.executable, "-m", "genesis.ops"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline().startswith(b"op ")
+    process.stdout.close()
+    assert process.stderr.read() == b"" and process.wait() == 141
+    process.stderr.close()
+
+
+def test_the_times_of_the_report_name_the_machine(fast):
+    page = (fast[0] / "report.html").read_text()
+    assert f"NumPy {np.__version__}" in page and f"Genesis {genesis.__version__}" in page and platform.machine() in page and "BLAS threads" in page
 
 
 def test_doctor_warns_of_another_owner_of_the_name(monkeypatch):
     from genesis.cli import doctor
 
-    monkeypatch.setattr(doctor.importlib.metadata, "packages_distributions", lambda: {"genesis": ["genesis", "other-genesis"]})
-    assert doctor.other_owners() == ["the distribution 'other-genesis' also owns the import name genesis: pip uninstall other-genesis"]
+    monkeypatch.setattr(doctor.importlib.metadata, "packages_distributions", lambda: {"genesis": ["genesis_dl", "genesis"]})
+    repair = "pip uninstall genesis, then pip install --force-reinstall genesis-dl"
+    assert doctor.other_owners() == [f"the distribution 'genesis' also owns the import name genesis: {repair}"]
+
+
+def test_doctor_says_which_command_installs_what(monkeypatch):
+    from genesis.cli import doctor
+
+    monkeypatch.setattr(doctor, "_version", lambda name: "")
+    assert doctor.optional_row("llvmlite")[1:] == ("not installed", doctor.OPTIONAL["llvmlite"][0].join(["adds ", ': pip install "genesis-dl[jit]"']))
+    monkeypatch.setattr(doctor, "_version", lambda name: "9.9")
+    assert all("pip install" not in text for name in doctor.OPTIONAL for text in doctor.optional_row(name))
 
 

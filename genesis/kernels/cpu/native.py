@@ -1,4 +1,4 @@
-"""Machine code out of LLVM's text form, where llvmlite is installed (``pip install "genesis[jit]"``).
+"""Machine code out of LLVM's text form, where llvmlite is installed (``pip install "genesis-dl[jit]"``).
 
 For loops that NumPy is slow at. Every kernel that uses it has a NumPy form for machines without.
 """
