@@ -433,7 +433,8 @@ def composite(
     """Declare a function of other ops: everything about it is derived from them.
 
     The function itself is what users call, so its signature and documentation are theirs. (Where autocast is to cast
-    all of its arguments, a step before it looks whether a mode is open.)
+    all of its arguments, a step before it looks whether a mode is open.) With ``inplace=True`` there is an in-place
+    form; a parameter ``inplace`` of the function asks for it, and never reaches the function.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -443,8 +444,11 @@ def composite(
         if op.autocast == "float32" or (op.autocast == "low" and many):
             body = f"    {', '.join(op.signature.parameters)}, = cast(_op, ARGS) if ACTIVE else ARGS\n    return function({_passed(op)})\n"
             names = {"cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function}
-            op.call = call = public_function(op, body, names)
-            call.__qualname__, call.__module__, call.__wrapped__ = op.name, function.__module__, function  # type: ignore[attr-defined]
+            op.call = call = _in_front_of(function, op, body, names)
+        elif inplace and "inplace" in op.signature.parameters:
+            first, *others = [p for p in op.signature.parameters if p != "inplace"]
+            body = f"    if inplace: return write(name, function, {first}, ({', '.join([*others, ''])}), {{}})\n    return function({_passed(op)})\n"
+            op.call = call = _in_front_of(function, op, body, {"write": views.inplace, "name": op.name + "_", "function": function})
         call.op = op  # type: ignore[attr-defined]
         if method:
             attach_methods(op, call, operators, views.inplace_method(op) if inplace else None)
@@ -452,6 +456,13 @@ def composite(
         return call
 
     return declare
+
+
+def _in_front_of(function: Callable[..., Any], op: Op, body: str, names: Mapping[str, Any]) -> Callable[..., Any]:
+    """The public function of a composite whose call needs a step before it."""
+    call = public_function(op, body, names)
+    call.__qualname__, call.__module__, call.__wrapped__ = op.name, function.__module__, function  # type: ignore[attr-defined]
+    return call
 
 
 def _passed(op: Op) -> str:

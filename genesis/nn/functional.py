@@ -6,10 +6,23 @@ They are the ops of `genesis.ops`, under PyTorch's names.
 from __future__ import annotations
 
 from genesis import ops
+from genesis.core.tensor import Tensor
+from genesis.ops import activation
 from genesis.ops.elementwise import tanh
 from genesis.ops.matmul import bilinear, linear
 from genesis.ops.random import dropout
 
 globals().update(ops.FUNCTIONAL)
 
-__all__ = ["bilinear", "dropout", "linear", "tanh", *sorted(ops.FUNCTIONAL)]
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Rectifier, $\\max(x, 0)$, with slope 0 at 0; written into ``input`` with ``inplace=True``.
+
+    >>> import genesis
+    >>> genesis.nn.functional.relu(genesis.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
+    return activation.relu_(input) if inplace else activation.relu(input)
+
+
+__all__ = ["bilinear", "dropout", "linear", "relu", "tanh", *sorted(ops.FUNCTIONAL)]

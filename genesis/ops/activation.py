@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.base.dtypes import bool as bool_
+from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.kinds import binary, case, composite, fails, unary
 from genesis.core.tensor import Tensor
+from genesis.core.views import inplace_method
 from genesis.ops.elementwise import expm1, tanh, where
 from genesis.ops.special import erf
 
@@ -42,7 +44,7 @@ log1pexp = unary("log1pexp", _softplus, "Stable $\\ln(1 + e^x)$.", "[0., 1.] -> 
     vjp=lambda g, input: g * sigmoid(input), dtypes="f", torch_name="", path="ops.activation.log1pexp")  # fmt: skip
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.relu6")
+@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.relu6")
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Rectifier with a ceiling, $\\min(\\max(x, 0), 6)$.
 
@@ -53,7 +55,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0)
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.leaky_relu")
+@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.leaky_relu")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """$x$ above zero, ``negative_slope`` $\\cdot x$ below.
 
@@ -81,10 +83,12 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         if weight.numel() != channels:
             raise ShapeError(message("prelu", f"{weight.numel()} weights for {channels} channels"))
         weight = weight.reshape([1, channels] + [1] * (input.ndim - 2))
+    else:
+        weight = weight.reshape(())
     return where(input > 0, input, input * weight)
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.elu")
+@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.elu")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """$x$ above zero, $\\alpha (e^x - 1)$ below (Clevert et al. 2015).
 
@@ -95,7 +99,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return where(input > 0, input, alpha * expm1(input.clamp(max=0)))
 
 
-@composite(method=False, samples=_plain, torch_name="celu")
+@composite(method=False, inplace=True, samples=_plain, torch_name="celu")
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """$\\max(x, 0) + \\min(0, \\alpha (e^{x/\\alpha} - 1))$ (Barron 2017).
 
@@ -106,7 +110,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return where(input > 0, input, alpha * expm1((input / alpha).clamp(max=0)))
 
 
-@composite(method=False, samples=_plain, torch_name="selu")
+@composite(method=False, inplace=True, samples=_plain, torch_name="selu")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Self-normalising unit, a scaled `elu` (Klambauer et al. 2017).
 
@@ -137,7 +141,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     raise ArgumentValueError(message("gelu", f"approximate must be 'none' or 'tanh', got {approximate!r}"))
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.silu")
+@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.silu")
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Sigmoid linear unit, $x \\sigma(x)$.
 
@@ -148,7 +152,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return input * sigmoid(input)
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.mish")
+@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.mish")
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """$x \\tanh(\\ln(1 + e^x))$ (Misra 2019).
 
@@ -182,7 +186,7 @@ def softsign(input: Tensor) -> Tensor:
     return input / (1 + input.abs())
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.hardtanh")
+@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardtanh")
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Limit to a range, with slope 0 on its edges.
 
@@ -190,10 +194,21 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     >>> genesis.nn.functional.hardtanh(genesis.tensor([-2., 0.5]))
     tensor([-1.0000,  0.5000])
     """
+    if not input.is_floating_point():
+        min_val, max_val = _integer_bounds(input, min_val, max_val)
     return where(input <= min_val, min_val, where(input >= max_val, max_val, input))
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.hardsigmoid")
+def _integer_bounds(input: Tensor, low: float, high: float) -> tuple[int, int]:
+    """Bounds for integers are integers, so that the result is of their dtype."""
+    if input.dtype is bool_ or input.is_complex():
+        raise DTypeError(message("hardtanh", f"{input.dtype} is not supported, it takes floating, integer tensors"))
+    if low < 0 and not input.dtype.is_signed:
+        raise ArgumentValueError(message("hardtanh", f"a lower limit of {low} for unsigned integers, {input.dtype}", hint="min_val=0"))
+    return int(low), int(high)
+
+
+@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardsigmoid")
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Piecewise linear sigmoid, 0 below -3, 1 above 3, $x / 6 + 1 / 2$ between.
 
@@ -204,7 +219,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input + 3, 0.0, 6.0) / 6
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.hardswish")
+@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardswish")
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """$x$ times `hardsigmoid` (Howard et al. 2019).
 
@@ -237,7 +252,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - tanh(input)
 
 
-@composite(method=False, samples=lambda t: [case(t(2, 3), 0.15, 9.0)])
+@composite(method=False, inplace=True, samples=lambda t: [case(t(2, 3), 0.15, 9.0)])
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """$x$ above the threshold, ``value`` elsewhere.
 
@@ -266,8 +281,14 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return a * sigmoid(b)
 
 
-__all__ = ["celu", "prelu", "relu", "selu", "sigmoid", "threshold"]
+celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_ = (
+    inplace_method(call.op)  # type: ignore[attr-defined]
+    for call in (celu, elu, hardtanh, leaky_relu, relu, selu, threshold)
+)
+
+__all__ = ["celu", "celu_", "prelu", "relu", "relu_", "selu", "selu_", "sigmoid", "threshold", "threshold_"]
 FUNCTIONAL = [
-    "celu", "elu", "gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish", "prelu", "relu", "relu6",
-    "selu", "sigmoid", "silu", "softplus", "softsign", "tanhshrink", "threshold",
+    "celu", "celu_", "elu", "elu_", "gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_",
+    "logsigmoid", "mish", "prelu", "relu_", "relu6", "selu", "selu_", "sigmoid", "silu", "softplus", "softsign", "tanhshrink", "threshold",
+    "threshold_",
 ]  # fmt: skip

@@ -18,9 +18,9 @@ from genesis.core.generator import Generator, default_generator, get_rng_state, 
 from genesis.core.kinds import case, composite, fails
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
-from genesis.core.views import bump, check_writable, write
+from genesis.core.views import bump, check_writable, inplace_method, write
 from genesis.ops.create import _finish, arange
-from genesis.ops.elementwise import minimum
+from genesis.ops.elementwise import minimum, where
 from genesis.ops.search import searchsorted
 from genesis.ops.shape import sizes
 
@@ -235,6 +235,26 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return input.copy_(result) if inplace else result
 
 
+@composite(method=False, inplace=True, samples=lambda t: [case(t(3, 4)), case(t(2, 3), 0.2, 0.4)],
+           fails=fails((lambda t: case(t(3), 0.5, 0.1), ValueError, "rrelu: the lower slope 0.5 is above the upper one, 0.1")), torch_name="nn.functional.rrelu")  # fmt: skip
+def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
+    """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al. 2015).
+
+    Raises:
+        ValueError: ``lower`` is above ``upper``
+
+    >>> import genesis
+    >>> genesis.nn.functional.rrelu(genesis.tensor([-4., 1.]), 0.1, 0.4)
+    tensor([-1.,  1.])
+    """
+    if lower > upper:
+        raise ArgumentValueError(message("rrelu", f"the lower slope {lower} is above the upper one, {upper}"))
+    slope = _uniform_like(None, tuple(input._array.shape), input) * (upper - lower) + lower if training else (lower + upper) / 2
+    return where(input > 0, input, input * slope)
+
+
+rrelu_ = inplace_method(rrelu.op)  # type: ignore[attr-defined]
+
 # ---- in place
 
 
@@ -313,5 +333,6 @@ def fork_rng(devices: Any = (), enabled: bool = True) -> Iterator[None]:
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
+    "randint", "randint_like", "randn", "randn_like", "randperm", "rrelu", "rrelu_", "seed", "set_rng_state",
 ]  # fmt: skip
+FUNCTIONAL = ["rrelu", "rrelu_"]
