@@ -243,8 +243,8 @@ def _between(op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
 
 def _compute(op: Op, operands: Sequence[Any], options: Sequence[Any], result: Spec) -> np.ndarray[Any, Any]:
     """The kernel on operands of one dtype; what follows them in the signature is handed on as it is."""
-    cast = [cast_operand(x, dtype) for x, dtype in zip(operands, compute_dtypes(op, operands), strict=True)]
     with np.errstate(all="ignore"):
+        cast = [cast_operand(x, dtype) for x, dtype in zip(operands, compute_dtypes(op, operands), strict=True)]
         r = op.kernel(*cast, *options)
         return np.asarray(r).astype(result.dtype, copy=False)
 

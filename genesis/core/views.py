@@ -247,6 +247,15 @@ def write(x: Tensor, result: Tensor) -> None:
             store(x, result)
 
 
+def _number_overflows(kernel: Any, x: Any, y: Any) -> bool:
+    """Whether a ufunc refuses the number ``y`` in the dtype of ``x``, which it does before its loop."""
+    try:
+        kernel(np.empty(0, x.dtype), y if y.__class__ is float else np.empty(0, x.dtype))
+    except (RuntimeWarning, FloatingPointError):
+        return True
+    return False
+
+
 def inplace_method(op: Op) -> Callable[..., Tensor]:
     """``Tensor.op_``: without recording the kernel writes straight into the tensor's memory."""
     name, kernel = op.name + "_", op.kernel
@@ -270,8 +279,11 @@ def inplace_method(op: Op) -> Callable[..., Tensor]:
                 x = self._array
             try:
                 kernel(x, y, out=x)
-            except (ValueError, TypeError, RuntimeWarning):
+            except (ValueError, TypeError):
                 return inplace(name, op.call, self, (other,), {})
+            except (RuntimeWarning, FloatingPointError):  # where they are errors: raised after the loop, which has written to x
+                if _number_overflows(kernel, x, y):
+                    return inplace(name, op.call, self, (other,), {})
             bump(self, name)
             return self
     else:
