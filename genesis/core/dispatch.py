@@ -551,6 +551,13 @@ def map_indices(value: Any, f: Callable[[Any], Any]) -> Any:
     return f(value) if isinstance(value, Virtual) else value
 
 
+def own_indices(value: Any) -> Any:
+    """The same argument with copies of its index arrays: the tensors that they come from may be written to before backward."""
+    if isinstance(value, tuple):
+        return tuple([x.copy() if x.__class__ is np.ndarray else x for x in value])
+    return value.copy() if value.__class__ is np.ndarray else value
+
+
 def apply(op: Op, args: tuple[Any, ...]) -> Any:
     """Call a primitive with arguments that are as its public function would have made them."""
     if op.plain and isinstance(args[0], Tensor):
@@ -655,13 +662,14 @@ def _compile_save(op: Op) -> Callable[..., Any]:
     for i, (_, source, place, users) in enumerate(op.saves):
         if source == "tensor":
             lines += [f"    t{i} = args[{place}]", f"    if t{i}.__class__ is Tensor and t{i}._counter is INFERENCE: refuse(name, (t{i},))"]
-        value = {"value": f"args[{place}]", "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
+        given = f"own(args[{place}])" if op.kind == "indexing" else f"args[{place}]"
+        value = {"value": given, "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
                  "shapes": f"[x._array.shape for x in args[{place}]]", "out": "out._alias(None)"}[source]  # fmt: skip
         wanted = " or ".join(f"edges[{user}] is not None" for user in sorted(users))
         always = source == "value" or op.variadic or len(op.tensors) == 1
         parts.append(value if always else f"({value} if {wanted} else None)")
     source_code = "def save(args, edges, out):\n" + "".join(line + "\n" for line in lines) + f"    return ({''.join(p + ', ' for p in parts)})\n"
-    scope: dict[str, Any] = {"Tensor": Tensor, "INFERENCE": INFERENCE, "refuse": refuse_inference, "name": op.name}
+    scope: dict[str, Any] = {"Tensor": Tensor, "INFERENCE": INFERENCE, "refuse": refuse_inference, "name": op.name, "own": own_indices}
     exec(compile(source_code, f"<genesis saves {op.name}>", "exec"), scope)
     return scope["save"]  # type: ignore[no-any-return]
 

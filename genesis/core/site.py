@@ -57,6 +57,14 @@ def line_here() -> Site | None:
     return site_of(*user_site(sys._getframe(1)))
 
 
+def user_level() -> int:
+    """The ``stacklevel`` with which a warning of the caller names the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and LIBRARY[frame.f_code.co_filename]:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def site_of(code: CodeType | None, at: int) -> Site | None:
     """The line of a position in a code object."""
     if code is None:

@@ -14,7 +14,7 @@ from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
-from genesis.ops.index import as_index, in_range, index_by, parse_key, place, take_index
+from genesis.ops.index import as_index, in_range, index_by, place, take_index, tensor_key
 
 _ALL = "fcib"
 
@@ -301,13 +301,13 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
     >>> genesis.index_put(genesis.zeros(3), (genesis.tensor([1, 1]),), genesis.tensor([2., 3.]), accumulate=True)
     tensor([0., 5., 0.])
     """
-    key, _ = parse_key(tuple(indices))
-    if accumulate:
-        target = index_by(input.detach(), key)
-        return input + place(values.expand(target.shape), tuple(input._array.shape), key)
-    out = input.clone()
-    out[key] = values
-    return out
+    key = tensor_key(indices)
+    if not accumulate:
+        out = input.clone()
+        out[key] = values
+        return out
+    shape = index_by(input.detach(), key).shape
+    return input + place(values.expand(shape), tuple(input._array.shape), key)
 
 
 @composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), t.int(2, 2, low=0, high=12))])
@@ -318,8 +318,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     >>> genesis.take(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([0, 3]))
     tensor([1., 4.])
     """
-    as_index("take", index)
-    return input.reshape(-1)[index]
+    return take_index(input.reshape(-1), (as_index("take", index),))
 
 
 @composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), t.int(3, 1, low=0, high=4), 1), case(t(3, 4), t.int(5, low=0, high=12))])

@@ -1,11 +1,13 @@
 """Indexing: ``x[...]`` and ``x[...] = v`` in all their forms.
 
 Basic indices (integers, slices, None, Ellipsis) give views, with negative strides for negative steps (which PyTorch has not). Integer tensors, lists and masks copy, and their
-gradient is scattered back, adding where an element was taken more than once.
+gradient is scattered back, adding where an element was taken more than once. As in PyTorch, an integer beside an index tensor is taken
+first: ``x[0, :, [1, 2]]`` is ``x[0][:, [1, 2]]`` (NumPy moves the dimension of the list to the front), and uint8 tensors are masks.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +17,12 @@ from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError, UnsupportedError, message
 from genesis.core.batching import as_it_is
+from genesis.core.dispatch import own_indices
 from genesis.core.layout import packed
 from genesis.core.kinds import case, fails, primitive, view
 from genesis.core.modes import grad_mode
 from genesis.core.node import WRITES, next_number, Node
-from genesis.core.site import line_here, site_here
+from genesis.core.site import line_here, site_here, user_level
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 from genesis.core.views import bump, check_writable, inplace, rebase
@@ -39,7 +42,7 @@ def as_index(name: str, index: Any) -> Any:
         raise IndexOutOfRange(message(name, f"tensors used as indices must be integer or bool, got {index.dtype}"))
     if isinstance(index._array, Spec):
         return np.broadcast_to(np.zeros((), np.int64), index._array.shape)
-    return index._array
+    return index._array if index._array.dtype != np.uint8 else index._array.astype(np.int64)  # as a key, uint8 is a mask
 
 
 def _refuse_outside(name: str, array: Any, size: int, where: str) -> None:
@@ -65,6 +68,29 @@ def check_range(index: Array, name: str, size: int, where: str) -> Any:
     return index.copy()
 
 
+def _differs(b: Any, *args: Any) -> Any:
+    raise UnsupportedError(message("index", "how many elements a mask names differs from sample to sample", hint="use genesis.where(mask, x, other)"))
+
+
+@primitive("movement", {}, batch=_differs, infer=lambda mask, count, dim: Spec((count,), np.dtype(np.int64), mask.device), method=False, dtypes="b", torch_name="",
+           samples=lambda t: [case(wrap(np.array([[True, False], [True, True]])), 3, 1), case(wrap(np.zeros(2, np.bool_)), 0, 0)],
+           fails=fails((lambda t: case(wrap(np.array([True, False])), 2, 0), RuntimeError, "index: the mask names 1 elements, 2 when the function was traced")))  # fmt: skip
+def mask_places(mask: Array, count: int, dim: int) -> Any:
+    """Where a mask is true, along one dimension: what masks become inside a trace, whose shapes are known beforehand.
+
+    Raises:
+        RuntimeError: it is true at another number of places
+
+    >>> import genesis
+    >>> genesis.ops.index.mask_places(genesis.tensor([[True, False], [True, True]]), 3, 1)
+    tensor([0, 0, 1])
+    """
+    places = np.ascontiguousarray(np.nonzero(mask)[dim])
+    if len(places) != count:
+        raise ShapeError(message("index", f"the mask names {len(places)} elements, {count} when the function was traced", [("mask", f"bool{list(mask.shape)}")]))
+    return places
+
+
 def in_range(name: str, index: Tensor, size: int, where: str) -> Any:
     """An index tensor as an array that is checked: here, for every sample, or whenever a trace is replayed."""
     array = as_index(name, index)
@@ -82,12 +108,12 @@ def _mask_array(mask: Tensor) -> Any:
             message("index", "the shape of the result depends on the values of the mask, which this transform does not know",
                     operands=[("asked for at", line_here()), ("mask", mask._spec())], hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)")
         )  # fmt: skip
-    return mask._array
+    return mask._array if mask.ndim else mask.numpy_view()  # which a trace refuses for tensors from outside
 
 
 def parse_key(key: Any) -> tuple[tuple[Any, ...], bool]:
     """An index as NumPy wants it, and whether it is basic (then the result is a view)."""
-    items = key if key.__class__ is tuple else (key,)
+    items = key if key.__class__ is tuple else tuple(key) if key.__class__ is list and _means_tuple(key) else (key,)
     parsed: list[Any] = []
     basic = True
     for item in items:
@@ -95,12 +121,26 @@ def parse_key(key: Any) -> tuple[tuple[Any, ...], bool]:
             parsed.append(item)
         elif isinstance(item, slice):
             parsed.append(_parse_slice(item))
-        elif isinstance(item, Tensor) and item._array.dtype.kind in "iu" and not item.ndim and not _unknown(item._array) and tracer.get() is None:
+        elif isinstance(item, Tensor) and item._array.dtype.kind in "iu" and item._array.dtype != np.uint8 and not item.ndim and not _unknown(item._array) and tracer.get() is None:
             parsed.append(int(item))
         else:
             parsed.append(_parse_array(item))
             basic = False
     return tuple(parsed), basic
+
+
+def _means_tuple(key: list[Any]) -> bool:
+    """Whether PyTorch takes a list for the tuple of its items: one with a slice, a sequence or a tensor among its first 32."""
+    if len(key) >= 32 or not any(k is None or k is Ellipsis or isinstance(k, slice | Tensor | list | tuple | range | np.ndarray) for k in key):
+        return False
+    text = message("index", "a list of several indices is taken as the tuple of them, which is deprecated", hint="x[tuple(key)], or x[genesis.tensor(key)]")
+    warnings.warn(text, UserWarning, stacklevel=user_level())
+    return True
+
+
+def tensor_key(indices: Any) -> tuple[Any, ...]:
+    """The index of `index_put`: index tensors, 0-d ones too, and None for whole dimensions."""
+    return tuple([slice(None) if i is None else _parse_array(i) for i in indices])
 
 
 def _unknown(array: Any) -> bool:
@@ -117,7 +157,7 @@ def _parse_slice(item: slice) -> slice:
 
 def _parse_array(item: Any) -> Any:
     if isinstance(item, Tensor):
-        array = as_index("index", item) if item._array.dtype.kind != "b" else _mask_array(item)
+        array = as_index("index", item) if item._array.dtype not in _MASKS else _mask_array(item)
     elif isinstance(item, bool | np.bool_ | list | tuple | range | np.ndarray | np.integer):
         array = np.asarray([_to_int(i) for i in item] if isinstance(item, list | tuple) else item)
         array = array.astype(np.int64) if not array.size and array.dtype.kind == "f" else array
@@ -129,25 +169,91 @@ def _parse_array(item: Any) -> Any:
         )
     if array.dtype.kind not in "iub":
         raise IndexOutOfRange(message("index", f"tensors used as indices must be integer or bool, got {array.dtype}"))
+    if array.dtype == np.uint8 and isinstance(array, np.ndarray):
+        text = message("index", "a uint8 tensor is taken as a mask, which is deprecated", hint="mask.bool(), or index.long() for places")
+        warnings.warn(text, UserWarning, stacklevel=user_level())
+        array = array != 0
     return array
+
+
+_MASKS = (np.dtype(np.bool_), np.dtype(np.uint8))
 
 
 def _to_int(item: Any) -> Any:
     return item.tolist() if isinstance(item, Tensor) else [_to_int(i) for i in item] if isinstance(item, list | tuple) else item
 
 
+def _consumed(k: Any) -> int:
+    """How many dimensions a part of an index stands for."""
+    if k is None or k is Ellipsis:
+        return 0
+    return k.ndim if _is_array(k) and k.dtype.kind == "b" else 1
+
+
+def _with_places(spec: Spec, key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The index of a trace, its masks written as places: a mask may be another one at the next replay, with as many elements."""
+    if tracer.get() is None or not any(k.__class__ is np.ndarray and k.dtype.kind == "b" and k.ndim for k in key):
+        return key
+    _infer_pick(spec, key)  # the masks fit
+    items: list[Any] = []
+    for k in key:
+        masked = k.__class__ is np.ndarray and k.dtype.kind == "b" and k.ndim
+        items += [mask_places(wrap(k), int(k.sum()), d)._array for d in range(k.ndim)] if masked else [k]
+    return tuple(items)
+
+
+def select_first(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
+    """The tensor with the integers, None and slices of an index applied, and the index tensors that are left; both as they are without integers."""
+    if not any(k.__class__ is int or _is_flag(k) for k in key) or all(_is_scalar(k) for k in key if _is_array(k)):
+        return x, key
+    basic: list[Any] = []
+    rest: list[Any] = []
+    for k in key:
+        if _is_flag(k):
+            basic.append(None)
+            rest.append(np.flatnonzero(k))
+        elif _is_array(k):
+            basic += [slice(None)] * _consumed(k)
+            rest.append(k)
+        else:
+            basic.append(k)
+            rest += [] if k.__class__ is int else [k if k is Ellipsis else slice(None)]
+    return slice_view(x, tuple(basic)), tuple(rest)
+
+
+def _is_flag(k: Any) -> bool:
+    """Whether part of an index is one bool: a new dimension, of size 1 or 0."""
+    return k.__class__ is np.ndarray and not k.ndim and k.dtype.kind == "b"
+
+
+def _is_scalar(k: Any) -> bool:
+    """Whether part of an index is an integer whose value only a transform knows."""
+    return _is_array(k) and not k.ndim and k.dtype.kind != "b"
+
+
+def _scalar_apart(key: tuple[Any, ...]) -> tuple[Any, Any] | None:
+    """The index of the first such integer that stands beside index tensors, alone, and the index without it."""
+    at = next((i for i, k in enumerate(key) if _is_scalar(k)), None)
+    if at is None or all(_is_scalar(k) for k in key if _is_array(k)):
+        return None
+    only = [part for k in key[:at] for part in ([k] if k is None or k is Ellipsis else [slice(None)] * _consumed(k))]
+    after = [slice(None)] * sum(_consumed(k) for k in key[at + 1 :]) if Ellipsis in only else []
+    rest = (*[slice(None) if k is None else k for k in key[:at]], *key[at + 1 :])
+    return (*only, key[at], *after), rest
+
+
 def explain_index(shape: Sequence[int], key: tuple[Any, ...]) -> Exception:
     """What NumPy's refusal of an index means."""
-    consumed = sum(k.ndim if isinstance(k, np.ndarray) and k.dtype.kind == "b" else 1 for k in key if k is not None and k is not Ellipsis)
+    consumed = sum(_consumed(k) for k in key)
     text = f"{list(shape)}"
     if consumed > len(shape):
         return IndexOutOfRange(message("index", f"{consumed} indices for {len(shape)} dimensions", [("input", text)]))
     dim = 0
-    for k in key:
+    for at, k in enumerate(key):
         if k is None:
             continue
         if k is Ellipsis:
-            dim = len(shape) - sum(1 for later in key[key.index(k) + 1 :] if later is not None)
+            dim = len(shape) - sum(_consumed(later) for later in key[at + 1 :])
             continue
         if isinstance(k, int | np.ndarray) and not (isinstance(k, np.ndarray) and k.dtype.kind == "b"):
             low, high = (k, k) if isinstance(k, int) else (int(k.min()), int(k.max())) if k.size else (0, 0)
@@ -156,7 +262,7 @@ def explain_index(shape: Sequence[int], key: tuple[Any, ...]) -> Exception:
                 return IndexOutOfRange(message("index", f"index {bad} is out of range for dim {dim} of size {shape[dim]}", [("input", text)]))
         if isinstance(k, np.ndarray) and k.dtype.kind == "b" and k.ndim and tuple(shape[dim : dim + k.ndim]) != k.shape:
             return IndexOutOfRange(message("index", f"a mask of shape {list(k.shape)} does not fit sizes {list(shape[dim : dim + k.ndim])}"))
-        dim += k.ndim if isinstance(k, np.ndarray) and k.dtype.kind == "b" else 1
+        dim += _consumed(k)
     return ShapeError(message("index", "the indices cannot be broadcast together", [("input", text)]))
 
 
@@ -369,7 +475,12 @@ def index_by(x: Tensor, key: Any) -> Tensor:
 
 def _getitem(self: Tensor, key: Any) -> Tensor:
     parsed, basic = parse_key(key)
-    return slice_view(self, parsed) if basic else take_index(self, parsed)
+    return slice_view(self, parsed) if basic else _taken(*select_first(self, _with_places(self._spec(), parsed)))
+
+
+def _taken(x: Tensor, key: tuple[Any, ...]) -> Tensor:
+    apart = _scalar_apart(key)
+    return take_index(x, key) if apart is None else _taken(take_index(x, apart[0]), apart[1])
 
 
 Tensor.__getitem__ = _getitem
@@ -391,27 +502,54 @@ class IndexPutBackward(Node):
         if input_edge is not None:
             ginput = g.clone()
             ginput[key] = 0
-        return ginput, None if value_edge is None else sum_to(index_by(g, key), value_edge._shape)
+        if value_edge is None:
+            return ginput, None
+        picked, shape = index_by(g, key), value_edge._shape
+        return ginput, sum_to(picked, shape[max(0, len(shape) - picked.ndim) :]).reshape(shape)
 
 
 def _put_into(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value`` inside a transform: as the function that it is."""
     source = value if isinstance(value, Tensor) else wrap(np.asarray(value))
-    picked = _infer_pick(self._spec(), key).shape
+    picked = _picked_shape(self._spec(), key)
     while source.ndim > len(picked) and source.shape[0] == 1:
         source = source.squeeze(0)
     if source._array.dtype is not self._array.dtype:
         source = source.to(self._array.dtype)
     if any(n not in (1, m) for n, m in zip(source.shape[::-1], picked[::-1], strict=False)) or source.ndim > len(picked):
         raise ShapeError(message("setitem", f"a value of shape {list(source.shape)} does not fit the indexed shape {list(picked)}"))
-    inplace("setitem", lambda old, new: put(old, new, key), self, (source,), {})
+    inplace("setitem", lambda old, new: _replaced(old, new, key), self, (source,), {})
+
+
+def _picked_shape(spec: Spec, key: tuple[Any, ...]) -> Any:
+    apart = _scalar_apart(key)
+    return _infer_pick(spec, key).shape if apart is None else _picked_shape(_infer_pick(spec, apart[0]), apart[1])
+
+
+def _replaced(x: Tensor, value: Tensor, key: tuple[Any, ...]) -> Tensor:
+    """`put` with the integers that only a transform knows taken first."""
+    apart = _scalar_apart(key)
+    if apart is None:
+        return put(x, value, key)
+    only, rest = apart
+    return put(x, _replaced(take_index(x, only), value, rest), only)
 
 
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
     if isinstance(key, Tensor) and key._array.dtype.kind == "b" and _unknown(key._array) and key.shape == self.shape:
         inplace("setitem", lambda old, mask: where(mask, value, old), self, (key,), {})
         return
-    parsed, _ = parse_key(key)
+    parsed, basic = parse_key(key)
+    if not basic:
+        target, rest = select_first(self, _with_places(self._spec(), parsed))
+        if target is not self:
+            check_writable(self, "setitem", False)
+            return _set(target, rest, value)
+        parsed = rest
+    _set(self, parsed, value)
+
+
+def _set(self: Tensor, parsed: tuple[Any, ...], value: Any) -> None:
     tensor = value if isinstance(value, Tensor) else None
     recording = grad_mode.get() and (self._node is not None or (tensor is not None and tensor._node is not None))
     check_writable(self, "setitem", recording)
@@ -430,7 +568,7 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
         node._hooks, node._epoch, node._number = None, WRITES[0], next_number()
         node._code, node._at = site_here()
         node._shape, node._dtype = self._array.shape, self._array.dtype
-        node._saved = (parsed,)
+        node._saved = (own_indices(parsed),)
         rebase(self, node)
 
 

@@ -16,7 +16,7 @@ WIDE = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sa
 ALL = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sample_dtypes(op) if d in (dtypes.float64, dtypes.complex128, dtypes.int64, dtypes.bool)]
 
 # Ops that cannot be batched: their result's shape depends on data. They say so.
-REFUSE = {"bincount": "differs from sample to sample", "masked_select": "depends on the values", "nonzero": "depends on values", "unique": "differs from sample to sample"}
+REFUSE = {"bincount": "differs from sample to sample", "mask_places": "differs from sample to sample", "masked_select": "depends on the values", "nonzero": "depends on values", "unique": "differs from sample to sample"}
 
 
 @pytest.mark.parametrize(("op", "dtype"), WIDE)
