@@ -15,7 +15,7 @@ import genesis
 from genesis.cli.terminal import Terminal
 
 DISTRIBUTION = "genesis-dl"
-NEEDED = ("numpy", "ml_dtypes", "safetensors", "tqdm")
+NEEDED = ("numpy", "ml_dtypes", "tqdm")
 OPTIONAL = {  # what each adds, and the command that installs it
     "llvmlite": ("compiled kernels: large outer products, as in per-sample gradients, twice as fast", f'pip install "{DISTRIBUTION}[jit]"'),
     "torch": ("comparison with PyTorch in tests and benchmarks", "pip install torch==2.13.0"),

@@ -1,6 +1,9 @@
-"""Saving and loading, in the safetensors format, never pickle.
+"""Saving and loading, in the safetensors format, never with pickle.
 
-`files`   `save` and `load`     `atomic`   a file that is there whole or not at all
+`files`        `save` and `load`                         `atomic`      a file that is there whole or not at all
+`source`       bytes of files, mapped or read            `blocks`      memory that tensors share
+`safetensors`  the format                                `structure`   nested values as JSON
+`location`     devices that tensors are loaded to
 """
 
 from __future__ import annotations

@@ -1,147 +1,129 @@
-"""`save` and `load`: tensors in safetensors files, nested structures described in the header."""
+"""`save` and `load`: which format, and where the bytes go to and come from."""
 
 from __future__ import annotations
 
-import json
+import contextlib
+import io
 import os
-from typing import Any
+from typing import IO, Any
 
-import numpy as np
-
-from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, DTypeError, FileFormatError, message
-from genesis.core.tensor import Tensor, wrap
-from genesis.io.atomic import write_atomically
-
-_CODES = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32", "U64": "uint64", "I64": "int64",
-    "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
-}  # fmt: skip
-_TREE = "genesis.structure"  # the reserved key of the header that describes what is not a flat dict of tensors
+from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
+from genesis.core.tensor import Tensor
+from genesis.io import safetensors
+from genesis.io.atomic import replacing
+from genesis.io.location import CallersError, Placement, placement
+from genesis.io.source import Damaged, Source, reading
 
 
-def _describe(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """A JSON description of a structure; its tensors are collected by their paths."""
-    if isinstance(value, Tensor):
-        while path in tensors:  # the key "a.b" beside {"a": {"b": ...}}
-            path += "'"
-        tensors[path] = value
-        return {"tensor": path}
-    if value is None or isinstance(value, bool | int | float | str):
-        return {"value": value}
-    if isinstance(value, list | tuple):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_describe(v, f"{path}.{i}" if path else str(i), tensors) for i, v in enumerate(value)]}
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str | int):
-                raise ArgumentError(message("save", f"keys must be strings or integers, got {type(key).__name__}", [("at", path or "the top")]))
-        return {"dict": [[k, _describe(v, f"{path}.{k}" if path else str(k), tensors)] for k, v in value.items()]}
-    raise ArgumentError(
-        message("save", f"cannot save {type(value).__name__}", [("at", path or "the top")], "tensors, numbers, strings, lists and dicts of them")
-    )
+def save(obj: Any, f: Any, metadata: dict[str, str] | None = None) -> None:
+    """Write tensors, and nested containers of tensors, NumPy values, numbers and strings, to a safetensors file.
 
+    The file appears whole or not at all: what is written goes to a temporary file that takes the name at the end. Symbolic links are
+    followed; a file that exists keeps its mode and owner; pipes and character devices are written to. Tensors that share memory share it
+    after `load`. A flat dict of tensors makes a plain safetensors file, which every reader of the format understands; what else there
+    is, is described in the header.
 
-def _restore(node: Any, tensors: dict[str, Tensor]) -> Any:
-    ((kind, content),) = node.items()
-    if kind == "tensor":
-        return tensors[content]
-    if kind == "value":
-        return content
-    if kind == "dict":
-        return {k: _restore(v, tensors) for k, v in content}
-    parts = [_restore(v, tensors) for v in content]
-    return parts if kind == "list" else tuple(parts)
-
-
-def save(obj: Any, f: str | os.PathLike[str], metadata: dict[str, str] | None = None) -> None:
-    """Write tensors, or (nested) dicts and lists of tensors, numbers and strings, to a safetensors file.
-
-    The file appears whole or not at all. A flat dict of tensors makes a plain safetensors file, which every other reader of
-    the format understands; what else a structure holds is described in the file's header.
+    Args:
+        obj: tensors, parameters, NumPy arrays and scalars, None, numbers, strings, bytes, dtypes, devices, and lists, tuples, sets, dicts
+            and OrderedDicts of them
+        f: a path, or a binary file object with ``write``
+        metadata: strings for the header of a safetensors file
 
     Raises:
         TypeError: something that cannot be saved
-        RuntimeError: a dtype that the format does not have (complex128), or a meta tensor
-        OSError: the folder cannot be written to
+        ValueError: a reserved name (``__metadata__``, ``genesis.structure``)
+        RuntimeError: a tensor without data (of the meta device)
+        OSError: the folder or the file cannot be written to, or is no file
 
     >>> import genesis, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "x.safetensors")
     >>> genesis.save({"w": genesis.ones(2)}, path); genesis.load(path)
     {'w': tensor([1., 1.])}
     """
-    from safetensors import numpy as serializer
-
-    tensors: dict[str, Tensor] = {}
-    tree = _describe(obj, "", tensors)
-    header = {str(k): str(v) for k, v in (metadata or {}).items()}
-    flat = isinstance(obj, dict) and all(isinstance(v, Tensor) and isinstance(k, str) for k, v in obj.items())
-    if not flat:
-        header[_TREE] = json.dumps(tree)
-    entries = {name or "tensor": _entry(name, t) for name, t in tensors.items()}
-    if not flat and "" in tensors:
-        header[_TREE] = json.dumps({"tensor": "tensor"})
-    write_atomically(f, serializer.save(entries, header or None))
+    pieces = safetensors.pieces(obj, metadata)  # whatever cannot be saved is refused here
+    with _opened(f) as file:
+        for piece in pieces:
+            _write_all(file, piece)
 
 
-def _entry(name: str, t: Tensor) -> np.ndarray[Any, Any]:
-    if t.dtype.name not in _CODES.values():
-        raise DTypeError(message("save", f"the format has no {t.dtype}", [("tensor", name)], "save real and imaginary parts"))
-    array = t.detach().numpy_view()
-    return np.ascontiguousarray(array).reshape(array.shape)
+def _opened(f: Any) -> contextlib.AbstractContextManager[IO[bytes]]:
+    if isinstance(f, str | bytes | os.PathLike):
+        return replacing(os.fsdecode(f))
+    if callable(getattr(f, "write", None)) and not isinstance(f, io.TextIOBase):
+        return contextlib.nullcontext(f)
+    hint = 'open(path, "wb")' if isinstance(f, io.TextIOBase) else "a path, or a file opened with open(path, 'wb')"
+    raise ArgumentError(message("save", f"cannot write to {type(f).__name__}", hint=hint))
 
 
-def load(f: str | os.PathLike[str], device: Any = None) -> Any:
-    """Read a safetensors file: what `save` wrote, or from elsewhere a dict of tensors.
+def _write_all(file: Any, piece: Any) -> None:
+    view = memoryview(piece)
+    while len(view):
+        written = file.write(view)
+        if type(written) is not int or written >= len(view):  # only raw files write less than they are given
+            return
+        view = view[written:]
+
+
+def load(
+    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None, device: Any = None
+) -> Any:
+    """Read what `save` wrote, or any safetensors file.
+
+    Nothing in a file is ever executed, whatever ``weights_only`` says. Files of a megabyte and more are mapped into memory: their pages
+    are read when they are used, and writing to a tensor does not change the file. Do not let another program write *into* a file that is
+    mapped (`save` does not, it replaces files); ``mmap=False`` reads everything at once.
+
+    Args:
+        f: a path, or a binary file object with ``read``
+        map_location: a device, a dict from devices to devices, or a callable of a storage and the device it was on, that returns a storage or None
+        mmap: True maps files of any size, False none
+        device: another name of ``map_location``
 
     Raises:
-        ValueError: not a safetensors file, or one that is cut off or damaged; the message says which file and what is wrong
+        ValueError: a file of another kind, or one that is cut off or damaged in any way; the message names it and says what is wrong
         OSError: the file cannot be read
+
+    >>> import genesis, io
+    >>> file = io.BytesIO()
+    >>> genesis.save([genesis.ones(2), "text", 3], file); _ = file.seek(0)
+    >>> genesis.load(file)
+    [tensor([1., 1.]), 'text', 3]
     """
-    import safetensors
-
-    with open(f, "rb") as file:
-        data = file.read()
+    _check_options(pickle_module, weights_only, mmap)
+    if device is not None and map_location is not None:
+        raise ArgumentValueError(message("load", "device and map_location are two names of one argument"))
+    where = placement(device if map_location is None else map_location)
     try:
-        header = _header(data)
-        entries = safetensors.deserialize(data)
-    except (safetensors.SafetensorError, ValueError, KeyError) as error:
-        raise FileFormatError(message("load", f"{os.fspath(f)} {_what_is(data, error)}", hint="a file written by genesis.save")) from None
-    tensors = {name: _tensor(name, entry) for name, entry in entries}
-    if device is not None:
-        tensors = {name: t.to(device=device) for name, t in tensors.items()}  # type: ignore[attr-defined]
-    return _restore(json.loads(header[_TREE]), tensors) if _TREE in header else tensors
+        with reading(f, mmap) as source:
+            return _read(source, where)
+    except CallersError as error:
+        raise error.error from None
 
 
-def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
-    kind = _CODES.get(entry["dtype"])
-    if kind is None:
-        raise FileFormatError(message("load", f"tensor {name!r} has dtype {entry['dtype']}, which Genesis does not have"))
-    array = np.frombuffer(bytearray(entry["data"]), dtypes.as_np(kind))
-    return wrap(array.reshape(entry["shape"]))
+def _check_options(pickle_module: Any, weights_only: Any, mmap: Any) -> None:
+    for name, value in (("weights_only", weights_only), ("mmap", mmap)):
+        if value is not None and not isinstance(value, bool):
+            raise ArgumentError(message("load", f"{name} must be True, False or None, got {type(value).__name__}"))
+    if pickle_module is not None and getattr(pickle_module, "__name__", None) != "pickle":
+        raise UnsupportedError(message("load", "pickle_module is not supported: nothing is ever unpickled by Python", hint="leave it out"))
 
 
-def _header(data: bytes) -> dict[str, str]:
-    """The metadata of a file's header: 8 bytes of length, then JSON."""
-    if len(data) < 8:
-        raise ValueError("too short")
-    size = int.from_bytes(data[:8], "little")
-    if size > len(data) - 8:
-        raise ValueError("the header is longer than the file")
-    found = json.loads(data[8 : 8 + size])
-    if not isinstance(found, dict):
-        raise ValueError("the header is no JSON object")
-    return found.get("__metadata__") or {}
+def _read(source: Source, where: Placement) -> Any:
+    if safetensors.looks_like(source) or source.size < 8:
+        return safetensors.read(source, lambda tensor: _moved(tensor, where))
+    raise Damaged(_what_is(source))
 
 
-def _what_is(data: bytes, error: Exception) -> str:
-    """What a file that is not a whole safetensors file looks like."""
-    if not data:
-        return "is empty"
-    for start, kind in ((b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?)"), (b"\x80", "a pickle, which is never loaded"),
-                        (b"\x93NUMPY", "a NumPy file"), (b"{", "a text file"), (b"\x89HDF", "an HDF5 file")):  # fmt: skip
-        if data.startswith(start) and int.from_bytes(data[:8].ljust(8, b"\0"), "little") > len(data):
+def _moved(tensor: Tensor, where: Placement) -> Tensor:
+    place = where(tensor.numpy_view(), "cpu").device
+    return tensor if place.type == "cpu" else tensor.to(device=place)  # type: ignore[attr-defined]
+
+
+def _what_is(source: Source) -> str:
+    """What a file that cannot be read looks like."""
+    start = source.read(0, min(source.size, 8))
+    for sign, kind in ((b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?)"), (b"\x80", "a pickle, which is never loaded"), (b"\x93NUMPY", "a NumPy file"),
+                       (b"{", "a text file"), (b"\x89HDF", "an HDF5 file"), (b"GGUF", "a GGUF file")):  # fmt: skip
+        if start.startswith(sign):
             return f"is not a safetensors file, it looks like {kind}"
-    if len(data) > 8 and data[8:9] == b"{":
-        return f"is a safetensors file that is cut off or damaged: {error}"
-    return f"is not a safetensors file: {error}"
+    return "is not a safetensors file"

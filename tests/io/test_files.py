@@ -16,10 +16,8 @@ from safetensors.numpy import load_file, save_file
 import genesis
 from genesis.base import dtypes
 
-KINDS = [d for d in dtypes.ALL if d.name != "complex128"]
 
-
-@pytest.mark.parametrize("dtype", KINDS, ids=lambda d: d.short)
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda d: d.short)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 4)])
 def test_round_trip(tmp_path, dtype, shape):
     x = genesis.tensor(np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2).to(dtype)
@@ -84,8 +82,8 @@ def test_refusals_leave_the_old_file(tmp_path):
     genesis.save({"x": genesis.ones(1)}, path)
     with pytest.raises(TypeError, match="save: cannot save object\n  at y"):
         genesis.save({"x": genesis.zeros(1), "y": object()}, path)
-    with pytest.raises(RuntimeError, match="save: the format has no genesis.complex128"):
-        genesis.save({"x": genesis.zeros(1, dtype=genesis.complex128)}, path)
+    with pytest.raises(RuntimeError, match="save: a meta tensor has no data"):
+        genesis.save({"x": genesis.zeros(1, device="meta")}, path)
     with pytest.raises(OSError, match="No such file"):
         genesis.save({"x": genesis.ones(1)}, tmp_path / "no" / "f")
     assert genesis.load(path)["x"].tolist() == [1] and os.listdir(tmp_path) == ["f"]
