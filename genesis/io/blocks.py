@@ -123,7 +123,7 @@ def strided(memory: Array, dtype: Any, offset: int, shape: Sequence[int], stride
             raise Damaged(f"has a tensor of impossible sizes: shape {short(shape)}, strides {short(strides)}, offset {short(offset)}")
     if len(shape) > 64 or (strides is not None and len(strides) != len(shape)):
         raise Damaged(f"has a tensor of {len(shape)} dimensions, with {short(strides)} as strides")
-    if math.prod(n for n in shape if n) >= 1 << 62:
+    if math.prod(n for n in shape if n) * dtype.itemsize >= 1 << 62:
         raise Damaged(f"has a tensor of shape {short(shape)}, which has too many elements")
     if not math.prod(shape):
         return np.empty(tuple(shape), dtype)

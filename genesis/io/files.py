@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+from collections.abc import Callable
 from typing import IO, Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
@@ -12,26 +13,33 @@ from genesis.core.tensor import Tensor
 from genesis.io import safetensors
 from genesis.io.atomic import replacing
 from genesis.io.location import CallersError, Placement, placement
+from genesis.io.pytorch import files as pytorch
+from genesis.io.pytorch import legacy
 from genesis.io.source import Damaged, Source, reading
 
+_PYTORCH = (".pt", ".pth", ".bin")  # suffixes of files that PyTorch reads
+_ENCODINGS = ("utf-8", "ascii", "latin1", "bytes")
 
-def save(obj: Any, f: Any, metadata: dict[str, str] | None = None) -> None:
-    """Write tensors, and nested containers of tensors, NumPy values, numbers and strings, to a safetensors file.
+
+def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: str | None = None) -> None:
+    """Write tensors, and nested containers of tensors, NumPy values, numbers and strings, to a file.
 
     The file appears whole or not at all: what is written goes to a temporary file that takes the name at the end. Symbolic links are
     followed; a file that exists keeps its mode and owner; pipes and character devices are written to. Tensors that share memory share it
     after `load`. A flat dict of tensors makes a plain safetensors file, which every reader of the format understands; what else there
-    is, is described in the header.
+    is, is described in the header. Names that end in ``.pt``, ``.pth`` or ``.bin`` make files that ``torch.load`` of PyTorch reads; NumPy
+    arrays are tensors there, and NumPy scalars numbers.
 
     Args:
         obj: tensors, parameters, NumPy arrays and scalars, None, numbers, strings, bytes, dtypes, devices, and lists, tuples, sets, dicts
             and OrderedDicts of them
         f: a path, or a binary file object with ``write``
         metadata: strings for the header of a safetensors file
+        format: "safetensors" or "torch", whatever the name
 
     Raises:
         TypeError: something that cannot be saved
-        ValueError: a reserved name (``__metadata__``, ``genesis.structure``)
+        ValueError: a name that safetensors files reserve (``__metadata__``, ``genesis.structure``), or an unknown format
         RuntimeError: a tensor without data (of the meta device)
         OSError: the folder or the file cannot be written to, or is no file
 
@@ -40,10 +48,31 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None) -> None:
     >>> genesis.save({"w": genesis.ones(2)}, path); genesis.load(path)
     {'w': tensor([1., 1.])}
     """
-    pieces = safetensors.pieces(obj, metadata)  # whatever cannot be saved is refused here
+    write = _writer(obj, metadata, _format(f) if format is None else format)  # what cannot be saved is refused here
     with _opened(f) as file:
+        write(lambda piece: _write_all(file, piece))
+
+
+def _format(f: Any) -> str:
+    name = f if isinstance(f, str | bytes | os.PathLike) else getattr(f, "name", "")
+    name = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+    return "torch" if name.endswith(_PYTORCH) else "safetensors"
+
+
+def _writer(obj: Any, metadata: dict[str, str] | None, format: str) -> Callable[[Callable[[Any], None]], None]:
+    if format == "torch":
+        if metadata:
+            raise ArgumentValueError(message("save", "PyTorch's format has no metadata", hint='format="safetensors", or a dict around what is saved'))
+        return pytorch.writer(obj)
+    if format != "safetensors":
+        raise ArgumentValueError(message("save", f"format {format!r} is not known", hint='"safetensors" or "torch"'))
+    pieces = safetensors.pieces(obj, metadata)
+
+    def write(put: Callable[[Any], None]) -> None:
         for piece in pieces:
-            _write_all(file, piece)
+            put(piece)
+
+    return write
 
 
 def _opened(f: Any) -> contextlib.AbstractContextManager[IO[bytes]]:
@@ -65,11 +94,13 @@ def _write_all(file: Any, piece: Any) -> None:
 
 
 def load(
-    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None, device: Any = None
-) -> Any:
-    """Read what `save` wrote, or any safetensors file.
+    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None,
+    encoding: str = "utf-8", device: Any = None,
+) -> Any:  # fmt: skip
+    """Read what `save` wrote, any safetensors file, or a checkpoint of PyTorch (``.pt``, ``.pth``, ``pytorch_model.bin``).
 
-    Nothing in a file is ever executed, whatever ``weights_only`` says. Files of a megabyte and more are mapped into memory: their pages
+    The content says which. Nothing in a file is ever executed, whatever ``weights_only`` says: of a checkpoint's pickle only tensors,
+    containers and numbers are built, by an interpreter that can call nothing else. Files of a megabyte and more are mapped into memory: their pages
     are read when they are used, and writing to a tensor does not change the file. Do not let another program write *into* a file that is
     mapped (`save` does not, it replaces files); ``mmap=False`` reads everything at once.
 
@@ -77,10 +108,13 @@ def load(
         f: a path, or a binary file object with ``read``
         map_location: a device, a dict from devices to devices, or a callable of a storage and the device it was on, that returns a storage or None
         mmap: True maps files of any size, False none
+        encoding: of byte strings that Python 2 wrote ("utf-8", "ascii", "latin1"); "bytes" leaves them as they are
         device: another name of ``map_location``
 
     Raises:
-        ValueError: a file of another kind, or one that is cut off or damaged in any way; the message names it and says what is wrong
+        ValueError: a file of another kind, or one that is cut off or damaged in any way, or needs more than tensors and containers; the
+            message names it and says what is wrong
+        RuntimeError: tensors that were saved on a device that is not here, and no ``map_location``
         OSError: the file cannot be read
 
     >>> import genesis, io
@@ -90,12 +124,14 @@ def load(
     [tensor([1., 1.]), 'text', 3]
     """
     _check_options(pickle_module, weights_only, mmap)
+    if encoding.lower() not in _ENCODINGS:
+        raise ArgumentValueError(message("load", f"encoding {encoding!r} is not supported", hint=" or ".join(_ENCODINGS)))
     if device is not None and map_location is not None:
         raise ArgumentValueError(message("load", "device and map_location are two names of one argument"))
     where = placement(device if map_location is None else map_location)
     try:
         with reading(f, mmap) as source:
-            return _read(source, where)
+            return _read(source, where, encoding.lower())
     except CallersError as error:
         raise error.error from None
 
@@ -108,9 +144,14 @@ def _check_options(pickle_module: Any, weights_only: Any, mmap: Any) -> None:
         raise UnsupportedError(message("load", "pickle_module is not supported: nothing is ever unpickled by Python", hint="leave it out"))
 
 
-def _read(source: Source, where: Placement) -> Any:
+def _read(source: Source, where: Placement, encoding: str) -> Any:
     if safetensors.looks_like(source) or source.size < 8:
         return safetensors.read(source, lambda tensor: _moved(tensor, where))
+    start = source.read(0, min(source.size, len(legacy.START)))
+    if start.startswith(b"PK\x03\x04"):
+        return pytorch.read(source, where, encoding)
+    if start == legacy.START:
+        return legacy.read(source, where, encoding)
     raise Damaged(_what_is(source))
 
 
@@ -122,8 +163,8 @@ def _moved(tensor: Tensor, where: Placement) -> Tensor:
 def _what_is(source: Source) -> str:
     """What a file that cannot be read looks like."""
     start = source.read(0, min(source.size, 8))
-    for sign, kind in ((b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?)"), (b"\x80", "a pickle, which is never loaded"), (b"\x93NUMPY", "a NumPy file"),
+    for sign, kind in ((b"\x80", "a pickle, which is never loaded"), (b"\x93NUMPY", "a NumPy file"),
                        (b"{", "a text file"), (b"\x89HDF", "an HDF5 file"), (b"GGUF", "a GGUF file")):  # fmt: skip
         if start.startswith(sign):
-            return f"is not a safetensors file, it looks like {kind}"
-    return "is not a safetensors file"
+            return f"is neither a safetensors file nor a PyTorch checkpoint, it looks like {kind}"
+    return "is neither a safetensors file nor a PyTorch checkpoint"

@@ -70,9 +70,9 @@ def placement(map_location: Any) -> Placement:
 
 
 def _restored(array: np.ndarray[Any, Any], location: str) -> Storage:
+    if location.partition(":")[0] not in ("cpu", "meta"):
+        raise DeviceError(message("load", f"the tensors were saved on {location}, which is not available", hint='map_location="cpu"'))
     place = as_device(location)
-    if place.type == "cuda":
-        raise DeviceError(message("load", f"the tensors were saved on {place}, which is not available", hint='map_location="cpu"'))
     require_available(place)
     return Storage(array, place)
 

@@ -17,7 +17,11 @@ MAPPED_FROM = 1 << 20  # bytes: what is smaller is read at once
 
 
 class Damaged(Exception):
-    """What is wrong with a file; `reading` adds its name."""
+    """What is wrong with a file, and what to try; `reading` adds its name."""
+
+    def __init__(self, problem: str, hint: str = "a file written by genesis.save or torch.save") -> None:
+        super().__init__(problem)
+        self.hint = hint
 
 
 class Source:
@@ -54,13 +58,17 @@ class Source:
         if self._map is not None and start % aligned == 0:
             return np.frombuffer(self._map, np.uint8, count, start)
         out = np.empty(count, np.uint8)
-        self._file.seek(self._start + start)
-        _fill(self._file, out)
+        self.fill(start, out)
         return out
 
-    def whole(self) -> Any:
-        """All bytes, as something that can be sliced."""
-        return self._map if self._map is not None else self.read(0, self.size)
+    def fill(self, start: int, out: np.ndarray[Any, Any]) -> None:
+        """Write the bytes from ``start`` on into an array of bytes."""
+        self._file.seek(self._start + start)
+        _fill(self._file, out)
+
+    def head(self, count: int) -> Any:
+        """At least the first ``count`` bytes (all, where there are fewer), as something that can be sliced."""
+        return self._map if self._map is not None else self.read(0, min(count, self.size))
 
 
 def _fill(file: Any, out: np.ndarray[Any, Any]) -> None:
@@ -96,7 +104,7 @@ def reading(f: Any, mapped: bool | None) -> Iterator[Source]:
         try:
             yield Source(_seekable(file), name, mapped if _can_seek(file) else False)
         except Damaged as error:
-            raise FileFormatError(message("load", f"{name} {error}", hint="a file written by genesis.save or torch.save")) from None
+            raise FileFormatError(message("load", f"{name} {error}", hint=error.hint)) from None
 
 
 def _can_seek(file: Any) -> bool:
@@ -105,4 +113,9 @@ def _can_seek(file: Any) -> bool:
 
 
 def _seekable(file: Any) -> Any:
-    return file if _can_seek(file) else io.BytesIO(file.read())
+    if _can_seek(file):
+        return file
+    data = file.read()
+    if not isinstance(data, bytes | bytearray):
+        raise ArgumentError(message("load", f"{type(file).__name__}.read() gave {type(data).__name__}, not bytes"))
+    return io.BytesIO(data)

@@ -19,7 +19,7 @@ from genesis.core.parameter import Parameter
 from genesis.core.tensor import Size, Tensor
 from genesis.io.source import Damaged
 
-DEPTH = 200  # of values that are saved
+DEPTH = 100  # of values that are saved: a level takes four frames
 _LARGE = 1 << 13  # bits of integers, which are read from decimal digits
 
 

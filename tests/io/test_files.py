@@ -56,7 +56,7 @@ def test_other_readers_and_writers(tmp_path):
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"PK\x03\x04" + b"x" * 50, r"looks like a zip archive \(a PyTorch checkpoint\?\)"),
+        (b"PK\x03\x04" + b"x" * 50, "is a zip archive that is cut off or damaged"),
         (b"\x80\x04\x95" + b"y" * 50, "a pickle, which is never loaded"),
         (b'{"a": 1}' * 4, "a text file"),
         (b"\x93NUMPY" + b"\x01" * 50, "a NumPy file"),

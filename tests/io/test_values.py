@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+import pickle
 from collections import OrderedDict
 
 import numpy as np
@@ -152,7 +154,7 @@ def test_refusals():
             genesis.save({}, io.BytesIO(), {name: "x"})
     loop = []
     loop.append(loop)
-    with pytest.raises(ValueError, match="save: containers are nested deeper than 200, or one contains itself"):
+    with pytest.raises(ValueError, match="save: containers are nested deeper than 100, or one contains itself"):
         through(loop)
     for wrong in (object(), {"a": genesis.nn.Linear(1, 1)}, {b"key": 1}, [lambda: 0], 2**10_000):
         with pytest.raises((TypeError, ValueError), match="save: "):
@@ -179,9 +181,19 @@ def test_map_location():
         through(given, map_location=2.5)
 
 
-def test_options(tmp_path):
-    import pickle
+def test_copies_and_pickles(tmp_path):
+    model = genesis.nn.Linear(2, 3)
+    for format, name in (("safetensors", "a"), ("torch", "b")):
+        genesis.save(dict(model.named_parameters()), tmp_path / name, format=format)
+        loaded = genesis.load(tmp_path / name, mmap=True)
+        for again in (copy.copy(loaded), copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))):
+            for key, p in model.named_parameters():
+                assert type(again[key]) is genesis.nn.Parameter and again[key].requires_grad and genesis.equal(again[key], p)
+    again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    assert genesis.equal(again(genesis.ones(2)), model(genesis.ones(2)))
 
+
+def test_options(tmp_path):
     genesis.save({"x": genesis.ones(2)}, tmp_path / "f")
     for options in ({"weights_only": True}, {"weights_only": False}, {"mmap": True}, {"mmap": False}, {"pickle_module": pickle}):
         assert genesis.load(tmp_path / "f", **options)["x"].tolist() == [1, 1]

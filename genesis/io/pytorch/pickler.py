@@ -1,0 +1,263 @@
+"""Values as a pickle of protocol 2, in the form in which PyTorch's `torch.load(..., weights_only=True)` reads them."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.base import dtypes
+from genesis.base.device import device
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.core.parameter import Parameter
+from genesis.core.tensor import Size, Tensor
+from genesis.io.blocks import Array, Place, places
+from genesis.io.pytorch.tensors import STORAGES
+from genesis.io.structure import DEPTH
+
+_STORAGE_OF = {kind: name for name, kind in STORAGES.items()}
+
+
+def tensors_in(value: Any, seen: set[int] | None = None, depth: int = 0) -> Iterator[Any]:
+    """Tensors and NumPy arrays in nested containers, each once.
+
+    Raises:
+        ValueError: containers in one another too deep, or in themselves
+    """
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    if isinstance(value, Tensor | np.ndarray):
+        seen.add(id(value))
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        if depth > DEPTH:
+            raise ArgumentValueError(message("save", f"containers are nested deeper than {DEPTH}, or one contains itself"))
+        parts = value.values() if isinstance(value, dict) else value
+        for part in (*parts, getattr(value, "_metadata", None)):
+            yield from tensors_in(part, seen, depth + 1)
+
+
+class Pickler:
+    """Makes the pickle of one value.
+
+    Attributes:
+        out: the pickle; blocks: memory for the storages "0", "1", ... that it names
+    """
+
+    def __init__(self, value: Any, arrays: dict[int, Array]) -> None:
+        self.out = bytearray(b"\x80\x02")
+        self.blocks: list[Array] = []
+        self._memo: dict[Any, int] = {}
+        self._kept: list[Any] = []  # ids stay those of what was seen
+        self._places, self._mixed = _placed(arrays)
+        self._keys: dict[int, str] = {}
+        self._put(value, "")
+        self.out += b"."
+
+    def _put(self, value: Any, path: str) -> None:
+        if self._simple(value) or self._again(value):
+            return
+        if isinstance(value, Tensor | np.ndarray):
+            self._tensor(value)
+        elif isinstance(value, list):
+            self.out += b"]"
+            self._remember(value)
+            self._items(b"e", [(str(i), v) for i, v in enumerate(value)], path)
+        elif isinstance(value, dict):
+            self._mapping(value, path)
+        elif isinstance(value, tuple) and not hasattr(value, "_fields"):
+            self._tuple(value, path)
+        elif isinstance(value, set):
+            self._call("__builtin__ set", ([self._key(v, path) for v in value],))
+        else:
+            hint = "tensors, numbers, strings, and lists, tuples, sets and dicts of them; of a module or an optimizer its state_dict()"
+            raise ArgumentError(message("save", f"cannot save {type(value).__name__} in PyTorch's format", [("at", path or "the top")], hint))
+
+    # ---- what has no parts
+
+    def _simple(self, value: Any) -> bool:
+        if value is None or isinstance(value, bool):
+            self.out += b"N" if value is None else b"\x88" if value else b"\x89"
+        elif isinstance(value, np.generic):
+            dtypes.from_numpy(value.dtype)
+            self._put(value.item() if value.dtype.kind != "V" else float(value), "")
+        elif isinstance(value, int):
+            self._int(int(value))
+        elif isinstance(value, float):
+            self.out += b"G" + struct.pack(">d", value)
+        elif isinstance(value, str):
+            self._string(value)
+        else:
+            return self._called(value)
+        return True
+
+    def _called(self, value: Any) -> bool:
+        """Values that are made by a call."""
+        if isinstance(value, complex):
+            self._call("__builtin__ complex", (value.real, value.imag))
+        elif isinstance(value, bytes):
+            self._call("_codecs encode", (value.decode("latin1"), "latin1"))
+        elif isinstance(value, bytearray):
+            self._call("__builtin__ bytearray", (bytes(value),))
+        elif isinstance(value, Size):
+            self._call("torch Size", (tuple(value),))
+        elif isinstance(value, device):
+            self._call("torch device", (value.type,) if value.index is None else (value.type, value.index))
+        elif isinstance(value, dtypes.dtype):
+            self._global(f"torch {value.name}")
+        else:
+            return False
+        return True
+
+    def _int(self, value: int) -> None:
+        if 0 <= value < 256:
+            self.out += b"K" + struct.pack("<B", value)
+        elif -(1 << 31) <= value < 1 << 31:
+            self.out += b"J" + struct.pack("<i", value)
+        else:
+            data = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+            if len(data) > 255:
+                raise ArgumentValueError(message("save", f"the integer has {value.bit_length()} bits, the format allows 2039"))
+            self.out += b"\x8a" + struct.pack("<B", len(data)) + data
+
+    def _string(self, value: str) -> None:
+        if self._again(value, ("text", value)):
+            return
+        data = value.encode("utf-8", "surrogatepass")
+        self.out += b"X" + struct.pack("<I", len(data)) + data
+        self._remember(value, ("text", value))
+
+    def _global(self, name: str) -> None:
+        if not self._again(name, ("global", name)):
+            self.out += b"c" + name.replace(" ", "\n").encode() + b"\n"
+            self._remember(name, ("global", name))
+
+    def _call(self, name: str, args: tuple[Any, ...]) -> None:
+        self._global(name)
+        self._fresh_tuple(args)
+        self.out += b"R"
+
+    # ---- containers
+
+    def _fresh_tuple(self, args: tuple[Any, ...]) -> None:
+        """A tuple that nothing else refers to."""
+        self.out += b"("
+        for arg in args:
+            self._put(arg, "")
+        self.out += b"t"
+
+    def _tuple(self, value: tuple[Any, ...], path: str) -> None:
+        self.out += b"("
+        for i, part in enumerate(value):
+            self._put(part, f"{path}.{i}")
+        self.out += b"t"
+        if value:
+            self._remember(value)
+
+    def _items(self, opcode: bytes, items: list[tuple[str, Any]], path: str) -> None:
+        if items:
+            self.out += b"("
+            for name, value in items:
+                self._put(value, f"{path}.{name}" if path else name)
+            self.out += opcode
+
+    def _mapping(self, value: dict[Any, Any], path: str) -> None:
+        if isinstance(value, OrderedDict):
+            self._call("collections OrderedDict", ())
+        elif isinstance(value, Counter):
+            self._call("collections Counter", ())
+        else:  # a defaultdict is a dict to the other side, which knows no factories
+            assert type(value) in (dict, defaultdict) or isinstance(value, dict)
+            self.out += b"}"
+        self._remember(value)
+        if value:
+            self.out += b"("
+            for key, part in value.items():
+                self._put(self._key(key, path), path)
+                self._put(part, f"{path}.{key}" if path else str(key))
+            self.out += b"u"
+        if isinstance(value, OrderedDict) and getattr(value, "_metadata", None) is not None:
+            self._put({"_metadata": value._metadata}, path)  # type: ignore[attr-defined]
+            self.out += b"b"
+
+    def _key(self, key: Any, path: str) -> Any:
+        if key is None or isinstance(key, str | int | float | bytes) or (isinstance(key, tuple) and all(self._key(k, path) is k for k in key)):
+            return key
+        problem = f"keys must be strings, numbers, None or tuples of them, got {type(key).__name__}"
+        raise ArgumentError(message("save", problem, [("at", path or "the top")]))
+
+    # ---- what was written before
+
+    def _again(self, value: Any, key: Any = None) -> bool:
+        index = self._memo.get(id(value) if key is None else key)
+        if index is None:
+            return False
+        self.out += b"h" + struct.pack("<B", index) if index < 256 else b"j" + struct.pack("<I", index)
+        return True
+
+    def _remember(self, value: Any, key: Any = None) -> None:
+        index = self._memo[id(value) if key is None else key] = len(self._memo)
+        self._kept.append(value)
+        self.out += b"q" + struct.pack("<B", index) if index < 256 else b"r" + struct.pack("<I", index)
+
+    # ---- tensors
+
+    def _tensor(self, value: Any) -> None:
+        if isinstance(value, Parameter):
+            self._global("torch._utils _rebuild_parameter")
+            self.out += b"("
+            self._rebuilt(value, False)
+            self._put(value.requires_grad, "")
+            self._call("collections OrderedDict", ())
+            self.out += b"tR"
+        else:
+            self._rebuilt(value, isinstance(value, Tensor) and value.requires_grad)
+        self._remember(value)
+
+    def _rebuilt(self, value: Any, requires_grad: bool) -> None:
+        if isinstance(value, Tensor) and isinstance(value._array, Spec):
+            self._call("torch._utils _rebuild_meta_tensor_no_storage", (value.dtype, tuple(value.shape), tuple(value.stride()), requires_grad))
+            return
+        place = self._places[id(value)]
+        array, size = place.array, place.array.itemsize
+        kind = dtypes.from_numpy(array.dtype)
+        raw = id(place.block) in self._mixed or kind not in _STORAGE_OF
+        self._global(f"torch._utils _rebuild_tensor_v{3 if raw else 2}")
+        self.out += b"("
+        self._storage(place, None if raw else kind)
+        for part in (place.offset // size, tuple(array.shape), tuple(s // size for s in array.strides), requires_grad):
+            self._fresh_tuple(part) if isinstance(part, tuple) else self._put(part, "")
+        self._call("collections OrderedDict", ())
+        if raw:
+            self._put(kind, "")
+        self.out += b"tR"
+
+    def _storage(self, place: Place, kind: dtypes.dtype | None) -> None:
+        key = self._keys.get(id(place.block))
+        if key is None:
+            key = self._keys[id(place.block)] = str(len(self.blocks))
+            self.blocks.append(place.block)
+        self.out += b"("
+        self._string("storage")
+        self._global("torch.storage UntypedStorage" if kind is None else f"torch {_STORAGE_OF[kind]}")
+        self._string(key)
+        self._string("cpu")
+        self._int(place.block.nbytes // (1 if kind is None else kind.itemsize))
+        self.out += b"tQ"
+
+
+def _placed(arrays: dict[int, Array]) -> tuple[dict[int, Place], set[int]]:
+    """Places by the ids of their tensors, and the blocks that hold more than one dtype."""
+    found = dict(zip(arrays, places(list(arrays.values()), keep_strides=True), strict=True))
+    kinds: dict[int, set[Any]] = {}
+    for key, place in found.items():
+        if any(n % place.array.itemsize for n in (place.offset, *place.array.strides)):  # no PyTorch tensor can lie like that
+            copy = np.ascontiguousarray(place.array).reshape(place.array.shape)
+            found[key] = place = Place(copy, copy, 0)
+        kinds.setdefault(id(place.block), set()).add(place.array.dtype)
+    return found, {key for key, dtypes_there in kinds.items() if len(dtypes_there) > 1}
