@@ -23,6 +23,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, I
 from genesis.base.pytree import tree_flatten
 from genesis.core.function import Function
 from genesis.core.tensor import Tensor
+from genesis.core.views import bump
 
 _OPS: dict[str, CustomOp] = {}
 
@@ -65,7 +66,7 @@ class CustomOp:
         return function
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
-        """The gradient: ``backward(ctx, *grads)``; ``setup_context(ctx, inputs, output)`` keeps what it needs."""
+        """The gradient: ``backward(ctx, *grads)``; ``setup_context(ctx, inputs, output)`` keeps what it needs, and is called where something needs a gradient."""
         self._backward, self._setup = backward, setup_context
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
@@ -93,7 +94,7 @@ class CustomOp:
             return op._run(inputs)
 
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            if op._setup is not None:
+            if op._setup is not None and any(ctx.needs_input_grad):
                 op._setup(ctx, inputs, output)
 
         def backward(ctx: Any, *grads: Any) -> Any:
@@ -122,6 +123,8 @@ class CustomOp:
         for name, t in tensors.items():
             if t._version != before[name] and name not in self.mutates_args:
                 raise InplaceError(message(self.name, f"wrote to {name}, which mutates_args does not name", [("schema", self.schema)]))
+            if t._version == before[name] and name in self.mutates_args:
+                bump(t, self.name)  # by way of NumPy or C, which count no writes
         for y in tree_flatten(result)[0]:
             if isinstance(y, Tensor) and any(y is t for t in tensors.values()):
                 raise GraphError(message(self.name, "returned one of its arguments", [("schema", self.schema)], "return a clone(), or nothing if it only writes"))
@@ -135,7 +138,7 @@ def custom_op(name: str, function: Callable[..., Any] | None = None, /, *, mutat
 
     Args:
         name: ``"namespace::name"``
-        mutates_args: the parameters it writes to; writes to others are an error
+        mutates_args: the parameters it writes to, each call counts as a write to them; writes to others are an error
         device_types: the devices it works on; by default all
 
     Raises:

@@ -12,12 +12,15 @@ from genesis.base.errors import message
 
 
 class Batched(Layer):
-    """``size`` arrays of one shape, along the first dimension of another; or one array for all of them (``batched`` is False)."""
+    """``size`` arrays of one shape, along the first dimension of another; or one array for all of them (``batched`` is False).
 
-    __slots__ = ("array", "batched", "size_hidden")
+    ``dim`` is where the samples were when the array came into `vmap`: what a user's rule for batches is told.
+    """
 
-    def __init__(self, array: Any, batched: bool, size_hidden: int, level: int, co: bool = False) -> None:
-        self.array, self.batched, self.size_hidden, self.level, self.co = array, batched, size_hidden, level, co
+    __slots__ = ("array", "batched", "dim", "size_hidden")
+
+    def __init__(self, array: Any, batched: bool, size_hidden: int, level: int, co: bool = False, dim: int = 0) -> None:
+        self.array, self.batched, self.size_hidden, self.level, self.co, self.dim = array, batched, size_hidden, level, co, dim
 
     @property
     def inner(self) -> Any:

@@ -13,6 +13,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from genesis.arrays.dual import Dual
 from genesis.autograd.transforms.derivatives import check_differentiable, check_tangent
 from genesis.base.errors import GraphError, message
 from genesis.core.boundary import dual_in, primal_of, tangent_of
@@ -23,15 +26,17 @@ _NAME = "dual_level"
 
 
 class dual_level:
-    """Context manager: inside, tensors may have tangents."""
+    """Context manager: inside, tensors may have tangents. It gives the number of the level, 0 for the outermost."""
 
     def __init__(self) -> None:
         self._open: list[Any] = []
 
-    def __enter__(self) -> Level:
+    def __enter__(self) -> int:
+        depth = len(_mine())
         context = opened(Level(_NAME))
         self._open.append(context)
-        return context.__enter__()
+        context.__enter__()
+        return depth
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._open.pop().__exit__(kind, error, trace)
@@ -40,7 +45,7 @@ class dual_level:
 _entered: list[dual_level] = []
 
 
-def enter_dual_level() -> Level:
+def enter_dual_level() -> int:
     """Open a level without a ``with``; `exit_dual_level` closes it."""
     manager = dual_level()
     _entered.append(manager)
@@ -54,25 +59,42 @@ def exit_dual_level(*, level: Any = None) -> None:
     _entered.pop().__exit__(None, None, None)
 
 
+def _mine() -> list[Level]:
+    return [x for x in levels() if x.name == _NAME]
+
+
 def _number(name: str, level: Any) -> int:
-    if isinstance(level, Level):
-        return level.number
-    mine = [x for x in levels() if x.name == _NAME]
+    mine = _mine()
     if not mine:
         raise GraphError(message(name, "no level of forward mode is open", hint="with genesis.autograd.forward_ad.dual_level(): ..."))
-    return mine[-1].number
+    if level is not None and not 0 <= level < len(mine):
+        raise GraphError(message(name, f"level {level} is not open, there are {len(mine)}"))
+    return mine[-1 if level is None else level].number
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: Any = None) -> Tensor:
-    """A tensor with a tangent of its shape and dtype, in the innermost level.
+    """A tensor with a tangent of its shape and dtype, in the innermost level. It shares the memory of both: a write to it is seen in them.
 
     Raises:
-        RuntimeError: no level is open, or the tangent's shape or dtype differs
+        RuntimeError: no level is open, the tangent's shape or dtype differs, or one of the two has a tangent in this level already
     """
     number = _number("make_dual", level)
     check_differentiable("make_dual", tensor)
     check_tangent("make_dual", lambda: "tensor", tensor, tangent)
-    return dual_in(tensor, tangent, number)
+    for what, x in (("tensor", tensor), ("tangent", tangent)):
+        if tangent_of(x, number) is not None:
+            raise GraphError(
+                message("make_dual", f"the {what} has a tangent in this level already", [(what, x._spec())],
+                        "unpack_dual(...).primal is the value alone; a level inside this one may have tangents of its own")
+            )  # fmt: skip
+    counter = tensor._shared_counter()
+    tangent._own_memory()
+    out = dual_in(tensor, tangent, number)
+    out._counter = counter
+    array = out._array
+    if isinstance(array, Dual) and isinstance(array.tangent, np.ndarray) and isinstance(array.primal, np.ndarray):
+        array.shared = array.tangent.strides != array.primal.strides
+    return out
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -84,7 +106,7 @@ class UnpackedDualTensor(NamedTuple):
 
 def unpack_dual(tensor: Tensor, *, level: Any = None) -> UnpackedDualTensor:
     """The value and the tangent of a tensor, both differentiable."""
-    if level is None and not any(x.name == _NAME for x in levels()):
+    if level is None and not _mine():
         return UnpackedDualTensor(tensor, None)
     number = _number("unpack_dual", level)
     return UnpackedDualTensor(primal_of(tensor, number), tangent_of(tensor, number))

@@ -9,7 +9,7 @@ from genesis.arrays.protocol import NeedsValues
 from genesis.base.dtypes import from_numpy
 from genesis.base.errors import ArgumentError, GraphError, ShapeError, message
 from genesis.core import engine
-from genesis.core.tensor import Tensor, input_edge
+from genesis.core.tensor import Tensor, input_edge, inputs_of_backward
 from genesis.ops.create import zeros
 from genesis.ops.join import stack
 
@@ -63,7 +63,7 @@ def backward(
     """
     outputs = _listed(tensors)
     edges = [_origin(y) for y in outputs]
-    wanted = None if inputs is None else [input_edge(x, i, "backward") for i, x in enumerate(_listed(inputs))]
+    wanted = None if inputs is None else inputs_of_backward(_listed(inputs))
     engine.run(
         edges,
         _seeds("backward", outputs, grad_tensors),

@@ -24,8 +24,10 @@ import numpy as np
 from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
 from genesis.arrays.protocol import Layer, level_of
+from genesis.base.errors import GraphError, message
 from genesis.core.cuts import UNTOUCHED, touched
-from genesis.core.modes import grad_mode
+from genesis.core.levels import Level, born, is_open
+from genesis.core.modes import LEVELS, grad_mode
 from genesis.core.node import WRITES, Node, next_number
 from genesis.core.site import user_site
 from genesis.core.tensor import Tensor, wrap
@@ -59,7 +61,7 @@ def add_batch(array: Any, dim: int | None, level: int, size: int, co: bool = Fal
     """Hide a dimension (None: the array is the same for all samples)."""
     if level_of(array) > level:
         return _inside(array, lambda a, d: add_batch(a, d, level, size, co), dim)
-    return Batched(array if dim is None else moved(array, dim, 0), dim is not None, size, level, co)
+    return Batched(array if dim is None else moved(array, dim, 0), dim is not None, size, level, co, dim or 0)
 
 
 def remove_batch(array: Any, dim: int, level: int, size: int) -> Any:
@@ -166,7 +168,26 @@ class Lift(_Boundary):
 
     def _pull(self, g: Any) -> Any:
         level, size = self._saved
-        return (batch_out(g, 0, level, size).sum(0) if self._of(g, level) else g,)
+        outside = self._of(g, level) or not is_open(level)  # one that does not depend on the cotangent, like zeros, has no mark
+        return (batch_out(g, 0, level, size).sum(0) if outside else g,)
+
+
+class Shared(_Boundary):
+    """A tensor from outside that a user's batching rule is given as it is: the rule's gradient is summed over the samples."""
+
+    __slots__ = ()
+    op_name = "argument of a batching rule"
+    input_names = ("input",)
+
+    def _pull(self, g: Any) -> Any:
+        (level,) = self._saved
+        if is_open(level):
+            raise GraphError(
+                message("vmap", "inside vmap, the gradient of a tensor from outside was asked for, through a Function with a rule for batches",
+                        operands=[("tensor", f"shape {list(self._shape)}"), ("called at", self.where())],
+                        hint="make it an argument of a function for genesis.func.grad, or ask for the gradient outside")
+            )  # fmt: skip
+        return (g,)
 
 
 class BatchOut(_Boundary):
@@ -231,6 +252,15 @@ def batch_in(x: Tensor, dim: int, level: int, size: int, co: bool = False, link:
 
 def _same_for_all(x: Tensor, level: int, size: int) -> Tensor:
     return _recorded(Lift, add_batch(x._array, None, level, size), (x,), (level, size))
+
+
+def for_all(x: Tensor, level: Level | None, size: int) -> Tensor:
+    """A tensor with history as an argument that a batching rule need not see the samples of; one made inside has a gradient for each."""
+    if x._node is None or level is None:
+        return x
+    if level.made(x):
+        return _same_for_all(x, level.number, size)
+    return _recorded(Shared, x._array, (x,), (level.number,))
 
 
 def batch_out(x: Tensor, dim: int, level: int, size: int, link: Link | None = None) -> Tensor:
@@ -327,7 +357,10 @@ class Same(_Boundary):
 def twin(x: Tensor) -> Tensor:
     """The same memory at a place of its own in the graph, to differentiate by."""
     if x._node is None:
-        return x._alias(None).requires_grad_()
+        y = x._alias(None).requires_grad_()
+        if LEVELS:
+            born(y)
+        return y
     y = _recorded(Same, x._array, (x,), ())
     y._counter = x._shared_counter()
     return y

@@ -155,7 +155,7 @@ class FunctionCtx(Node):
             return True
         for t in self._saved:
             version = t._counter if isinstance(t, Tensor) else None
-            if version is not None and version.stamp > self._epoch:
+            if version is not None and (version.stamp > self._epoch or t._detached > self._epoch):
                 return True
         return self._epoch < 0
 
@@ -311,7 +311,7 @@ class HoldingCtx:
         leaves, structure, origins = held[name]
         for leaf in leaves:
             version = getattr(leaf, "_counter", None)
-            if version is not None and version is not INFERENCE and version.stamp > self._epoch:
+            if version is not None and version is not INFERENCE and (version.stamp > self._epoch or leaf._detached > self._epoch):
                 raise InplaceError(stale_message(self, leaf, version))
         if recording():
             names = [f"ctx.{name}" if len(leaves) == 1 else f"ctx.{name}, tensor {i}" for i in range(len(leaves))]

@@ -5,7 +5,7 @@
 2. `run` takes a node that is owed nothing more, runs its hooks, asks it for its inputs' gradients, and
    hands those on, summing where a value was used more than once.
 3. Leaf gradients are put into ``.grad`` at the very end, all or none: an exception on the way leaves
-   every ``.grad`` as it was. (A leaf with a post-accumulate hook gets its gradient at once, so that an
+   every ``.grad`` as it was. (A leaf with hooks that run after the accumulation gets its gradient at once, so that an
    optimizer can run inside backward.)
 
 The order of the hooks around a node: `core/hooks.py`.
@@ -25,7 +25,7 @@ from genesis.arrays.protocol import level_of
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
 from genesis.core.cuts import number_of_run, recent_lines
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import ACTIVE, grad_mode, repair
+from genesis.core.modes import ACTIVE, grad_mode, repair, watcher
 from genesis.core.node import FREED, FUNCTION, LEAF, OP, RECORDED, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
 from genesis.core.overrides import OVERRIDES, kernels_are_forced, kernels_only
 from genesis.core.tracing import tracer
@@ -95,6 +95,9 @@ def release(roots: Sequence[Edge]) -> None:
 
 def _tell(error: Exception, node: Node | None) -> None:
     """Add to an exception from a rule where its forward was called, if it does not say so itself."""
+    watch = watcher.get()
+    if watch is not None and node is not None:
+        watch.failed(node)
     site = None if node is None else node.where()
     if node is None or site is None or str(site) in str(error) or any(str(site) in note for note in getattr(error, "__notes__", ())):
         return
@@ -119,7 +122,7 @@ class _Task:
     """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
 
     __slots__ = (
-        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "finished", "grads", "inputs", "keep_graph", "number", "owed", "reached", "ready", "repair", "thread", "wanted",
+        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "ends", "finished", "grads", "inputs", "keep_graph", "number", "owed", "reached", "ready", "repair", "thread", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -138,6 +141,7 @@ class _Task:
         self.thread = get_ident()
         self.number = number_of_run(sys._getframe(2))  # what it frees remembers it by this
         self.inputs = self.wanted = None
+        self.ends: set[Node] = set()  # nodes that are reached but do not run: their gradient is all that was asked for
         self.repair = repair.get()
         self.captured: dict[Any, Tensor | None] | None = None
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
@@ -145,7 +149,9 @@ class _Task:
         if inputs is not None:
             self.inputs, self.captured = {_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}
             if accumulate or not all([node in self.inputs for node in self.reached if node._role is LEAF]) or not _all_leaves(inputs):
-                self.wanted = _leading_to(self.reached, self.inputs)
+                self.wanted, running = _leading_to(self.reached, self.inputs)
+                if not accumulate:
+                    self.ends = self.wanted - running
         for edge, seed in zip(roots, seeds):  # noqa: B905
             self._add(edge, seed if seed._counter is SHARED else seed._shared())
         self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
@@ -223,16 +229,21 @@ class _Task:
     def _visit(self, node: Node, g: Any) -> Sequence[Any]:
         """A node with hooks, several outputs, or requested inputs; or a leaf."""
         hooks = node._hooks if node._hooks is not SPECIAL else None
+        if g is not None and (node in self.ends or (node.is_leaf and not self.accumulate)):
+            g = g if hooks is None else hooks.on_outputs(node, g)
+            self._capture(node, g)
+            return [None] * len(node._edges)
+        if self.inputs is not None and not self.accumulate:
+            self._capture(node, g)  # as PyTorch does: what the hooks of a node that runs make of it is for that node alone
         if hooks is not None and g is not None:
             g = hooks.before(node, g)
-        if self.inputs is not None:
-            self._capture(node, g)
         if node.is_leaf:
             if g is not None:
                 self._finish(node, g)  # type: ignore[arg-type]
             return ()
         if g is None or (self.wanted is not None and node not in self.wanted):
             return [None] * len(node._edges)
+        came = g
         if node._outputs is not None:
             g = materialize(node, g)
         if EVERY_NODE:
@@ -247,7 +258,7 @@ class _Task:
                 if after is not None:
                     after(node, tuple(results), tuple(g) if isinstance(g, list) else (g,))
         if hooks is not None:
-            results = hooks.after(node, results, g)
+            results = hooks.after(node, results, came)
         if not self.keep_graph:
             node._release()
             if node._saved is FREED:
@@ -281,9 +292,9 @@ class _Task:
     def _finish(self, node: AccumulateGrad, g: Tensor) -> None:
         if not self.accumulate or (self.inputs is not None and node not in self.inputs):
             return  # `_capture` has it
-        if node._hooks is not None and node._hooks.post_accumulate:
+        if node._hooks is not None and (node._hooks.post_accumulate or node._hooks.post):
             accumulate_into(node, g, self.create_graph)
-            node._hooks.run_post_accumulate(node)
+            node._hooks.after_accumulation(node, g)
         else:
             self.finished.append((node, g))
 
@@ -415,21 +426,22 @@ def _all_leaves(edges: Sequence[Edge]) -> bool:
     return all([edge.is_leaf for edge in edges])
 
 
-def _leading_to(reached: list[Node], inputs: set[Any]) -> set[Node]:
-    """The nodes from which one of the inputs can be reached: all others need not run."""
+def _leading_to(reached: list[Node], inputs: set[Any]) -> tuple[set[Node], set[Node]]:
+    """The nodes that get a gradient, because they are inputs or one can be reached from them; and of these the latter, which must run."""
     users: dict[Node, list[Node]] = {}
     for node in reached:
         for edge in node._edges:
             if edge is not None:
                 users.setdefault(edge.node if edge.__class__ is Output else edge, []).append(node)
     stack = [key[0] if isinstance(key, tuple) else key for key in inputs]
-    leading = set(stack)
+    leading, running = set(stack), set()
     while stack:
         for user in users.get(stack.pop(), ()):
+            running.add(user)
             if user not in leading:
                 leading.add(user)
                 stack.append(user)
-    return leading
+    return leading, running
 
 
 def seed_for(output: Tensor, gradient: Tensor | None) -> Tensor:

@@ -5,8 +5,11 @@ They hang on nodes, not on tensors, so they fire even when the tensor is long go
 1. tensor hooks on its outputs (`Tensor.register_hook`), in the order of registration
 2. retained gradients (`Tensor.retain_grad`): they see what the tensor hooks made
 3. pre-hooks of the node (`Node.register_prehook`)
-4. the node itself; for a leaf the accumulation into ``.grad``
-5. post-hooks of the node (`Node.register_hook`); for a leaf `Tensor.register_post_accumulate_grad_hook`
+4. the node itself; for a leaf the accumulation into ``.grad``, then `Tensor.register_post_accumulate_grad_hook`
+5. post-hooks of the node (`Node.register_hook`)
+
+A tensor of which nothing but the gradient was asked for (``autograd.grad(z, y)``) has 1 and 2 only: its node does not run.
+After an in-place write hooks stay with the value before it, retained gradients move on to the new one (`core/views.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from genesis.base.errors import ArgumentError, ShapeError, message
+from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 
 if TYPE_CHECKING:
     from genesis.core.node import AccumulateGrad, Node
@@ -59,22 +62,32 @@ class NodeHooks:
 
     def before(self, node: Node, g: Any) -> Any:
         """Tensor hooks, retained gradients, then pre-hooks; returns the gradient(s) to go on with."""
-        if node._outputs is None and not self.retained and not self.pre:
+        g = self.on_outputs(node, g)
+        if not self.pre:
+            return g
+        parts = list(g) if node._outputs is not None else [g]
+        for hook in list(self.pre.values()):
+            result = hook(tuple(parts))
+            if result is not None:
+                parts = _replaced_all(node, "register_prehook", result, parts)
+        return parts if node._outputs is not None else parts[0]
+
+    def on_outputs(self, node: Node, g: Any) -> Any:
+        """Tensor hooks and retained gradients."""
+        if node._outputs is None and not self.retained:
             for _, hook in tuple(self.tensor.values()):
                 result = hook(g)
                 if result is not None:
                     g = replaced(result, g, "register_hook")
             return g
         parts = list(g) if node._outputs is not None else [g]
-        for index, hook in list(self.tensor.values()):
-            if parts[index] is not None:
-                parts[index] = replaced(hook(parts[index]), parts[index], "register_hook")
+        hooks = list(self.tensor.values())
+        for place in dict.fromkeys([index for index, _ in hooks]):  # one output after the other
+            for index, hook in hooks:
+                if index == place:
+                    parts[index] = replaced(hook(parts[index]), parts[index], "register_hook")
         for index, tensor in self.retained.items():
             _retain(tensor(), parts[index])
-        for hook in list(self.pre.values()):
-            result = hook(tuple(parts))
-            if result is not None:
-                parts = _replaced_all(node, "register_prehook", result, parts)
         return parts if node._outputs is not None else parts[0]
 
     def after(self, node: Node, results: Sequence[Any], g: Any) -> Sequence[Any]:
@@ -86,11 +99,12 @@ class NodeHooks:
                 results = _replaced_all(node, "register_hook", changed, results)
         return results
 
-    def run_post_accumulate(self, node: AccumulateGrad) -> None:
+    def after_accumulation(self, node: AccumulateGrad, g: Tensor) -> None:
         tensor = node.tensor()
         if tensor is not None:
             for hook in list(self.post_accumulate.values()):
                 hook(tensor)
+        self.after(node, (), g)
 
 
 SPECIAL = NodeHooks()  # empty: the engine's sign for a node that is not an ordinary one (several outputs, containers, ...)
@@ -102,10 +116,13 @@ def hooks_of(node: Node) -> NodeHooks:
     return node._hooks
 
 
-def replaced(result: Tensor | None, g: Tensor, name: str) -> Tensor:
-    """What a hook returned in place of the gradient: None keeps it, another shape is an error."""
+def replaced(result: Tensor | None, g: Tensor | None, name: str) -> Tensor | None:
+    """What a hook returned in place of the gradient: None keeps it, another shape or dtype is an error."""
     if result is None:
         return g
+    if g is None:
+        raise ArgumentError(message(name, "the hook returned a tensor where there is no gradient (only other results of the operation were used)",
+                                    hint="return None when it is given None"))  # fmt: skip
     if not isinstance(result, type(g)):
         raise ArgumentError(message(name, f"the hook returned {type(result).__name__}, expected a tensor or None"))
     if tuple(result._array.shape) != tuple(g._array.shape):
@@ -116,6 +133,8 @@ def replaced(result: Tensor | None, g: Tensor, name: str) -> Tensor:
                 hint="return a gradient of the same shape, or None to keep it",
             )
         )
+    if result._array.dtype is not g._array.dtype:
+        raise DTypeError(message(name, f"the hook returned {result.dtype}, the gradient is {g.dtype}", hint="g.to(dtype)"))
     return result
 
 

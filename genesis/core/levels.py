@@ -87,6 +87,11 @@ def levels() -> tuple[Level, ...]:
     return _open.get()
 
 
+def is_open(number: int) -> bool:
+    """Whether the transform of this number is running, in this thread."""
+    return any([level.number == number for level in _open.get()])
+
+
 def level_numbered(number: int) -> Level | None:
     return _names.get(number)
 

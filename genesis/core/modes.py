@@ -30,7 +30,8 @@ interception: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_interc
 
 # repair(node, gradient, results): what a backward does with the gradients that a rule gave, if anything
 repair: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_repair", default=None)
-# told of every node that is recorded and of every result of a Function: has `new_node(node)` and `function_result(cls, args, result)`
+# told of every node that is recorded, of every result of a Function, and of a node whose backward fails:
+# has `new_node(node)`, `function_result(cls, args, result)` and `failed(node)`
 watcher: ContextVar[Any] = ContextVar("genesis_watcher", default=None)
 
 

@@ -66,6 +66,13 @@ def count_write(version: Version, writer: str) -> None:
     version.code, version.at = site_here()
 
 
+def count_event() -> int:
+    """A number among those of the writes for something else that saved tensors are checked for."""
+    with _counting:
+        WRITES[0] += 1
+        return WRITES[0]
+
+
 next_number = itertools.count().__next__  # of nodes, see `Node._sequence_nr`
 INFERENCE = Version()  # marks tensors made in inference mode
 SHARED = Version()  # marks a gradient others may read: copied before the first in-place write
@@ -183,7 +190,7 @@ class Node:
             for value in saved:
                 for tensor in value if value.__class__ is list else (value,):
                     version = getattr(tensor, "_counter", None)
-                    if version is not None and version.stamp > self._epoch:
+                    if version is not None and (version.stamp > self._epoch or tensor._detached > self._epoch):
                         raise InplaceError(stale_message(self, tensor, version))
         if self.saves_out and grad_mode.get():
             saved = (*saved[:-1], self.with_history(saved[-1]))
@@ -391,6 +398,9 @@ def stale_message(node: Node, value: Tensor, version: Version) -> str:
     saver, writer = node.where(), site_of(version.code, version.at)
     if saver is not None:
         lines.append(("saved at", saver))
+    if version.stamp <= node._epoch:
+        return message("backward", f"a tensor that {type(node).__name__} saved lost its history by detach_() since", lines,
+                       "use detach(), or call detach_() after the backward")  # fmt: skip
     if writer is not None:
         lines.append(("written at", writer))
     return message(

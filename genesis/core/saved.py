@@ -1,17 +1,16 @@
 """Hooks on what nodes save for backward: every saved tensor goes through ``pack`` and comes back through ``unpack``.
 
 While a pair of hooks is open, the call path takes its general form (`core/modes.py`, `ACTIVE`), and what a node saved is
-replaced by `Packed` records. Pairs nest: the innermost packs first; an outer one packs what the inner one made of the
-tensor, if that is still a tensor.
+replaced by `Packed` records. Where pairs are open inside each other, the innermost alone packs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from genesis.base.errors import ArgumentError, GraphError, message
+from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.core.modes import ACTIVE, grad_mode, watcher
 
 if TYPE_CHECKING:
@@ -24,10 +23,11 @@ PACKED = -2  # the epoch of a node whose saved tensors are packed
 class saved_tensors_hooks:
     """Context manager: ``pack_hook(tensor)`` is called for every tensor saved for backward, ``unpack_hook(packed)`` when it is needed.
 
-    ``pack_hook`` may return anything; ``unpack_hook`` must return a tensor of the same shape and dtype. Pairs nest, see above.
+    ``pack_hook`` may return anything; ``unpack_hook`` must return a tensor of the same shape and dtype. Inside
+    another pair this one alone is used.
 
     Raises:
-        RuntimeError: hooks are disabled here, or unpacking gives something else
+        RuntimeError: hooks are disabled here, the tensor is written to, or unpacking gives something else
 
     >>> import genesis
     >>> x = genesis.ones(3, requires_grad=True)
@@ -83,24 +83,25 @@ class disable_saved_tensors_hooks:
 
 
 class Packed:
-    """One saved tensor after packing: by which hooks, into what, and where its gradient goes."""
+    """One saved tensor after packing: by which pair of hooks, into what, and where its gradient goes."""
 
     __slots__ = ("dtype", "edge", "hooks", "shape", "value")
 
-    def __init__(self, node: Node, t: Tensor, hooks: Sequence[saved_tensors_hooks]) -> None:
+    def __init__(self, node: Node, t: Tensor, hooks: saved_tensors_hooks) -> None:
         self.edge, self.shape, self.dtype = t._node, t._array.shape, t._array.dtype
-        self.hooks: list[saved_tensors_hooks] = []
-        value: Any = t._alias(None)
-        kind = type(value)
+        self.hooks = hooks
+        given = t._alias(None)
+        before = given._version
         token = grad_mode.set(False)
         try:
-            for hook in reversed(hooks):
-                if isinstance(value, kind):
-                    value = hook.pack(node, value)
-                    self.hooks.append(hook)
+            self.value = hooks.pack(node, given)
         finally:
             grad_mode.reset(token)
-        self.value = value
+        if given._version != before:
+            raise InplaceError(
+                message("saved_tensors_hooks", f"pack_hook wrote to the tensor that it was given, with {given._counter.writer}",  # type: ignore[union-attr]
+                        operands=[("saved by", type(node).__name__)], hint="clone() it first, others use its memory")
+            )  # fmt: skip
 
     def unpack(self, name: str) -> Tensor:
         from genesis.core.tensor import Tensor
@@ -108,8 +109,7 @@ class Packed:
         value = self.value
         token = grad_mode.set(False)
         try:
-            for hook in reversed(self.hooks):
-                value = hook.unpack_hook(value)
+            value = self.hooks.unpack_hook(value)
         finally:
             grad_mode.reset(token)
         if not isinstance(value, Tensor):
@@ -126,15 +126,15 @@ def pack(node: Node) -> None:
     watch = watcher.get()
     if watch is not None:
         watch.new_node(node)
-    hooks = packing.get()
-    if not hooks or not node._saved:
+    open_pairs = packing.get()
+    if not open_pairs or not node._saved:
         return
-    saved = tuple([_packed(node, value, hooks) for value in node._saved])
+    saved = tuple([_packed(node, value, open_pairs[-1]) for value in node._saved])
     if any(a is not b for a, b in zip(saved, node._saved, strict=True)):
         node._saved, node._epoch = saved, PACKED
 
 
-def _packed(node: Node, value: Any, hooks: Sequence[saved_tensors_hooks]) -> Any:
+def _packed(node: Node, value: Any, hooks: saved_tensors_hooks) -> Any:
     if value.__class__ is list:
         return [_packed(node, v, hooks) for v in value]
     return Packed(node, value, hooks) if hasattr(value, "_array") else value

@@ -25,7 +25,7 @@ from genesis.core import engine
 from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
 from genesis.core.modes import ESCAPES, inference
-from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, leaf
+from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, count_event, leaf
 from genesis.core.site import line_here
 from genesis.core.tracing import tracer
 
@@ -117,6 +117,7 @@ class Tensor:
     _view: Any
     _retained: Tensor | None = None  # .grad of a tensor that is not a leaf; rare, so not a slot
     _own_grad: Tensor | None = None  # .grad assigned to a tensor that does not require grad
+    _detached: int = 0  # when `detach_` took its history, counted as writes are
 
     def __init__(
         self, data: Any = (), device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any
@@ -235,9 +236,9 @@ class Tensor:
                         hint="convert it first, x.float().requires_grad_()",
                     )
                 )
-            if self._counter is INFERENCE:
+            if self._counter is INFERENCE and not inference.get():
                 raise GraphError(
-                    message("requires_grad_", "a tensor made in inference_mode cannot require grad", hint="clone() it")
+                    message("requires_grad_", "a tensor made in inference_mode cannot begin to require grad outside it", hint="clone() it")
                 )
             self._node = leaf(self)
             if self._own_grad is not None:
@@ -293,6 +294,8 @@ class Tensor:
     def _check_grad(self, value: Any) -> None:
         if not isinstance(value, Tensor):
             raise ArgumentError(message("grad", f"expected a tensor or None, got {type(value).__name__}"))
+        if value is self:
+            raise GraphError(message("grad", "a tensor cannot be its own gradient", [("tensor", self._spec())], "assign a clone()"))
         for what, kind, mine, its in (
             ("shape", ShapeError, list(self._array.shape), list(value._array.shape)),
             ("dtype", DTypeError, self.dtype, value.dtype),
@@ -314,7 +317,7 @@ class Tensor:
             gradient: what to start from, of this tensor's shape; may be left out for one element
             retain_graph: keep what was saved, for a second backward; defaults to ``create_graph``
             create_graph: record the gradients' own computation, for derivatives of derivatives
-            inputs: accumulate into these only
+            inputs: accumulate into these only; of those that are no leaves the gradient is retained
 
         Raises:
             RuntimeError: no history, an implicit gradient for many elements, a freed graph, or a
@@ -336,7 +339,7 @@ class Tensor:
             [seed],
             keep_graph=create_graph if retain_graph is None else retain_graph,
             create_graph=create_graph,
-            inputs=None if wanted is None else [input_edge(x, i, "backward") for i, x in enumerate(wanted)],
+            inputs=None if wanted is None else inputs_of_backward(wanted),
         )
 
     def retain_grad(self) -> None:
@@ -403,6 +406,9 @@ class Tensor:
             _leaves("detach_()", self._node)
         if self._view is not None:
             raise GraphError(message("detach_", "a view cannot be detached in place", hint="use detach()"))
+        if self._node is not None:
+            self._shared_counter()
+            self._detached = count_event()  # nodes that saved this very tensor refuse it, see `Node._unpack`
         self._node = None
         if isinstance(self._array, Layer):
             self._array = self._array.without_tangents()
@@ -419,6 +425,8 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise ArgumentError(message("data", f"expected a tensor, got {type(value).__name__}"))
+        if self._node is not None and not (value.is_floating_point() or value.is_complex()):
+            raise DTypeError(message("data", f"the tensor requires grad, its data cannot be {value.dtype}", [("tensor", self._spec())], "x.float()"))
         self._array = value._array
         if isinstance(self._node, AccumulateGrad):
             self._node._shape, self._node._dtype = tuple(value._array.shape), value._array.dtype
@@ -655,6 +663,15 @@ def input_edge(x: Any, place: int, op: str) -> Any:
                     hint="call requires_grad_() on it before computing the output")
         )  # fmt: skip
     return x._node
+
+
+def inputs_of_backward(inputs: Sequence[Any]) -> list[Any]:
+    """The places of the tensors that a backward shall accumulate into; those that are no leaves retain their gradient from now on."""
+    edges = [input_edge(x, i, "backward") for i, x in enumerate(inputs)]
+    for x in inputs:
+        if isinstance(x, Tensor):
+            x.retain_grad()
+    return edges
 
 
 def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: bool = False) -> Any:

@@ -17,7 +17,7 @@ from genesis.arrays.protocol import Layer, NeedsValues
 from genesis.base.errors import ArgumentError, DTypeError, InplaceError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core import forward
-from genesis.core.boundary import Link, batch_in, batch_out, dual_in, joined, layer_at, primal_of, tangent_of, twin
+from genesis.core.boundary import Link, batch_in, batch_out, dual_in, for_all, joined, layer_at, primal_of, tangent_of, twin
 from genesis.core.levels import check_at_home, level_numbered
 from genesis.core.modes import enable_grad, grad_mode
 from genesis.core.tensor import Tensor
@@ -187,17 +187,25 @@ def _check_pushed(cls: type[Function], place: int, y: Any, t: Any) -> None:
 # ---- vmap
 
 
-def _shown(leaves: list[Any], number: int, size: int, link: Link) -> tuple[list[bool], list[Any]]:
-    """Which leaves are batched, and all of them with the batch in sight."""
-    batched = [isinstance(x, Tensor) and layer_at(x._array, number) is not None for x in leaves]
-    return batched, [batch_out(x, 0, number, size, link) if b else x for x, b in zip(leaves, batched, strict=True)]
+def _shown(leaves: list[Any], dims: Sequence[int | None], number: int, size: int, link: Link) -> list[Any]:
+    """All leaves with the batch in sight, at these dimensions."""
+    return [x if d is None else batch_out(x, d, number, size, link) for x, d in zip(leaves, dims, strict=True)]
+
+
+def _dim_of(x: Any, number: int) -> int | None:
+    """Where a leaf has its samples: where they were when it came into `vmap`, if nothing was done with it since."""
+    layer = layer_at(x._array, number) if isinstance(x, Tensor) else None
+    if layer is None:
+        return None
+    return layer.dim if layer is x._array and isinstance(layer, Batched) else 0
 
 
 def _by_rule(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], number: int, size: int) -> Any:
     leaves, structure = tree_flatten(args)
     level, link = level_numbered(number), Link()
-    batched, shown = _shown(leaves, number, size, link)
-    dims = [0 if b else None for b in batched]
+    leaves = [for_all(x, level, size) if isinstance(x, Tensor) and layer_at(x._array, number) is None else x for x in leaves]
+    dims = [_dim_of(x, number) for x in leaves]
+    shown = _shown(leaves, dims, number, size, link)
     info = VmapInfo(size, level.randomness if level is not None else "error")
     found = cls.vmap(info, tree_unflatten(dims, structure), *tree_unflatten(shown, structure), **kwargs)
     if not (isinstance(found, tuple) and len(found) == 2):
@@ -222,8 +230,9 @@ def _one_by_one(cls: type[Function], leaves: list[Any], structure: Any, number: 
         text = message("vmap", f"{cls.__name__}.forward needs values ({str(refusal).splitlines()[0]}): it is run for one sample after the other",
                        hint="write it in Genesis operations, or give the class a static vmap(info, in_dims, *args)")  # fmt: skip
         warnings.warn(text, UserWarning, stacklevel=4)
-    link = Link()
-    batched, shown = _shown(leaves, number, size, link)
+    link, leaves = Link(), joined(leaves)
+    batched = [isinstance(x, Tensor) and layer_at(x._array, number) is not None for x in leaves]
+    shown = _shown(leaves, [0 if b else None for b in batched], number, size, link)
     results = []
     for i in range(size):
         args, kwargs = tree_unflatten([x[i] if b else x for x, b in zip(shown, batched, strict=True)], structure)

@@ -25,9 +25,10 @@ from genesis.arrays.spec import Spec, memory_order, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
 from genesis.core.cuts import note
+from genesis.core.hooks import hooks_of
 from genesis.core.layered import store
 from genesis.core.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
-from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Version, count_write, next_number
+from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Output, Version, count_write, next_number
 from genesis.core.op import Op
 from genesis.core.overrides import OVERRIDES, kernel_form
 from genesis.core.site import line_here, site_here
@@ -104,6 +105,18 @@ def shares(view: Any, source: Any) -> bool:
     return owner is not None and (owner is source or owner is source.base)
 
 
+class OverwriteBackward(Node):
+    """A value in the place of one that it does not depend on, which gets zeros."""
+
+    __slots__ = ()
+    op_name = "write over"
+    input_names = ("old", "new")
+
+    def _pull(self, g: Any) -> Any:
+        old, new = self._edges
+        return None if old is None else g.new_zeros(old._shape), None if new is None else g
+
+
 class CopySlices(Node):
     """The base after a recorded write to one of its views: the old base with that region replaced."""
 
@@ -129,7 +142,7 @@ def rebase(x: Tensor, new: Any) -> None:
     view = x._view
     base = x if view is None else view.base
     if view is None:
-        x._node = new
+        _come_from(x, new)
     else:
         node = CopySlices()
         node._edges, node._hooks = (base._node, new), None
@@ -137,7 +150,7 @@ def rebase(x: Tensor, new: Any) -> None:
         node._code, node._at = site_here()
         node._shape, node._dtype = tuple(base._array.shape), base._array.dtype
         node._saved, node._epoch = (View(None, view.steps, view.path), memory_order(base.stride())), WRITES[0]  # type: ignore[arg-type]
-        base._node = node
+        _come_from(base, node)
     counter = x._counter
     if counter is None or not counter.refs:
         return
@@ -147,9 +160,23 @@ def rebase(x: Tensor, new: Any) -> None:
             if other is None or other._view is None:
                 continue
             if other._view.steps is not None:
-                other._node = other._view.replay(base)._node
+                _come_from(other, other._view.replay(base)._node)
             elif other is not x:
                 other._node = _lost(other)
+
+
+def _come_from(x: Tensor, new: Any) -> None:
+    """Give a tensor its history after a write; hooks stay with the value before, a gradient that it retains is taken here from now on."""
+    before: Any = x._node
+    x._node = new
+    node, index = (before.node, before.index) if before.__class__ is Output else (before, 0)
+    if node is None or node._hooks is None or new is None:
+        return
+    held = node._hooks.retained.get(index)
+    if held is not None and held() is x:
+        del node._hooks.retained[index]
+        target, place = (new.node, new.index) if new.__class__ is Output else (new, 0)
+        hooks_of(target).retained[place] = held
 
 
 def _lost(view: Tensor) -> Node:
@@ -160,6 +187,12 @@ def _lost(view: Tensor) -> Node:
                      operands=[("result", view._spec()), ("written at", line_here())],
                      hint="return a clone() from forward, or write to a clone()")  # fmt: skip
     return refuse(view, [view._node], reason)._node  # type: ignore[return-value]
+
+
+def written_over(x: Tensor) -> None:
+    """After a write of values that come from nowhere: the history of ``x`` gets zeros."""
+    if x._node is not None and grad_mode.get():
+        rebase(x, overwritten(x) if x._view is None else None)
 
 
 def check_writable(x: Tensor, name: str, recording: bool) -> None:
@@ -213,15 +246,40 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
         old._array = x._array.copy()  # its rule may save the value that is about to be overwritten
     if OVERRIDES:
         call = kernel_form(call)
+    since = next_number() if recording else 0
     result = call(old, *[old if a is x else a for a in args], **kwargs)
-    if old._node is not None and (result._node is None or not any(e is old._node for e in getattr(result._node, "_edges", ()))):
-        note(f"{op_name}, which overwrites the value", old._node, sys._getframe(2))
     fits(op_name, x, result)
     write(x, result)
     bump(x, op_name)
     if recording:
-        rebase(x, result._node)
+        if x._view is None and old._node is not None and not _depends(result._node, old._node, since):
+            note(f"{op_name}, which overwrites the value", old._node, sys._getframe(2))
+            rebase(x, overwritten(x, result._node))
+        else:
+            rebase(x, result._node)
     return x
+
+
+def _depends(result: Any, old: Any, since: int) -> bool:
+    """Whether a result was computed from a value, by nodes that were recorded since."""
+    ahead = [result]
+    while ahead:
+        edge = ahead.pop()
+        if edge is old:
+            return True
+        node = edge.node if edge.__class__ is Output else edge
+        if node is not None and node._sequence_nr() > since and not node.is_leaf:
+            ahead.extend(node._edges)
+    return False
+
+
+def overwritten(x: Tensor, new: Any = None) -> Node:
+    """The history of a tensor whose whole value was replaced by one that comes from ``new``: that before gets zeros."""
+    node = OverwriteBackward()
+    node._edges, node._saved, node._hooks, node._epoch, node._number = (x._node, new), (), None, WRITES[0], next_number()
+    node._code, node._at = site_here()
+    node._shape, node._dtype = tuple(x._array.shape), x._array.dtype
+    return node
 
 
 def fits(name: str, x: Tensor, result: Tensor) -> None:

@@ -151,13 +151,17 @@ class _Boundary:
         if not self.inside:
             for hook in self.post:
                 hook(self.module, (None,), self.grad_output)
+            self.grad_output = None
         return gs
 
     def arrived_inside(self, gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> tuple[Any, ...]:
+        if self.grad_output is None:  # in a double backward gradients reach the input that did not come through the output
+            return gs
         for hook in self.post:
             changed = hook(self.module, _shaped(gs, places, structure), self.grad_output)
             if changed is not None:
                 gs = _picked(changed, places, structure)
+        self.grad_output = None
         return gs
 
 

@@ -299,9 +299,10 @@ def round(input: Array, *, decimals: int = 0) -> Any:
 
 
 copysign = binary("copysign", np.copysign, "The size of $x$ with the sign of $y$.", "[1., -2.], -1 -> [-1., -2.]",
-    vjp=(lambda g, input, out: g * (sign(input) * sign(out)), None), result="float", dtypes="fib",
+    vjp=(lambda g, input, out: g * (sign(input) * sign(out)), _zero), result="float", dtypes="fib",
     samples=lambda t: [case(t.positive(2, 3), t.positive(3)), case(t.positive(3), -2.0)])  # fmt: skip
-nextafter = binary("nextafter", np.nextafter, "The next number after $x$ towards $y$.", "[1.], [2.] -> [1.0000]", dtypes="f")
+nextafter = binary("nextafter", np.nextafter, "The next number after $x$ towards $y$.", "[1.], [2.] -> [1.0000]", dtypes="f",
+    vjp=(lambda g, input, other: where(input == other, 0.0, g), _zero))  # fmt: skip
 
 # ---- choosing
 

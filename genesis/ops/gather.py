@@ -9,6 +9,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
+from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
@@ -288,6 +289,10 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     tensor([0., 7., 0.])
     """
     d, array = _rows("index_fill", input, dim, index)
+    if isinstance(value, Tensor) and input.ndim:  # a row that the index names twice is filled once: so is the gradient counted
+        filled = input.new_zeros(input.shape[d], dtype=dtypes.bool)
+        filled[wrap(array)] = True
+        return where(filled.reshape([-1 if i == d else 1 for i in range(input.ndim)]), value.to(input.dtype), input)
     out = input.clone()
     out[_row_key(d, array)] = value
     return out

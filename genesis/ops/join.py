@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,13 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DimError, ShapeError, message
+from genesis.core.hooks import SPECIAL
 from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
+from genesis.core.modes import ACTIVE, grad_mode
+from genesis.core.node import WRITES, Node, Output, next_number
+from genesis.core.saved import pack
+from genesis.core.site import user_site
 from genesis.core.tensor import Tensor
 from genesis.ops.shape import atleast_1d, atleast_2d, atleast_3d, reshape, sizes, unsqueeze
 import itertools
@@ -101,6 +107,42 @@ def split_sizes(name: str, size: int, split: Any) -> list[int]:
     return pieces
 
 
+class SplitBackward(Node):
+    """Pieces of one tensor: one gradient of all of them, instead of one of the whole size for each."""
+
+    __slots__ = ("_outputs",)
+    op_name = "split"
+    input_names = ("input",)
+    _frees = False
+
+    def _pull(self, g: Any) -> Any:
+        return (cat(list(g), self._saved[0]),)
+
+
+class UnbindBackward(SplitBackward):
+    __slots__ = ()
+    op_name = "unbind"
+
+    def _pull(self, g: Any) -> Any:
+        return (stack(list(g), self._saved[0]),)
+
+
+def _one_node(input: Tensor, pieces: tuple[Tensor, ...], dim: int, kind: type[SplitBackward]) -> tuple[Tensor, ...]:
+    """Make views that were taken one by one the results of one node (a write to one of them tells them apart again)."""
+    if input._node is None or not pieces or not grad_mode.get():
+        return pieces
+    node = kind()
+    node._edges, node._saved, node._hooks, node._epoch, node._number = (input._node,), (dim,), SPECIAL, WRITES[0], next_number()
+    node._code, node._at = user_site(sys._getframe(2))
+    node._shape, node._dtype = tuple(pieces[0]._array.shape), pieces[0]._array.dtype
+    node._outputs = [(tuple(piece._array.shape), piece._array.dtype) for piece in pieces]
+    for i, piece in enumerate(pieces):
+        piece._node = Output(node, i)
+    if ACTIVE:
+        pack(node)
+    return pieces
+
+
 def _pieces(input: Tensor, lengths: Sequence[int], dim: int) -> tuple[Tensor, ...]:
     out, start = [], 0
     for n in lengths:
@@ -122,7 +164,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     [2, 2, 1]
     """
     d = normalize_dim("split", dim, tensor.ndim)
-    return _pieces(tensor, split_sizes("split", tensor._array.shape[d], split_size_or_sections), d)
+    return _one_node(tensor, _pieces(tensor, split_sizes("split", tensor._array.shape[d], split_size_or_sections), d), d, SplitBackward)
 
 
 Tensor.split = lambda self, split_size, dim=0: split(self, split_size, dim)
@@ -143,7 +185,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     d = normalize_dim("chunk", dim, input.ndim)
     size = input._array.shape[d]
     each = -(-size // chunks)
-    return _pieces(input, split_sizes("chunk", size, each) if size else [0] * chunks, d)
+    return _one_node(input, _pieces(input, split_sizes("chunk", size, each) if size else [0] * chunks, d), d, SplitBackward)
 
 
 @composite(dtypes=_ALL, samples=lambda t: [case(t(7, 2), 3), case(t(2, 6), (1, 4), 1)])
@@ -172,7 +214,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor(1.), tensor(2.))
     """
     d = normalize_dim("unbind", dim, input.ndim)
-    return tuple([select(input, d, i) for i in range(input._array.shape[d])])
+    return _one_node(input, tuple([select(input, d, i) for i in range(input._array.shape[d])]), d, UnbindBackward)
 
 
 # ---- joining

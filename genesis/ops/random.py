@@ -18,7 +18,7 @@ from genesis.core.generator import Generator, default_generator, get_rng_state, 
 from genesis.core.kinds import case, composite, fails
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
-from genesis.core.views import bump, check_writable, inplace_method, write
+from genesis.core.views import bump, check_writable, inplace_method, write, written_over
 from genesis.ops.create import _finish, arange
 from genesis.ops.elementwise import minimum, where
 from genesis.ops.search import searchsorted
@@ -268,6 +268,7 @@ def _filler(name: str, make: Any, doc: str) -> None:
         self._own_memory()
         write(self, wrap(new))
         bump(self, name)
+        written_over(self)
         return self
 
     def draw(stream: Generator, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:

@@ -122,7 +122,7 @@ def overwritten(x):
     (detached, "by detach", "detach()"), (data, "by data", ".data"), (without_grad, "in no_grad", "no_grad"),
     (decorated, "in the decorated function", "no_grad"), (inference, "in inference mode", "inference_mode"),
     (switched_off, "while switched off", "set_grad_enabled(False)"), (integer, "to integers", "int64"), (comparison, "argmax", "argmax"),
-    (item, "item", "item()"), (listed, "tolist", "tolist()"), (copied, "copy", "tensor(...)"), (overwritten, "zeroed", "zero_"),
+    (item, "item", "item()"), (listed, "tolist", "tolist()"), (copied, "copy", "tensor(...)"),
 ])  # fmt: skip
 def test_a_result_without_history_names_the_cut(lose, mark, what):
     x = leaf()
@@ -141,13 +141,20 @@ def test_the_block_of_no_grad_is_named_too():
     assert re.search(at("no_grad block"), str(explain(x, without_grad(x))))
 
 
-@pytest.mark.parametrize("lose, mark", [(detached, "by detach"), (without_grad, "in no_grad"), (integer, "to integers"), (item, "item"), (overwritten, "zeroed")])
+@pytest.mark.parametrize("lose, mark", [(detached, "by detach"), (without_grad, "in no_grad"), (integer, "to integers"), (item, "item")])
 def test_a_result_with_other_history_names_the_cut(lose, mark):
     x, w = leaf(), leaf()
     found = explain(x, lose(x) * w.sum())
     assert found.verdict == "not used"
     assert re.search(at(mark), str(found))
     assert explain(w, (1 + lose(x)) * w.sum()).verdict == "connected"
+
+
+def test_a_value_written_over_gets_a_gradient_of_zeros():
+    x = leaf()
+    found = explain(x, overwritten(x))
+    assert found.verdict == "zero"
+    assert re.search("OverwriteBackward.*" + at("zeroed"), str(found))
 
 
 def test_used_detached():

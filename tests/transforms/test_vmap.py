@@ -311,3 +311,76 @@ def test_threads_do_not_see_each_others_transforms():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+# ---- gradients of arguments that all samples share, through Functions
+
+
+def _two_results(how):
+    def compute(x, w):
+        return x * w, w * w
+
+    def keep(ctx, x, w):
+        ctx.save_for_backward(x, w)
+
+    class Two(genesis.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            keep(ctx, x, w)
+            if how != "numpy":
+                return compute(x, w)
+            return tuple(genesis.tensor(y) for y in compute(x.detach().numpy(), w.detach().numpy()))
+
+        @staticmethod
+        def backward(ctx, g, h):
+            x, w = ctx.saved_tensors
+            return g * w, g * x + 2 * h * w
+
+        if how == "rule":
+
+            @staticmethod
+            def vmap(info, in_dims, x, w):
+                x, w = (t.expand(info.batch_size, *t.shape) if d is None else t.movedim(d, 0) for t, d in zip((x, w), in_dims, strict=True))
+                return Two.apply(x, w), (0, 0)
+
+    return Two.apply
+
+
+@pytest.mark.filterwarnings("ignore:vmap. Two.forward needs values")
+@pytest.mark.parametrize("how", ["whole batch", "numpy", "rule"])
+def test_shared_arguments_of_a_function_with_two_results(how):
+    f = _two_results(how)
+    xs = genesis.tensor([1.0, 2.0, 3.0])
+    inner = lambda place: genesis.vmap(lambda x: genesis.func.grad(lambda w: f(x, w)[place])(genesis.tensor(2.0)))(xs)
+    assert inner(0).tolist() == [1, 2, 3] and inner(1).tolist() == [4, 4, 4]
+    for place, wanted in ((0, 6), (1, 12)):
+        w = genesis.tensor(2.0, requires_grad=True)
+        genesis.vmap(f, in_dims=(0, None))(xs, w)[place].sum().backward()
+        assert w.grad.item() == wanted
+        assert genesis.func.grad(lambda w, place=place: genesis.vmap(lambda x: f(x, w)[place])(xs).sum())(genesis.tensor(2.0)).item() == wanted
+    w = genesis.tensor(2.0, requires_grad=True)
+    genesis.vmap(lambda x: f(w, x)[1])(xs).sum().backward()
+    assert w.grad.item() == 0
+
+
+def test_inside_the_gradient_of_a_tensor_from_outside_through_a_rule_is_refused():
+    f, w = _two_results("rule"), genesis.tensor(2.0, requires_grad=True)
+    with pytest.raises(RuntimeError, match="gradient of a tensor from outside was asked for, through a Function with a rule"):
+        genesis.vmap(lambda x: genesis.autograd.grad(f(x, w)[0], w)[0])(genesis.ones(3))
+
+
+@pytest.mark.parametrize("zero", [lambda w: w * 0, lambda w: genesis.zeros_like(w), lambda w: None], ids=["product", "zeros", "none"])
+def test_a_gradient_of_zero_of_a_shared_argument(zero):
+    class First(genesis.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(w)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2, zero(*ctx.saved_tensors)
+
+    w = genesis.ones(2, requires_grad=True)
+    genesis.vmap(First.apply, in_dims=(0, None))(genesis.ones(3), w).sum().backward()
+    assert w.grad is None or w.grad.tolist() == [0, 0]

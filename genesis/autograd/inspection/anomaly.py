@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -28,7 +30,8 @@ class detect_anomaly(Mode):
     Forward, the error is raised from the line that made the first bad value, with the operation, where in the result it is,
     and the operands there; so the traceback and the debugger stand in the right place. Backward, it names the rule, the
     gradient, and the line of the forward that recorded it, with the calls that led there as a note of the exception.
-    Everything runs on the slow path: for looking for a mistake, not for training.
+    Everything runs on the slow path: for looking for a mistake, not for training; that is a warning when the mode is made, and an
+    exception in a backward comes with one that shows the calls of its forward (both as in PyTorch).
 
     Args:
         check_nan: look at values at all; without it only the calls are noted, for errors in backward
@@ -49,6 +52,10 @@ class detect_anomaly(Mode):
     def __init__(self, check_nan: bool = True, check_inf: bool = False) -> None:
         super().__init__()
         self.check_nan, self.check_inf = check_nan, check_inf
+        if self._warns:
+            warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.", UserWarning, stacklevel=2)
+
+    _warns = True
 
     def _enter(self) -> Any:
         before = interception.get(), _current.get(), watcher.get()
@@ -68,7 +75,7 @@ class detect_anomaly(Mode):
         watcher.set(before[2])
 
     def _fresh(self) -> detect_anomaly:
-        return detect_anomaly(self.check_nan, self.check_inf)
+        return _Quiet(self.check_nan, self.check_inf)
 
     # ---- forward
 
@@ -132,6 +139,15 @@ class detect_anomaly(Mode):
                 error.add_note("The forward was called from (most recent call last):\n" + "".join(traceback.format_list(node.metadata["calls"])).rstrip())
             raise error
 
+    def failed(self, node: Node) -> None:
+        """Show the calls that led to a node in whose backward an exception was raised."""
+        calls = node.metadata.get("calls")
+        told = "No forward pass information available. Enable detect anomaly during forward pass for more information."
+        if calls:
+            told = "Traceback of forward call that caused the error:\n" + "".join(traceback.format_list(calls))
+        with suppress(UserWarning):  # where warnings are errors the exception itself is the better one
+            warnings.warn(f"Error detected in {node.name()}. {told}", UserWarning, stacklevel=2)
+
     def new_node(self, node: Node) -> None:
         """Note the calls that lead to a node that is being recorded."""
         node.metadata["calls"] = [f for f in traceback.extract_stack() if not LIBRARY[f.filename]]
@@ -167,7 +183,13 @@ def set_detect_anomaly(mode: bool, check_nan: bool = True, check_inf: bool = Fal
     return _Switch(mode, check_nan, check_inf)
 
 
-class _Switch(detect_anomaly):
+class _Quiet(detect_anomaly):
+    """`detect_anomaly` inside a function that it decorates."""
+
+    _warns = False
+
+
+class _Switch(_Quiet):
     """`detect_anomaly` that takes effect when it is made; it stays until the end of a ``with``, if there is one."""
 
     def __init__(self, mode: bool, check_nan: bool, check_inf: bool) -> None:

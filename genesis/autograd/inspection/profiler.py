@@ -88,6 +88,9 @@ class profile:
             self._pop()
             self.events.append(Event(op.name, "forward", seconds, -1, line_here()))
 
+    def failed(self, node: Node) -> None:
+        """An exception tells itself."""
+
     def new_node(self, node: Node) -> None:
         """The operation that ran last recorded this node; a Function is an event of its own, its operations come before it."""
         if engine.current() is not None:
