@@ -20,6 +20,7 @@ LIMIT = 64  # lines of the program
 
 _Place = tuple[CodeType | None, int]
 _cuts: dict[_Place, tuple[str, weakref.ref[Any], _Place]] = {}  # the newest last
+BLOCKS = [0]  # how many no_grad blocks a program has opened
 UNTOUCHED: list[Any] = []  # open no_grad blocks in which nothing with history was used yet (and `Reads`)
 
 
@@ -89,6 +90,7 @@ def block_opened(what: str, frame: FrameType | None) -> None:
     """A mode that records nothing was switched on; by the library itself it is no cut."""
     if frame is None or (LIBRARY[frame.f_code.co_filename] and frame.f_code.co_name != "wrapped"):
         return
+    BLOCKS[0] += 1
     UNTOUCHED.append((get_ident(), what, user_site(frame)))
     if len(UNTOUCHED) > LIMIT and not isinstance(UNTOUCHED[0], Reads):  # blocks that were opened for good, in which nothing had history
         del UNTOUCHED[0]

@@ -28,7 +28,7 @@ from genesis.core.boundary import joined, together
 from genesis.core.cuts import UNTOUCHED, note, touched
 from genesis.core.hooks import SPECIAL
 from genesis.core.layout import packed, with_strides
-from genesis.core.levels import born, check_at_home
+from genesis.core.levels import born, check_at_home, levels
 from genesis.core.modes import ACTIVE, LEVELS, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
 from genesis.core.op import REGISTRY, Op
@@ -467,13 +467,17 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def made_inside(y: Tensor) -> None:
-    """A result that came while a mode was open: of inference mode, or a plain tensor made inside transforms."""
+    """A result that came while a mode was open: of inference mode, or made inside transforms of which it has no layer."""
     if inference.get():
         y._counter = INFERENCE
     if y._array.__class__ is np.ndarray:
         born(y)
         if tracer.get() is not None:
             tracer.get().created(y)
+    elif LEVELS and isinstance(y._array, Layer):
+        open_levels = levels()
+        if open_levels and y._array.level < open_levels[-1].number:
+            born(y)
 
 
 # ---- arrays that are no memory

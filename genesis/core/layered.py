@@ -85,8 +85,7 @@ def _grow(x: Tensor, source: Any) -> None:
     _check_made_inside(base, x, source)
     if view is not None and view.path is None:
         raise InplaceError(message("write", "a view that a Function returned is written to inside a transform", hint="clone() it first"))
-    like = source if view is None else _template(base, source)
-    base._array = _with_layers(base._array, like)
+    base._array = _with_layers(base._array, source)
     if x is not base:
         x._array = view.replay(wrap(base._array))._array  # type: ignore[union-attr]
     counter = base._counter
@@ -96,35 +95,24 @@ def _grow(x: Tensor, source: Any) -> None:
             other._array = other._view.replay(wrap(base._array))._array
 
 
-def _template(base: Tensor, source: Any) -> Any:
-    """An array of the base's shape with the layers of ``source``."""
-    if not isinstance(source, Layer):
-        return base._array
-    inner = _template(base, source.inner)
-    if isinstance(source, Batched):
-        if not source.batched:
-            return Batched(inner, False, source.size_hidden, source.level, source.co)
-        return Batched(wrap(inner).unsqueeze(0).expand(source.size_hidden, *inner.shape)._array, True, source.size_hidden, source.level, source.co)
-    assert isinstance(source, Dual)
-    return Dual(inner, None if source.tangent is None else _template(base, source.tangent), source.level, source.co)
-
-
 def _with_layers(array: Any, like: Any) -> Any:
-    """A copy of an array with the layers that ``like`` has, besides its own."""
-    if not isinstance(like, Layer):
+    """A copy of an array with the layers that ``like`` has, besides its own; those of later transforms stay outside."""
+    level = max(level_of(array), level_of(like))
+    if not level:
         return array.copy()
-    same = level_of(array) == like.level
-    if isinstance(like, Batched):
-        inner, batched = (array.array, array.batched) if same else (array, False)
-        if like.batched and not batched:
-            inner = wrap(inner).unsqueeze(0).expand(like.size_hidden, *inner.shape)._array
-        return Batched(_with_layers(inner, like.array), like.batched or batched, like.size_hidden, like.level, like.co or (same and array.co))
-    assert isinstance(like, Dual)
-    primal, tangent = (array.primal, array.tangent) if same else (array, None)
-    wanted = like.tangent if like.tangent is not None else like.primal
+    mine, its = level_of(array) == level, level_of(like) == level
+    layer = array if mine else like
+    co = (mine and array.co) or (its and like.co)
+    if isinstance(layer, Batched):
+        inner, batched = (array.array, array.batched) if mine else (array, False)
+        if its and like.batched and not batched:
+            inner, batched = wrap(inner).unsqueeze(0).expand(layer.size_hidden, *inner.shape)._array, True
+        return Batched(_with_layers(inner, like.array if its else like), batched, layer.size_hidden, level, co)
+    primal, tangent = (array.primal, array.tangent) if mine else (array, None)
+    wanted = (like.primal, like.tangent if like.tangent is not None else like.primal) if its else (like, like)
     if tangent is None:
         tangent = wrap(primal)._zeros(tuple(primal.shape), primal.dtype)._array
-    return Dual(_with_layers(primal, like.primal), _with_layers(tangent, wanted), like.level, like.co or (same and array.co), shared=False)
+    return Dual(_with_layers(primal, wanted[0]), _with_layers(tangent, wanted[1]), level, co, shared=False)
 
 
 def _check_made_inside(base: Tensor, x: Tensor, source: Any) -> None:

@@ -24,6 +24,7 @@ from genesis.arrays.protocol import Layer, bottom
 from genesis.arrays.spec import Spec, memory_order, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
+from genesis.core.boundary import joined
 from genesis.core.cuts import note
 from genesis.core.hooks import hooks_of
 from genesis.core.layered import store
@@ -249,6 +250,8 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
     since = next_number() if recording else 0
     result = call(old, *[old if a is x else a for a in args], **kwargs)
     fits(op_name, x, result)
+    if LEVELS and result._node is not None and isinstance(x._array, Layer):  # a copy of something that is no part of the transform
+        result = joined([old, result])[1]
     write(x, result)
     bump(x, op_name)
     if recording:

@@ -241,3 +241,69 @@ def test_verify_compares_jvp_with_backward_and_batches_with_loops():
     wrong = genesis.autograd.verify(rule(vmap=lambda info, dims, x: x), x, checks=["vmap"])
     assert not wrong and "its vmap rule fails" in str(wrong) and "must return (output, out_dims)" in str(wrong)
     assert "derived from backward" in str(genesis.autograd.verify(rule(), x, checks=["forward_mode"]))
+
+
+def test_linearize_and_jvp_agree_about_no_grad():
+    def f(x):
+        with genesis.no_grad():
+            c = x * x
+        return x * c, c
+
+    @genesis.no_grad()
+    def decorated(x):
+        return x * x * genesis.rand(1, dtype=x.dtype)
+
+    x, dx = t([2.0]), t([1.0])
+    for function in (f, decorated, lambda x: x * x.detach()):
+        genesis.manual_seed(3)
+        value, tangent = jvp(function, (x,), (dx,))
+        genesis.manual_seed(3)
+        again, push = linearize(function, x)
+        after = genesis.rand(1).item()
+        for found, wanted in ((again, value), (push(dx), tangent), (push(dx * 2), [w * 2 for w in tangent] if function is f else tangent * 2)):
+            assert str(found) == str(tuple(wanted) if isinstance(wanted, list) else wanted)
+        genesis.manual_seed(3)
+        genesis.rand(1)
+        assert function is not decorated or genesis.rand(1).item() == after
+    assert jvp(f, (x,), (dx,))[1][0].item() == 12
+
+
+# ---- writes in place where vmap is inside or outside
+
+
+WRITES = {
+    "add_": lambda a, b: a.clone().add_(b), "into a view": lambda a, b: _with_first(a.clone(), b), "copy_": lambda a, b: a.clone().copy_(b),
+    "copy_ into zeros": lambda a, b: genesis.zeros_like(a).copy_(b), "setitem": lambda a, b: _with_rest(a * 1, b),
+}  # fmt: skip
+OUT_OF_PLACE = {
+    "add_": lambda a, b: a + b, "into a view": lambda a, b: genesis.cat([a[:1] + b[:1], a[1:]]), "copy_": lambda a, b: b + 0 * a,
+    "copy_ into zeros": lambda a, b: b + 0 * a, "setitem": lambda a, b: genesis.cat([a[:1], b[1:]]),
+}  # fmt: skip
+
+
+def _with_first(c, b):
+    c[0].add_(b[0])
+    return c
+
+
+def _with_rest(c, b):
+    c[1:] = b[1:]
+    return c
+
+
+@pytest.mark.parametrize("dims", [(0, None), (0, 0)], ids=["shared", "batched"])
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_under_vmap_of_values_with_tangents_and_gradients(write, dims):
+    a = t(np.arange(6.0).reshape(2, 3))
+    b = t(np.arange(3.0) + 5) if dims[1] is None else a * 2 + 1
+    one, other = (lambda place, f=f: [
+        jvp(lambda b: genesis.vmap(f, in_dims=dims)(a, b), (b,), (genesis.ones_like(b) * 2,)),
+        jvp(lambda a, b: genesis.vmap(f, in_dims=dims)(a, b), (a, b), (genesis.ones_like(a), genesis.ones_like(b) * 2)),
+        jacfwd(lambda b: genesis.vmap(f, in_dims=dims)(a, b))(b), jacrev(lambda b: genesis.vmap(f, in_dims=dims)(a, b))(b),
+        genesis.vmap(lambda a, b: jvp(lambda p: f(a * 1, p * 1), (b,), (genesis.ones_like(b),)), in_dims=dims)(a, b),
+        genesis.vmap(lambda a, b: jvp(lambda p: f(p * 1, b * 1), (a * 1,), (b * 1,)), in_dims=dims)(a, b),
+    ][place] for f in (WRITES[write], OUT_OF_PLACE[write]))  # fmt: skip
+    for place in range(6):
+        found, wanted = one(place), other(place)
+        for x, y in zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]:
+            np.testing.assert_array_equal(x.numpy(), y.numpy())

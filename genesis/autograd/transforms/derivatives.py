@@ -13,6 +13,8 @@ from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core import engine
 from genesis.core import forward as forward  # ops act on dual arrays from here on
 from genesis.core.boundary import dual_in, primal_of, tangent_of, twin
+from genesis.core.cuts import BLOCKS
+from genesis.core.generator import default_generator
 from genesis.core.levels import Level, opened
 from genesis.core.modes import enable_grad, grad_mode, no_grad
 from genesis.core.tensor import Tensor, wrap
@@ -320,6 +322,8 @@ def check_tangent(name: str, title: Callable[[], str], x: Tensor, t: Any) -> Non
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of a function at ``primals``, and the linear function $\\dot x \\mapsto J \\dot x$, which does not run it again.
 
+    (A function with a `no_grad` block does run again: as in `jvp` the block stops gradients, but not tangents, which `linearize` gets from gradients.)
+
     >>> import genesis
     >>> y, push = genesis.func.linearize(genesis.sin, genesis.tensor([0.0]))
     >>> push(genesis.tensor([2.0])), push(genesis.tensor([3.0]))
@@ -327,10 +331,11 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """
     check_function("linearize", func)
     chosen = Chosen("linearize", func, primals, {}, tuple(range(len(primals))))
-    outer = grad_mode.get()
+    outer, blocks, state = grad_mode.get(), BLOCKS[0], default_generator.get_state()
     with enable_grad():
         twins = [twin(x) for x in chosen.leaves]
         outs, structure = tensors_of("linearize", chosen.call(twins))
+        unrecorded = BLOCKS[0] != blocks
         places = [x._node for x in twins]
         keep = outer and tracked_outside(outs, places)
         roots = [y for y in outs if y._node is not None]
@@ -343,6 +348,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             raise ArgumentError(message("linearize", "the tangents differ in structure from the primals", [("primals", chosen.structure), ("tangents", found)]))
         for i, (x, t) in enumerate(zip(twins, given, strict=True)):
             check_tangent("linearize", functools.partial(leaf_name, func, primals, {}, i), x, t)
+        if unrecorded:
+            return _pushed_again(func, primals, tangents, state)
         pairs = [(g, t) for g, t in zip(pulled, given, strict=True) if g is not None and g._node is not None] if roots else []
         pushed: list[Any] = [None] * len(roots)
         if pairs:
@@ -354,6 +361,16 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         return tree_unflatten(or_zeros(outs, results), structure)
 
     return tree_unflatten([released(y, keep) for y in outs], structure), jvp_fn
+
+
+def _pushed_again(func: Callable[..., Any], primals: Any, tangents: Any, state: Tensor) -> Any:
+    """The tangents of the results by running the function, with the random numbers that it drew first."""
+    now = default_generator.get_state()
+    default_generator.set_state(state)
+    try:
+        return jvp(func, primals, tangents)[1]
+    finally:
+        default_generator.set_state(now)
 
 
 def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
