@@ -7,6 +7,7 @@
     ├── GraphError        RuntimeError          backward on what has no graph, or twice
     │   └── InplaceError                        a write that would make a gradient wrong
     ├── AnomalyError      RuntimeError          a value that is not a number, found by anomaly mode
+    ├── WorkerError       RuntimeError          a worker of a loader that died, or took too long
     ├── DimError          IndexError            a dimension out of range
     ├── IndexOutOfRange   IndexError            an index out of range
     ├── ArgumentError     TypeError             an argument of the wrong type, or an unknown one
@@ -48,6 +49,10 @@ class InplaceError(GraphError):
 
 class AnomalyError(GenesisError, RuntimeError):
     """A value that is not a number, found by anomaly mode."""
+
+
+class WorkerError(GenesisError, RuntimeError):
+    """A worker of a loader died, or took too long."""
 
 
 class DimError(GenesisError, IndexError):

@@ -1,89 +1,199 @@
-"""Orders in which examples are taken."""
+"""Orders in which examples are taken.
+
+The orders here are drawn from a seed that is taken from the generator when an order begins. So they do not depend on
+what else is drawn meanwhile, and can begin anywhere (`begin_at`): that is how a loader goes on in the middle of an epoch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
-from genesis.base.errors import ArgumentValueError, message
+import numpy as np
+
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.core.generator import Generator, default_generator, mixed
+from genesis.core.tensor import Tensor
 from genesis.ops.create import tensor
-from genesis.ops.random import multinomial, randint, randperm
+from genesis.ops.random import multinomial
+
+T_co = TypeVar("T_co", covariant=True)
+_CHUNK = 8192  # numbers that are drawn, or turned into Python integers, at once
 
 
-class Sampler:
+class Sampler(Generic[T_co]):
     """Base class: subclasses define ``__iter__`` over the numbers of examples."""
 
-    def __iter__(self) -> Iterator[Any]:
+    def __init__(self, data_source: Any = None) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__} defines no __iter__")
 
 
-class SequentialSampler(Sampler):
+class SeekableSampler(Sampler[T_co]):
+    """A sampler whose order can begin anywhere."""
+
+    def begin_at(self, position: int) -> Iterator[T_co]:
+        """The order without its first ``position`` members."""
+        raise NotImplementedError(f"{type(self).__name__} defines no begin_at")
+
+    def __iter__(self) -> Iterator[T_co]:
+        return self.begin_at(0)
+
+
+def begin_at(sampler: Iterable[Any], position: int) -> Iterator[Any]:
+    """An order without its first members, which are not drawn where the sampler can do without."""
+    if isinstance(sampler, SeekableSampler) and type(sampler).__iter__ is SeekableSampler.__iter__:
+        return sampler.begin_at(position)
+    return itertools.islice(iter(sampler), position, None) if position else iter(sampler)
+
+
+def drawn_seed(generator: Any) -> int:
+    """A seed from a generator, or from the default one."""
+    if generator is not None and not isinstance(generator, Generator):
+        raise ArgumentError(message("generator", f"expected a genesis.Generator, got {type(generator).__name__}"))
+    return int((default_generator if generator is None else generator).words(1)[0])
+
+
+def _permutation(count: int, seed: int, begin: int = 0, end: int | None = None) -> Iterator[int]:
+    order = np.argsort(Generator().manual_seed(seed).words(count), kind="stable")[begin:end]
+    for start in range(0, len(order), _CHUNK):
+        yield from order[start : start + _CHUNK].tolist()
+
+
+class SequentialSampler(SeekableSampler[int]):
     """The examples in their own order."""
 
     def __init__(self, data_source: Any) -> None:
         self.data_source = data_source
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.data_source)))
+    def begin_at(self, position: int) -> Iterator[int]:
+        return iter(range(position, len(self.data_source)))
 
     def __len__(self) -> int:
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
-    """The examples in random order, another one each time; from ``generator`` if given."""
+class RandomSampler(SeekableSampler[int]):
+    """The examples in random order, another one each time; from ``generator`` if given.
 
-    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Any = None) -> None:
+    Args:
+        replacement: each example is drawn from all; otherwise from those that are left, until there are none
+        num_samples: how many (the dataset's length unless given); they are drawn as they are needed
+
+    Raises:
+        TypeError: ``replacement`` is not a bool
+        ValueError: ``num_samples`` is not a positive integer
+
+    >>> import genesis, itertools
+    >>> many = genesis.data.RandomSampler(range(5), replacement=True, num_samples=10**10)
+    >>> len(list(itertools.islice(many, 3)))
+    3
+    """
+
+    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None,
+                 generator: Any = None) -> None:  # fmt: skip
+        if not isinstance(replacement, bool):
+            raise ArgumentError(message("RandomSampler", f"replacement must be a bool, got {replacement!r}"))
         self.data_source, self.replacement, self.generator = data_source, replacement, generator
-        self.num_samples = len(data_source) if num_samples is None else num_samples
-        if self.num_samples < 0:
-            raise ArgumentValueError(message("RandomSampler", f"num_samples must not be negative, got {num_samples}"))
+        self._num_samples = num_samples
+        if num_samples is not None:
+            _check_count("RandomSampler", num_samples)
 
-    def __iter__(self) -> Iterator[int]:
-        count = len(self.data_source)
-        if self.replacement:
-            yield from randint(count, (self.num_samples,), generator=self.generator).tolist()
-            return
-        left = self.num_samples
-        while left > 0:
-            yield from randperm(count, generator=self.generator).tolist()[:left]
-            left -= count
+    @property
+    def num_samples(self) -> int:
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def begin_at(self, position: int) -> Iterator[int]:
+        draw = self._with_replacement if self.replacement else self._rounds
+        return draw(drawn_seed(self.generator), len(self.data_source), position, self.num_samples)
+
+    def _with_replacement(self, seed: int, count: int, position: int, end: int) -> Iterator[int]:
+        while position < end:
+            chunk, first = divmod(position, _CHUNK)
+            numbers = Generator().manual_seed(mixed(seed, chunk)).integers(0, count, (_CHUNK,))
+            yield from numbers[first : first + end - position].tolist()
+            position += _CHUNK - first
+
+    def _rounds(self, seed: int, count: int, position: int, end: int) -> Iterator[int]:
+        while count and position < end:
+            number, first = divmod(position, count)
+            yield from _permutation(count, mixed(seed, number), first, first + end - position)
+            position += count - first
 
     def __len__(self) -> int:
         return self.num_samples
 
 
-class WeightedRandomSampler(Sampler):
-    """Examples drawn with probabilities proportional to weights."""
+def _check_count(name: str, num_samples: Any) -> None:
+    if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+        raise ArgumentValueError(message(name, f"num_samples must be a positive integer, got {num_samples!r}"))
 
-    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None) -> None:
-        self.weights = tensor(list(weights), dtype="float64")
+
+class SubsetRandomSampler(SeekableSampler[Any]):
+    """The given numbers in random order."""
+
+    def __init__(self, indices: Sequence[Any], generator: Any = None) -> None:
+        self.indices, self.generator = indices, generator
+
+    def begin_at(self, position: int) -> Iterator[Any]:
+        order = _permutation(len(self.indices), drawn_seed(self.generator), position)
+        return (self.indices[i] for i in order)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(SeekableSampler[int]):
+    """Examples drawn with probabilities proportional to weights.
+
+    Raises:
+        ValueError: weights that are not one-dimensional, ``num_samples`` that is not a positive integer
+    """
+
+    def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None) -> None:
+        _check_count("WeightedRandomSampler", num_samples)
+        if not isinstance(replacement, bool):
+            raise ArgumentValueError(message("WeightedRandomSampler", f"replacement must be a bool, got {replacement!r}"))
+        self.weights = (weights.detach() if isinstance(weights, Tensor) else tensor(np.asarray(weights))).double()
+        if self.weights.ndim != 1:
+            shape = list(self.weights.shape)
+            raise ArgumentValueError(message("WeightedRandomSampler", f"weights must be one-dimensional, got {shape}"))
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist())
+    def begin_at(self, position: int) -> Iterator[int]:
+        stream = Generator().manual_seed(drawn_seed(self.generator))
+        order = multinomial(self.weights, self.num_samples, self.replacement, generator=stream)
+        return iter(order[position:].tolist())
 
     def __len__(self) -> int:
         return self.num_samples
 
 
-class BatchSampler(Sampler):
-    """Lists of ``batch_size`` numbers from another sampler; the last may be shorter, unless ``drop_last``."""
+class BatchSampler(SeekableSampler[list[Any]]):
+    """Lists of ``batch_size`` numbers from another sampler; the last may be shorter, unless ``drop_last``.
+
+    >>> from genesis.data import BatchSampler
+    >>> list(BatchSampler(range(5), 2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
             raise ArgumentValueError(message("BatchSampler", f"batch_size must be a positive integer, got {batch_size!r}"))
+        if not isinstance(drop_last, bool):
+            raise ArgumentValueError(message("BatchSampler", f"drop_last must be a bool, got {drop_last!r}"))
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
-    def __iter__(self) -> Iterator[list[int]]:
-        batch: list[int] = []
-        for index in self.sampler:
-            batch.append(index)
-            if len(batch) == self.batch_size:
+    def begin_at(self, position: int) -> Iterator[list[Any]]:
+        return self._batches(begin_at(self.sampler, position * self.batch_size))
+
+    def _batches(self, numbers: Iterator[Any]) -> Iterator[list[Any]]:
+        while batch := list(itertools.islice(numbers, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
                 yield batch
-                batch = []
-        if batch and not self.drop_last:
-            yield batch
 
     def __len__(self) -> int:
         count = len(self.sampler)

@@ -10,7 +10,7 @@ from genesis.utils import checkpoint, pytree
 
 def __getattr__(name: str) -> Any:
     if name == "data":
-        return importlib.import_module("genesis.data")
+        return importlib.import_module("genesis.utils.data")
     raise AttributeError(f"module 'genesis.utils' has no attribute {name!r}")
 
 

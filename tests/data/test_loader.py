@@ -67,7 +67,7 @@ def test_collate_of_structures_and_workers():
             next(loader)
     pair = collections.namedtuple("Pair", "a b")
     out = genesis.data.default_collate([pair(1, "x"), pair(2, "y")])
-    assert out.a.tolist() == [1, 2] and out.b == ["x", "y"]
+    assert out.a.tolist() == [1, 2] and out.b == ("x", "y")
 
 
 def test_streams_and_parts():
@@ -92,6 +92,22 @@ def test_streams_and_parts():
         (lambda d: DataLoader(d, sampler=[0], shuffle=True), ValueError, "sampler and shuffle exclude each other"),
         (lambda d: DataLoader(d, nonsense=1), TypeError, "unknown argument 'nonsense'"),
         (lambda d: DataLoader(d, num_workers=-1), ValueError, "num_workers must not be negative"),
+        (lambda d: DataLoader(d, num_workers=1.0), TypeError, "num_workers must be an integer, got 1.0"),
+        (lambda d: DataLoader(d, num_workers=1, prefetch_factor=0), ValueError, "prefetch_factor must be a positive integer, got 0"),
+        (lambda d: DataLoader(d, prefetch_factor=2), ValueError, "prefetch_factor needs workers"),
+        (lambda d: DataLoader(d, timeout=-1), ValueError, "timeout must not be negative, got -1"),
+        (lambda d: DataLoader(d, timeout=1), ValueError, "timeout needs workers"),
+        (lambda d: DataLoader(d, persistent_workers=True), ValueError, "persistent_workers needs workers"),
+        (lambda d: DataLoader(d, multiprocessing_context="fork"), ValueError, "multiprocessing_context needs workers"),
+        (lambda d: DataLoader(d, num_workers=1, multiprocessing_context="x"), ValueError, "must be one of .*'thread'.*, got 'x'"),
+        (lambda d: DataLoader(d, num_workers=1, multiprocessing_context=3), TypeError, "must be a context or one of .*, got 3"),
+        (lambda d: DataLoader(d, batch_size=None, drop_last=True), ValueError, "batch_size=None, .* excludes drop_last"),
+        (lambda d: DataLoader(d, batch_sampler=[[0]], shuffle=True), ValueError, "batch_sampler excludes"),
+        (lambda d: DataLoader(d, 2, batch_sampler=[[0]]), ValueError, "batch_sampler excludes"),
+        (lambda d: DataLoader(IterableDataset(), shuffle=True), ValueError, "an IterableDataset has its own order, got shuffle=True"),
+        (lambda d: DataLoader(IterableDataset(), sampler=[0]), ValueError, r"has its own order, got sampler=\[0\]"),
+        (lambda d: DataLoader(IterableDataset(), batch_sampler=[0]), ValueError, "has its own order, got batch_sampler"),
+        (lambda d: setattr(DataLoader(d), "batch_size", 3), ValueError, "batch_size cannot be changed any more"),
         (lambda d: TensorDataset(genesis.zeros(2), genesis.zeros(3)), ValueError, r"tensors must have one length, got \[2, 3\]"),
         (lambda d: random_split(d, [1, 1]), ValueError, r"lengths \[1, 1\] do not add up to 5"),
     ],
@@ -120,3 +136,21 @@ def test_the_length_of_a_stream_is_not_known():
 
     with pytest.raises(TypeError, match="DataLoader: Numbers is a stream, its length is not known\n  try: iterate over it"):
         len(DataLoader(Numbers()))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("options", [dict(), dict(batch_size=2), dict(batch_size=2, drop_last=True), dict(batch_size=None), dict(batch_sampler=[[1, 0], [3]]),
+                                     dict(sampler=[4, 1, 1]), dict(batch_size=3, shuffle=False), dict(pin_memory=False, in_order=True)])  # fmt: skip
+def test_batches_and_attributes_are_pytorch_s(options):
+    torch = pytest.importorskip("torch")
+    data = [{"x": i, "y": (float(i), "s")} for i in range(5)]
+    mine, theirs = DataLoader(data, **options), torch.utils.data.DataLoader(data, **options)
+    assert len(mine) == len(theirs) and (mine.batch_size, mine.drop_last) == (theirs.batch_size, theirs.drop_last)
+    assert [str(b).replace("genesis.", "torch.") for b in mine] == [str(b) for b in theirs]
+
+
+def test_pytorch_s_place():
+    from genesis.utils.data import DataLoader as There
+    from genesis.utils.data import get_worker_info
+
+    assert There is DataLoader and genesis.utils.data.Dataset is Dataset and get_worker_info() is None
