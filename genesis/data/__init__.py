@@ -3,7 +3,8 @@
 `dataset`   things with a length and examples     `sampler`    orders of examples
 `loader`    batches of them                       `collate`    from examples to a batch
 `iteration` the loader's iterator, its progress   `fetch`      loading one batch, with random numbers of its own
-`threads`   workers in this process
+`threads`   workers in this process               `processes`  workers beside it
+`transfer`  batches through shared memory
 """
 
 from __future__ import annotations

@@ -64,6 +64,8 @@ def _refused(value: Any, where: str) -> GenesisError:
 
 def _stacked(batch: Sequence[Any], where: str) -> Tensor:
     kind = Tensor if isinstance(batch[0], Tensor) else np.ndarray
+    if (arrays := _plain(batch)) is not None:
+        return wrap(np.stack(arrays))
     for number, item in enumerate(batch):
         if not isinstance(item, kind):
             raise _mixed(batch[0], item, number, where)
@@ -76,6 +78,14 @@ def _stacked(batch: Sequence[Any], where: str) -> Tensor:
     if any(item.dtype.kind in "OSUMm" for item in batch):
         raise _refused(next(item for item in batch if item.dtype.kind in "OSUMm"), where)
     return wrap(np.stack([_native(item) for item in batch]))
+
+
+def _plain(batch: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
+    """The arrays of tensors of one shape and dtype without history, which are most: one call of NumPy stacks them."""
+    arrays = [item._array for item in batch if type(item) is Tensor and not item.requires_grad]
+    first = arrays[0] if len(arrays) == len(batch) else None
+    fits = type(first) is np.ndarray and all(type(a) is np.ndarray and a.shape == first.shape and a.dtype == first.dtype for a in arrays)
+    return arrays if fits else None
 
 
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -107,7 +117,7 @@ def _column(batch: Sequence[Any], key: Any, where: str) -> list[Any]:
 
 def _check_lengths(batch: Sequence[Any], where: str) -> None:
     for number, item in enumerate(batch):
-        if not isinstance(item, Sequence):
+        if type(item) is not type(batch[0]) and not isinstance(item, Sequence):
             raise _mixed(batch[0], item, number, where)
         if len(item) != len(batch[0]):
             place = f" at example{where}" if where else ""

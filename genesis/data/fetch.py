@@ -16,8 +16,8 @@ from genesis.core.generator import SeededPlace, mixed, seeded_place
 from genesis.data.collate import default_collate
 from genesis.data.dataset import Subset, TensorDataset
 
-# what the parts of an epoch's seed are for
-EXAMPLES, BATCHES, ORDER, WORKERS = range(4)
+# What an epoch draws besides examples, from seeds of their own; an example's numbers are of (the epoch's seed, position).
+BATCHES, ORDER, WORKERS = -1, -2, -3
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +114,14 @@ class Fetcher:
         return found if type(found) is Columns else self._collated(found, task)
 
     def _each(self, task: Task) -> list[Any]:
-        dataset, position, examples = self.dataset, task.position, []
-        for index in task.indices:
+        dataset, examples = self.dataset, []
+        for position, index in enumerate(task.indices, task.position):
             self._move(task, position)
             try:
                 examples.append(dataset[index])
             except BaseException as error:
                 self._note(error, task.number, f"example {index!r}")
                 raise
-            position += 1
         return examples
 
     def _from_stream(self, task: Task) -> Any:
@@ -132,9 +131,13 @@ class Fetcher:
         batch = list(itertools.islice(self._examples, size))
         if not batch or (self.job.drop_last and len(batch) < size):
             raise End
-        number = self._count * self._step + self._first
+        number = self._number()
         self._count += 1
         return self._collated(batch if self.job.batched else batch[0], task, number)
+
+    def _number(self) -> int:
+        """The number of a stream's batch, if all workers have as many."""
+        return self._count * self._step + self._first
 
     def _begin(self, task: Task) -> None:
         info, self._epoch, self._count = self.info, task.epoch, task.skip
@@ -146,7 +149,7 @@ class Fetcher:
     def _run(self, task: Task) -> Iterator[Any]:
         """The examples of a stream. The p-th one of worker i of n has the random numbers of position p * n + i."""
         self._move(task, self._first)
-        examples = self._guarded(lambda: iter(self.dataset), task.number, "the begin of the stream")
+        examples = self._guarded(lambda: iter(self.dataset), self._number(), "the begin of the stream")
         for count in itertools.count():
             self._move(task, count * self._step + self._first)
             try:
@@ -154,16 +157,16 @@ class Fetcher:
             except StopIteration:
                 return
             except BaseException as error:
-                self._note(error, task.number, f"example {count} of the stream")
+                self._note(error, self._number(), f"example {count} of the stream")
                 raise
             yield example
 
     def _move(self, task: Task, position: int) -> None:
         if self.stopped():
             raise Stopped
-        self.place.move(mixed(task.seed, EXAMPLES), position)
+        self.place.move(task.seed, position)
         if self.before_example is not None:
-            self.before_example(mixed(self.place.seed, position))
+            self.before_example(mixed(task.seed, position))
 
     def _collated(self, examples: Any, task: Task, number: int | None = None) -> Any:
         number = task.number if number is None else number

@@ -166,6 +166,8 @@ class Iteration:
                 self._fill()
             if not failed:
                 return result
+            if result.final:
+                self.shut(at_once=True)
             try:
                 raise result.error
             finally:

@@ -17,6 +17,7 @@ from genesis.data.collate import default_collate, default_convert
 from genesis.data.dataset import Dataset, IterableDataset
 from genesis.data.fetch import WORKERS, Job
 from genesis.data.iteration import Iteration, Progress
+from genesis.data.processes import Processes, start_context
 from genesis.data.sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
 from genesis.data.threads import Caller, Crew, Threads
 
@@ -143,11 +144,19 @@ class DataLoader(Generic[T_co]):
             return self._crew
         job = Job(self.dataset, self.stream, self.batched, self.batch_size, self.drop_last, self.collate_fn,
                   self.worker_init_fn, self.num_workers)  # fmt: skip
-        crew = Caller(job) if not self.num_workers else Threads(job, mixed(seed, WORKERS) >> 2)
+        crew = self._new_crew(job, mixed(seed, WORKERS) >> 2)
         if self.persistent_workers:
             self._crew = crew
             weakref.finalize(self, crew.close).atexit = False
         return crew
+
+    def _new_crew(self, job: Job, seed: int) -> Crew:
+        if not self.num_workers:
+            return Caller(job)
+        # a worker process may not have children: its own loaders have threads, which give the same batches
+        if self._context == "thread" or multiprocessing.current_process().daemon:
+            return Threads(job, seed)
+        return Processes(job, seed, start_context(self._context))
 
     def end_workers(self) -> None:
         """End persistent workers now, not when the loader is collected."""

@@ -10,16 +10,17 @@ from collections import deque
 from typing import Any, Protocol
 
 from genesis.base.errors import WorkerError, message
+from genesis.core.generator import SeededPlace, seeded_place
 from genesis.data.fetch import Fetcher, Job, Stopped, Task, WorkerInfo, worker_info
 
 
 class Failure:
-    """An exception in place of a batch."""
+    """An exception in place of a batch; after a ``final`` one the worker is of no use."""
 
-    __slots__ = ("error",)
+    __slots__ = ("error", "final")
 
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+    def __init__(self, error: BaseException, final: bool = False) -> None:
+        self.error, self.final = error, final
 
 
 class Crew(Protocol):
@@ -115,13 +116,14 @@ def _work(job: Job, info: WorkerInfo, inbox: Any, outbox: Any, stopping: threadi
 
 
 def initialized(job: Job, info: WorkerInfo) -> Failure | None:
-    """Run ``worker_init_fn``; what it raises is raised in place of the first batch."""
+    """Run ``worker_init_fn`` on random numbers of the worker's seed; what it raises is raised in place of batches."""
+    seeded_place.set(SeededPlace(info.seed))
     if job.worker_init_fn is not None:
         try:
             job.worker_init_fn(info.id)
         except BaseException as error:
             error.add_note(f"DataLoader: worker_init_fn, worker {info.id}")
-            return Failure(error)
+            return Failure(error, final=True)
     return None
 
 

@@ -7,7 +7,7 @@ import itertools
 import genesis
 from genesis.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
-WORKERS = [(0, None), (1, "thread"), (2, "thread"), (4, "thread")]
+WORKERS = [(0, None), (1, "thread"), (2, "thread"), (4, "thread"), (1, "fork"), (2, "fork"), (4, "fork")]
 
 
 def make(dataset, workers, kind, **options):
