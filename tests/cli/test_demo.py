@@ -125,11 +125,11 @@ def test_doctor_and_help():
 
 
 def test_a_reader_of_the_matrix_may_close_early():
-    process = subprocess.Popen([sys.executable, "-m", "genesis.ops"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout.readline().startswith(b"op ")
-    process.stdout.close()
-    assert process.stderr.read() == b"" and process.wait() == 141
-    process.stderr.close()
+    command = [sys.executable, "-m", "genesis.ops"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pipesize=4096) as process:  # holds less than the matrix
+        assert process.stdout.readline().startswith(b"op ")
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait() == 141
 
 
 def test_the_times_of_the_report_name_the_machine(fast):
