@@ -178,7 +178,8 @@ class DefaultGenerator(Generator):
         return self._process if place is None else place.stream()
 
     def words(self, count: int) -> np.ndarray[Any, Any]:
-        return self.here().words(count)
+        place = seeded_place.get()
+        return (self._process if place is None else place.stream()).words(count)
 
 
 default_generator = DefaultGenerator()

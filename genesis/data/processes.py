@@ -53,7 +53,7 @@ def start_context(given: Any) -> Any:
     if given is not None:
         return multiprocessing.get_context(given) if isinstance(given, str) else given
     chosen = multiprocessing.get_start_method(allow_none=True)
-    return multiprocessing.get_context(chosen or ("fork" if sys.platform == "linux" else None))
+    return multiprocessing.get_context(chosen or ("fork" if sys.platform == "linux" else "spawn"))
 
 
 class Processes:
@@ -62,7 +62,7 @@ class Processes:
     epoch = -1
 
     def __init__(self, job: Job, seed: int, context: Any) -> None:
-        self.owner, self.closed = os.getpid(), False
+        self.owner, self.closed, self.method = os.getpid(), False, context.get_start_method()
         self.processes: list[Any] = []
         self.tasks: list[Any] = []
         self.receivers: list[Receiver] = []
@@ -83,8 +83,8 @@ class Processes:
             with _without_sigint(), _without_fork_warning():
                 process.start()
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            if context.get_start_method() != "fork":
-                error.add_note(f"DataLoader: workers are started by {context.get_start_method()}, for which the dataset and "
+            if self.method != "fork":
+                error.add_note(f"DataLoader: workers are started by {self.method}, for which the dataset and "
                                "the functions of the loader are pickled: define them at the top of a module, or pass "
                                'multiprocessing_context="thread"')  # fmt: skip
             raise
@@ -127,8 +127,8 @@ class Processes:
         code = process.exitcode
         how = "is gone" if code is None else f"exited with code {code}" if code >= 0 else f"was killed by {_signal(-code)}"
         hint = {True: "fewer workers or smaller batches, if memory ran out", False: "num_workers=0 shows what happens"}
-        if process._start_method != "fork" and code == 1 and not self.receivers[worker].segments:
-            hint[False] = f'if __name__ == "__main__": around what a script does (workers are started by {process._start_method})'
+        if self.method != "fork" and code == 1 and not self.receivers[worker].segments:
+            hint[False] = f'if __name__ == "__main__": around what a script does (workers are started by {self.method})'
         return WorkerError(message("DataLoader", f"worker {worker} (process {process.pid}) {how}",
                                    hint=hint[code == -signal.SIGKILL]))  # fmt: skip
 

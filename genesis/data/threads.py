@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import queue
 import threading
 import time
@@ -71,7 +72,7 @@ class Threads:
     epoch = -1
 
     def __init__(self, job: Job, seed: int) -> None:
-        self.stopping = threading.Event()
+        self.owner, self.stopping = os.getpid(), threading.Event()
         self.inboxes: list[queue.SimpleQueue[Task | None]] = [queue.SimpleQueue() for _ in range(job.num_workers)]
         self.outbox: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
         self.threads = []
@@ -93,6 +94,8 @@ class Threads:
             raise timed_out(timeout) from None
 
     def close(self, at_once: bool = False) -> None:
+        if os.getpid() != self.owner:  # a forked child has no threads, and locks as they were
+            return
         self.stopping.set()
         for inbox in self.inboxes:
             inbox.put(None)
