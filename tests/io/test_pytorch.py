@@ -59,7 +59,7 @@ def test_round_trip(tmp_path, dtype, shape):
     back["x"].zero_()
 
 
-VALUES = [None, True, 3, 255, 256, -1, 2**31, -(2**80), 0.1, 1 - 2j, "text", "\ud800 \u0000", b"\x00\xff", bytearray(b"ab"), {1, "two"}, (), [], {}, [1, (2, [{"a": (None,)}])],
+VALUES = [None, True, 3, 255, 256, -1, 2**31, -(2**80), 0.1, 1 - 2j, "text", "\ud800 \u0000", b"\x00\xff", bytearray(b"ab"), {1, 2}, (), [], {}, [1, (2, [{"a": (None,)}])],
           {1: "a", None: "b", (1, "x"): "c"}, genesis.Size([2, 3]), genesis.float16, genesis.device("cpu"), OrderedDict(a=1, b=OrderedDict()), Counter("abca"), list(range(1000))]  # fmt: skip
 
 

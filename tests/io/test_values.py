@@ -24,7 +24,7 @@ def through(value, **options):
 
 
 VALUES = [
-    None, True, 3, -(2**80), 0.1, float("inf"), 1 - 2j, "text", "\ud800 \u0000", b"\x00\xff", bytearray(b"ab"), {1, "two"}, frozenset({3}), (), [], {},
+    None, True, 3, -(2**80), 0.1, float("inf"), 1 - 2j, "text", "\ud800 \u0000", b"\x00\xff", bytearray(b"ab"), {1, 2}, frozenset({3}), (), [], {},
     [1, (2, [3, {"a": {"b": (None,)}}])], {1: "a", None: "b", (1, ("x", 2.5)): "c", "": 4}, genesis.Size([2, 3]), genesis.float16,
     genesis.device("cpu"), OrderedDict(a=1, b=OrderedDict()),
 ]  # fmt: skip
