@@ -22,9 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from genesis.base import tracebacks
+
 
 class GenesisError(Exception):
     """Base of all errors raised by Genesis."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the lines of the program, not those of the package."""
+        return tracebacks.rendered(self, GenesisError)
 
 
 class ShapeError(GenesisError, RuntimeError):
@@ -92,3 +98,6 @@ def message(op: str, problem: str, operands: Iterable[tuple[str, object]] = (), 
     if hint is not None:
         lines.append(f"  try: {hint}")
     return "\n".join(lines)
+
+
+tracebacks.install(GenesisError)

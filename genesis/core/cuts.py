@@ -123,7 +123,7 @@ def touched(*edges: Any) -> None:
             edge = next(e for e in edges if e is not None)
             del UNTOUCHED[i]
             block = site_of(*place)
-            where = "" if block is None else f" (the block of {block.filename}:{block.line})"
+            where = "" if block is None else f" (the block of {block.place})"
             note(what + where, edge, sys._getframe(2))
             return
 

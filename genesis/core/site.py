@@ -6,23 +6,11 @@ number is worked out when somebody asks.
 
 from __future__ import annotations
 
-import os
 import sys
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
-class _Library(dict[str, bool]):
-    """For each source file, whether it belongs to this package."""
-
-    def __missing__(self, filename: str) -> bool:
-        self[filename] = found = filename.startswith(("<genesis", _ROOT))
-        return found
-
-
-LIBRARY = _Library()
+from genesis.base.tracebacks import LIBRARY
 
 
 class Site(NamedTuple):
@@ -32,8 +20,27 @@ class Site(NamedTuple):
     line: int
     function: str
 
+    @property
+    def place(self) -> str:
+        """File and line, by the names that people see: a cell of a notebook has its number."""
+        cell = _cell(self.filename)
+        return f"{self.filename}:{self.line}" if cell is None else f"{cell}, line {self.line}"
+
+    @property
+    def short(self) -> str:
+        """The same without the folder."""
+        return self.place.rpartition("/")[2]
+
     def __str__(self) -> str:
-        return f"{self.filename}:{self.line} in {self.function}"
+        return f"{self.place} in {self.function}"
+
+
+def _cell(filename: str) -> str | None:
+    """``Cell In[4]`` for the file in which a notebook keeps its fourth cell, None for any other file."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    compiler = getattr(shell, "compile", None)
+    named = getattr(compiler, "format_code_name", lambda name: None)(filename)
+    return None if named is None else " ".join(named)
 
 
 def user_site(frame: FrameType | None) -> tuple[CodeType | None, int]:

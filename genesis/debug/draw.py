@@ -173,7 +173,7 @@ def _text(boxes: list[Box]) -> str:
         box, lead, below = ahead.pop()
         again = box in shown
         facts = [box.name, box.detail, f"saves {size(box.saved)}" if box.saved else "", "freed" if box.freed else "", "(shown above)" if again else ""]
-        where = f"  {box.where.filename.rpartition('/')[2]}:{box.where.line}" if box.where is not None and not again and not box.where.filename.startswith("<") else ""
+        where = f"  {box.where.short}" if box.where is not None and not again and not box.where.filename.startswith("<") else ""
         lines.append(lead + "  ".join(f for f in facts if f) + where)
         if again:
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from genesis.debug.graph import Box
@@ -26,7 +25,7 @@ def lines_of(box: Box) -> list[str]:
 
     saved = "freed" if box.freed else f"saves {size(box.saved)}" if box.saved else ""
     known = box.where is not None and not box.where.filename.startswith("<")
-    where = f"{short(os.path.basename(box.where.filename), 24)}:{box.where.line}" if known else ""  # type: ignore[union-attr]
+    where = short(box.where.short, 30) if known else ""  # type: ignore[union-attr]
     return [line for line in (short(box.name, 34), box.detail, saved, where) if line]
 
 

@@ -283,7 +283,7 @@ class Graph:
         """A node as a line of code."""
         outs = ", ".join(f"{self.name_of(v)}: {v.spec}" for v in node.outs)
         text = f"{outs} = {node.op}({', '.join(self._shown(a) for a in node.args)})"
-        return text if node.site is None else f"{text:<72}  # {node.site.filename.rpartition('/')[2]}:{node.site.line}"
+        return text if node.site is None else f"{text:<72}  # {node.site.short}"
 
     def target(self, w: Write) -> str:
         """What a write changes, by name."""
