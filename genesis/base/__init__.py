@@ -2,4 +2,5 @@
 
 `errors`   the exception tree and the form of a message     `device`   where an array lives
 `dtypes`   element types and PyTorch's promotion rules      `pytree`   nested containers, flattened and rebuilt
+`tracebacks` what is printed of an error
 """
