@@ -100,6 +100,7 @@ class GradScaler:
         if entry["stage"] is READY:
             self.unscale_(optimizer)
         entry["stage"] = STEPPED
+        optimizer._opt_called = True  # a step that is skipped is no mistake in the order of calls
         return None if entry["overflow"] else optimizer.step(**kwargs)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:

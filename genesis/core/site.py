@@ -7,6 +7,7 @@ number is worked out when somebody asks.
 from __future__ import annotations
 
 import sys
+import warnings
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -70,6 +71,11 @@ def user_level() -> int:
     while frame.f_back is not None and LIBRARY[frame.f_code.co_filename]:
         level, frame = level + 1, frame.f_back
     return level
+
+
+def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that names the line in which the user called what is running now."""
+    warnings.warn(text, category, stacklevel=user_level())
 
 
 def site_of(code: CodeType | None, at: int) -> Site | None:

@@ -35,10 +35,15 @@ class Adam(Optimizer):
                  amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
                  fused: Any = None, decoupled_weight_decay: bool = False) -> None:  # fmt: skip
         decay = self.decay if weight_decay is None else weight_decay
-        check_options(type(self).__name__, lr=lr, betas=betas, eps=eps, weight_decay=decay)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": decay, "amsgrad": amsgrad, "maximize": maximize,
                    "decoupled_weight_decay": decoupled_weight_decay or self.decoupled}  # fmt: skip
         super().__init__(params, options)
+
+    def check_group(self, group: Group) -> None:
+        check_options(type(self).__name__, **{k: group[k] for k in ("lr", "betas", "eps", "weight_decay")})
+
+    def state_names(self, group: Group) -> tuple[str, ...]:
+        return ("step", "exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []))
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         b1, b2 = group["betas"]

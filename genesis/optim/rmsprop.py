@@ -19,9 +19,14 @@ class RMSprop(Optimizer):
 
     def __init__(self, params: Any, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
                  centered: bool = False, maximize: bool = False, foreach: Any = None) -> None:  # fmt: skip
-        check_options("RMSprop", lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum)
         options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered, "maximize": maximize}
         super().__init__(params, options)
+
+    def check_group(self, group: Group) -> None:
+        check_options("RMSprop", **{k: group[k] for k in ("lr", "alpha", "eps", "weight_decay", "momentum")})
+
+    def state_names(self, group: Group) -> tuple[str, ...]:
+        return ("step", "square_avg", *(["momentum_buffer"] if group["momentum"] else []), *(["grad_avg"] if group["centered"] else []))
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         g = -grad if group["maximize"] else grad
@@ -55,10 +60,15 @@ class Adagrad(Optimizer):
 
     def __init__(self, params: Any, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0,
                  eps: float = 1e-10, *, maximize: bool = False, foreach: Any = None) -> None:  # fmt: skip
-        check_options("Adagrad", lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps)
         options = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "initial_accumulator_value": initial_accumulator_value, "eps": eps,
                    "maximize": maximize}  # fmt: skip
         super().__init__(params, options)
+
+    def check_group(self, group: Group) -> None:
+        check_options("Adagrad", **{k: group[k] for k in ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")})
+
+    def state_names(self, group: Group) -> tuple[str, ...]:
+        return "step", "sum"
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         g = -grad if group["maximize"] else grad
