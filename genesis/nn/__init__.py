@@ -21,9 +21,10 @@ from genesis.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSN
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.sparse import Embedding
 from genesis.nn.summary import Summary, summary
+from genesis.ops.loss import BroadcastWarning, allow_loss_broadcast
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "Bilinear", "Buffer", "Dropout", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear",
     "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "Summary", "summary", "Sequential", "Unflatten",
-    "functional", "init", "utils", *_activations, *_losses,
+    "BroadcastWarning", "allow_loss_broadcast", "functional", "init", "utils", *_activations, *_losses,
 ]  # fmt: skip

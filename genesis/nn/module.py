@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, UnsupportedError, message
 from genesis.core.hooks import RemovableHandle
 from genesis.core.modes import no_grad
 from genesis.core.tensor import Tensor
 from genesis.nn.hooks import EVERY_MODULE, ModuleHooks, add, call_with_hooks, hooks_of
 from genesis.nn.parameter import Buffer, Parameter
+
+EXTRA = "_extra_state"  # its name in a state
 
 
 class StateDictError(GenesisError, RuntimeError):
@@ -78,12 +80,15 @@ class Module:
         if isinstance(value, Parameter | Module | Buffer):
             if stores[0] is None:
                 raise AttributeError(f"cannot assign {name!r} before Module.__init__() was called")
+            mine = stores[0 if isinstance(value, Parameter) else 1 if isinstance(value, Buffer) else 2]
             for store in (self.__dict__, *stores):
-                store.pop(name, None)
+                if store is not mine:  # what has the name already keeps its place
+                    store.pop(name, None)
             if isinstance(value, Buffer):
                 self.register_buffer(name, value, value.persistent)  # type: ignore[attr-defined]
             else:
-                (self._parameters if isinstance(value, Parameter) else self._modules)[name] = value  # type: ignore[index]
+                mine[name] = value
+                self._transient.discard(name)
             return
         for store, kind in zip(stores, (Parameter, Tensor, Module), strict=True):
             if store is not None and name in store:
@@ -166,14 +171,19 @@ class Module:
                     ahead.extend([m for m in reversed(module._modules.values()) if m is not None])
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        return ((name, module) for name, module in self._modules.items() if module is not None)
+        """The modules right below with their names, each once."""
+        seen: set[int] = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
 
     def children(self) -> Iterator[Module]:
         return (module for _, module in self.named_children())
 
     def _named(self, store: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
+        for path, module in self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]:
             for name, value in getattr(module, store).items():
                 if value is None or (remove_duplicate and id(value) in seen):
                     continue
@@ -228,39 +238,63 @@ class Module:
             for name, value in own.items():
                 if value is not None:
                     state[f"{path}.{name}" if path else name] = value if keep_vars else value.detach()
+            if type(module).get_extra_state is not Module.get_extra_state:
+                state[f"{path}.{EXTRA}" if path else EXTRA] = module.get_extra_state()
         return state  # type: ignore[no-any-return]
+
+    def get_extra_state(self) -> Any:
+        """What a state has of this module besides its tensors; subclasses define it together with `set_extra_state`.
+
+        >>> import genesis
+        >>> class Counts(genesis.nn.Module):
+        ...     steps = 0
+        ...     def get_extra_state(self):
+        ...         return self.steps
+        ...     def set_extra_state(self, state):
+        ...         self.steps = state
+        >>> Counts().state_dict()
+        OrderedDict([('_extra_state', 0)])
+        """
+        raise UnsupportedError(message(f"{type(self).__name__}.get_extra_state", "not defined, the module has no state besides its tensors"))
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what `get_extra_state` gave; called by `load_state_dict`."""
+        raise UnsupportedError(message(f"{type(self).__name__}.set_extra_state", "the state has an entry for it, but it is not defined"))
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
         """Copy values by their paths into this module (or, with ``assign``, take the tensors themselves).
 
-        Nothing is copied unless everything fits.
+        Nothing is changed unless everything fits.
 
         Raises:
+            TypeError: not a mapping
             RuntimeError: with ``strict``, missing or unexpected names; always, another shape: all of them are listed
         """
         if not isinstance(state_dict, Mapping):
             raise ArgumentError(message("load_state_dict", f"expected a mapping, got {type(state_dict).__name__}"))
-        mine = self.state_dict(keep_vars=True)
-        missing = [k for k in mine if k not in state_dict]
-        unexpected = [k for k in state_dict if k not in mine]
-        wrong = [_misfit(k, mine[k], state_dict[k]) for k in mine if k in state_dict]
-        problems = [p for p in wrong if p]
+        mine = _tensors(self)
+        extra = {f"{path}.{EXTRA}" if path else EXTRA: m for path, m in self.named_modules(remove_duplicate=False) if _has_extra(m)}
+        missing = [k for k in (*mine, *extra) if k not in state_dict]
+        unexpected = [k for k in state_dict if k not in mine and k not in extra]
+        problems = [p for k in mine if k in state_dict if (p := _misfit(k, mine[k], state_dict[k], assign))]
         if strict and missing:
-            problems.append("missing: " + ", ".join(missing))
+            problems.append("Missing key(s) in state_dict: " + ", ".join(missing))
         if strict and unexpected:
-            problems.append("unexpected: " + ", ".join(unexpected))
+            problems.append("Unexpected key(s) in state_dict: " + ", ".join(map(str, unexpected)))
         if problems:
-            raise StateDictError(f"load_state_dict: the state does not fit {type(self).__name__}\n  " + "\n  ".join(problems))
+            hint = _repair(missing, unexpected, mine)
+            raise StateDictError(f"load_state_dict: the state does not fit {type(self).__name__}\n  " + "\n  ".join([*problems, *hint]))
         with no_grad():
-            for name, value in mine.items():
-                if name in state_dict:
-                    self._take(name, value, state_dict[name], assign)
+            values = {k: state_dict[k] if assign else state_dict[k].to(mine[k]) for k in mine if k in state_dict}  # what can fail, before the first write
+            _set_extra_states({m: state_dict[k] for k, m in extra.items() if k in state_dict})
+            for name, value in values.items():
+                if assign:
+                    self._assign(name, mine[name], value)
+                else:
+                    mine[name].copy_(value)  # type: ignore[attr-defined]
         return IncompatibleKeys(missing, unexpected)
 
-    def _take(self, name: str, mine: Tensor, value: Tensor, assign: bool) -> None:
-        if not assign:
-            mine.copy_(value)  # type: ignore[attr-defined]
-            return
+    def _assign(self, name: str, mine: Tensor, value: Tensor) -> None:
         path, _, last = name.rpartition(".")
         owner = self.get_submodule(path)
         if last in owner._parameters:
@@ -344,6 +378,9 @@ class Module:
     def cpu(self) -> Module:
         return self.to("cpu")
 
+    def cuda(self, device: Any = None) -> Module:
+        return self.to("cuda" if device is None else device)
+
     # ---- hooks and looks
 
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
@@ -395,9 +432,49 @@ class Module:
         return f"{self._get_name()}(\n  " + "\n  ".join(extra + children) + "\n)"
 
 
-def _misfit(name: str, mine: Tensor, value: Any) -> str:
+def _tensors(module: Module) -> dict[str, Tensor]:
+    """The tensors of a module's state, without the extra states that subclasses compute."""
+    found: dict[str, Tensor] = {}
+    for path, m in module.named_modules(remove_duplicate=False):
+        own = {**m._parameters, **{k: v for k, v in m._buffers.items() if k not in m._transient}}
+        found.update({f"{path}.{name}" if path else name: value for name, value in own.items() if value is not None})
+    return found
+
+
+def _has_extra(module: Module) -> bool:
+    return type(module).get_extra_state is not Module.get_extra_state or type(module).set_extra_state is not Module.set_extra_state
+
+
+def _set_extra_states(states: dict[Module, Any]) -> None:
+    """All of them, or (where one is refused) none."""
+    before = {m: m.get_extra_state() for m in states if type(m).get_extra_state is not Module.get_extra_state}
+    done = []
+    try:
+        for module, state in states.items():
+            done.append(module)
+            module.set_extra_state(state)
+    except BaseException:
+        for module in done:
+            if module in before:
+                module.set_extra_state(before[module])
+        raise
+
+
+def _misfit(name: str, mine: Tensor, value: Any, assign: bool) -> str:
     if not isinstance(value, Tensor):
         return f"{name}: expected a tensor, got {type(value).__name__}"
     if mine.shape != value.shape:
-        return f"{name}: shape {list(value.shape)} in the state, {list(mine.shape)} in the module"
+        return f"size mismatch for {name}: shape {list(value.shape)} in the state, {list(mine.shape)} in the module"
+    if value.is_complex() and not mine.is_complex() and not assign:
+        return f"{name}: {value.dtype} in the state, {mine.dtype} in the module"
+    if value.is_meta and not mine.is_meta and not assign:
+        return f"{name}: a meta tensor without data in the state"
     return ""
+
+
+def _repair(missing: list[str], unexpected: list[Any], mine: Mapping[str, Any]) -> list[str]:
+    """What to do where the names of a state are not those of the module."""
+    for prefix in sorted({str(k).split(".")[0] + "." for k in unexpected}):
+        if any(str(k).removeprefix(prefix) in mine for k in unexpected if str(k).startswith(prefix)):
+            return [f"try: without the prefix {prefix!r}, {{k.removeprefix({prefix!r}): v for k, v in state.items()}}"]
+    return ["try: strict=False loads what is there under the right names"] if missing or unexpected else []

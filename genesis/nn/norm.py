@@ -73,12 +73,14 @@ class _BatchNorm(Module):
         if input.ndim not in self.dims:
             raise ShapeError(message(type(self).__name__, f"expected {' or '.join(f'{d}-D' for d in self.dims)} input, got {input.ndim}-D"))
         momentum: float | Tensor = self.momentum or 0.0
-        if self.training and self.track_running_stats:
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             with no_grad():
                 self.num_batches_tracked.add_(1)
             momentum = 1 / self.num_batches_tracked.double() if self.momentum is None else self.momentum
-        use_batch = self.training or not self.track_running_stats
-        return batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, use_batch, momentum, self.eps)
+        use_batch = self.training or (self.running_mean is None and self.running_var is None)
+        tracked = not self.training or self.track_running_stats  # with tracking switched off, training leaves the statistics alone
+        mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
+        return batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, track_running_stats={self.track_running_stats}"

@@ -53,7 +53,8 @@ def test_wrong_state_says_all_and_changes_nothing():
     with pytest.raises(RuntimeError) as error:
         net.load_state_dict(state)
     assert str(error.value) == (
-        "load_state_dict: the state does not fit Net\n  first.weight: shape [2, 2] in the state, [4, 3] in the module\n  missing: norm.bias\n  unexpected: extra"
+        "load_state_dict: the state does not fit Net\n  size mismatch for first.weight: shape [2, 2] in the state, [4, 3] in the module\n"
+        "  Missing key(s) in state_dict: norm.bias\n  Unexpected key(s) in state_dict: extra\n  try: strict=False loads what is there under the right names"
     )
     assert all(genesis.equal(before[k], v) for k, v in net.state_dict().items())
     del state["first.weight"]
