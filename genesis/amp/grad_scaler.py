@@ -5,6 +5,8 @@ Source: Micikevicius et al., *Mixed Precision Training*, 2018 (dynamic loss scal
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,10 +39,10 @@ class GradScaler:
         self, device: str = "cpu", init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
         growth_interval: int = 2000, enabled: bool = True,
     ) -> None:  # fmt: skip
-        if growth_factor <= 1.0:
-            raise ArgumentError(message("GradScaler", f"growth_factor must be greater than 1, got {growth_factor}"))
-        if not 0.0 < backoff_factor < 1.0:
-            raise ArgumentError(message("GradScaler", f"backoff_factor must be between 0 and 1, got {backoff_factor}"))
+        for key, value in (("scale", init_scale), ("growth_factor", growth_factor), ("backoff_factor", backoff_factor), ("growth_interval", growth_interval)):
+            what, fits = _STATE[key]
+            if not _is_number(value) or not fits(value):
+                raise ArgumentError(message("GradScaler", f"{'init_scale' if key == 'scale' else key} {what}, got {value!r}"))
         self._enabled, self._scale = enabled, float(init_scale)
         self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
         self._good_steps = 0
@@ -154,16 +156,34 @@ class GradScaler:
         return {"scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
                 "growth_interval": self._growth_interval, "_growth_tracker": self._good_steps}  # fmt: skip
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore what `state_dict` gave.
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` gave; nothing is changed unless all of it fits.
 
         Raises:
-            RuntimeError: an empty state, saved by a scaler that was not enabled
+            TypeError: not a mapping
+            RuntimeError: an empty state, saved by a scaler that was not enabled; one that lacks something, or has impossible values
         """
         if not self._enabled:
             return
+        if not isinstance(state_dict, Mapping):
+            raise ArgumentError(message("GradScaler.load_state_dict", f"expected a mapping, got {type(state_dict).__name__}", hint="scaler.state_dict()"))
         if not state_dict:
             raise GraphError(message("GradScaler", "the state is empty, it was saved by a scaler that was not enabled"))
+        problems = [f"{key}: {'missing' if key not in state_dict else f'{what}, got {state_dict[key]!r}'}"
+                    for key, (what, fits) in _STATE.items() if key not in state_dict or not (_is_number(state_dict[key]) and fits(state_dict[key]))]  # fmt: skip
+        if problems:
+            raise GraphError("GradScaler.load_state_dict: the state does not fit\n  " + "\n  ".join([*problems, "try: what scaler.state_dict() gave"]))
         self._scale, self._good_steps = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
-        self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
-        self._growth_interval = state_dict["growth_interval"]
+        self._growth_factor, self._backoff_factor = float(state_dict["growth_factor"]), float(state_dict["backoff_factor"])
+        self._growth_interval = int(state_dict["growth_interval"])
+
+
+_STATE: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "scale": ("must be positive and finite", lambda x: 0 < x < math.inf), "growth_factor": ("must be greater than 1", lambda x: 1 < x < math.inf),
+    "backoff_factor": ("must be between 0 and 1", lambda x: 0 < x < 1), "growth_interval": ("must be a positive integer", lambda x: x >= 1 and x == int(x)),
+    "_growth_tracker": ("must be an integer that is not negative", lambda x: 0 <= x < math.inf and x == int(x)),
+}  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value) and not math.isinf(value)

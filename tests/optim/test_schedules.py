@@ -213,7 +213,7 @@ def test_a_wrong_state_changes_nothing(change, words):
 
 
 def test_a_wrong_part_of_several_changes_nothing():
-    optimizer, schedule = _composed(genesis, "chained")
+    _, schedule = _composed(genesis, "chained")
     before = copy.deepcopy(schedule.state_dict())
     state = copy.deepcopy(before)
     state["_schedulers"][0]["total_iters"] = 77
