@@ -12,6 +12,7 @@
     ├── IndexOutOfRange   IndexError            an index out of range
     ├── ArgumentError     TypeError             an argument of the wrong type, or an unknown one
     ├── ArgumentValueError ValueError           an argument of the right type with an impossible value
+    │   └── DomainError       RuntimeError      a tensor with elements outside of what the operation is defined for
     ├── FileFormatError   ValueError            a file that is not what it should be
     └── UnsupportedError  NotImplementedError   something that does not exist here, and what to do instead
 
@@ -75,6 +76,10 @@ class ArgumentError(GenesisError, TypeError):
 
 class ArgumentValueError(GenesisError, ValueError):
     """An argument with an impossible value."""
+
+
+class DomainError(ArgumentValueError, RuntimeError):
+    """A tensor with elements outside of what the operation is defined for."""
 
 
 class FileFormatError(GenesisError, ValueError):

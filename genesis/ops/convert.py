@@ -127,6 +127,36 @@ def _type(self: Tensor, dtype: Any = None) -> Any:
 Tensor.type = _type
 
 
+def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """This tensor on a GPU; an error where there is no backend for one."""
+    return self.to(device="cuda" if device is None else device)  # type: ignore[attr-defined, no-any-return]
+
+
+Tensor.cuda = _cuda
+
+
+class _Elsewhere:
+    """A name that NumPy's arrays have and tensors have not: reading it says what to write instead, ``hasattr`` that it is not there."""
+
+    def __init__(self, instead: str) -> None:
+        self.instead = instead
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Any, owner: type) -> Any:
+        raise AttributeError(message("Tensor", f"has no attribute {self.name!r}", hint=self.instead))
+
+
+for _name, _instead in {
+    "astype": "x.to(genesis.float32), x.float()", "copy": "x.clone(), or y.copy_(x) to write into y", "fill": "x.fill_(value)",
+    "strides": "x.stride()", "tobytes": "x.numpy().tobytes()", "flat": "x.flatten()", "concatenate": "genesis.cat([x, y])",
+}.items():  # fmt: skip
+    _elsewhere = _Elsewhere(_instead)
+    _elsewhere.name = _name
+    setattr(Tensor, _name, _elsewhere)
+
+
 def _complex_part(name: str, meaning: Any, rule: Any, doc: str) -> Any:
     def infer(input: Spec) -> Spec:
         return Spec(input.shape, dtypes.from_numpy(input.dtype).to_real().np, input.device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -220,13 +220,21 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 # ---- joining
 
 
-def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
+def _sequence(name: str, tensors: Any) -> list[Tensor]:
+    """At least one tensor, and nothing else."""
+    if isinstance(tensors, Tensor | str) or not isinstance(tensors, Iterable):
+        raise ArgumentError(message(name, f"expected a list of tensors, got {type(tensors).__name__}", hint=f"{name}([x, y])"))
     tensors = list(tensors)
     if not tensors:
-        raise ArgumentError(message("cat", "expected at least one tensor, got none"))
-    for x in tensors:
+        raise ArgumentError(message(name, "expected at least one tensor, got none"))
+    for i, x in enumerate(tensors):
         if not isinstance(x, Tensor):
-            raise ArgumentError(message("cat", f"expected tensors, got {type(x).__name__}"))
+            raise ArgumentError(message(name, f"expected tensors, got {type(x).__name__}", [(f"tensors[{i}]", repr(x)[:60])], "genesis.tensor(...)"))
+    return tensors
+
+
+def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
+    tensors = _sequence("cat", tensors)
     kind = tensors[0]._array.dtype
     if any(x._array.dtype is not kind for x in tensors):
         kind = dtypes.result_np_dtype([x._array for x in tensors])
@@ -290,11 +298,13 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     tensor([[0., 0.],
             [1., 1.]])
     """
-    tensors = list(tensors)
-    for x in tensors[1:]:
-        if x.shape != tensors[0].shape:
-            raise ShapeError(message("stack", f"all tensors must have one shape, {list(tensors[0].shape)} and {list(x.shape)}"))
-    d = normalize_dim("stack", dim, tensors[0].ndim + 1) if tensors else 0
+    tensors = _sequence("stack", tensors)
+    first = tensors[0]
+    for i, x in enumerate(tensors):
+        if x.shape != first.shape:
+            raise ShapeError(message("stack", f"all tensors must have one shape, {list(first.shape)} and {list(x.shape)}",
+                                     [("tensors[0]", first._spec()), (f"tensors[{i}]", x._spec())]))  # fmt: skip
+    d = normalize_dim("stack", dim, first.ndim + 1)
     return cat([unsqueeze(x, d) for x in tensors], d)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextvars import ContextVar
 from typing import Any
 
 from genesis.arrays.protocol import Virtual, bottom
-from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, IndexOutOfRange, ShapeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, IndexOutOfRange, ShapeError, message
 from genesis.core.kinds import case, composite, fails
+from genesis.core.site import warn_user
 from genesis.core.tracing import tracer
 from genesis.core.tensor import Tensor
 from genesis.ops.activation import log1pexp
@@ -27,13 +29,66 @@ def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
     return loss
 
 
-def _paired(name: str, input: Tensor, target: Any) -> tuple[Tensor, Tensor]:
-    if not isinstance(target, Tensor):
-        raise ArgumentError(message(name, f"target must be a tensor, got {type(target).__name__}"))
-    if input._array.shape != target._array.shape:
-        shape = broadcast_shapes(input.shape, target.shape)
-        return input.expand(shape), target.expand(shape)
-    return input, target
+class BroadcastWarning(UserWarning):
+    """A loss of an input and a target of different shapes, computed because `allow_loss_broadcast` is on."""
+
+
+_broadcasts: ContextVar[bool] = ContextVar("genesis_loss_broadcast", default=False)
+
+
+class allow_loss_broadcast:
+    """Let losses broadcast their input and target against each other, with a `BroadcastWarning`, as PyTorch does.
+
+    Without it different shapes are an error: of a prediction (4, 1) and a target (4,) the mean would be taken over (4, 4)
+    differences. For programs that rely on it: in force from the call on, or inside a ``with`` block, in this thread.
+
+    >>> import genesis, warnings
+    >>> warnings.simplefilter("ignore", genesis.nn.BroadcastWarning)
+    >>> with genesis.nn.allow_loss_broadcast():
+    ...     genesis.nn.functional.mse_loss(genesis.zeros(2, 3), genesis.ones(3))
+    tensor(1.)
+    """
+
+    def __init__(self, mode: bool = True) -> None:
+        self._token = _broadcasts.set(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        _broadcasts.reset(self._token)
+
+
+def _tensor(name: str, what: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise ArgumentError(message(name, f"{what} must be a tensor, got {type(value).__name__}"))
+    return value
+
+
+def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
+    """The two tensors of a loss, of one shape."""
+    x, y = _tensor(name, "input", input), _tensor(name, "target", target)
+    if x._array.shape == y._array.shape:
+        return x, y
+    text = message(name, f"shapes differ, input {list(x.shape)} and target {list(y.shape)}", [("input", x._spec()), ("target", y._spec())], _repairs(x, y))
+    if not _broadcasts.get():
+        raise ShapeError(text)
+    warn_user(text, BroadcastWarning)
+    shape = broadcast_shapes(x.shape, y.shape)
+    return x.expand(shape), y.expand(shape)
+
+
+def _repairs(x: Tensor, y: Tensor) -> str:
+    """What brings the two to one shape: on the side of the input, or on that of the target."""
+    a, b = list(x.shape), list(y.shape)
+    for i in range(max(len(a), len(b))):
+        if a[:i] + a[i + 1 :] == b and a[i] == 1:
+            return f"input.squeeze({i - len(a)}), or target.unsqueeze({i - len(a)})"
+        if b[:i] + b[i + 1 :] == a and b[i] == 1:
+            return f"input.unsqueeze({i - len(b)}), or target.squeeze({i - len(b)})"
+    if math.prod(a) == math.prod(b):
+        return "input.reshape(target.shape), or target.reshape(input.shape)"
+    return "target.expand_as(input), or input.expand_as(target), if one is meant for all"
 
 
 _two = lambda t: [case(t(2, 3), t(2, 3)), case(t(2, 3), t(2, 3), reduction="sum"), case(t(3), t(3), reduction="none")]  # noqa: E731
@@ -84,13 +139,16 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     """
     if delta <= 0:
         raise ArgumentValueError(message("huber_loss", f"delta must be positive, got {delta}"))
-    x, y = _paired("huber_loss", input, target)
+    return reduced("huber_loss", _huber(*_paired("huber_loss", input, target), delta), reduction)
+
+
+def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
     away = x - y
     size = away.abs()
-    return reduced("huber_loss", where(size <= delta, 0.5 * away * away, delta * (size - 0.5 * delta)), reduction)
+    return where(size <= delta, 0.5 * away * away, delta * (size - 0.5 * delta))
 
 
-@_loss(samples=_two)
+@_loss(samples=_two, fails=fails((lambda t: case(t(2), t(2), beta=-1.0), ValueError, "smooth_l1_loss: beta must not be negative, got -1.0")))
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """`huber_loss` divided by ``beta``; with ``beta=0`` the absolute error.
 
@@ -98,24 +156,23 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     >>> genesis.nn.functional.smooth_l1_loss(genesis.tensor([1.]), genesis.tensor([4.]))
     tensor(2.5000)
     """
-    if beta == 0:
-        return l1_loss(input, target, reduction)
-    return huber_loss(input, target, reduction, beta) / beta
+    if beta < 0:
+        raise ArgumentValueError(message("smooth_l1_loss", f"beta must not be negative, got {beta}"))
+    x, y = _paired("smooth_l1_loss", input, target)
+    return reduced("smooth_l1_loss", _huber(x, y, beta) / beta if beta else (x - y).abs(), reduction)
 
 
 # ---- classification
 
 
 def _classes(name: str, input: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    if not isinstance(target, Tensor):
-        raise ArgumentError(message(name, f"target must be a tensor, got {type(target).__name__}"))
+    if target._array.dtype.kind not in "iu":
+        raise DTypeError(message(name, f"class indices must be integers, target is {target.dtype}", hint="target.long()"))
     if input.ndim == 0 or (input.ndim == 1 and target.ndim) or (input.ndim > 1 and (input.shape[0], *input.shape[2:]) != tuple(target.shape)):
         raise ShapeError(
             message(name, f"target of shape {list(target.shape)} does not fit input of shape {list(input.shape)}",
                     [("input", input._spec()), ("target", target._spec())], "input (N, C, ...) and target (N, ...) of class indices")
         )  # fmt: skip
-    if target._array.dtype.kind not in "iu":
-        raise DTypeError(message(name, f"class indices must be integers, target is {target.dtype}", hint="target.long()"))
     count = input.shape[1 if input.ndim > 1 else 0]
     if weight is not None and tuple(weight.shape) != (count,):
         raise ShapeError(message(name, f"weight has shape {list(weight.shape)}, there are {count} classes", [("input", input._spec()), ("weight", weight._spec())]))
@@ -180,6 +237,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     >>> genesis.nn.functional.nll_loss(genesis.tensor([[-1., -2.]]), genesis.tensor([1]))
     tensor(2.)
     """
+    _tensor("nll_loss", "input", input), _tensor("nll_loss", "target", target)
     _classes("nll_loss", input, target, weight)
     return _of_classes("nll_loss", input, target, weight, ignore_index, _reduction(size_average, reduce, reduction), 0.0)
 
@@ -214,8 +272,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     """
     if not 0 <= label_smoothing <= 1:
         raise ArgumentValueError(message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}"))
-    if not isinstance(target, Tensor):
-        raise ArgumentError(message("cross_entropy", f"target must be a tensor, got {type(target).__name__}"))
+    _tensor("cross_entropy", "input", input), _tensor("cross_entropy", "target", target)
     dim = 1 if input.ndim > 1 else 0
     reduction = _reduction(size_average, reduce, reduction)
     if target.is_floating_point():
@@ -230,7 +287,12 @@ def _over_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:
 
 def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int) -> Tensor:
     if input.shape != target.shape:
-        raise ShapeError(message("cross_entropy", f"probabilities of shape {list(target.shape)} do not fit input of shape {list(input.shape)}"))
+        of_classes = tuple(target.shape) == (*input.shape[:dim], *input.shape[dim + 1 :])
+        raise ShapeError(
+            message("cross_entropy", f"class indices must be integers, target is {target.dtype} of shape {list(target.shape)}" if of_classes else
+                    f"probabilities of shape {list(target.shape)} do not fit input of shape {list(input.shape)}",
+                    [("input", input._spec()), ("target", target._spec())], "target.long()" if of_classes else "probabilities of the input's shape, or class indices")
+        )  # fmt: skip
     if smoothing:
         target = target * (1 - smoothing) + smoothing / input.shape[dim]
     terms = -log_softmax(input, dim) * target
@@ -238,6 +300,13 @@ def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, re
     if reduction == "mean":
         return loss.sum() / (input.numel() // input.shape[dim])
     return reduced("cross_entropy", loss, reduction)
+
+
+def _same_shape(name: str, input: Any, target: Any) -> None:
+    x, y = _tensor(name, "input", input), _tensor(name, "target", target)
+    if x.shape != y.shape:
+        text = f"target of shape {list(y.shape)} is not the input's, {list(x.shape)}"
+        raise ArgumentValueError(message(name, text, [("input", x._spec()), ("target", y._spec())], _repairs(x, y)))
 
 
 _unit = lambda t: [case(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9)), case(t(3, low=0.1, high=0.9), t(3, low=0, high=1), t.positive(3), reduction="sum")]  # noqa: E501, E731
@@ -252,8 +321,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     >>> genesis.nn.functional.binary_cross_entropy(genesis.tensor([0.5]), genesis.tensor([1.]))
     tensor(0.6931)
     """
-    if input.shape != target.shape:
-        raise ArgumentValueError(message("binary_cross_entropy", f"target of shape {list(target.shape)} is not the input's, {list(input.shape)}"))
+    _same_shape("binary_cross_entropy", input, target)
     loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
     return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 
@@ -268,8 +336,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     >>> genesis.nn.functional.binary_cross_entropy_with_logits(genesis.tensor([0.]), genesis.tensor([1.]))
     tensor(0.6931)
     """
-    if input.shape != target.shape:
-        raise ArgumentValueError(message("binary_cross_entropy_with_logits", f"target of shape {list(target.shape)} is not the input's, {list(input.shape)}"))
+    _same_shape("binary_cross_entropy_with_logits", input, target)
     positive = target if pos_weight is None else target * pos_weight
     loss = positive * log1pexp(-input) + (1 - target) * log1pexp(input)
     return reduced("binary_cross_entropy_with_logits", loss if weight is None else loss * weight, reduction)
@@ -283,6 +350,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any 
     >>> genesis.nn.functional.kl_div(genesis.zeros(2), genesis.ones(2), reduction="sum")
     tensor(0.)
     """
+    input, target = _paired("kl_div", input, target)
     loss = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     return loss.sum() / input.shape[0] if reduction == "batchmean" else reduced("kl_div", loss, reduction)
 
@@ -311,6 +379,9 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     >>> genesis.nn.functional.margin_ranking_loss(genesis.ones(1), genesis.zeros(1), -genesis.ones(1))
     tensor(1.)
     """
+    if not input1.ndim == input2.ndim == target.ndim:
+        shapes = [("input1", input1._spec()), ("input2", input2._spec()), ("target", target._spec())]
+        raise ShapeError(message("margin_ranking_loss", f"{input1.ndim}, {input2.ndim} and {target.ndim} dimensions", shapes, "tensors of one shape"))
     return reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction)
 
 
@@ -325,23 +396,58 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     """
     from genesis.ops.reduce import norm
 
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        shapes = [("anchor", anchor._spec()), ("positive", positive._spec()), ("negative", negative._spec())]
+        raise ShapeError(message("triplet_margin_loss", f"{anchor.ndim}, {positive.ndim} and {negative.ndim} dimensions", shapes, "tensors of one shape"))
     near, far = norm(anchor - positive + eps, p, -1), norm(anchor - negative + eps, p, -1)
     if swap:
         far = far.minimum(norm(positive - negative + eps, p, -1))
     return reduced("triplet_margin_loss", (near - far + margin).relu(), reduction)
 
 
-@_loss(samples=lambda t: [case(t(3), t(3), t.positive(3)), case(t(3), t(3), t.positive(3), True)])
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+@_loss(samples=lambda t: [case(t(3), t(3), t.positive(3)), case(t(3), t(3), t.positive(3), True), case(t(2, 3), t(2, 3), t.positive(2)),
+                          case(t(2, 3), t(2, 3), t.positive(2, 1)), case(t(2, 3), t(2, 3), 0.5)],
+       fails=fails((lambda t: case(t(2, 3), t(2, 3), t.positive(3)), ValueError, "gaussian_nll_loss: var of shape [3] does not fit input of shape [2, 3]"),
+                   (lambda t: case(t(2), t(2), -t.positive(2)), ValueError, "gaussian_nll_loss: var must not be negative"),
+                   (lambda t: case(t(2, 1), t(2), t.positive(2, 1)), RuntimeError, "gaussian_nll_loss: shapes differ, input [2, 1] and target [2]")))  # fmt: skip
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     """Negative log likelihood of a normal distribution, $\\frac{1}{2} (\\ln v + (x - y)^2 / v)$.
+
+    Args:
+        target: of the input's shape, or with sizes of 1
+        var: $v$, but at least ``eps``: of the input's shape, without its last dimension or with one size of 1, or a number
+
+    Raises:
+        ValueError: a ``var`` that is negative, or of another shape
+        RuntimeError: a ``target`` of another shape
 
     >>> import genesis
     >>> genesis.nn.functional.gaussian_nll_loss(genesis.ones(1), genesis.ones(1), genesis.ones(1))
     tensor(0.)
     """
-    limited = where(var < eps, eps, var)
+    x, y = _tensor("gaussian_nll_loss", "input", input), _tensor("gaussian_nll_loss", "target", target)
+    if x.ndim != y.ndim:
+        _paired("gaussian_nll_loss", x, y)
+    var = _variance(x, var)
+    limited = where(var < eps, var - var.detach() + eps, var)  # the gradient passes, as if nothing had been limited
     loss = 0.5 * (limited.log() + (input - target).square() / limited)
     return reduced("gaussian_nll_loss", loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+
+
+def _variance(input: Tensor, var: Any) -> Tensor:
+    """A variance that broadcasts over the input, and only in the ways that are meant."""
+    name = "gaussian_nll_loss"
+    if isinstance(var, int | float) and not isinstance(var, bool):
+        var = input.new_full((), var)
+    elif tuple(_tensor(name, "var", var).shape) == tuple(input.shape[:-1]) and input.ndim:
+        var = var.unsqueeze(-1)
+    elif var.ndim != input.ndim or [n for m, n in zip(input.shape, var.shape, strict=True) if m != n] not in ([], [1]):
+        raise ArgumentValueError(message(name, f"var of shape {list(var.shape)} does not fit input of shape {list(input.shape)}",
+                                         [("input", input._spec()), ("var", var._spec())], "var of the input's shape, without its last dimension, or with one size of 1"))  # fmt: skip
+    known = bottom(var._array)
+    if not isinstance(known, Virtual) and tracer.get() is None and (known < 0).any():
+        raise DomainError(message(name, f"var must not be negative, got {known[known < 0].flat[0] if known.ndim else known}", hint="a variance, such as log_var.exp()"))
+    return var  # type: ignore[no-any-return]
 
 
 @_loss(samples=lambda t: [case(t(3), t.positive(3)), case(t.positive(3), t.positive(3), log_input=False)])
@@ -353,6 +459,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     >>> genesis.nn.functional.poisson_nll_loss(genesis.zeros(1), genesis.ones(1))
     tensor(1.)
     """
+    input, target = _paired("poisson_nll_loss", input, target)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()

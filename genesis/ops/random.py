@@ -12,7 +12,7 @@ from genesis.arrays.protocol import bottom
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
-from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, DomainError, ShapeError, message
 from genesis.core.draws import DRAWS, drawn
 from genesis.core.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from genesis.core.kinds import case, composite, fails
@@ -169,7 +169,8 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
 
     Raises:
-        RuntimeError: negative or infinite weights, a row of zeros, or more samples than weights that are not zero
+        ValueError: negative or infinite weights, or a row of zeros
+        RuntimeError: more samples than weights that are not zero
 
     >>> import genesis
     >>> genesis.multinomial(genesis.tensor([0., 1., 0.]), 2, replacement=True)
@@ -195,7 +196,9 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
 
 def _check_weights(w: Any, num_samples: int, replacement: bool) -> None:
     if not np.isfinite(w).all() or (w < 0).any() or (w.sum(-1) <= 0).any():
-        raise ShapeError(message("multinomial", "weights must be finite, not negative, and not all zero"))
+        wrong = w[~np.isfinite(w) | (w < 0)]
+        what = f"got {wrong.flat[0]}" if wrong.size else "got a sum of 0"
+        raise DomainError(message("multinomial", f"weights must be finite, not negative, and not all zero, {what}", hint="softmax(-1) makes weights of any numbers"))
     some = (w > 0).sum(-1)
     if not replacement and (some < num_samples).any():
         raise ShapeError(message("multinomial", f"cannot draw {num_samples} without replacement from {int(some.min())} weights"))

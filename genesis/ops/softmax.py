@@ -10,6 +10,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import DTypeError, message
 from genesis.core.dispatch import HALVES
+from genesis.core.site import warn_user
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor
 from genesis.ops.reduce import sum
@@ -24,9 +25,16 @@ def _prepared(name: str) -> Any:
             input = input.to(dtype)
         if not (input.is_floating_point() or input.is_complex()):
             raise DTypeError(message(name, f"the input must be floating, it is {input.dtype}", hint=f"x.float().{name}(dim)"))
-        return input, normalize_dim(name, -1 if dim is None else dim, input.ndim), None
+        return input, normalize_dim(name, _implicit_dim(name, input) if dim is None else dim, input.ndim), None
 
     return prepare
+
+
+def _implicit_dim(name: str, input: Tensor) -> int:
+    """PyTorch's choice where no dim is given, with a warning: which one it is depends on the number of dimensions."""
+    dim = 0 if input.ndim in (0, 1, 3) else 1
+    warn_user(message(name, f"no dim is given, {dim} of {input.ndim} dimensions is taken", hint=f"dim={dim}, or dim=-1 for the last one"))
+    return dim
 
 
 def _shifted(x: Any, dim: int) -> tuple[Any, Any]:
@@ -46,6 +54,9 @@ def _softmax_rule(g: Any, out: Any, dim: int) -> Any:
 @primitive("reduction", {"input": _softmax_rule}, infer=_infer, prepare=_prepared("softmax"), samples=_samples, fails=fails(_range), autocast="float32")
 def softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
+
+    Warns:
+        UserWarning: no ``dim``; it is 0 of 0, 1 or 3 dimensions, else 1
 
     Raises:
         IndexError: a dim out of range
@@ -87,7 +98,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     >>> genesis.nn.functional.softmin(genesis.tensor([0., 0.]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return softmax(-input, dim, dtype)
+    return softmax(-input, _implicit_dim("softmin", input) if dim is None else dim, dtype)
 
 
 __all__ = ["log_softmax", "softmax"]

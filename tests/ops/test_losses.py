@@ -1,0 +1,143 @@
+"""Losses: shapes that do not fit are said to, with what repairs them; broadcasting has to be asked for."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import genesis
+import genesis.nn.functional as F
+from genesis import nn
+
+PAIRED = ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss"]
+SAME = ["binary_cross_entropy", "binary_cross_entropy_with_logits"]
+
+
+@pytest.mark.parametrize("name", [*PAIRED, *SAME, "gaussian_nll_loss"])
+def test_a_broadcast_that_nobody_meant(name):
+    pred, target = genesis.full((4, 1), 0.5), genesis.full((4,), 0.5)
+    more = (genesis.ones(4, 1),) if name == "gaussian_nll_loss" else ()
+    with pytest.raises((RuntimeError, ValueError), match=rf"^{name}: ") as caught:
+        getattr(F, name)(pred, target, *more)
+    text = str(caught.value)
+    assert "[4, 1]" in text and "[4]" in text and text.endswith("try: input.squeeze(-1), or target.unsqueeze(-1)")
+    getattr(F, name)(pred.squeeze(-1), target, *(m.squeeze(-1) for m in more))
+    getattr(F, name)(pred, target.unsqueeze(-1), *more)
+
+
+@pytest.mark.parametrize(
+    ("input", "target", "repair"),
+    [
+        ((4,), (4, 1), "input.unsqueeze(-1), or target.squeeze(-1)"), ((1, 4), (4,), "input.squeeze(-2), or target.unsqueeze(-2)"),
+        ((2, 3), (3, 2), "input.reshape(target.shape), or target.reshape(input.shape)"),
+        ((2, 3), (3,), "target.expand_as(input), or input.expand_as(target), if one is meant for all"),
+    ],
+)  # fmt: skip
+def test_the_repairs_fit(input, target, repair):
+    x, y = genesis.zeros(input), genesis.zeros(target)
+    with pytest.raises(RuntimeError) as caught:
+        F.mse_loss(x, y)
+    assert str(caught.value).endswith(f"try: {repair}")
+    if "expand" not in repair:
+        first, second = repair.split(", or ")
+        assert eval(first, {"input": x, "target": y}).shape == y.shape and eval(second, {"input": x, "target": y}).shape == x.shape
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_broadcasting_that_is_asked_for(name):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    x, y = np.arange(4.0).reshape(4, 1), np.arange(4.0) ** 2
+    with pytest.warns(UserWarning, match="target size"):
+        expected = getattr(torch.nn.functional, name)(torch.tensor(x), torch.tensor(y))
+    with nn.allow_loss_broadcast():
+        with pytest.warns(nn.BroadcastWarning, match=rf"{name}: shapes differ, input \[4, 1\] and target \[4\]") as caught:
+            found = getattr(F, name)(genesis.tensor(x), genesis.tensor(y))
+        assert caught[0].filename == __file__
+    assert found.item() == pytest.approx(expected.item())
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        getattr(F, name)(genesis.tensor(x), genesis.tensor(y))
+
+
+VARIANCES = [((2, 3), (2, 3)), ((4,), (4,)), ((2, 3), (2,)), ((2, 3), (2, 1)), ((2, 3, 4), (2, 1, 4)), ((2, 3, 4), (2, 3)), ((3,), ()), ((3,), (1,))]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("shape", "of_var"), [*VARIANCES, ((2, 3), 0.25), ((2, 3), 0.0), ((3,), 2.0)])
+def test_gaussian_nll_as_pytorch(shape, of_var, reduction):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=shape), rng.normal(size=shape)
+    var = of_var if isinstance(of_var, float) else np.maximum(rng.normal(size=of_var), 0)  # some are zero: limited from below
+    results = []
+    for lib in (genesis, torch):
+        leaf = lib.tensor(x, requires_grad=True)
+        v = var if isinstance(var, float) else lib.tensor(var, requires_grad=True)
+        loss = lib.nn.functional.gaussian_nll_loss(leaf, lib.tensor(y), v, full=True, reduction=reduction)
+        loss.sum().backward()
+        results.append([loss.detach().numpy(), leaf.grad.numpy(), *([] if isinstance(v, float) else [v.grad.numpy()])])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("var", [(3,), (1, 3), (2, 4), (1, 1), -1.0, (2, 3, 1)])
+def test_gaussian_nll_refuses_what_pytorch_refuses(var):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    for lib in (torch, genesis):
+        v = var if isinstance(var, float) else lib.ones(var)
+        if var == (1, 3):  # one size of 1: meant for all
+            lib.nn.functional.gaussian_nll_loss(lib.zeros(2, 3), lib.zeros(2, 3), v)
+            continue
+        with pytest.raises(ValueError, match="var"):
+            lib.nn.functional.gaussian_nll_loss(lib.zeros(2, 3), lib.zeros(2, 3), v)
+
+
+def test_float_classes_are_named():
+    with pytest.raises(RuntimeError, match=r"cross_entropy: class indices must be integers, target is genesis.float32 of shape \[4\]") as caught:
+        F.cross_entropy(genesis.zeros(4, 3), genesis.tensor([0.0, 1.0, 2.0, 1.0]))
+    assert "try: target.long()" in str(caught.value)
+    with pytest.raises(RuntimeError, match="nll_loss: class indices must be integers, target is genesis.float32"):
+        F.nll_loss(genesis.zeros(4, 3), genesis.zeros(4, 3))
+
+
+@pytest.mark.parametrize("weights", [[1.0, -1.0], [math.inf, 1.0], [math.nan, 1.0], [0.0, 0.0]])
+def test_impossible_weights_of_multinomial(weights):
+    for error in (ValueError, RuntimeError):  # the second is PyTorch's
+        with pytest.raises(error, match="multinomial: weights must be finite, not negative, and not all zero, got"):
+            genesis.multinomial(genesis.tensor(weights), 1)
+
+
+def test_operands_of_stack_are_named():
+    with pytest.raises(RuntimeError, match=r"(?s)all tensors must have one shape, \[2\] and \[3\].*tensors\[0\] f32\[2\].*tensors\[2\] f32\[3\]"):
+        genesis.stack([genesis.zeros(2), genesis.zeros(2), genesis.zeros(3)])
+    with pytest.raises(TypeError, match=r"(?s)stack: expected tensors, got int.*tensors\[1\] 3"):
+        genesis.stack([genesis.zeros(2), 3])
+    for join in (genesis.stack, genesis.cat):
+        with pytest.raises(TypeError, match="expected at least one tensor"):
+            join([])
+        with pytest.raises(TypeError, match="expected a list of tensors, got Tensor"):
+            join(genesis.zeros(2, 2))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (2, 3, 2, 2)])
+def test_softmax_without_dim_as_pytorch(name, shape):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    x = np.random.default_rng(0).normal(size=shape)
+    with pytest.warns(UserWarning, match="Implicit dimension"):
+        expected = getattr(torch.nn.functional, name)(torch.tensor(x))
+    module = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}[name]()
+    for call in (getattr(F, name), module):
+        with pytest.warns(UserWarning, match=rf"{name}: no dim is given, \d of {len(shape)} dimensions is taken") as caught:
+            found = call(genesis.tensor(x))
+        assert caught[0].filename == __file__ and len(caught) == 1
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(F, name)(genesis.tensor(x), dim=-1)
