@@ -127,7 +127,7 @@ def _layer(name: str, module: Module, outputs: dict[Module, tuple[list[Tensor], 
     outs, size = outputs.get(module, ([], 0))
     own = sum(p.numel() for p in module.parameters())
     layer = Layer(name, type(module).__name__, [tuple(y.shape) for y in outs], own, 0 if known else size, known)
-    layer.children = [] if known else [_layer(n, m, outputs, seen) for n, m in module.named_children()]
+    layer.children = [] if known else [_layer(n, m, outputs, seen) for n, m in module._modules.items() if m is not None]
     return layer
 
 

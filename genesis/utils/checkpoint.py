@@ -223,7 +223,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     >>> checkpoint_sequential([genesis.exp, genesis.sin, genesis.cos], 2, x).shape
     genesis.Size([2])
     """
-    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    steps = list(functions)  # of a Sequential its modules, one that is shared as often as it is there
     if not 1 <= segments <= max(len(steps), 1):
         raise ArgumentValueError(message("checkpoint_sequential", f"{segments} segments of {len(steps)} functions", hint=f"1 to {len(steps)}"))
     size = len(steps) // segments
