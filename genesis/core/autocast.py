@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genesis.base import dtypes
+from genesis.core.halves import F32, HALVES
 from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.tensor import Tensor
 from genesis.core.tracing import tracer
-
-F32 = np.dtype(np.float32)
-HALVES = (np.dtype(np.float16), dtypes.as_np("bfloat16"))
 
 
 class Autocast(NamedTuple):

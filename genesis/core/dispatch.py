@@ -26,12 +26,13 @@ from genesis.base.errors import ArgumentError, DeviceError, DimError, DTypeError
 from genesis.core import autocast
 from genesis.core.boundary import joined, together
 from genesis.core.cuts import UNTOUCHED, note, touched
+from genesis.core.halves import HALVES
 from genesis.core.hooks import SPECIAL
 from genesis.core.layout import packed, with_strides
 from genesis.core.levels import born, check_at_home, levels
 from genesis.core.modes import ACTIVE, LEVELS, grad_mode, inference, interception
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
-from genesis.core.op import REGISTRY, Op
+from genesis.core.op import REGISTRY, Op, node_for
 from genesis.core.overrides import OVERRIDES, override_of
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
@@ -44,7 +45,6 @@ from genesis.core.views import attach_view
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"genesis\.")
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-HALVES = (np.dtype(np.float16), dtypes.as_np("bfloat16"))
 _new = object.__new__
 _frame = sys._getframe
 _FAILED = (ValueError, TypeError, RuntimeWarning, OverflowError, FloatingPointError)
@@ -319,7 +319,7 @@ def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
     if op.node is None or not grad_mode.get() or not _differentiable(y._array.dtype):
         _unrecorded(op, edges, y)
         return
-    node = (op.complex_node if y._array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
+    node = node_for(op, y._array.dtype)()
     node._edges, node._hooks, node._epoch, node._number = edges, None, WRITES[0], next_number()
     node._code, node._at = user_site(_frame(2))
     node._shape, node._dtype = tuple(y._array.shape), y._array.dtype
@@ -586,7 +586,7 @@ def _unrecorded(op: Op, edges: Sequence[Any], out: Tensor) -> None:
 def _record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> None:
     """The node of a primitive with one result."""
     array = out._array
-    node = (op.complex_node if array.dtype.kind == "c" else op.node)()  # type: ignore[misc]
+    node: Any = (op.node if array.dtype is F32 else node_for(op, array.dtype))()  # type: ignore[misc]
     node._edges, node._hooks, node._outputs, node._epoch, node._number = edges, None, None, WRITES[0], next_number()
     node._code, node._at = user_site(_frame(3))
     node._shape, node._dtype = array.shape, array.dtype

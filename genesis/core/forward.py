@@ -20,6 +20,7 @@ from typing import Any
 from genesis.arrays.dual import Dual
 from genesis.arrays.protocol import Virtual
 from genesis.core import dispatch, engine
+from genesis.core.halves import HALVES, wide
 from genesis.core.modes import grad_mode, inference
 from genesis.core.op import Op
 from genesis.core.tensor import Tensor, wrap
@@ -39,7 +40,10 @@ def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
     differentiable = op.node is not None
     found: Any = [None] * len(outs)
     if differentiable and any(t is not None for t in _flat(tangents)):
-        found = rule_of(op)(op, primals, tangents, out)
+        rule = rule_of(op)
+        if outs[0]._array.dtype in HALVES and rule is not _linear:  # several steps, rounded once
+            primals, tangents, out = tuple([wide(p) for p in primals]), [wide(t) for t in tangents], wide(out)
+        found = rule(op, primals, tangents, out)
         found = found if several else (found,)
     arrays = [_dual(y._array, t, top.level, co, tangents) if differentiable else y._array for y, t in zip(outs, found, strict=True)]
     return tuple(arrays) if several else arrays[0]

@@ -18,6 +18,7 @@ from genesis.base import dtypes
 from genesis.base.device import CPU
 from genesis.base.errors import DeviceError, DimError, DTypeError, ShapeError, message
 from genesis.core import dispatch, views
+from genesis.core.halves import in_float32
 from genesis.core.op import Fail, Op, Samples, attach_methods, positional, prepare_record, public_function, register
 from genesis.core.op import case as case  # what the blocks of ops import from here
 from genesis.core.tensor import Tensor
@@ -434,21 +435,24 @@ def composite(
 
     The function itself is what users call, so its signature and documentation are theirs. (Where autocast is to cast
     all of its arguments, a step before it looks whether a mode is open.) With ``inplace=True`` there is an in-place
-    form; a parameter ``inplace`` of the function asks for it, and never reaches the function.
+    form; a parameter ``inplace`` of the function asks for it, and never reaches the function. One that computes, and does
+    not only move elements, says ``halves="wide"``: 16-bit floats are then computed in float32 and rounded once, see
+    `core/halves.py`.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         op = Op(function.__name__, "composite", inspect.signature(function), function, dtypes=dtypes, **options)
         op.kernel = op.call = call = function
         many = sum("Tensor" in str(p.annotation) for p in op.signature.parameters.values()) > 2
-        if op.autocast == "float32" or (op.autocast == "low" and many):
-            body = f"    {', '.join(op.signature.parameters)}, = cast(_op, ARGS) if ACTIVE else ARGS\n    return function({_passed(op)})\n"
-            names = {"cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function}
-            op.call = call = _in_front_of(function, op, body, names)
-        elif inplace and "inplace" in op.signature.parameters:
+        steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
+        names = {"cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function, "Tensor": Tensor, "in_float32": in_float32}
+        steps += f"    return function({_passed(op)})\n"
+        if steps.count("\n") > 1:
+            op.call = call = _in_front_of(function, op, steps, names)
+        if inplace and "inplace" in op.signature.parameters:
             first, *others = [p for p in op.signature.parameters if p != "inplace"]
-            body = f"    if inplace: return write(name, function, {first}, ({', '.join([*others, ''])}), {{}})\n    return function({_passed(op)})\n"
-            op.call = call = _in_front_of(function, op, body, {"write": views.inplace, "name": op.name + "_", "function": function})
+            body = f"    if inplace: return write(name, computed, {first}, ({', '.join([*others, ''])}), {{}})\n"
+            op.call = call = _in_front_of(function, op, body + steps, {**names, "write": views.inplace, "name": op.name + "_", "computed": call})
         call.op = op  # type: ignore[attr-defined]
         if method:
             attach_methods(op, call, operators, views.inplace_method(op) if inplace else None)
@@ -465,9 +469,21 @@ def _in_front_of(function: Callable[..., Any], op: Op, body: str, names: Mapping
     return call
 
 
+def _steps_before(op: Op, casts: bool) -> str:
+    """The steps before a composite's function: the casts of autocast, and the look for 16-bit operands (60 ns each)."""
+    parameters = op.signature.parameters.values()
+    body = f"    {', '.join(op.signature.parameters)}, = cast(_op, ARGS) if ACTIVE else ARGS\n" if casts else ""
+    if op.halves:
+        size = "isinstance({0}, Tensor) and {0}._array.dtype.itemsize == 2"
+        looks = [f"any([{size.format('x')} for x in {p.name}])" if p.kind is p.VAR_POSITIONAL else size.format(p.name)
+                 for p in parameters if p.name != "out" and ("Tensor" in str(p.annotation) or p.kind is p.VAR_POSITIONAL)]  # fmt: skip
+        body += f"    if {' or '.join(looks)}: return in_float32(_op, function, ARGS)\n"
+    return body
+
+
 def _passed(op: Op) -> str:
     """The parameters of an op as its function takes them."""
-    return ", ".join(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name for p in op.signature.parameters.values())
+    return ", ".join(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else "*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in op.signature.parameters.values())
 
 
 def alias(name: str, call: Callable[..., Any], *, method: bool = True, inplace: bool = False) -> Callable[..., Any]:

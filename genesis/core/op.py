@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
+from genesis.core.halves import HALVES, HalfNode
 from genesis.core.node import ComplexNode, Node, Rule, VariadicNode, compiled_when_needed
 from genesis.core.tensor import Tensor
 
@@ -74,6 +75,8 @@ class Op:
     batch: Callable[..., Any] | None = None  # vmap, where the kind's rule is not the one: see `core/batching.py`
     decompose: Callable[..., Any] | None = None  # the op as a function of others
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
+    halves: str = ""  # composites of 16-bit floats: "wide", "input" or "alike", see `core/halves.py`
+    written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are
     kernel: Callable[..., Any] = field(default=lambda: None)  # what runs on NumPy arrays; the meaning unless attached
     torch_name: str | None = None  # where PyTorch's name differs; "" when it has no such function
     module: str = ""
@@ -81,6 +84,7 @@ class Op:
     run: Callable[..., Any] = field(default=lambda: None)  # run(op, args), from `core/dispatch.py`
     node: type[Node] | None = None  # None: never recorded
     complex_node: type[Node] | None = None  # the same for complex results, where rules are conjugated
+    half_node: type[Node] | None = None  # and for 16-bit floats, where rules compute in float32: see `core/halves.py`
     tensors: tuple[int, ...] = ()  # which parameters are tensors
     variadic: bool = False  # the first parameter is a sequence of tensors
     saves: tuple[tuple[str, str, int, frozenset[int]], ...] = ()  # see `_plan_saves`
@@ -121,9 +125,9 @@ def prepare_record(op: Op) -> None:
     if op.plain:  # the fast paths save all operands, then the result
         layout = [*names, "out"]
         picks = [() if r is None else tuple(layout.index(n) for n in list(inspect.signature(r).parameters)[1:]) for r in rules]
-    op.node = op.complex_node = None
+    op.node = op.complex_node = op.half_node = None
     node = node_class(op, names, tuple(None if r is None else Rule(r, p) for r, p in zip(rules, picks, strict=True)))
-    op.node, op.complex_node = node, op.complex_node or node
+    op.node, op.complex_node, op.half_node = node, op.complex_node or node, op.half_node or node
 
 
 def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, list[tuple[int, ...]]]:
@@ -160,7 +164,16 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
     plain = type(title, (VariadicNode if op.variadic else Node,), members)
     if op.holomorphic and "c" in op.dtypes:
         op.complex_node = type(title, (ComplexNode, plain), {"__slots__": ()})
+    if members["_frees"]:
+        op.half_node = type(title, (HalfNode, plain), {"__slots__": ()})
     return plain
+
+
+def node_for(op: Op, dtype: Any) -> type[Node]:
+    """The class of the op's nodes for results of a dtype."""
+    node = op.complex_node if dtype.kind == "c" else op.half_node if dtype in HALVES else op.node
+    assert node is not None
+    return node
 
 
 def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = "") -> Callable[..., Any]:

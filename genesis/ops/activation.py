@@ -55,7 +55,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0)
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.leaky_relu")
+@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.leaky_relu")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """$x$ above zero, ``negative_slope`` $\\cdot x$ below.
 
@@ -66,7 +66,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return where(input > 0, input, input * negative_slope)
 
 
-@composite(samples=lambda t: [case(t(2, 3), t(1, low=0.1, high=0.4)), case(t(2, 3, 4), t(3, low=0.1, high=0.4))],
+@composite(halves="wide", samples=lambda t: [case(t(2, 3), t(1, low=0.1, high=0.4)), case(t(2, 3, 4), t(3, low=0.1, high=0.4))],
            fails=fails((lambda t: case(t(2, 3), t(2)), RuntimeError, "prelu: 2 weights for 3 channels")))  # fmt: skip
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with learned slopes, one for all elements or one per channel (dim 1).
@@ -88,7 +88,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return where(input > 0, input, input * weight)
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.elu")
+@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.elu")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """$x$ above zero, $\\alpha (e^x - 1)$ below (Clevert et al. 2015).
 
@@ -99,7 +99,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return where(input > 0, input, alpha * expm1(input.clamp(max=0)))
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="celu")
+@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="celu")
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """$\\max(x, 0) + \\min(0, \\alpha (e^{x/\\alpha} - 1))$ (Barron 2017).
 
@@ -110,7 +110,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return where(input > 0, input, alpha * expm1((input / alpha).clamp(max=0)))
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="selu")
+@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="selu")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Self-normalising unit, a scaled `elu` (Klambauer et al. 2017).
 
@@ -121,7 +121,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return 1.0507009873554804934193349852946 * elu(input, 1.6732632423543772848170429916717)
 
 
-@composite(method=False, samples=lambda t: [case(t()), case(t(2, 3)), case(t(3), approximate="tanh")], torch_name="nn.functional.gelu",
+@composite(halves="wide", method=False, samples=lambda t: [case(t()), case(t(2, 3)), case(t(3), approximate="tanh")], torch_name="nn.functional.gelu",
            fails=fails((lambda t: case(t(2), approximate="fast"), ValueError, "gelu: approximate must be 'none' or 'tanh'")))  # fmt: skip
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Gaussian error linear unit, $x \\Phi(x)$, or its tanh approximation (Hendrycks and Gimpel 2016).
@@ -141,7 +141,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     raise ArgumentValueError(message("gelu", f"approximate must be 'none' or 'tanh', got {approximate!r}"))
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.silu")
+@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.silu")
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Sigmoid linear unit, $x \\sigma(x)$.
 
@@ -152,7 +152,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return input * sigmoid(input)
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.mish")
+@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.mish")
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """$x \\tanh(\\ln(1 + e^x))$ (Misra 2019).
 
@@ -163,7 +163,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return input * tanh(log1pexp(input))
 
 
-@composite(method=False, samples=lambda t: [case(t(2, 3)), case(t(3), beta=2.0), case(t(3), 1.0, 0.5)], torch_name="nn.functional.softplus")
+@composite(halves="wide", method=False, samples=lambda t: [case(t(2, 3)), case(t(3), beta=2.0), case(t(3), 1.0, 0.5)], torch_name="nn.functional.softplus")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Smooth rectifier, $\\ln(1 + e^{\\beta x}) / \\beta$; linear where $\\beta x$ is above ``threshold``.
 
@@ -175,7 +175,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return where(scaled > threshold, input, log1pexp(scaled) / beta)
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.softsign")
+@composite(halves="wide", method=False, samples=_plain, torch_name="nn.functional.softsign")
 def softsign(input: Tensor) -> Tensor:
     """$x / (1 + |x|)$.
 
@@ -208,7 +208,7 @@ def _integer_bounds(input: Tensor, low: float, high: float) -> tuple[int, int]:
     return int(low), int(high)
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardsigmoid")
+@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardsigmoid")
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Piecewise linear sigmoid, 0 below -3, 1 above 3, $x / 6 + 1 / 2$ between.
 
@@ -219,7 +219,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input + 3, 0.0, 6.0) / 6
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardswish")
+@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardswish")
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """$x$ times `hardsigmoid` (Howard et al. 2019).
 
@@ -230,7 +230,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return input * hardsigmoid(input)
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.logsigmoid")
+@composite(halves="wide", method=False, samples=_plain, torch_name="nn.functional.logsigmoid")
 def logsigmoid(input: Tensor) -> Tensor:
     """Stable $\\ln \\sigma(x)$.
 
@@ -241,7 +241,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     return -log1pexp(-input)
 
 
-@composite(method=False, samples=_plain, torch_name="nn.functional.tanhshrink")
+@composite(halves="wide", method=False, samples=_plain, torch_name="nn.functional.tanhshrink")
 def tanhshrink(input: Tensor) -> Tensor:
     """$x - \\tanh x$.
 
@@ -263,7 +263,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return where(input > threshold, input, value)
 
 
-@composite(method=False, samples=lambda t: [case(t(2, 4)), case(t(4, 3), 0)], torch_name="nn.functional.glu",
+@composite(halves="wide", method=False, samples=lambda t: [case(t(2, 4)), case(t(4, 3), 0)], torch_name="nn.functional.glu",
            fails=fails((lambda t: case(t(3)), RuntimeError, "glu: dim -1 has odd size 3")))  # fmt: skip
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Gated linear unit, $a \\sigma(b)$ of the two halves along ``dim`` (Dauphin et al. 2016).

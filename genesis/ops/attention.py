@@ -24,7 +24,7 @@ def _mask(scores: Tensor, attn_mask: Tensor | None, is_causal: bool) -> Tensor:
     return where(attn_mask, scores, -math.inf) if attn_mask._array.dtype.kind == "b" else scores + attn_mask
 
 
-@composite(method=False, autocast="low", torch_name="nn.functional.scaled_dot_product_attention",
+@composite(halves="alike", method=False, autocast="low", torch_name="nn.functional.scaled_dot_product_attention",
            samples=lambda t: [case(t(2, 3, 4), t(2, 5, 4), t(2, 5, 4)), case(t(1, 2, 3, 4), t(1, 2, 3, 4), t(1, 2, 3, 4), is_causal=True),
                               case(t(2, 3, 4), t(2, 5, 4), t(2, 5, 2), t(3, 5), scale=0.3), case(t(1, 4, 3, 2), t(1, 2, 3, 2), t(1, 2, 3, 2), enable_gqa=True)],
            fails=fails((lambda t: case(t(2, 3, 4), t(2, 5, 3), t(2, 5, 3)), RuntimeError, "query has 4 features, key 3")))  # fmt: skip

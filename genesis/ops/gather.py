@@ -15,7 +15,7 @@ from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
-from genesis.ops.index import as_index, in_range, index_by, place, take_index, tensor_key
+from genesis.ops.index import add_at, as_index, in_range, index_by, place, take_index, tensor_key
 
 _ALL = "fcib"
 
@@ -85,7 +85,7 @@ def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Any) -> Any
     """
     out = np.zeros(shape, input.dtype)
     if index.size:
-        np.add.at(out, along_key(index, dim), input[tuple(slice(0, n) for n in index.shape)])
+        add_at(out, along_key(index, dim), input[tuple(slice(0, n) for n in index.shape)])
     return out
 
 
@@ -149,7 +149,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     return scatter_reduce(input, dim, index, source.expand(array.shape) if not source.ndim else source, "sum" if reduce == "add" else "prod")
 
 
-@composite(dtypes="fi", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
+@composite(halves="wide", dtypes="fi", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with elements of ``src`` added at the places named along ``dim``.
 
@@ -162,7 +162,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return input + scatter_sum(part, tuple(input._array.shape), d, array)
 
 
-@composite(dtypes="f", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2), "sum"), case(t(3, 4), 1, _AT(t), t(2, 2), "amax")],
+@composite(halves="wide", dtypes="f", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2), "sum"), case(t(3, 4), 1, _AT(t), t(2, 2), "amax")],
            fails=fails((lambda t: case(t(2), 0, t.int(2, low=0, high=2), t(2), "max"), ValueError, "scatter_reduce: unknown reduce 'max'")))  # fmt: skip
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
@@ -253,7 +253,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return take_index(input, _row_key(d, array)) if input.ndim else input.clone()
 
 
-@composite(dtypes="fci", inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), t(2, 4)), case(t(3, 4), 1, t.int(2, low=0, high=3), t(3, 2), alpha=2)])
+@composite(halves="wide", dtypes="fci", inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), t(2, 4)), case(t(3, 4), 1, t.int(2, low=0, high=3), t(3, 2), alpha=2)])
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """``input`` with slices of ``source`` added at the places of a 1-d index along ``dim``.
 
@@ -298,7 +298,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return out
 
 
-@composite(dtypes="fci", inplace=True, samples=None)
+@composite(halves="wide", dtypes="fci", inplace=True, samples=None)
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``values`` at (or, with ``accumulate``, added at) a tuple of indices.
 

@@ -18,6 +18,7 @@ from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError, UnsupportedError, message
 from genesis.core.batching import as_it_is
 from genesis.core.dispatch import own_indices
+from genesis.core.halves import F32, HALVES
 from genesis.core.layout import packed
 from genesis.core.kinds import case, fails, primitive, view
 from genesis.core.modes import grad_mode
@@ -409,7 +410,12 @@ def take_index(input: Array, key: Any) -> Any:
 
 
 def add_at(out: Any, key: Any, values: Any) -> None:
-    """``out[key] += values``, adding repeatedly where an element is named more than once."""
+    """``out[key] += values``, adding repeatedly where an element is named more than once; 16-bit floats are rounded once."""
+    if out.dtype in HALVES:
+        total = out.astype(F32)
+        add_at(total, key, values.astype(F32))
+        out[...] = total
+        return
     single = key[0] if len(key) == 1 else None
     if isinstance(single, np.ndarray) and single.dtype.kind in "iu" and out.dtype.kind == "f" and single.size:
         _add_rows(out, single, values)

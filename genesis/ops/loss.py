@@ -97,7 +97,7 @@ _bad_reduction = (lambda t: case(t(2), t(2), reduction="avg"), ValueError, "redu
 
 def _loss(**options: Any) -> Any:
     def declare(function: Any) -> Any:
-        return composite(method=False, autocast="float32", torch_name="nn.functional." + function.__name__, **options)(function)
+        return composite(halves="wide", method=False, autocast="float32", torch_name="nn.functional." + function.__name__, **options)(function)
 
     return declare
 

@@ -210,7 +210,7 @@ tensor(11.)
 """, lambda t: [case(t(3), t(3))])  # fmt: skip
 
 
-@composite(dtypes="fc", samples=lambda t: [case(t(3), t(3))])
+@composite(halves="alike", dtypes="fc", samples=lambda t: [case(t(3), t(3))])
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Dot product with the first vector conjugated.
 
@@ -237,7 +237,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 ger = outer
 
 
-@composite(samples=lambda t: [case(t(2, 3), t(4, 3)), case(t(3), t(3)), case(t(), t(2))])
+@composite(halves="alike", samples=lambda t: [case(t(2, 3), t(4, 3)), case(t(3), t(3)), case(t(), t(2))])
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Products summed over the last dimensions.
 
@@ -255,7 +255,7 @@ def _affine(input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     return product if beta == 0 else (input if beta == 1 else input * beta) + product
 
 
-@composite(samples=lambda t: [case(t(2, 4), t(2, 3), t(3, 4)), case(t(4), t(2, 3), t(3, 4), beta=0.5, alpha=2.0)], autocast="low")
+@composite(halves="alike", samples=lambda t: [case(t(2, 4), t(2, 3), t(3, 4)), case(t(4), t(2, 3), t(3, 4), beta=0.5, alpha=2.0)], autocast="low")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A B$ for matrices.
 
@@ -266,7 +266,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     return _affine(input, mm(mat1, mat2), beta, alpha)
 
 
-@composite(samples=lambda t: [case(t(2), t(2, 3), t(3))], autocast="low")
+@composite(halves="alike", samples=lambda t: [case(t(2), t(2, 3), t(3))], autocast="low")
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A v$ for a matrix and a vector.
 
@@ -277,7 +277,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     return _affine(input, mv(mat, vec), beta, alpha)
 
 
-@composite(samples=lambda t: [case(t(2, 2, 4), t(2, 2, 3), t(2, 3, 4))], autocast="low")
+@composite(halves="alike", samples=lambda t: [case(t(2, 2, 4), t(2, 2, 3), t(2, 3, 4))], autocast="low")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A_i B_i$ for batches of matrices.
 
@@ -369,7 +369,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     return out
 
 
-@composite(method=False, samples=lambda t: [case(t(2, 3), t(2, 4), t(5, 3, 4), t(5))], torch_name="nn.functional.bilinear")
+@composite(halves="alike", method=False, samples=lambda t: [case(t(2, 3), t(2, 4), t(5, 3, 4), t(5))], torch_name="nn.functional.bilinear")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """$x_1^T W_k x_2 + b_k$.
 
@@ -486,7 +486,7 @@ def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -
     return packed(np.array(out, kind, copy=True) if out.base is not None or out.dtype is not kind else out)
 
 
-@composite(method=False, dtypes="f", autocast="low",
+@composite(halves="alike", method=False, dtypes="f", autocast="low",
            samples=lambda t: [case("ij,jk->ik", t(2, 3), t(3, 4)), case("bij,bjk", t(2, 2, 3), t(2, 3, 2)), case("ii", t(3, 3)), case("ij->ji", t(2, 3)),
                               case("i,j,k->ijk", t(2), t(3), t(2)), case("...ij,...jk", t(2, 2, 3), t(3, 2)), case("ij->", t(2, 3)), case("ii->i", t(3, 3))],
            fails=fails((lambda t: case("ij,jk->ik", t(2, 3), t(4, 2)), RuntimeError, "einsum: sizes for 'j' differ, 3 and 4"),
@@ -510,7 +510,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return einsum_terms(parts, terms, result)
 
 
-@composite(method=False, samples=lambda t: [case(t(2, 3, 4), t(3, 4, 2)), case(t(2, 3), t(3, 2), 1), case(t(2, 3), t(2, 4), ([0], [0]))])
+@composite(halves="alike", method=False, samples=lambda t: [case(t(2, 3, 4), t(3, 4, 2)), case(t(2, 3), t(3, 2), 1), case(t(2, 3), t(2, 4), ([0], [0]))])
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Product summed over dimensions: the last ``dims`` of ``a`` and first of ``b``, or two lists of them.
 
@@ -545,7 +545,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return (x * y).reshape([p * q for p, q in zip(a, b, strict=True)])
 
 
-@composite(samples=lambda t: [case(t(3, 3))], fails=fails((lambda t: case(t(3)), RuntimeError, "trace: expected a matrix, got 1-D")))
+@composite(halves="wide", samples=lambda t: [case(t(3, 3))], fails=fails((lambda t: case(t(3)), RuntimeError, "trace: expected a matrix, got 1-D")))
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal of a matrix.
 
@@ -561,7 +561,7 @@ def trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 
 
-@composite(samples=lambda t: [case(t(2, 3), t(2, 3)), case(t(3, 2), t(3, 2), 0)],
+@composite(halves="wide", samples=lambda t: [case(t(2, 3), t(2, 3)), case(t(3, 2), t(3, 2), 0)],
            fails=fails((lambda t: case(t(2, 3), t(2, 3), 0), RuntimeError, "cross: dim 0 must have size 3, it has 2")))  # fmt: skip
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Cross product of vectors of three elements along ``dim`` (None: the first dimension of size 3).
@@ -580,7 +580,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     return a * other.roll(-2, d) - input.roll(-2, d) * b
 
 
-@composite(samples=lambda t: [case(t(2, 2), 3), case(t(2, 2), 0)])
+@composite(halves="alike", samples=lambda t: [case(t(2, 2), 3), case(t(2, 2), 0)])
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """A square matrix multiplied ``n`` times with itself, by repeated squaring.
 
@@ -603,7 +603,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     return eye(input.shape[-1], dtype=input.dtype, device=input.device).expand(input.shape).clone() if result is None else result
 
 
-@composite(samples=lambda t: [case(t(3, 2), t(4, 2)), case(t(2, 3, 2), t(2, 4, 2), 1.0)])
+@composite(halves="wide", samples=lambda t: [case(t(3, 2), t(4, 2)), case(t(2, 3, 2), t(2, 4, 2), 1.0)])
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     """Distances in the p-norm between all pairs of rows.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from genesis.base.errors import ShapeError, message
+from genesis.core.halves import wide
 from genesis.core.kinds import case, composite, fails
 from genesis.core.modes import no_grad
 from genesis.core.tensor import Tensor
@@ -22,7 +23,7 @@ def _trailing(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...
 _bad = (lambda t: case(t(2, 3), (4,)), RuntimeError, "normalized_shape [4] is not the end of the input's [2, 3]")
 
 
-@composite(method=False, autocast="float32", torch_name="nn.functional.layer_norm",
+@composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.layer_norm",
            samples=lambda t: [case(t(2, 3), (3,)), case(t(2, 3, 4), (3, 4), t(3, 4), t(3, 4)), case(t(4), (4,), t(4))], fails=fails(_bad))  # fmt: skip
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """$(x - \\bar x) / \\sqrt{var + eps} \\cdot w + b$ over the last dimensions (Ba et al. 2016).
@@ -41,7 +42,7 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     return out if bias is None else out + bias
 
 
-@composite(method=False, autocast="float32", torch_name="nn.functional.rms_norm",
+@composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.rms_norm",
            samples=lambda t: [case(t(2, 3), (3,)), case(t(2, 3), (3,), t(3)), case(t(2, 3), (3,), None, 1e-6)], fails=fails(_bad))  # fmt: skip
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """$x / \\sqrt{mean(x^2) + eps} \\cdot w$ over the last dimensions (Zhang and Sennrich 2019); eps is the dtype's unless given.
@@ -58,7 +59,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     return out if weight is None else out * weight
 
 
-@composite(method=False, autocast="float32", samples=lambda t: [case(t(4, 3), None, None, t(3), t(3), True), case(t(4, 3), t(3), t.positive(3))],
+@composite(halves="input", written=("running_mean", "running_var"), method=False, autocast="float32", samples=lambda t: [case(t(4, 3), None, None, t(3), t(3), True), case(t(4, 3), t(3), t.positive(3))],
            torch_name="nn.functional.batch_norm", fails=fails((lambda t: case(t(1, 3), None, None, training=True), ValueError, "batch_norm: more than one value")))  # fmt: skip
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
                training: bool = False, momentum: float | Tensor = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
@@ -89,7 +90,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         if training and running_mean is not None and running_var is not None:
             _move_running(running_mean, running_var, mean, var * (count / (count - 1)), momentum)
     else:
-        mean, var = running_mean.reshape(shape), running_var.reshape(shape)
+        mean, var = wide(running_mean).reshape(shape), wide(running_var).reshape(shape)
         away = input - mean
     out = away * (var + eps).rsqrt()
     out = out if weight is None else out * weight.reshape(shape)
@@ -98,11 +99,11 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
 
 @no_grad()
 def _move_running(running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: float | Tensor) -> None:
-    running_mean.mul_(1 - momentum).add_(mean.detach().reshape(-1) * momentum)
-    running_var.mul_(1 - momentum).add_(var.detach().reshape(-1) * momentum)
+    for running, found in ((running_mean, mean), (running_var, var)):
+        running.copy_(wide(running) * (1 - momentum) + found.detach().reshape(-1) * momentum)
 
 
-@composite(method=False, autocast="float32", samples=lambda t: [case(t(2, 4, 3), 2), case(t(2, 4), 2, t(4), t(4))], torch_name="nn.functional.group_norm",
+@composite(halves="input", method=False, autocast="float32", samples=lambda t: [case(t(2, 4, 3), 2), case(t(2, 4), 2, t(4), t(4))], torch_name="nn.functional.group_norm",
            fails=fails((lambda t: case(t(2, 4), 3), RuntimeError, "group_norm: 4 channels cannot be divided into 3 groups")))  # fmt: skip
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """Normalise groups of channels (dim 1) of each example (Wu and He 2018).
@@ -124,7 +125,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     return out if bias is None else out + bias.reshape(shape)
 
 
-@composite(method=False, samples=lambda t: [case(t(3, 4)), case(t(3, 4), 1.0, 0)], torch_name="nn.functional.normalize")
+@composite(halves="wide", method=False, samples=lambda t: [case(t(3, 4)), case(t(3, 4), 1.0, 0)], torch_name="nn.functional.normalize")
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along ``dim`` divided by their p-norm (but at least ``eps``).
 

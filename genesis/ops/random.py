@@ -15,6 +15,7 @@ from genesis.base.device import META, as_device, default_device, require_availab
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, DomainError, ShapeError, message
 from genesis.core.draws import DRAWS, drawn
 from genesis.core.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from genesis.core.halves import wide
 from genesis.core.kinds import case, composite, fails
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
@@ -234,7 +235,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     elif isinstance(input._array, Spec):
         result = input * 1.0
     else:
-        result = input * wrap(drawn(default_generator, "dropout", tuple(input._array.shape), input._array.dtype, float(p)))
+        x = wide(input)  # a factor of 16 bits would be rounded, and the product again
+        result = (x * wrap(drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p)))).to(input._array.dtype)
     return input.copy_(result) if inplace else result
 
 

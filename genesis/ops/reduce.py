@@ -87,7 +87,7 @@ def nansum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any 
     return fold(np.add, np.where(np.isnan(input), np.zeros((), input.dtype), input), dim, keepdim, dtype)
 
 
-@composite(dtypes="f", samples=_some, fails=fails(_out_of_range))
+@composite(halves="wide", dtypes="f", samples=_some, fails=fails(_out_of_range))
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Mean over ``dim`` (None: all) of the elements that are not nan.
 

@@ -193,7 +193,7 @@ def cummin(input: Tensor, dim: int) -> Any:
 # ---- differences
 
 
-@composite(dtypes="fcib", samples=lambda t: [case(t(5)), case(t(3, 4), n=2), case(t(3, 4), dim=0), case(t(3), 5), case(t(0, 3)),
+@composite(halves="wide", dtypes="fcib", samples=lambda t: [case(t(5)), case(t(3, 4), n=2), case(t(3, 4), dim=0), case(t(3), 5), case(t(0, 3)),
                                              case(t(2, 3), prepend=t(2, 1), append=t(2, 2))],
            fails=fails((lambda t: case(t()), RuntimeError, "diff: the input needs at least one dimension"),
                        (lambda t: case(t(3), -1), RuntimeError, "diff: n must not be negative, got -1"),

@@ -95,7 +95,7 @@ def std(input: Array, dim: Any = None, unbiased: bool | None = None, keepdim: bo
     return rounded(np.sqrt(_variance(input, dim, keepdim, correction)), real_of(input.dtype))
 
 
-@composite(dtypes="fc", samples=None)
+@composite(halves="wide", dtypes="fc", samples=None)
 def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None) -> Any:
     """Variance and mean.
 
@@ -107,7 +107,7 @@ def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
     return spread, input.mean(None if isinstance(dim, bool) else dim, keepdim)
 
 
-@composite(dtypes="fc", samples=None)
+@composite(halves="wide", dtypes="fc", samples=None)
 def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None) -> Any:
     """Standard deviation and mean.
 

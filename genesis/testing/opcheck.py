@@ -1,4 +1,4 @@
-"""Check an op from its record: values, infer, gradients to second order, layouts, and its wrong inputs.
+"""Check an op from its record: values, infer, gradients to second order, 16-bit floats, layouts, and its wrong inputs.
 
     opcheck(genesis.ops.reduce.sum)
 
@@ -7,7 +7,7 @@ Each check is a function of an op and one sample; `CHECKS` names them. A user's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,13 @@ from genesis.base import dtypes
 from genesis.core.modes import no_grad
 from genesis.core.op import Case, Op, case
 from genesis.core.tensor import Tensor, wrap
+from genesis.testing.arguments import replace, tensors_in
 from genesis.testing.make import Maker
+from genesis.testing.precision import check_halves, check_large_halves
 from genesis.testing.tolerance import assert_close
 
 Sample = tuple[Op, Case]
+HALVES = (dtypes.float16, dtypes.bfloat16)
 
 
 def default_samples(op: Op) -> Callable[[Maker], list[Case]]:
@@ -37,30 +40,6 @@ def samples_of(op: Op, maker: Maker) -> list[Case]:
     if op.samples is not None:
         return list(op.samples(maker))
     return default_samples(op)(maker) if op.kind == "elementwise" else []
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """All tensors in arguments or results, in order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from tensors_in(item)
-
-
-def replace(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    """Arguments with every tensor changed."""
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, dict):
-        return {k: replace(v, change) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        parts = [replace(v, change) for v in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return value
 
 
 def _call(op: Op, sample: Case) -> list[Tensor]:
@@ -225,7 +204,10 @@ def check_fails(op: Op, maker: Maker | None = None) -> None:
             assert_close(t.numpy(), old, f"{op.name}: an argument after the error")
 
 
-CHECKS: dict[str, Callable[[Op, Case], None]] = {"meaning": check_meaning, "infer": check_infer, "gradient": check_gradient}
+CHECKS: dict[str, Callable[[Op, Case], None]] = {
+    "meaning": check_meaning, "infer": check_infer, "gradient": check_gradient, "halves": check_halves, "large halves": check_large_halves,
+}  # fmt: skip
+_ONLY = {"gradient": (dtypes.float64, dtypes.complex128), "halves": HALVES, "large halves": HALVES}
 
 
 def opcheck(function: Any) -> list[str]:
@@ -240,7 +222,7 @@ def opcheck(function: Any) -> list[str]:
     check_fails(op)
     for dtype in sample_dtypes(op):
         for name, check in CHECKS.items():
-            if name == "gradient" and dtype not in (dtypes.float64, dtypes.complex128):
+            if dtype not in _ONLY.get(name, (dtype,)):
                 continue
             for i, _ in enumerate(samples_of(op, Maker(dtype))):
                 check(op, samples_of(op, Maker(dtype, seed=i, requires_grad=name == "gradient"))[i])

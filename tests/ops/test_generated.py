@@ -27,6 +27,14 @@ def test_gradients_to_second_order(op, dtype):
         CHECKS["gradient"](op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
 
 
+@pytest.mark.parametrize(("op", "dtype"), [p for p in PAIRS if p.values[1] in (dtypes.float16, dtypes.bfloat16)])
+def test_halves_are_rounded_once(op, dtype):
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        for name in ("halves", "large halves"):
+            genesis.manual_seed(0)
+            CHECKS[name](op, samples_of(op, Maker(dtype, seed=i))[i])
+
+
 # Ops for which a strided input is another case, not another layout.
 NEEDS_LAYOUT = {"view_shape": "refuses what would need a copy", "view_dtype": "reinterprets the bytes in memory order"}
 
