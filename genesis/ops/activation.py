@@ -13,7 +13,7 @@ from genesis.core.kinds import binary, case, composite, fails, unary
 from genesis.core.tensor import Tensor
 from genesis.core.views import inplace_method
 from genesis.ops.elementwise import expm1, tanh, where
-from genesis.ops.special import erf
+from genesis.ops.special import normal_cdf
 
 _plain = lambda t: [case(t()), case(t(2, 3)), case(t(0, 3))]  # noqa: E731
 
@@ -23,9 +23,20 @@ def _relu(x: Any, out: Any = None) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    """Through tanh: neither exponential overflows. NumPy computes complex ones by the formula."""
-    return 1 / (1 + np.exp(-x)) if x.dtype.kind == "c" else 0.5 * np.tanh(0.5 * x) + 0.5
+    """By the formula in float64, and $e^x$ where that would overflow. NumPy computes complex ones by itself."""
+    if x.dtype.kind == "c":
+        return 1 / (1 + np.exp(-x))
+    y = np.negative(x, out=np.empty_like(x, np.float64), casting="same_kind")
+    np.exp(np.minimum(y, _LARGEST, out=y), out=y)
+    y += 1
+    np.divide(1, y, out=y)
+    if x.dtype != np.float64:
+        return y.astype(x.dtype)
+    low = x < -_LARGEST
+    return np.where(low, np.exp(np.minimum(x, 0)), y) if low.any() else y
 
+
+_LARGEST = 709.0  # its exponential is finite
 
 gate = binary("gate", lambda x, y: np.multiply(x, np.greater(y, 0)), "$x$ where $y$ is positive, zero elsewhere; the gradient of `relu`.",
     "[5., 6.], [-1., 1.] -> [0., 6.]", vjp=(lambda g, other: gate(g, other), None), dtypes="f", torch_name="", inplace=False,
@@ -134,10 +145,10 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     tensor([-0.1587,  0.8413])
     """
     if approximate == "none":
-        return input * (0.5 * (1 + erf(input * (1 / math.sqrt(2)))))
-    if approximate == "tanh":
-        inner = math.sqrt(2 / math.pi) * (input + 0.044715 * input * input * input)
-        return 0.5 * input * (1 + tanh(inner))
+        return input * normal_cdf(input)
+    if approximate == "tanh":  # 1 + tanh(z) is 2 sigmoid(2 z), which does not cancel where z is far below zero
+        scale = 2 * math.sqrt(2 / math.pi)
+        return input * sigmoid(input * (scale + (scale * 0.044715) * input * input))
     raise ArgumentValueError(message("gelu", f"approximate must be 'none' or 'tanh', got {approximate!r}"))
 
 

@@ -22,7 +22,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, UnsupportedError, message
 from genesis.core.kinds import ALL_DIMS, case, check_empty, composite, fails, normalize_dim, normalize_dims, primitive, reduced_shape, reduction
 from genesis.core.tensor import Tensor
-from genesis.ops.along import WIDE, axes, check_floating, count, fold, pick, product_of_others, real_of, restore, rounded, widened
+from genesis.ops.along import WIDE, average, axes, check_floating, count, fold, pick, product_of_others, real_of, restore, rounded, total, widened
 from genesis.ops.elementwise import maximum, minimum
 from genesis.ops.spread import std, std_mean, var, var_mean
 
@@ -71,8 +71,7 @@ def mean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = 
     >>> genesis.mean(genesis.tensor([1., 2., 6.]))
     tensor(3.)
     """
-    total = np.add.reduce(input, axes(input, dim), WIDE.get(dtype, dtype), None, keepdim)
-    return rounded(total / count(input.shape, dim), dtype)
+    return rounded(average(input.astype(WIDE.get(dtype, dtype), copy=False), dim, keepdim), dtype)
 
 
 @reduction({"input": lambda g, input, dim: restore(g, input.shape, dim).masked_fill(input.isnan(), 0)}, result="sum", dtypes="fib",
@@ -361,9 +360,11 @@ def norm(input: Array, p: float | str | None = "fro", dim: Dims = None, keepdim:
     elif p == 0:
         out = np.add.reduce(size != 0, axis, size.dtype, None, keepdim)
     elif p == 2:
-        out = np.sqrt(np.add.reduce(size * size, axis, None, None, keepdim))
+        out = np.sqrt(total(size * size, dim, keepdim))
+    elif p == 1:
+        out = total(size, dim, keepdim)
     else:
-        out = np.add.reduce(size**p, axis, None, None, keepdim) ** (1 / p)
+        out = total(size**p, dim, keepdim) ** (1 / p)
     return rounded(out, real_of(input.dtype))
 
 
@@ -386,8 +387,8 @@ def logsumexp(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     x, axis = widened(input.astype(dtype, copy=False)), axes(input, dim)
     top = np.maximum.reduce(x.real, axis, None, None, True, -np.inf)
     top = np.where(np.isfinite(top), top, 0)
-    total = np.log(np.add.reduce(np.exp(x - top), axis, None, None, keepdim))
-    return rounded(total + top.reshape(total.shape), dtype)
+    found = np.log(total(np.exp(x - top), dim, keepdim))
+    return rounded(found + top.reshape(found.shape), dtype)
 
 
 __all__ = [

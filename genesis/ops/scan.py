@@ -10,6 +10,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
+from genesis.core.dispatch import F32, F64
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor
 from genesis.ops.along import WIDE, check_floating, check_ordered, pick, rounded, widened
@@ -32,10 +33,13 @@ def _infer(input: Spec, dim: int, dtype: Any) -> Spec:
     return Spec(input.shape, dtype, input.device)
 
 
+_IN_DOUBLE = (*WIDE, F32)  # a running sum is a sum one after the other: its error grows with its length
+
+
 def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any) -> Any:
     if not x.ndim:
         return x.astype(dtype)
-    return rounded(ufunc.accumulate(x, dim, WIDE.get(dtype, dtype)), dtype)
+    return rounded(ufunc.accumulate(x, dim, F64 if dtype in _IN_DOUBLE else dtype), dtype)
 
 
 def running_back(g: Tensor, ratio: Tensor, dim: int) -> Tensor:
@@ -124,7 +128,7 @@ def logcumsumexp(input: Array, dim: int) -> Any:
     >>> genesis.logcumsumexp(genesis.tensor([-1000., -1000., 0.]), 0)
     tensor([-1000.0000,  -999.3068,     0.0000])
     """
-    return rounded(np.logaddexp.accumulate(widened(input), dim), input.dtype) if input.ndim else input.copy()
+    return rounded(np.logaddexp.accumulate(input.astype(F64, copy=False), dim), input.dtype) if input.ndim else input.copy()
 
 
 # ---- running extremes

@@ -13,6 +13,7 @@ from genesis.core.dispatch import HALVES
 from genesis.core.site import warn_user
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
 from genesis.core.tensor import Tensor
+from genesis.ops.along import total
 from genesis.ops.reduce import sum
 
 _samples = lambda t: [case(t(3, 4), 1), case(t(3, 4), 0), case(t(2, 3, 4), -2), case(t(), 0), case(t(0, 3), 1)]  # noqa: E731
@@ -69,7 +70,7 @@ def softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     x, kind = _shifted(input, dim)
     e = np.exp(x)
     e = np.asarray(e)
-    e /= e.sum(dim if x.ndim else None, keepdims=True)
+    e /= total(e, (dim,) if x.ndim else (), True)
     return e.astype(kind, copy=False)
 
 
@@ -87,7 +88,7 @@ def log_softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     tensor([-0.6931, -0.6931])
     """
     x, kind = _shifted(input, dim)
-    return (x - np.log(np.exp(x).sum(dim if x.ndim else None, keepdims=True))).astype(kind, copy=False)
+    return (x - np.log(total(np.exp(x), (dim,) if x.ndim else (), True))).astype(kind, copy=False)
 
 
 @composite(halves="wide", method=False, samples=lambda t: [case(t(3, 4), 1)], torch_name="nn.functional.softmin")

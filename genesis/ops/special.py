@@ -46,17 +46,27 @@ def _ratio(x: Any, p: tuple[float, ...], q: tuple[float, ...]) -> Any:
     return top / bottom
 
 
-def _erfc_tail(a: Any) -> Any:
-    """erfc for a > 0.46875; exp(-a^2) is split so that the rounding of a^2 does not matter."""
+def _erfc_scale(a: Any) -> Any:
+    """$e^{a^2} erfc(a)$ for a > 0.46875."""
     scale = _ratio(a, _MIDDLE_P, _MIDDLE_Q)
     far = a > 4.0
     if far.any():
         b = np.where(far, a, 5.0)
         z = 1.0 / (b * b)
         scale = np.where(far, (1 / math.sqrt(math.pi) - z * _ratio(z, _LARGE_P, _LARGE_Q)) / b, scale)
-    coarse = np.trunc(np.minimum(a, 30.0) * 16.0) / 16.0
+    return scale
+
+
+def _exp_of_square(a: Any, factor: float = 1.0) -> Any:
+    """$e^{-c a^2}$ for a > 0; a is split so that the rounding of its square does not matter."""
+    coarse = np.trunc(np.minimum(a, 45.0) * 16.0) / 16.0
     rest = (a - coarse) * (a + coarse)
-    return np.exp(-coarse * coarse) * np.exp(-rest) * scale
+    return np.exp(-factor * coarse * coarse) * np.exp(-factor * rest)
+
+
+def _erfc_tail(a: Any) -> Any:
+    """erfc for a > 0.46875."""
+    return _exp_of_square(a) * _erfc_scale(a)
 
 
 def _erf(x: Any) -> Any:
@@ -78,6 +88,17 @@ def _erfc(x: Any) -> Any:
     large = np.where(work > 0, tail, 2.0 - tail)
     small = 1.0 - work * _ratio(np.minimum(a, 0.5) ** 2, _SMALL_P, _SMALL_Q)
     return np.where(np.isnan(work), work, np.where(a <= 0.46875, small, large)).astype(x.dtype)
+
+
+def _normal_cdf(x: Any) -> Any:
+    """$erfc(-x / \\sqrt 2) / 2$, with the exponential of x itself: the quotient's rounding would be felt far below zero."""
+    x = np.asarray(x)
+    work = x.astype(np.float64)
+    a = np.abs(work) / math.sqrt(2)
+    tail = 0.5 * _exp_of_square(np.abs(work), 0.5) * _erfc_scale(np.clip(a, 0.46875, 32.0))
+    small = 0.5 + 0.5 * np.sign(work) * a * _ratio(np.minimum(a, 0.5) ** 2, _SMALL_P, _SMALL_Q)
+    value = np.where(a <= 0.46875, small, np.where(work > 0, 1.0 - tail, tail))
+    return np.where(np.isnan(work), work, value).astype(x.dtype)
 
 
 def _erfinv(y: Any) -> Any:
@@ -178,6 +199,9 @@ erf = unary("erf", _erf, "Error function, $\\frac{2}{\\sqrt\\pi} \\int_0^x e^{-t
     vjp=lambda g, input: g * (_SLOPE * exp(-(input * input))), result="float", dtypes="fib")  # fmt: skip
 erfc = unary("erfc", _erfc, "One minus the error function, accurate for large $x$.", "[0., 1.] -> [1.0000, 0.1573]",
     vjp=lambda g, input: g * (-_SLOPE * exp(-(input * input))), result="float", dtypes="fib")  # fmt: skip
+normal_cdf = unary("normal_cdf", _normal_cdf, "Cumulative distribution of the standard normal, $\\Phi(x) = erfc(-x / \\sqrt 2) / 2$.",
+    "[0., 1.] -> [0.5000, 0.8413]", vjp=lambda g, input: g * (exp(input * input * -0.5) * (1 / math.sqrt(2 * math.pi))), result="float", dtypes="fib",
+    torch_name="special.ndtr", path="ops.special.normal_cdf", inplace=False)  # fmt: skip
 erfinv = unary("erfinv", _erfinv, "Inverse of the error function.", "[0., 0.5] -> [0.0000, 0.4769]",
     vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), result="float", dtypes="fib", samples=_inside)  # fmt: skip
 lgamma = unary("lgamma", _lgamma, "Logarithm of the absolute value of the gamma function.", "[1., 4.] -> [0.0000, 1.7918]",

@@ -12,7 +12,7 @@ from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, message
 from genesis.core.kinds import ALL_DIMS, case, composite, fails, normalize_dims, primitive, reduced_shape
 from genesis.core.tensor import Tensor
-from genesis.ops.along import axes, check_floating, count, real_of, restore, rounded, widened
+from genesis.ops.along import average, check_floating, count, real_of, restore, rounded, total, widened
 
 
 def _spread(name: str) -> Any:
@@ -37,9 +37,8 @@ def _infer_spread(input: Spec, dim: Any, unbiased: Any, keepdim: Any, *rest: Any
 
 def _variance(input: Any, dim: Any, keepdim: Any, correction: Any) -> Any:
     x, n = widened(input), count(input.shape, dim)
-    away = x - np.add.reduce(x, axes(x, dim), None, None, True) / n
-    squares = np.add.reduce((away * away.conj()).real, axes(x, dim), None, None, keepdim)
-    return squares / np.maximum(n - correction, 0)
+    away = x - average(x, dim, True)
+    return total((away * away.conj()).real, dim, keepdim) / np.maximum(n - correction, 0)
 
 
 def _variance_rule(g: Tensor, input: Tensor, dim: Any, correction: Any) -> Tensor:

@@ -1,0 +1,117 @@
+"""Results to a few units of the last place, in every layout; benchmarks/accuracy.py has the table of all ops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import genesis
+import genesis.nn.functional as F
+from genesis.core.tensor import wrap
+from genesis.testing.precision import ulps
+
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "strided": lambda x: np.repeat(np.repeat(x, 2, 0), 2, 1)[::2, ::2],
+    "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+}
+REDUCTIONS = {
+    "sum": (lambda x, d: x.sum(d), lambda x, d: x.sum(d)),
+    "mean": (lambda x, d: x.mean(d), lambda x, d: x.mean(d)),
+    "nansum": (lambda x, d: x.nansum(d), lambda x, d: x.sum(d)),
+    "var": (lambda x, d: x.var(d), lambda x, d: x.var(d, ddof=1)),
+    "std": (lambda x, d: x.std(d), lambda x, d: x.std(d, ddof=1)),
+    "norm": (lambda x, d: x.norm(2, d), lambda x, d: np.sqrt((x * x).sum(d))),
+    "logsumexp": (lambda x, d: x.logsumexp(d), lambda x, d: np.log(np.exp(x).sum(d))),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_long_reductions(name, layout, dtype):
+    """One after the other, 30,000 numbers lose 100 to 1000 units."""
+    ours, exact = REDUCTIONS[name]
+    x = np.random.default_rng(0).uniform(0.01, 1.0, (30_000, 6)).astype(dtype)
+    for array, dims in ((LAYOUTS[layout](x), (0, None)), (LAYOUTS[layout](np.ascontiguousarray(x.T)), (1,))):
+        for d in dims:
+            found = ours(wrap(array), (0, 1) if d is None else d).numpy()
+            assert ulps(found, exact(array.astype(np.longdouble), d), dtype).max() <= 2.5
+
+
+@pytest.mark.parametrize("shape", [(3, 17, 5), (2, 65, 3, 4), (9, 9, 9), (1, 100, 1), (0, 5, 2), (64, 1, 64)])
+def test_trees_of_every_size(shape):
+    x = np.random.default_rng(0).integers(-50, 50, shape).astype(np.float32)
+    n = x.ndim
+    for dims in [(d,) for d in range(n)] + [(0, n - 1), (1, 2), (0, 1), tuple(range(n))]:
+        for keep in (False, True):
+            for array in (x, x.swapaxes(0, -1).copy().swapaxes(0, -1), x[::-1, ::-1]):
+                found = wrap(array).sum(dims, keepdim=keep).numpy()
+                assert found.dtype == np.float32
+                assert np.array_equal(found, array.sum(dims, keepdims=keep))
+
+
+def test_not_finite_numbers_stay():
+    x = np.ones((100, 3), np.float32)
+    x[5] = np.inf, -np.inf, np.nan
+    assert np.array_equal(wrap(x).sum(0).numpy(), x.sum(0), equal_nan=True)
+    assert np.array_equal(wrap(x).mean(0).numpy(), x.mean(0), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.float16, genesis.bfloat16])
+@pytest.mark.parametrize("value", [0.1, 1234.567, -3e4, 1 / 3])
+def test_constant_rows_have_no_variance(value, dtype):
+    x = genesis.full((7, 999), value, dtype=dtype)
+    assert x.mean(1).tolist() == [x[0, 0].item()] * 7
+    for y in (x.var(1), x.std(1), x.var(), x.t().std(0), F.layer_norm(x, (999,)), F.batch_norm(x.t(), None, None, training=True), F.group_norm(x, 3)):
+        assert not y.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_running_sums(dtype):
+    x = np.random.default_rng(0).uniform(0.01, 1.0, (20_000, 3)).astype(dtype)
+    bar = 1 if dtype == np.float32 else 200
+    assert ulps(wrap(x).cumsum(0).numpy(), x.astype(np.longdouble).cumsum(0), dtype).max() <= bar
+    y = np.exp(x[:200] - 0.5).astype(dtype)
+    assert ulps(wrap(y).cumprod(0).numpy(), y.astype(np.longdouble).cumprod(0), dtype).max() <= bar
+
+
+@pytest.mark.parametrize(("dtype", "lowest"), [(genesis.float32, -103.0), (genesis.float64, -744.0)])
+def test_sigmoid_keeps_small_values(dtype, lowest):
+    x = genesis.linspace(lowest, 100.0, 2000, dtype=dtype, requires_grad=True)
+    y = genesis.sigmoid(x)
+    exact = np.exp(-np.logaddexp(0, -x.detach().numpy().astype(np.longdouble)))
+    assert ulps(y.detach().numpy(), exact, dtype.np).max() <= 2
+    y.log().sum().backward()
+    some = x.detach().numpy() > lowest * 0.8
+    assert np.allclose(x.grad.numpy()[some], 1 / (1 + np.exp(x.detach().double().numpy()[some])), rtol=1e-5, atol=1e-7)
+    ends = genesis.sigmoid(genesis.tensor([-math.inf, math.inf, math.nan, -1e30, 1e30], dtype=dtype)).numpy()
+    assert np.array_equal(ends, [0.0, 1.0, np.nan, 0.0, 1.0], equal_nan=True)
+
+
+def test_activations_keep_their_tails():
+    """As in float64, which has digits to spare where these cancel."""
+    x = np.linspace(-12, 12, 997).astype(np.float32)
+    wide = wrap(x.astype(np.float64))
+    for f, bar in ((F.gelu, 2.5), (lambda t: F.gelu(t, approximate="tanh"), 150), (F.silu, 2.5), (F.logsigmoid, 2.5), (F.softplus, 2.5), (F.mish, 4)):
+        assert ulps(f(wrap(x)).numpy(), f(wide).numpy(), np.float32).max() <= bar
+        leaf, twin = wrap(x).clone().requires_grad_(), wide.clone().requires_grad_()
+        f(leaf).sum().backward()
+        f(twin).sum().backward()
+        assert np.allclose(leaf.grad.numpy(), twin.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_tiny_losses_are_not_zero():
+    loss = F.binary_cross_entropy_with_logits(genesis.tensor([40.0, 80.0]), genesis.ones(2), reduction="none")
+    assert ulps(loss.numpy(), np.exp(np.longdouble([-40, -80])), np.float32).max() <= 2
+
+
+def test_the_normal_distribution():
+    x = genesis.tensor([-38.0, -10.0, -1.0, 0.0, 0.1, 1.0, 10.0], dtype=genesis.float64)
+    exact = [math.erfc(-v / math.sqrt(2)) / 2 for v in x.tolist()]
+    found = genesis.ops.special.normal_cdf(x).numpy()
+    assert np.allclose(found[1:], exact[1:], rtol=1e-14)
+    assert ulps(found[0], 2.885428360068717e-316, np.float64) < 4  # where the quotient's rounding costs 700 units
