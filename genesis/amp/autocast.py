@@ -18,7 +18,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, DeviceError, message
 from genesis.core import autocast as mode
 from genesis.core.autocast import Autocast
-from genesis.core.modes import ACTIVE
+from genesis.core.switches import ACTIVE
 
 
 class autocast:
@@ -60,7 +60,7 @@ class autocast:
     def __exit__(self, *_: object) -> None:
         region, token = self._open.pop()
         if isinstance(region, Autocast):
-            del ACTIVE[next(i for i in reversed(range(len(ACTIVE))) if ACTIVE[i] is region)]
+            ACTIVE.pop()
             if region.cache is not None:
                 region.cache.clear()
         mode.current.reset(token)
@@ -102,13 +102,13 @@ def get_autocast_dtype(device_type: str = "cpu") -> dtypes.dtype:
 
 def set_default(enabled: bool) -> None:
     """Autocast wherever no context says otherwise: what ``genesis.enable_autocast = True`` does."""
-    for region in mode.default:
-        ACTIVE.remove(region)
-    mode.default.clear()
-    if enabled:
+    if enabled and not mode.default:
         region = Autocast(dtypes.as_np(dtypes.bfloat16), None)
-        mode.default.append(region)
         ACTIVE.append(region)
+        mode.default.append(region)
+    elif not enabled and mode.default:
+        mode.default.pop()
+        ACTIVE.pop()
 
 
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str = "cpu", cast_inputs: Any = None) -> Any:

@@ -10,6 +10,7 @@ tensor([2.])
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -42,21 +43,23 @@ class dual_level:
         self._open.pop().__exit__(kind, error, trace)
 
 
-_entered: list[dual_level] = []
+_entered: ContextVar[tuple[dual_level, ...]] = ContextVar("genesis_entered_dual_levels", default=())
 
 
 def enter_dual_level() -> int:
     """Open a level without a ``with``; `exit_dual_level` closes it."""
     manager = dual_level()
-    _entered.append(manager)
+    _entered.set((*_entered.get(), manager))
     return manager.__enter__()
 
 
 def exit_dual_level(*, level: Any = None) -> None:
     """Close the level that `enter_dual_level` opened last."""
-    if not _entered:
+    entered = _entered.get()
+    if not entered:
         raise GraphError(message("exit_dual_level", "no level is open"))
-    _entered.pop().__exit__(None, None, None)
+    _entered.set(entered[:-1])
+    entered[-1].__exit__(None, None, None)
 
 
 def _mine() -> list[Level]:

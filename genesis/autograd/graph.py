@@ -109,7 +109,7 @@ class _Handles(RemovableHandle):
 
 @contextmanager
 def every_node(before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None) -> Iterator[None]:
-    """Context manager: call ``before(node, grad_outputs)`` and ``after(node, grad_inputs, grad_outputs)`` around every node of every backward.
+    """Context manager: call ``before(node, grad_outputs)`` and ``after(node, grad_inputs, grad_outputs)`` around every node of every backward of this thread.
 
     For timers, printers and memory meters; it costs nothing when it is not used. Leaves are not nodes that run.
 
@@ -120,12 +120,8 @@ def every_node(before: Callable[..., Any] | None = None, after: Callable[..., An
     SumBackward
     MulBackward
     """
-    pair = (before, after)
-    engine.EVERY_NODE.append(pair)
-    try:
+    with engine.around_nodes(before, after):
         yield
-    finally:
-        del engine.EVERY_NODE[next(i for i in reversed(range(len(engine.EVERY_NODE))) if engine.EVERY_NODE[i] is pair)]
 
 
 def on_backward_end(fn: Callable[[], None]) -> None:

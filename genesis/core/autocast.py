@@ -50,7 +50,7 @@ def restored(mode: Autocast | None) -> Iterator[None]:
         yield
     finally:
         if mode is not None:
-            ACTIVE.remove(mode)
+            ACTIVE.pop()
         current.reset(token)
 
 

@@ -6,38 +6,55 @@ say where a gradient was lost. A note holds no tensor and no graph.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
-from threading import get_ident
+from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from genesis.core.site import LIBRARY, Site, site_of, user_site
+from genesis.core.switches import UNTOUCHED as UNTOUCHED
 
 LIMIT = 64  # lines of the program
 
 _Place = tuple[CodeType | None, int]
 _cuts: dict[_Place, tuple[str, weakref.ref[Any], _Place]] = {}  # the newest last
 BLOCKS = [0]  # how many no_grad blocks a program has opened
-UNTOUCHED: list[Any] = []  # open no_grad blocks in which nothing with history was used yet (and `Reads`)
+
+
+# An open block without recording, which waits for the first use of something with history: what opened it, where, what was open
+# before, and a list that is not empty while it waits. (A tuple: a class of its own would cost 0.2 us.)
+Block = tuple[str, _Place, Any, list[bool]]
 
 
 class Reads:
     """The places of tensors with history that a forward uses, apart from those it may."""
 
-    __slots__ = ("allowed", "found", "thread")
+    __slots__ = ("allowed", "found", "outer")
 
-    def __init__(self, thread: int, allowed: set[Any]) -> None:
-        self.thread, self.allowed = thread, allowed
+    def __init__(self, allowed: set[Any]) -> None:
+        self.allowed = allowed
         self.found: dict[Any, Any] = {}
 
+    def __enter__(self) -> dict[Any, Any]:
+        self.outer = _innermost.get()
+        UNTOUCHED.append(self)
+        _innermost.set(self)
+        return self.found
 
+    def __exit__(self, *_: object) -> None:
+        _innermost.set(self.outer)
+        UNTOUCHED.pop()
+
+
+_innermost: ContextVar[Block | Reads | None] = ContextVar("genesis_untouched", default=None)
 
 # the last backwards, by the number that the nodes they freed have; in plain lists, so that nothing is allocated for one
 _KEPT = 512
-_count = [-10]  # small negative epochs have other meanings
+_next_number = itertools.count(-11, -1).__next__  # small negative epochs have other meanings
 _numbers: list[int] = [0] * _KEPT
 _codes: list[CodeType | None] = [None] * _KEPT
 _positions: list[int] = [-1] * _KEPT
@@ -67,7 +84,7 @@ def note(what: str, edge: Any, frame: FrameType | None) -> None:
     place = user_site(frame)
     if place[0] is None:
         return
-    with suppress(KeyError, RuntimeError):  # another thread was at it
+    with suppress(KeyError, RuntimeError, StopIteration):  # another thread was at it
         _cuts.pop(place, None)
         _cuts[place] = (what, weakref.ref(getattr(edge, "node", edge)), place)
         if len(_cuts) > LIMIT:
@@ -86,46 +103,59 @@ def forget_cuts() -> None:
 # ---- no_grad
 
 
-def block_opened(what: str, frame: FrameType | None) -> None:
+def block_opened(what: str, frame: FrameType | None) -> Block | None:
     """A mode that records nothing was switched on; by the library itself it is no cut."""
     if frame is None or (LIBRARY[frame.f_code.co_filename] and frame.f_code.co_name != "wrapped"):
-        return
+        return None
     BLOCKS[0] += 1
-    UNTOUCHED.append((get_ident(), what, user_site(frame)))
-    if len(UNTOUCHED) > LIMIT and not isinstance(UNTOUCHED[0], Reads):  # blocks that were opened for good, in which nothing had history
-        del UNTOUCHED[0]
+    block = (what, user_site(frame), _innermost.get(), [True])
+    UNTOUCHED.append(block)
+    _innermost.set(block)
+    return block
 
 
-def block_closed() -> None:
-    """The newest block of this thread is over, if it is still waiting."""
-    thread = get_ident()
-    for i in range(len(UNTOUCHED) - 1, -1, -1):
-        if not isinstance(UNTOUCHED[i], Reads) and UNTOUCHED[i][0] == thread:
-            del UNTOUCHED[i]
-            return
+def block_closed(block: Block | None) -> None:
+    """What `block_opened` gave is over."""
+    if block is not None:
+        _settle(block)
+        _innermost.set(block[2])
+
+
+def _settle(block: Block) -> bool:
+    """Let a block wait no longer; whether it did."""
+    try:
+        block[3].pop()  # one thread gets it, if several share a context
+    except IndexError:
+        return False
+    UNTOUCHED.pop()
+    return True
+
+
+def switched_on(what: str) -> None:
+    """Recording was switched on for good: a block of this kind ends."""
+    block = _innermost.get()
+    if block.__class__ is tuple and block[0] == what:
+        block_closed(block)
 
 
 def touched(*edges: Any) -> None:
     """Something with history is used in a mode that records nothing: the first time in a block it is noted."""
-    thread = get_ident()
-    for i in range(len(UNTOUCHED) - 1, -1, -1):
-        entry = UNTOUCHED[i]
+    entry = _innermost.get()
+    while entry is not None:
         if isinstance(entry, Reads):
-            if entry.thread == thread:
-                for e in edges:
-                    key = (e.node, e.index) if hasattr(e, "index") else e
-                    if e is not None and key not in entry.allowed:
-                        entry.found[key] = e
-                return
-            continue
-        owner, what, place = entry
-        if owner == thread:
+            for e in edges:
+                key = (e.node, e.index) if hasattr(e, "index") else e
+                if e is not None and key not in entry.allowed:
+                    entry.found[key] = e
+            return
+        what, place, outer, _ = entry
+        if _settle(entry):
             edge = next(e for e in edges if e is not None)
-            del UNTOUCHED[i]
             block = site_of(*place)
             where = "" if block is None else f" (the block of {block.place})"
             note(what + where, edge, sys._getframe(2))
             return
+        entry = outer
 
 
 # ---- backwards
@@ -133,7 +163,7 @@ def touched(*edges: Any) -> None:
 
 def number_of_run(frame: FrameType | None) -> int:
     """A number for a backward that starts now, by which `run_site` finds the line that called it."""
-    number = _count[0] = _count[0] - 1
+    number = _next_number()
     place = number % _KEPT
     _numbers[place] = number
     _codes[place], _positions[place] = user_site(frame)

@@ -13,21 +13,27 @@ The order of the hooks around a node: `core/hooks.py`.
 
 from __future__ import annotations
 
+import operator
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from threading import get_ident
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genesis.arrays.protocol import level_of
 from genesis.base.errors import DeviceError, GraphError, ShapeError, message
+from genesis.base.locks import process_lock
 from genesis.core.cuts import number_of_run, recent_lines
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import ACTIVE, grad_mode, repair, watcher
-from genesis.core.node import FREED, FUNCTION, LEAF, OP, RECORDED, SHARED, WRITES, AccumulateGrad, Edge, Node, Output
-from genesis.core.overrides import OVERRIDES, kernels_are_forced, kernels_only
+from genesis.core.modes import grad_mode, repair, watcher
+from genesis.core.node import FREED, FUNCTION, INFERENCE, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output, count_write
+from genesis.core.overrides import kernels_are_forced, kernels_only
+from genesis.core.switches import ACTIVE, OVERRIDES
 from genesis.core.tracing import tracer
 
 if TYPE_CHECKING:
@@ -37,14 +43,22 @@ if TYPE_CHECKING:
 # wrapped. Python 3.14 counts differently; there (and elsewhere) it always is.
 refs: Callable[[Any], int] = sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
 
-RUNNING: list[_Task] = []  # the backwards that run now, in any thread
-EVERY_NODE: list[tuple[Any, Any]] = []  # (before, after): hooks around every node, see `genesis.autograd.graph`
+_running: ContextVar[_Task | None] = ContextVar("genesis_backward", default=None)
+current = _running.get  # the innermost backward that runs in this thread, or None
+
+# (before, after): hooks around every node of every backward in this thread, see `genesis.autograd.graph`
+around_node: ContextVar[tuple[tuple[Any, Any], ...]] = ContextVar("genesis_every_node", default=())
 
 
-def current() -> _Task | None:
-    """The innermost backward that runs in this thread."""
-    thread = get_ident()
-    return next((task for task in reversed(RUNNING) if task.thread == thread), None)
+@contextmanager
+def around_nodes(before: Any, after: Any) -> Iterator[None]:
+    """Open a pair of `around_node`."""
+    outer = around_node.get()
+    try:
+        around_node.set((*outer, (before, after)))
+        yield
+    finally:
+        around_node.set(outer)
 
 
 def run(
@@ -65,25 +79,23 @@ def run(
     if OVERRIDES and not kernels_are_forced():
         with kernels_only():
             return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate)
-    token = grad_mode.set(create_graph)
-    task = None
+    mode, outer = grad_mode.get(), _running.get()
     try:
+        grad_mode.set(create_graph)
         task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate)
-        RUNNING.append(task)
+        _running.set(task)
         task.loop()
-        for node, g in task.finished:
-            if accumulate:
-                accumulate_into(node, g, create_graph)
-            else:
-                task.captured[node] = g  # type: ignore[index]
-        if create_graph and accumulate:
-            _without_owners([node for node, _ in task.finished])
+        if accumulate:
+            deliver(task.finished, create_graph)
+        else:
+            task.captured.update(task.finished)  # type: ignore[union-attr]
         for callback in task.at_end:
             callback()
     finally:
-        if task is not None:
-            RUNNING.remove(task)
-        grad_mode.reset(token)
+        try:  # Ctrl-C may come between the two
+            grad_mode.set(mode)
+        finally:
+            _running.set(outer)
     return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
 
 
@@ -122,7 +134,7 @@ class _Task:
     """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
 
     __slots__ = (
-        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "ends", "finished", "grads", "inputs", "keep_graph", "number", "owed", "reached", "ready", "repair", "thread", "wanted",
+        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "ends", "finished", "grads", "inputs", "keep_graph", "number", "owed", "reached", "ready", "repair", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -138,7 +150,6 @@ class _Task:
         self.grads: dict[Node, Any] = {}  # a tensor, or for a node with several outputs a list of them
         self.finished: list[tuple[AccumulateGrad, Tensor]] = []
         self.at_end: list[Callable[[], None]] = []
-        self.thread = get_ident()
         self.number = number_of_run(sys._getframe(2))  # what it frees remembers it by this
         self.inputs = self.wanted = None
         self.ends: set[Node] = set()  # nodes that are reached but do not run: their gradient is all that was asked for
@@ -159,7 +170,7 @@ class _Task:
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
         keep_graph, finished, freed = self.keep_graph, self.finished, self.number
-        plain = wanted is None and not self.create_graph and not EVERY_NODE and self.repair is None
+        plain = wanted is None and not self.create_graph and not around_node.get() and self.repair is None
         node: Node | None = None
         try:
             while ready:
@@ -246,17 +257,16 @@ class _Task:
         came = g
         if node._outputs is not None:
             g = materialize(node, g)
-        if EVERY_NODE:
-            for before, _ in EVERY_NODE:
-                if before is not None:
-                    before(node, tuple(g) if isinstance(g, list) else (g,))
+        watching = around_node.get()
+        for before, _ in watching:
+            if before is not None:
+                before(node, tuple(g) if isinstance(g, list) else (g,))
         results = node._pull_special(g)
         if self.repair is not None:
             results = self.repair(node, g, results)
-        if EVERY_NODE:
-            for _, after in reversed(EVERY_NODE):
-                if after is not None:
-                    after(node, tuple(results), tuple(g) if isinstance(g, list) else (g,))
+        for _, after in reversed(watching):
+            if after is not None:
+                after(node, tuple(results), tuple(g) if isinstance(g, list) else (g,))
         if hooks is not None:
             results = hooks.after(node, results, came)
         if not self.keep_graph:
@@ -293,20 +303,42 @@ class _Task:
         if not self.accumulate or (self.inputs is not None and node not in self.inputs):
             return  # `_capture` has it
         if node._hooks is not None and (node._hooks.post_accumulate or node._hooks.post):
-            accumulate_into(node, g, self.create_graph)
+            deliver([(node, g)], self.create_graph)
             node._hooks.after_accumulation(node, g)
         else:
             self.finished.append((node, g))
 
 
-def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
-    """``.grad += g``, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds."""
+_delivering = process_lock()  # one thread at a time reads and writes `.grad`
+_quiet = Context()  # in which NumPy does not warn of overflow: `errstate` would cost 1 us
+_quiet.run(np.seterr, all="ignore")
+_set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
+
+
+def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bool) -> None:
+    """``.grad += g`` for these leaves, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds.
+
+    All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so neither an
+    error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
+    """
+    writes: list[tuple[Any, ...]] = []
+    with _delivering:
+        for node, g in gradients:
+            if node._grad is None and g._counter is None and g._node is None and node._hooks is None and not ACTIVE and g._array.__class__ is np.ndarray:
+                writes.append((_set_grad, node, g))
+            else:
+                writes += _writes_of(node, g, create_graph)
+        _quiet.copy().run(deque, starmap(operator.call, writes), 0)
+        if create_graph:
+            _without_owners([node for node, _ in gradients])
+
+
+def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool) -> list[tuple[Any, ...]]:
+    """The calls that put one gradient into its leaf."""
     if g._array.__class__ is not np.ndarray:
         _check_device(node, g)
         _check_layers(node, g)
-    before = node._grad
-    if before is RECORDED:
-        before = node.grad
+    before = node.grad
     if before is None:
         held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
         if held and g._node is None:
@@ -316,14 +348,22 @@ def accumulate_into(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None
         g = g.clone() if held else g
         if ACTIVE and tracer.get() is not None:
             tracer.get().grad_changes(node, False)
-        if g._node is None:
-            node._grad = g
-        else:
-            node.grad = g
-    elif create_graph or before._node is not None:
-        node.grad = before + g
-    else:
-        before.add_(g)
+        return node.writes_of(g)
+    if create_graph or before._node is not None:
+        return node.writes_of(before + g)
+    return _inplace_sum(before, g)
+
+
+def _inplace_sum(x: Tensor, y: Tensor) -> list[tuple[Any, ...]]:
+    """The calls that add ``y`` to ``x`` in place: one where both are NumPy's and nothing watches."""
+    if ACTIVE or x._array.__class__ is not np.ndarray or y._array.__class__ is not np.ndarray or x._counter is INFERENCE:
+        return [(copy_context().run, x.add_, y)]
+    if x._counter is SHARED:
+        x._own_memory()
+    if not x._array.flags.writeable or x._array.shape != y._array.shape or x._array.dtype.kind not in "fcV" or x._array.dtype is not y._array.dtype:
+        return [(copy_context().run, x.add_, y)]
+    count_write(x._shared_counter(), "add_")
+    return [(np.add, x._array, y._array, x._array)]
 
 
 def _without_owners(leaves: Sequence[AccumulateGrad]) -> None:

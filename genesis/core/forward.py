@@ -175,16 +175,18 @@ def _factors(op: Op) -> list[tuple[Any, list[tuple[int, bool]]]]:
 
 def transposed(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
     """The tangents of the results from the gradient rules, which are recorded and differentiated."""
-    mode, inferring = grad_mode.set(True), inference.set(False)
+    mode, inferring = grad_mode.get(), inference.get()
     try:
+        grad_mode.set(True)
+        inference.set(False)
         twins = [_leaf(x, t) for x, t in zip(args[0], tangents[0], strict=True)] if op.variadic else None
         again = (twins, *args[1:]) if op.variadic else tuple(_leaf(a, t) for a, t in zip(args, tangents, strict=True))
         results = dispatch.apply(op, again)
         several = isinstance(results, tuple)
         found = transpose(results if several else (results,), _paired(again[0] if op.variadic else again, tangents[0] if op.variadic else tangents))
     finally:
-        grad_mode.reset(mode)
-        inference.reset(inferring)
+        grad_mode.set(mode)
+        inference.set(inferring)
     return tuple(found) if several else found[0]
 
 

@@ -36,11 +36,12 @@ from genesis.core import autocast, honest
 from genesis.core.context import FunctionCtx, HoldingCtx, hold_attributes
 from genesis.core.dispatch import F32, F64, refuse_inference
 from genesis.core.hooks import SPECIAL
-from genesis.core.modes import ACTIVE, LEVELS, grad_mode, watcher
+from genesis.core.modes import grad_mode, watcher
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
 from genesis.core.reach import captured, may_reach_tensors, place_key, watch_reads
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
+from genesis.core.switches import ACTIVE, LEVELS
 from genesis.core.tensor import Tensor
 from genesis.core.transforms import applied, layers_of, no_jvp, no_vmap
 from genesis.core.views import check_writable, guarded, rebase, watch
@@ -209,7 +210,7 @@ _frame = sys._getframe
 def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[..., Any]:
     """`apply` of one class: everything it needs is a free variable, which costs half of looking it up on the class."""
     split, sets_attributes = cls._split, cls._split or _may_set_attributes(cls.forward)
-    recording, set_mode, reset_mode, kinds, writes = grad_mode.get, grad_mode.set, grad_mode.reset, KINDS, WRITES
+    recording, set_mode, kinds, writes = grad_mode.get, grad_mode.set, KINDS, WRITES
     slow, first = True, True
     users: Any = None  # the code that called last, known not to be this package's own
 
@@ -235,14 +236,15 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
         ctx = make_node()
         ctx._hooks = None
         ctx._saved = ()
-        needed = needed and recording()
+        mode = recording()
+        needed = needed and mode
         ctx._edges = edges if needed else [None] * len(edges)  # type: ignore[assignment]
         ctx._epoch = epoch = writes[0]
-        token = set_mode(False)
-        try:
+        try:  # the mode is changed inside: Ctrl-C may come with the end of any call
+            set_mode(False)
             result = cls.forward(ctx, *args)
         finally:
-            reset_mode(token)
+            set_mode(mode)
         if not needed:
             for kept in ctx._saved:  # type: ignore[var-annotated]
                 if kept.__class__ is not Tensor:
@@ -371,8 +373,9 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
         ctx._structures = tuple(structures)
     epoch = WRITES[0]
     watched = grad_mode.get() and (cls._watched or any([KINDS[a.__class__] is OBJECT and not isinstance(a, Tensor) for a in (*inputs, *keywords.values())]))
-    token = grad_mode.set(False)
+    outside = grad_mode.get()
     try:
+        grad_mode.set(False)
         with watch_reads(edges) if watched else nullcontext() as reads:
             if cls._split:
                 result = cls.forward(*inputs, **keywords)
@@ -380,7 +383,7 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
             else:
                 result = cls.forward(ctx, *inputs, **keywords)
     finally:
-        grad_mode.reset(token)
+        grad_mode.set(outside)
     if reads:
         recording = _take_captured(ctx, reads, edges, inputs, keywords)
     if ACTIVE and watcher.get() is not None:
@@ -511,7 +514,7 @@ def _watch_views(result: Any) -> None:
     """Results on the memory of inputs without history: these may get one, and then the results' is not known."""
     if grad_mode.get():
         for r in tree_flatten(result)[0]:
-            if isinstance(r, Tensor) and r._view is not None and r._view.steps is None and r._counter is not None and r._counter is not INFERENCE:
+            if isinstance(r, Tensor) and r._view is not None and not r._view.recorded and r._counter is not None and r._counter is not INFERENCE:
                 watch(r, r._counter)
 
 

@@ -13,8 +13,10 @@ blocks, so a stream's position is one integer. NumPy's C implementation computes
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import threading
+import weakref
 from contextvars import ContextVar
 from typing import Any
 
@@ -42,6 +44,7 @@ class Generator:
         require_available(self.device)
         self._lock = threading.Lock()
         self.manual_seed(67280421310721)
+        _generators.add(self)
 
     def __reduce__(self) -> Any:
         return _restored, (str(self.device), self.get_state())
@@ -54,8 +57,9 @@ class Generator:
         """
         if isinstance(seed, bool) or not hasattr(seed, "__index__"):
             raise ArgumentError(message("manual_seed", f"the seed must be an integer, got {type(seed).__name__}"))
-        self._seed = seed.__index__()
-        self._position(0)
+        with self._lock:
+            self._seed = seed.__index__()
+            self._position(0)
         return self
 
     def _position(self, block: int) -> None:
@@ -72,7 +76,8 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """Key and position as 16 bytes: two little-endian 64-bit words."""
-        words = np.array([self._seed & _MASK, self._block], dtype="<u8")
+        with self._lock:
+            words = np.array([self._seed & _MASK, self._block], dtype="<u8")
         return wrap(words.view(np.uint8).copy())
 
     def set_state(self, state: Tensor) -> Generator:
@@ -182,7 +187,19 @@ class DefaultGenerator(Generator):
         return (self._process if place is None else place.stream()).words(count)
 
 
+_generators: weakref.WeakSet[Generator] = weakref.WeakSet()
 default_generator = DefaultGenerator()
+
+
+def _after_fork() -> None:
+    """A child may have been forked while another thread, which it does not have, was drawing: it gets locks and streams of its own."""
+    for generator in list(_generators):
+        generator._lock = threading.Lock()
+        generator._position(generator._block)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def manual_seed(seed: int) -> Generator:

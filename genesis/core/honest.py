@@ -18,18 +18,19 @@ from __future__ import annotations
 
 import dis
 import sys
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from genesis.base.errors import GraphError, message
-from genesis.core.modes import ESCAPES, enable_grad, grad_mode
+from genesis.core.modes import enable_grad, grad_mode
 from genesis.core.node import WRITES, Node, Output
 from genesis.core.site import LIBRARY, Site, site_of
+from genesis.core.switches import ESCAPES
 from genesis.core.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -79,12 +80,26 @@ def refuse(t: Tensor, edges: Sequence[Any], reason: str) -> Tensor:
 class Watch:
     """One stretch of a user's code in which everything should be recorded; the first thing that was not."""
 
-    __slots__ = ("escape", "opened", "thread")
+    __slots__ = ("escape", "opened")
 
     def __init__(self) -> None:
         self.escape: tuple[str, Site | None] | None = None
-        self.thread = threading.get_ident()
         self.opened = False  # whether a saved tensor with history was looked at
+
+
+_watch: ContextVar[Watch | None] = ContextVar("genesis_escapes", default=None)  # the innermost
+
+
+@contextmanager
+def _opened(watch: Watch) -> Iterator[Watch]:
+    before = _watch.get()
+    ESCAPES.append(watch)
+    try:
+        _watch.set(watch)
+        yield watch
+    finally:
+        _watch.set(before)
+        ESCAPES.pop()
 
 
 def escape(what: str, depth: int = 2) -> None:
@@ -94,14 +109,9 @@ def escape(what: str, depth: int = 2) -> None:
         frame = frame.f_back
     if LIBRARY[frame.f_code.co_filename]:
         return
-    watch = _mine()
+    watch = _watch.get()
     if watch is not None and watch.escape is None:
         watch.escape = (what, site_of(frame.f_code, frame.f_lasti))
-
-
-def _mine() -> Watch | None:
-    thread = threading.get_ident()
-    return next((w for w in reversed(ESCAPES) if w.thread == thread), None)
 
 
 @contextmanager
@@ -110,12 +120,8 @@ def watching(ctx: FunctionCtx) -> Iterator[Watch | None]:
     if not grad_mode.get():
         yield None
         return
-    watch = Watch()
-    ESCAPES.append(watch)
-    try:
+    with _opened(Watch()) as watch:
         yield watch
-    finally:
-        ESCAPES.remove(watch)
 
 
 def checked(ctx: FunctionCtx, watch: Watch, g: Any, results: Sequence[Any]) -> Sequence[Any]:
@@ -168,12 +174,13 @@ def once_differentiable(backward: Any) -> Any:
     def once(ctx: FunctionCtx, *gs: Any) -> Any:
         if not grad_mode.get():
             return backward(ctx, *gs)
-        watch, ESCAPES[:] = list(ESCAPES), []
+        watch = _watch.get()
         try:
+            _watch.set(None)
             with no_grad():
                 results = backward(ctx, *gs)
         finally:
-            ESCAPES[:] = watch
+            _watch.set(watch)
         single = not isinstance(results, tuple | list)
         reason = message(f"{ctx._function.__name__}.backward", "is marked @once_differentiable and cannot be differentiated again",
                          ctx._called_at(), "write it with genesis operations and remove the decorator")  # fmt: skip
@@ -217,7 +224,7 @@ def with_origin(ctx: FunctionCtx, t: Any, origin: Any, what: str) -> Any:
     if not isinstance(t, Tensor):
         return t
     if ESCAPES and (origin is not None or t._node is not None):
-        watch = _mine()
+        watch = _watch.get()
         if watch is not None:
             watch.opened = True
     if origin is None:
@@ -290,15 +297,12 @@ def _forward_again(ctx: FunctionCtx) -> Any:
     from genesis.core.generator import default_generator as generator
 
     state = generator.get_state()
-    watch = Watch()
-    ESCAPES.append(watch)
     try:
-        with enable_grad():
+        with _opened(Watch()) as watch, enable_grad():
             second = ctx._function._rerun(arguments, keywords)
     except GraphError as error:
         return str(error).partition("\n")[0]
     finally:
-        ESCAPES.remove(watch)
         generator.set_state(state)
     if watch.escape is not None:
         what, site = watch.escape

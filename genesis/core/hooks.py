@@ -14,6 +14,7 @@ After an in-place write hooks stay with the value before it, retained gradients 
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,11 +30,10 @@ class RemovableHandle:
     """What registering a hook returns; ``remove()`` takes the hook off again, also at the end of a ``with``."""
 
     __slots__ = ("_hooks", "_id")
-    _next = 0
+    _next = itertools.count().__next__
 
     def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
-        self._id = RemovableHandle._next
-        RemovableHandle._next += 1
+        self._id = RemovableHandle._next()
         self._hooks = hooks
         hooks[self._id] = hook
 

@@ -6,7 +6,7 @@ the base's other views get memory with that layer. Only a tensor that was made i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from genesis.arrays.protocol import Layer, bottom, level_of
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import InplaceError, message
 from genesis.core.levels import levels
+from genesis.core.paths import Replay, View
 from genesis.core.site import line_here
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
-
-if TYPE_CHECKING:
-    from genesis.core.views import View
 
 
 def store(x: Tensor, result: Tensor) -> None:
@@ -86,13 +84,14 @@ def _grow(x: Tensor, source: Any) -> None:
     if view is not None and view.path is None:
         raise InplaceError(message("write", "a view that a Function returned is written to inside a transform", hint="clone() it first"))
     base._array = _with_layers(base._array, source)
-    if x is not base:
-        x._array = view.replay(wrap(base._array))._array  # type: ignore[union-attr]
+    again = Replay(wrap(base._array))
+    if view is not None:
+        x._array = again.of(view.path)._array
     counter = base._counter
     for ref in [] if counter is None else list(counter.refs):
         other = ref()
         if other is not None and other is not x and other._view is not None and other._view.path is not None:
-            other._array = other._view.replay(wrap(base._array))._array
+            other._array = again.of(other._view.path)._array
 
 
 def _with_layers(array: Any, like: Any) -> Any:

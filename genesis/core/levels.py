@@ -9,17 +9,16 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from threading import get_ident
 from typing import Any
 
 from genesis.arrays.protocol import Layer
 from genesis.base.errors import GraphError, message
-from genesis.core.engine import RUNNING
-from genesis.core.modes import LEVELS
+from genesis.core.engine import current
 from genesis.core.node import next_number
 from genesis.core.site import Site, site_of, user_site
+from genesis.core.switches import LEVELS
 
 _numbers = itertools.count(1).__next__
 # where the numbers of new levels come from, if not from the count: what is run again needs those of its first run
@@ -108,14 +107,16 @@ def opened(level: Level) -> Iterator[Level]:
     """Inside, arrays of this level are at home."""
     _names[level.number] = level
     if len(_names) > _KEPT:
-        del _names[next(iter(_names))]
-    token = _open.set((*_open.get(), level))
+        with suppress(KeyError, RuntimeError):  # another thread was at it
+            del _names[next(iter(_names))]
+    outer = _open.get()
     LEVELS.append(level)
     try:
+        _open.set((*outer, level))
         yield level
     finally:
-        LEVELS.remove(level)
-        _open.reset(token)
+        _open.set(outer)
+        LEVELS.pop()
 
 
 def check_at_home(array: Layer, what: str) -> None:
@@ -124,8 +125,7 @@ def check_at_home(array: Layer, what: str) -> None:
     for level in _open.get():
         if level.number == number:
             return
-    thread = get_ident()
-    if any(task.thread == thread for task in RUNNING):
+    if current() is not None:
         return
     known = _names.get(number)
     name = "a transform" if known is None else known.name

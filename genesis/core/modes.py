@@ -1,8 +1,8 @@
 """Gradient modes: who records, in which thread or task, and how to say so.
 
-The grad mode lives in a context variable, so every thread and every asyncio task has its own.
-`ACTIVE` is the one cheap check of the call path: it is empty unless some mode that needs the slow
-path (inference mode now; autocast, tracing, overrides) is open in any thread.
+The grad mode lives in a context variable, so every thread and every asyncio task has its own. What all threads share
+is in `core/switches.py`. A mode is changed so that Ctrl-C leaves none on that is not undone: CPython looks for signals
+when a call returns from C or a function begins, so a change and the note of it have no call between them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar
 
-from genesis.core.cuts import UNTOUCHED, block_closed, block_opened
+from genesis.core.cuts import Block, block_closed, block_opened, switched_on
+from genesis.core.switches import ACTIVE as ACTIVE
+from genesis.core.switches import ESCAPES as ESCAPES
+from genesis.core.switches import LEVELS as LEVELS
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-ACTIVE: list[object] = []
-LEVELS: list[object] = []  # the open transforms, in any thread, see `core/levels.py`
-ESCAPES: list[Any] = []  # open watches for values that leave the recorded world, see `core/honest.py`
 
 grad_mode: ContextVar[bool] = ContextVar("genesis_grad_mode", default=True)
 inference: ContextVar[bool] = ContextVar("genesis_inference", default=False)
@@ -64,7 +63,7 @@ class Mode:
         raise NotImplementedError
 
     def __enter__(self) -> Mode:
-        self._before.append(self._enter())
+        self._before += [self._enter()]
         return self
 
     def __exit__(
@@ -123,19 +122,23 @@ def _note_escape(what: str) -> None:
 class _GradMode(Mode):
     _value = True
 
-    def _enter(self) -> bool:
-        before = grad_mode.get()
-        if before and not self._value:
-            if ESCAPES:
-                _note_escape(type(self).__name__)
-            block_opened(type(self).__name__, sys._getframe(2))
-        grad_mode.set(self._value)
-        return before
+    def _enter(self) -> tuple[bool, Block | None]:
+        before, block = grad_mode.get(), None
+        try:
+            if before and not self._value:
+                if ESCAPES:
+                    _note_escape(type(self).__name__)
+                block = block_opened(type(self).__name__, sys._getframe(2))
+            grad_mode.set(self._value)
+        except BaseException:
+            self._leave((before, block))
+            raise
+        return before, block
 
-    def _leave(self, before: bool) -> None:
-        if UNTOUCHED and before and not self._value:
-            block_closed()
-        grad_mode.set(before)
+    def _leave(self, before: tuple[bool, Block | None]) -> None:
+        grad_mode.set(before[0])
+        if before[1] is not None:
+            block_closed(before[1])
 
 
 class no_grad(_GradMode):
@@ -174,6 +177,9 @@ class enable_grad(no_grad):
     _value = True
 
 
+_OFF = "set_grad_enabled(False)"
+
+
 class set_grad_enabled(_GradMode):
     """Turn recording on or off: takes effect at the call, and is undone at the end of a ``with``.
 
@@ -187,19 +193,20 @@ class set_grad_enabled(_GradMode):
         super().__init__()
         self._value = bool(mode)
         self._at_call = grad_mode.get()
-        if self._at_call and not self._value:
-            block_opened("set_grad_enabled(False)", sys._getframe(1))
+        if self._value:
+            switched_on(_OFF)
+        self._block = block_opened(_OFF, sys._getframe(1)) if self._at_call and not self._value else None
         grad_mode.set(self._value)
 
-    def _enter(self) -> bool:
+    def _enter(self) -> tuple[bool, Block | None]:
         grad_mode.set(self._value)
-        return self._at_call
+        return self._at_call, self._block
 
     def _fresh(self) -> Mode:
         return set_grad_enabled(self._value)
 
     def __call__(self, target: F) -> F:
-        grad_mode.set(self._at_call)  # as a decorator the mode holds inside the function only
+        self._leave((self._at_call, self._block))  # as a decorator the mode holds inside the function only
         return super().__call__(target)
 
 
@@ -224,21 +231,24 @@ class inference_mode(Mode):
         super().__init__()
         self._mode = mode if isinstance(mode, bool) else True
 
-    def _enter(self) -> tuple[bool, bool]:
-        before = grad_mode.get(), inference.get()
-        if before[0] and self._mode:
-            block_opened("inference_mode", sys._getframe(2))
-        grad_mode.set(not self._mode)
-        inference.set(self._mode)
+    def _enter(self) -> tuple[bool, bool, Block | None]:
         ACTIVE.append(self)
-        return before
+        before, block = (grad_mode.get(), inference.get()), None
+        try:
+            if before[0] and self._mode:
+                block = block_opened("inference_mode", sys._getframe(2))
+            grad_mode.set(not self._mode)
+            inference.set(self._mode)
+        except BaseException:
+            self._leave((*before, block))
+            raise
+        return (*before, block)
 
-    def _leave(self, before: tuple[bool, bool]) -> None:
-        ACTIVE.remove(self)
-        if UNTOUCHED and before[0] and self._mode:
-            block_closed()
+    def _leave(self, before: tuple[bool, bool, Block | None]) -> None:
         grad_mode.set(before[0])
         inference.set(before[1])
+        block_closed(before[2])
+        ACTIVE.pop()
 
     def _fresh(self) -> Mode:
         return inference_mode(self._mode)

@@ -14,7 +14,6 @@ reference cycle: dropping the last tensor frees all of it, without the garbage c
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
+from genesis.base.locks import process_lock
 from genesis.core.cuts import run_site
 from genesis.core.hooks import NodeHooks, RemovableHandle, hooks_of
 from genesis.core.modes import grad_mode
@@ -54,21 +54,21 @@ class Version:
 
 
 WRITES = [0]  # the number of the last in-place write; a list, so that every module sees it change
-_counting = threading.Lock()
+counting = process_lock()
 
 
 def count_write(version: Version, writer: str) -> None:
     """Note a write; the lock keeps the numbers in order when several threads write."""
-    with _counting:
+    with counting:
         WRITES[0] = version.stamp = WRITES[0] + 1
-    version.count += 1
+        version.count += 1
     version.writer = writer
     version.code, version.at = site_here()
 
 
 def count_event() -> int:
     """A number among those of the writes for something else that saved tensors are checked for."""
-    with _counting:
+    with counting:
         WRITES[0] += 1
         return WRITES[0]
 
@@ -360,10 +360,15 @@ class AccumulateGrad(Node):
         active = tracer.get()
         if active is not None:
             active.grad_changes(self, value is None)
-        tensor = self.tensor() if self._grad is RECORDED or (value is not None and value._node is not None) else None
-        if tensor is not None:
-            tensor._retained = value
-        self._grad = value if value is None or value._node is None else RECORDED
+        for call, *arguments in self.writes_of(value):
+            call(*arguments)
+
+    def writes_of(self, value: Tensor | None) -> list[tuple[Any, ...]]:
+        """The calls that make this the gradient, each a single step in C."""
+        recorded = value is not None and value._node is not None
+        tensor = self.tensor() if recorded or self._grad is RECORDED else None
+        keeper: list[tuple[Any, ...]] = [] if tensor is None else [(setattr, tensor, "_retained", value)]
+        return [*keeper, (setattr, self, "_grad", RECORDED if recorded else value)]
 
     @property
     def variable(self) -> Tensor | None:

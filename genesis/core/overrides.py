@@ -18,17 +18,19 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
 
-from genesis.core.modes import ACTIVE
+from genesis.base.locks import process_lock
 from genesis.core.op import REGISTRY, Op, public_function
+from genesis.core.switches import ACTIVE
+from genesis.core.switches import OVERRIDES as OVERRIDES
 
-OVERRIDES: dict[str, list[Callable[..., Any]]] = {}  # by the op's name; the last one counts
 off: ContextVar[bool] = ContextVar("genesis_kernels_only", default=False)
-_TOKEN = object()  # in ACTIVE while there are overrides
+changing = process_lock()  # held while overrides are registered or removed
 
 
 def override_of(op: Op) -> Callable[..., Any] | None:
     """What is called in place of an op here and now."""
-    return None if kernels_are_forced() or op.name not in OVERRIDES else functools.partial(_consult, op, OVERRIDES[op.name][-1])
+    functions = () if kernels_are_forced() else OVERRIDES.get(op.name, ())
+    return functools.partial(_consult, op, functions[-1]) if functions else None
 
 
 def kernels_are_forced() -> bool:
@@ -68,31 +70,31 @@ def kernel_form(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def add(op: Op, function: Callable[..., Any]) -> None:
-    """Put a function in the place of an op."""
-    stack = OVERRIDES.setdefault(op.name, [])
-    if not stack and _plain(op):
-        _reroute(op)
-    stack.append(function)
-    if _TOKEN not in ACTIVE:
-        ACTIVE.append(_TOKEN)
+    """Put a function in the place of an op, in every thread."""
+    with changing:
+        if op.name not in OVERRIDES and _plain(op):
+            _reroute(op)
+        OVERRIDES[op.name] = (*OVERRIDES.get(op.name, ()), function)
+        ACTIVE.append(function)
 
 
 def take_away(op: Op, function: Callable[..., Any]) -> None:
     """Undo `add`; what was registered before counts again."""
-    stack = OVERRIDES[op.name]
-    stack.reverse()
-    stack.remove(function)
-    stack.reverse()
-    if not stack:
-        del OVERRIDES[op.name]
-        if _plain(op):
-            plain = op.call
-            plain.__code__ = _ORIGINAL.pop(op.name).__code__
-    if not OVERRIDES:
-        ACTIVE.remove(_TOKEN)
+    with changing:
+        stack = OVERRIDES[op.name]
+        place = max(i for i, registered in enumerate(stack) if registered == function)
+        rest = stack[:place] + stack[place + 1 :]
+        if rest:
+            OVERRIDES[op.name] = rest
+        else:
+            del OVERRIDES[op.name]
+            if _plain(op):
+                plain = op.call
+                plain.__code__ = _ORIGINAL[op.name].__code__
+        ACTIVE.pop()
 
 
-_ORIGINAL: dict[str, FunctionType] = {}  # the public functions of ops whose code is exchanged
+_ORIGINAL: dict[str, FunctionType] = {}  # the public functions of ops whose code is or was exchanged: another thread may be on its way through `route`
 
 
 def _plain(op: Op) -> bool:
@@ -103,8 +105,10 @@ def _plain(op: Op) -> bool:
 def _reroute(op: Op) -> None:
     call = op.call
     assert isinstance(call, FunctionType)
-    _ORIGINAL[op.name] = FunctionType(call.__code__, call.__globals__, call.__name__, call.__defaults__, call.__closure__)
-    _ORIGINAL[op.name].__kwdefaults__ = call.__kwdefaults__
+    if op.name not in _ORIGINAL:
+        original = FunctionType(call.__code__, call.__globals__, call.__name__, call.__defaults__, call.__closure__)
+        original.__kwdefaults__ = call.__kwdefaults__
+        _ORIGINAL[op.name] = original
     body = f"    from genesis.core.overrides import route\n    return route({op.name!r}, ARGS)\n"
     call.__code__ = public_function(op, body, {}).__code__
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from threading import get_ident
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from genesis.core.cuts import UNTOUCHED, Reads
+from genesis.core.cuts import Reads
 from genesis.core.node import Output
 from genesis.core.tensor import Tensor
 
@@ -46,18 +45,9 @@ def _package(f: FunctionType) -> str:
     return (f.__module__ or "").partition(".")[0]
 
 
-class watch_reads:
-    """Notes the places of tensors with history that are used in a forward, other than its arguments'."""
-
-    def __init__(self, edges: Any) -> None:
-        self.reads = Reads(get_ident(), {place_key(e) for e in edges if e is not None})
-
-    def __enter__(self) -> dict[Any, Any]:
-        UNTOUCHED.append(self.reads)
-        return self.reads.found
-
-    def __exit__(self, *_: object) -> None:
-        UNTOUCHED.remove(self.reads)
+def watch_reads(edges: Any) -> Reads:
+    """A context manager that notes the places of tensors with history that are used in a forward, other than its arguments'."""
+    return Reads({place_key(e) for e in edges if e is not None})
 
 
 def contents(cell: CellType) -> Any:

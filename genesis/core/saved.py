@@ -11,7 +11,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
-from genesis.core.modes import ACTIVE, grad_mode, watcher
+from genesis.core.modes import grad_mode, watcher
+from genesis.core.switches import ACTIVE
 
 if TYPE_CHECKING:
     from genesis.core.node import Node
@@ -47,13 +48,13 @@ class saved_tensors_hooks:
         reason = disabled.get()
         if reason is not None:
             raise GraphError(message("saved_tensors_hooks", reason))
-        self._tokens.append(packing.set((*packing.get(), self)))
         ACTIVE.append(self)
+        self._tokens.append(packing.set((*packing.get(), self)))
         return self
 
     def __exit__(self, *_: object) -> None:
-        ACTIVE.remove(self)
         packing.reset(self._tokens.pop())
+        ACTIVE.pop()
 
     def pack(self, node: Node, t: Tensor) -> Any:
         return self.pack_hook(node, t) if self.wants_node else self.pack_hook(t)
@@ -92,11 +93,12 @@ class Packed:
         self.hooks = hooks
         given = t._alias(None)
         before = given._version
-        token = grad_mode.set(False)
+        mode = grad_mode.get()
         try:
+            grad_mode.set(False)
             self.value = hooks.pack(node, given)
         finally:
-            grad_mode.reset(token)
+            grad_mode.set(mode)
         if given._version != before:
             raise InplaceError(
                 message("saved_tensors_hooks", f"pack_hook wrote to the tensor that it was given, with {given._counter.writer}",  # type: ignore[union-attr]
@@ -107,11 +109,12 @@ class Packed:
         from genesis.core.tensor import Tensor
 
         value = self.value
-        token = grad_mode.set(False)
+        mode = grad_mode.get()
         try:
+            grad_mode.set(False)
             value = self.hooks.unpack_hook(value)
         finally:
-            grad_mode.reset(token)
+            grad_mode.set(mode)
         if not isinstance(value, Tensor):
             raise ArgumentError(message("saved_tensors_hooks", f"unpack_hook returned {type(value).__name__}, expected a tensor", [("for", name)]))
         if value._array.shape != self.shape or value._array.dtype != self.dtype:

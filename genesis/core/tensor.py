@@ -24,9 +24,10 @@ from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GraphErr
 from genesis.core import engine
 from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
-from genesis.core.modes import ESCAPES, inference
-from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, count_event, leaf
+from genesis.core.modes import inference
+from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, count_event, counting, leaf
 from genesis.core.site import line_here
+from genesis.core.switches import ESCAPES
 from genesis.core.tracing import tracer
 
 _new = object.__new__
@@ -452,10 +453,14 @@ class Tensor:
         return out
 
     def _shared_counter(self) -> Version:
-        if self._counter is None or self._counter is SHARED:
-            self._own_memory()
-            self._counter = Version()
-        return self._counter
+        counter = self._counter
+        if counter is None or counter is SHARED:
+            with counting:  # threads that make views of one tensor share its count
+                self._own_memory()
+                if self._counter is None:
+                    self._counter = Version()
+                counter = self._counter
+        return counter
 
     def _own_memory(self) -> None:
         """A gradient that others may read is copied before it is written to."""

@@ -141,8 +141,9 @@ def _by_transposing(call: Apply, primals: list[Any], tangents: list[Any], struct
 
 def _by_jvp(cls: type[Function], primals: list[Any], tangents: list[Any], structure: Any, follow: bool) -> tuple[Any, list[Any]]:
     args, kwargs = tree_unflatten(primals, structure)
-    mode = grad_mode.set(follow)
+    mode = grad_mode.get()
     try:
+        grad_mode.set(follow)
         ctx = cls._ctx()
         ctx._hooks, ctx._saved, ctx._edges = None, (), (None,) * len(primals)
         ctx.__dict__["_for_forward"] = None
@@ -155,7 +156,7 @@ def _by_jvp(cls: type[Function], primals: list[Any], tangents: list[Any], struct
         given, named = tree_unflatten(ready, structure)
         pushed = cls.jvp(ctx, *given, *named.values())
     finally:
-        grad_mode.reset(mode)
+        grad_mode.set(mode)
     if follow:  # the value, with the history that `backward` gives it
         out = cls.apply(*args, **kwargs)
     outs = tree_flatten(out)[0]

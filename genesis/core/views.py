@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,27 +28,15 @@ from genesis.core.boundary import joined
 from genesis.core.cuts import note
 from genesis.core.hooks import hooks_of
 from genesis.core.layered import store
-from genesis.core.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
-from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Output, Version, count_write, next_number
+from genesis.core.modes import enable_grad, grad_mode, inference
+from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Output, Version, count_write, counting, next_number
 from genesis.core.op import Op
-from genesis.core.overrides import OVERRIDES, kernel_form
+from genesis.core.overrides import kernel_form
+from genesis.core.paths import Replay, View
 from genesis.core.site import line_here, site_here
+from genesis.core.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
-
-
-class View(NamedTuple):
-    """How a tensor comes out of its base; ``steps`` is None for views made under `no_grad`, whose history ``path`` tells nobody."""
-
-    base: Tensor
-    steps: tuple[tuple[Op, tuple[Any, ...]], ...] | None
-    path: tuple[tuple[Op, tuple[Any, ...]], ...] | None = None  # the same, for memory: None if it is not known
-
-    def replay(self, base: Tensor) -> Tensor:
-        """The same view of another tensor."""
-        for op, args in self.path or ():
-            base = op.run(op, (base, *args))
-        return base
 
 
 def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> None:
@@ -63,14 +51,13 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
     out._counter = counter
     parent = source._view
     base = source if parent is None else parent.base
-    step = ((op, args),)
-    path = step if parent is None else None if parent.path is None else (*parent.path, *step)
+    path = None if parent is not None and parent.path is None else (None if parent is None else parent.path, op, args)
     if not grad_mode.get():
-        out._view = View(base, None, path)
+        out._view = View(base, False, path)
         if counter is not INFERENCE and LEVELS:
             watch(out, counter)
         return
-    out._view = View(base, None if parent is not None and parent.steps is None else path, path)
+    out._view = View(base, parent is None or parent.recorded, path)
     if counter is not INFERENCE:
         watch(out, counter)
 
@@ -78,7 +65,7 @@ def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> N
 def guarded(out: Tensor, source: Tensor) -> Tensor:
     """Make ``out``, the result of a user's function that is ``source`` or on its memory, a view that is not written to."""
     base = source if source._view is None else source._view.base
-    out._view = View(base, None)
+    out._view = View(base, False)
     counter = base._counter
     if counter is None or counter is SHARED:
         counter = base._shared_counter()
@@ -92,7 +79,9 @@ def watch(out: Tensor, counter: Version) -> None:
     """Note a view, so that writes to its memory find it."""
     refs = counter.refs
     if len(refs) >= 32 and len(refs) & (len(refs) - 1) == 0:  # at powers of two: forget the dead
-        refs[:] = [ref for ref in refs if ref() is not None]
+        with counting:
+            known = len(refs)
+            refs[:known] = [ref for ref in refs[:known] if ref() is not None]  # another thread may append meanwhile
     refs.append(weakref.ref(out))
 
 
@@ -150,18 +139,19 @@ def rebase(x: Tensor, new: Any) -> None:
         node._number = next_number()
         node._code, node._at = site_here()
         node._shape, node._dtype = tuple(base._array.shape), base._array.dtype
-        node._saved, node._epoch = (View(None, view.steps, view.path), memory_order(base.stride())), WRITES[0]  # type: ignore[arg-type]
+        node._saved, node._epoch = (View(None, view.recorded, view.path), memory_order(base.stride())), WRITES[0]  # type: ignore[arg-type]
         _come_from(base, node)
     counter = x._counter
     if counter is None or not counter.refs:
         return
+    again = Replay(base)
     with enable_grad():
         for ref in list(counter.refs):
             other = ref()
             if other is None or other._view is None:
                 continue
-            if other._view.steps is not None:
-                _come_from(other, other._view.replay(base)._node)
+            if other._view.recorded:
+                _come_from(other, again.own(other._view.path)._node)
             elif other is not x:
                 other._node = _lost(other)
 
@@ -217,7 +207,7 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
             message(name, f"{what} that requires grad is written to in place", operands=[("input", spec_of(x._array))],
                     hint="write under no_grad(), or to a clone(): y = x.clone()")
         )  # fmt: skip
-    if (recording or root._node is not None) and x._view is not None and x._view.steps is None:
+    if (recording or root._node is not None) and x._view is not None and not x._view.recorded:
         raise InplaceError(
             message(name, "a view made under no_grad, or an input returned by a Function, is written to with gradients on",
                     hint="make the view outside no_grad, or clone() it")

@@ -284,7 +284,7 @@ class Tracer:
             result = fn(*inner_args, **inner_kwargs)
             return self._finish(result, arguments, structure)
         finally:
-            ACTIVE.remove(self)
+            ACTIVE.pop()
             tracer.reset(token)
             draws.recorder.reset(draw_token)
             self.open = False

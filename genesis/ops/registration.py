@@ -12,6 +12,7 @@ from typing import Any
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core import overrides
 from genesis.core.op import REGISTRY, Op
+from genesis.core.switches import OVERRIDES
 
 
 class Registration:
@@ -72,10 +73,11 @@ def register_function(name: str, function: Callable[..., Any] | None = None) -> 
         return lambda f: (register_function(name, f), f)[1]
     op = _op(name)
     _check_callable("register_function", name, function)
-    overrides.add(op, function)
-    setattr(sys.modules["genesis.ops"], op.name, overrides.kernel_form(op.call))
     made = Registration(op.name, function, _forget_function)
-    _FUNCTIONS.append(made)
+    with overrides.changing:
+        overrides.add(op, function)
+        setattr(sys.modules["genesis.ops"], op.name, overrides.kernel_form(op.call))
+        _FUNCTIONS.append(made)
     return made
 
 
@@ -154,11 +156,12 @@ def _spaces() -> list[ModuleType]:
 
 
 def _forget_function(made: Registration) -> None:
-    _FUNCTIONS.remove(made)
     op = REGISTRY[made.name]
-    overrides.take_away(op, made.function)
-    if op.name not in overrides.OVERRIDES:
-        setattr(sys.modules["genesis.ops"], op.name, op.call)
+    with overrides.changing:
+        _FUNCTIONS.remove(made)
+        overrides.take_away(op, made.function)
+        if op.name not in OVERRIDES:
+            setattr(sys.modules["genesis.ops"], op.name, op.call)
 
 
 def _forget_operation(made: Registration) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, message
+from genesis.core.interrupts import uninterrupted
 from genesis.core.modes import enable_grad, no_grad
 from genesis.core.tensor import Tensor
 
@@ -103,17 +104,20 @@ class Optimizer:
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; ``closure`` evaluates the loss again first."""
+        """Update every parameter that has a gradient; ``closure`` evaluates the loss again first. Ctrl-C leaves all updated or none."""
         self._opt_called = True
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        uninterrupted(self._update_all)
+        return loss
+
+    def _update_all(self) -> None:
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
                     self.update(p, p.grad, self.state[p], group)
-        return loss
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place."""

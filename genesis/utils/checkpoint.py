@@ -28,12 +28,13 @@ from genesis.base.pytree import tree_flatten
 from genesis.core.autocast import restored, state
 from genesis.core.generator import default_generator
 from genesis.core.levels import again, numbered, remembered
-from genesis.core.modes import ACTIVE, enable_grad, grad_mode, interception
+from genesis.core.modes import enable_grad, grad_mode, interception
 from genesis.core.node import WRITES, Node
 from genesis.core.op import Op
 from genesis.core.overrides import kernels_are_forced, kernels_only
 from genesis.core.saved import saved_tensors_hooks
 from genesis.core.site import Site
+from genesis.core.switches import ACTIVE
 from genesis.core.tensor import Tensor
 
 ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
@@ -303,7 +304,7 @@ def _intercepting(between: Callable[..., Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        ACTIVE.remove(between)
+        ACTIVE.pop()
         interception.reset(token)
 
 

@@ -164,3 +164,45 @@ def test_versions_are_counted():
     x.mul_(2)
     x[0] = 5
     assert x._version == v._version == 3 and v._base is x
+
+
+def nodes_below(tensors):
+    seen, ahead = set(), [x.grad_fn for x in tensors]
+    while ahead:
+        node = ahead.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            ahead.extend(n for n, _ in node.next_functions)
+    return len(seen)
+
+
+@pytest.mark.parametrize("length", [2000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_chain_of_views_costs_its_length(length):
+    x = genesis.ones(4, requires_grad=True)
+    base = x * 1
+    chain = [base]
+    for _ in range(length):
+        chain.append(chain[-1][:])
+    chain[length // 2].mul_(3)
+    assert nodes_below(chain) < 3 * length + 10  # each view has one step more than the one that it is a view of, before and after the write
+    (base.sum() + chain[-1].sum() + chain[1].sum()).backward(retain_graph=True)
+    assert x.grad.tolist() == [9.0] * 4
+    with genesis.no_grad():
+        chain[-1].add_(1)
+    assert base.tolist() == [4.0] * 4
+    last = chain[-1]
+    del chain, base
+    (last * x).sum().backward()  # the chain is still there
+    assert x.grad.tolist() == [9.0 + 4.0 + 3.0] * 4
+
+
+def test_views_keep_their_base_no_longer_than_they_live():
+    import weakref
+
+    base = genesis.ones(4, requires_grad=True) * 1
+    view = base[1:]
+    deep = view[1:]
+    alive = weakref.ref(base)
+    deep.mul_(2)  # the base's history has the steps, not the base
+    del base, view, deep
+    assert alive() is None

@@ -469,7 +469,7 @@ def test_an_error_inside_leaves_nothing_open():
 
     with pytest.raises(KeyError, match="half-way"):
         jit.trace(f, genesis.ones(2))
-    assert w.grad is None and w.tolist() == [1, 1] and not genesis.core.modes.ACTIVE
+    assert w.grad is None and w.tolist() == [1, 1] and not genesis.core.switches.ACTIVE
 
 
 def test_an_error_during_a_replay_leaves_everything_as_it_was():

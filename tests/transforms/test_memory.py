@@ -8,7 +8,7 @@ import pytest
 
 import genesis
 from genesis import jit, nn
-from genesis.core import modes
+from genesis.core import modes, switches
 from genesis.func import functional_call, grad, hessian, jvp, vmap
 
 
@@ -64,5 +64,5 @@ def broken(x):
 def test_an_exception_leaves_no_mode_open(call):
     with pytest.raises(KeyError, match="half-way"):
         call(genesis.ones(3, 2))
-    assert not modes.ACTIVE and not modes.LEVELS and modes.grad_mode.get()
+    assert not switches.ACTIVE and not switches.LEVELS and modes.grad_mode.get()
     assert genesis.ones(2).add(1).tolist() == [2, 2]

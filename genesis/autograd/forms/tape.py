@@ -62,8 +62,8 @@ class GradientTape:
     def __enter__(self) -> GradientTape:
         if self in _open.get():
             raise GraphError(message("GradientTape", "the tape is recording already", hint="a nested block needs a tape of its own"))
-        _open.set((*_open.get(), self))
         self._before.append(grad_mode.get())
+        _open.set((*_open.get(), self))
         grad_mode.set(True)
         self._hold()
         return self

@@ -15,10 +15,11 @@ import numpy as np
 from genesis.base.errors import AnomalyError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core import engine
-from genesis.core.modes import ACTIVE, Mode, interception, watcher
+from genesis.core.modes import Mode, interception, watcher
 from genesis.core.node import Node
 from genesis.core.op import Op
 from genesis.core.site import LIBRARY
+from genesis.core.switches import ACTIVE
 from genesis.core.tensor import Tensor
 
 _current: ContextVar[detect_anomaly | None] = ContextVar("genesis_anomaly", default=None)
@@ -58,18 +59,18 @@ class detect_anomaly(Mode):
     _warns = True
 
     def _enter(self) -> Any:
-        before = interception.get(), _current.get(), watcher.get()
+        before = interception.get(), _current.get(), watcher.get(), engine.around_node.get()
         interception.set(self._between)
         _current.set(self)
         watcher.set(self)
         ACTIVE.append(self)
-        engine.EVERY_NODE.append(_WATCH)
+        engine.around_node.set((*before[3], _WATCH))
         self._outer = before[0]
         return before
 
     def _leave(self, before: Any) -> None:
-        engine.EVERY_NODE.remove(_WATCH)
-        ACTIVE.remove(self)
+        ACTIVE.pop()
+        engine.around_node.set(before[3])
         interception.set(before[0])
         _current.set(before[1])
         watcher.set(before[2])

@@ -10,10 +10,11 @@ from typing import Any
 
 from genesis.base.errors import UnsupportedError, message
 from genesis.core import engine
-from genesis.core.modes import ACTIVE, interception, watcher
+from genesis.core.modes import interception, watcher
 from genesis.core.node import FUNCTION, Node
 from genesis.core.op import Op
 from genesis.core.site import Site, line_here
+from genesis.core.switches import ACTIVE
 
 
 @dataclass
@@ -61,14 +62,13 @@ class profile:
         watcher.set(self)
         ACTIVE.append(self)
         self._begun: list[tuple[Any, float]] = []
-        self._hooks = (self._node_begins, self._node_ends)
-        engine.EVERY_NODE.append(self._hooks)
-        self._thread = None
+        self._nodes = engine.around_nodes(self._node_begins, self._node_ends)
+        self._nodes.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        engine.EVERY_NODE.remove(self._hooks)
-        ACTIVE.remove(self)
+        self._nodes.__exit__(None, None, None)
+        ACTIVE.pop()
         interception.set(self._before[0])
         watcher.set(self._before[1])
 

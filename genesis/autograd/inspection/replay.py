@@ -11,7 +11,7 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
 from genesis.core import engine
-from genesis.core.modes import grad_mode
+from genesis.core.modes import no_grad
 from genesis.core.node import FREED, Node, Output
 from genesis.core.site import Site
 from genesis.core.tensor import Tensor
@@ -87,11 +87,8 @@ class BackwardRecord(Sequence[Step]):
             raise GraphError(message("replay", f"what {step.name} saved was freed by a backward", hint="pass retain_graph=True to it"))
         given = step.grad_outputs if grad_outputs is None else (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
         g: Any = given[0] if node._outputs is None else list(given)
-        token = grad_mode.set(False)
-        try:
+        with no_grad():
             return tuple(node._pull_special(g))
-        finally:
-            grad_mode.reset(token)
 
     def by_line(self) -> dict[str, float]:
         """Seconds of backward for each line of the forward, the slowest first."""
@@ -150,7 +147,7 @@ def record(output: Tensor, gradient: Tensor | None = None, *, until: Callable[[S
 
     def after(node: Node, results: tuple[Any, ...], grads: tuple[Any, ...]) -> None:
         if not task or task[0] is not engine.current():
-            return  # a backward inside a rule, or in another thread
+            return  # a backward inside a rule
         seconds = time.perf_counter() - begun.pop()
         kept = [tuple(None if g is None or not isinstance(g, Tensor) else g.detach().clone() for g in side) for side in (grads, results)]
         step = Step(len(steps), node, kept[0], kept[1], seconds)
@@ -160,14 +157,11 @@ def record(output: Tensor, gradient: Tensor | None = None, *, until: Callable[[S
 
     edge, seed = engine.edge_of(output), engine.seed_for(output, gradient)
     stopped = False
-    pair = (before, after)
-    engine.EVERY_NODE.append(pair)
     try:
-        engine.run([edge], [seed], keep_graph=True, inputs=_leaves(edge), accumulate=False)
+        with engine.around_nodes(before, after):
+            engine.run([edge], [seed], keep_graph=True, inputs=_leaves(edge), accumulate=False)
     except _Stop:
         stopped = True
-    finally:
-        engine.EVERY_NODE.remove(pair)
     return BackwardRecord(steps, stopped, output)
 
 

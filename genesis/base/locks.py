@@ -1,0 +1,17 @@
+"""Locks of the whole process."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+
+def process_lock() -> threading.RLock:  # type: ignore[valid-type]
+    """A lock that lives as long as the process, for modules: open in a child that was forked while another thread held it.
+
+    Reentrant, because a signal handler or a finalizer may run while its own thread holds it.
+    """
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)
+    return lock
