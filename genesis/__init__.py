@@ -64,6 +64,7 @@ from genesis.base.dtypes import (
     uint32,
     uint64,
 )  # fmt: skip
+from genesis.base.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from genesis.core.autocast import default as _default_autocast
 from genesis.core.printing import set_printoptions
 from genesis.core.tensor import Size, Tensor
@@ -116,9 +117,9 @@ sys.modules[__name__].__class__ = _Genesis
 
 __all__ = [
     "Function", "GradientTape", "Size", "Tensor", "autograd", "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "complex64", "complex128",
-    "custom_gradient", "custom_jvp", "custom_vjp", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "get_default_device", "get_default_dtype", "half", "iinfo",
+    "custom_gradient", "custom_jvp", "custom_vjp", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "get_default_device", "get_default_dtype", "get_num_interop_threads", "get_num_threads", "half", "iinfo",
     "inference_mode", "int", "int8", "int16", "int32", "int64", "is_grad_enabled", "is_inference_mode_enabled", "long", "no_grad",
-    "ops", "promote_types", "random", "result_type", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_printoptions", "short",
+    "ops", "promote_types", "random", "result_type", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions", "short",
     "stop_gradient", "uint8",
     "uint16", "uint32", "uint64", *sorted(ops.PUBLIC),
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import genesis
+from genesis.base.blas import blas_threads
 from genesis.cli.terminal import Terminal
 
 DISTRIBUTION = "genesis-dl"
@@ -78,11 +79,13 @@ def _features() -> str:
 def _blas() -> str:
     config = np.show_config(mode="dicts")
     blas = config.get("Build Dependencies", {}).get("blas", {}) if isinstance(config, dict) else {}
-    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+    threads = blas_threads()
+    found = "" if threads is None else f"; {threads} of its threads for NumPy, 1 inside Genesis"
+    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip() + found
 
 
 def threads() -> str:
     """How many threads the BLAS was told to use."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
     found = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
-    return ", ".join(found) or "as the BLAS chooses"
+    return ", ".join([f"{genesis.get_num_threads()} for one operation (genesis.set_num_threads)", *found])

@@ -12,6 +12,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
+from genesis.base.blas import one_thread, product
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.core.batching import decomposed
 from genesis.core.dispatch import HALVES
@@ -130,15 +131,15 @@ def matmul(input: Array, other: Array) -> Any:
     if kind is not other.dtype:
         _infer_matmul(_spec(input), _spec(other))
     if kind in HALVES:
-        return np.matmul(input.astype(_F32), other.astype(_F32)).astype(kind)
-    return _rows_times(input, other) if input.ndim > 2 and other.ndim == 2 else np.matmul(input, other)
+        return product(input.astype(_F32), other.astype(_F32)).astype(kind)
+    return _rows_times(input, other) if input.ndim > 2 and other.ndim == 2 else product(input, other)
 
 
 def _rows_times(a: Any, b: Any) -> Any:
     """Batches of rows times one matrix, all rows at once: NumPy would multiply batch by batch."""
     if not a.flags.c_contiguous:
-        return packed(np.matmul(a, b))
-    return np.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+        return packed(product(a, b))
+    return product(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
 
 
 def _spec(x: Any) -> Spec:
@@ -316,10 +317,10 @@ def matmul_tn(input: Array, other: Array) -> Any:
     tensor([[2.]])
     """
     if input.dtype in HALVES:
-        return np.matmul(input.T.astype(_F32), other.astype(_F32)).astype(input.dtype)
+        return product(input.T.astype(_F32), other.astype(_F32)).astype(input.dtype)
     if input.shape[0] == 1 == other.shape[0]:  # one sample: NumPy's product takes four times as long
         return input.T * other
-    return np.matmul(input.T, other)
+    return product(input.T, other)
 
 
 def _linear_weight(g: Any, input: Any, weight_shape: Any) -> Any:
@@ -361,9 +362,9 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     if kind is not weight.dtype or (bias is not None and (bias.dtype is not kind or bias.shape != weight.shape[:-1])):
         _infer_linear(_spec(input), _spec(weight), None if bias is None else _spec(bias))
     if kind in HALVES:
-        out = np.matmul(input.astype(_F32), weight.T.astype(_F32))
+        out = product(input.astype(_F32), weight.T.astype(_F32))
         return (out if bias is None else out + bias.astype(_F32)).astype(kind)
-    out = _rows_times(input, weight.T) if input.ndim > 2 and weight.ndim == 2 else np.matmul(input, weight.T)
+    out = _rows_times(input, weight.T) if input.ndim > 2 and weight.ndim == 2 else product(input, weight.T)
     if bias is not None:
         out = np.add(out, bias, out=out) if out.__class__ is np.ndarray else out + bias
     return out
@@ -482,7 +483,8 @@ def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -
     arrays = [x.astype(_F32) for x in operands] if kind in HALVES else list(operands)
     _einsum_sizes(terms, [x.shape for x in arrays])
     equation = ",".join(terms) + "->" + result
-    out = np.einsum(equation, *arrays, optimize=len(arrays) > 1)
+    with one_thread():
+        out = np.einsum(equation, *arrays, optimize=len(arrays) > 1)
     return packed(np.array(out, kind, copy=True) if out.base is not None or out.dtype is not kind else out)
 
 

@@ -119,6 +119,7 @@ def test_report_in_a_browser(fast, tmp_path):
 def test_doctor_and_help():
     done = genesis_command("doctor")
     assert done.returncode == 0 and "numpy" in done.stdout and "BLAS" in done.stdout and "cores" in done.stdout
+    assert f"{genesis.get_num_threads()} for one operation" in done.stdout
     assert genesis_command("--version").stdout.strip() == f"genesis {genesis.__version__}"
     assert "--seed" in genesis_command("demo", "--help").stdout
     alone = genesis_command()

@@ -2,7 +2,7 @@
 
 `matmul`  large outer products
 `optim`   optimizer steps
-`memory`  memory of large arrays, used again       `threads`  work for several threads
+`memory`  memory of large arrays, used again
 `native`  machine code through LLVM, where llvmlite is installed
 """
 

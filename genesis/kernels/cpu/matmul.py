@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.blas import product
+from genesis.base.threads import in_parallel
 from genesis.core.dispatch import HALVES
 from genesis.core.op import REGISTRY
 from genesis.kernels.cpu import memory, native
-from genesis.kernels.cpu.threads import in_parallel
 
 LARGE = 1 << 20  # elements of a result, from where it pays to compile and to use threads
 
@@ -101,8 +102,8 @@ def matmul(input: Any, other: Any) -> Any:
     """The kernel of `genesis.matmul`."""
     kind = input.dtype
     if kind is other.dtype and kind not in HALVES:
-        if input.ndim < 3:  # what is common, without another call
-            return np.matmul(input, other)
+        if input.ndim < 3:  # what is common, without other calls
+            return product(input, other)
         if other.ndim > 2 and input.shape[-1] == other.shape[-2] == 1:
             return outer_products(input, other)
     return REGISTRY["matmul"].meaning(input, other)

@@ -1,0 +1,139 @@
+"""Products of matrices, by NumPy's BLAS with one thread at a time and helpers of our own.
+
+OpenBLAS's threads wait actively for the next part of a product. On a machine that does something else, too, the operating system
+takes turns between those that wait and those that work: a product of 64 x 784 and 784 x 128 took 100 us with one thread and 3800 us with two,
+beside two busy processes. So BLAS gets one thread while a product is computed here, if the product is so large that it would
+use more; where that pays, helpers (`base/threads.py`) take slices of it. Afterwards BLAS has the number of threads that it
+had, for whoever uses NumPy without Genesis.
+
+Any other BLAS is used as it is, and so is OpenBLAS with OpenMP. (Apple's Accelerate does not wait actively.)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from genesis.base.locks import process_lock
+from genesis.base.threads import get_num_threads, in_parallel
+
+ALONE = 9_000  # multiplications up to which OpenBLAS uses one thread by itself, for any shapes
+ALONE_MATRICES = 1 << 18  # the same for two matrices
+_OWN_THREADS = 1  # what OpenBLAS calls its own threads, in contrast to those of OpenMP
+PART = 1 << 22  # multiplications of a slice for a helper: 30 to 100 us
+
+
+@functools.cache
+def _openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """How to ask NumPy's OpenBLAS for its number of threads and how to set it; None if it is another BLAS."""
+    library = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]  # finds what that library is linked to
+    for prefix in ("scipy_openblas", "openblas"):
+        for suffix in ("64_", "_64", ""):
+            try:
+                get, put = library[f"{prefix}_get_num_threads{suffix}"], library[f"{prefix}_set_num_threads{suffix}"]
+            except AttributeError:
+                continue
+            if getattr(library, f"{prefix}_get_parallel{suffix}")() != _OWN_THREADS:
+                return None
+            get.restype, get.argtypes, put.restype, put.argtypes = ctypes.c_int, (), None, (ctypes.c_int,)
+            return get, put
+    return None
+
+
+def blas_threads() -> int | None:
+    """The threads that BLAS uses outside of Genesis; None where it cannot be asked."""
+    found = _openblas()
+    return None if found is None else found[0]()
+
+
+_lock = process_lock()
+_inside = [0, 0]  # products that are being computed, in any thread; the threads that BLAS had before
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, BLAS uses one thread."""
+    _enter()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def _enter() -> None:
+    found = _openblas()
+    if found is None:
+        return
+    with _lock:
+        _inside[0] += 1
+        if _inside[0] == 1:
+            _inside[1] = found[0]()
+            if _inside[1] > 1:
+                found[1](1)
+
+
+def _leave() -> None:
+    found = _openblas()
+    if found is None:
+        return
+    with _lock:
+        _inside[0] -= 1
+        if _inside[0] == 0 and _inside[1] > 1:
+            found[1](_inside[1])
+
+
+def _after_fork() -> None:
+    if _inside[0]:  # in threads that the child does not have
+        _inside[0] = 1
+        _leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def product(a: Any, b: Any) -> Any:
+    """``np.matmul``."""
+    return np.matmul(a, b) if a.size * b.shape[-1] <= ALONE else _large(a, b)
+
+
+def _large(a: Any, b: Any) -> Any:
+    matrices = a.ndim > 1 < b.ndim
+    each = a.shape[-2] * b.size // math.prod(b.shape[:-2]) if matrices else a.size
+    if (matrices and each <= ALONE_MATRICES and a.shape[-2] != 1 != b.shape[-1]) or _openblas() is None:
+        return np.matmul(a, b)
+    _enter()
+    try:
+        if matrices and get_num_threads() > 1 and a.dtype is b.dtype and a.dtype.kind in "fc":
+            return _in_slices(a, b, each)
+        return np.matmul(a, b)
+    finally:
+        _leave()
+
+
+def _in_slices(a: Any, b: Any, each: int) -> Any:
+    """Products of so many multiplications each, by several threads: slices of the batch, else of rows or columns, of which there are more."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    parts = min(math.prod(batch) * each // PART, 4 * get_num_threads())
+    if parts < 2:
+        return np.matmul(a, b)
+    out = np.empty((*batch, a.shape[-2], b.shape[-1]), a.dtype)
+    if batch and batch[0] > 1:
+        count = batch[0]
+        cut_a, cut_b = (x.ndim == out.ndim and x.shape[0] > 1 for x in (a, b))
+        part = lambda s: np.matmul(a[s] if cut_a else a, b[s] if cut_b else b, out[s])  # noqa: E731
+    elif a.shape[-2] >= b.shape[-1]:
+        count = a.shape[-2]
+        part = lambda s: np.matmul(a[..., s, :], b, out[..., s, :])  # noqa: E731
+    else:
+        count = b.shape[-1]
+        part = lambda s: np.matmul(a, b[..., s], out[..., s])  # noqa: E731
+    in_parallel(part, count, min(count, parts))
+    return out
