@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.base.locks import process_lock
 
 if TYPE_CHECKING:
     from genesis.core.node import AccumulateGrad, Node
@@ -107,12 +108,15 @@ class NodeHooks:
         self.after(node, (), g)
 
 
+_making = process_lock()
 SPECIAL = NodeHooks()  # empty: the engine's sign for a node that is not an ordinary one (several outputs, containers, ...)
 
 
 def hooks_of(node: Node) -> NodeHooks:
     if node._hooks is None or node._hooks is SPECIAL:
-        node._hooks = NodeHooks()
+        with _making:
+            if node._hooks is None or node._hooks is SPECIAL:
+                node._hooks = NodeHooks()
     return node._hooks
 
 
