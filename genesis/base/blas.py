@@ -1,9 +1,9 @@
-"""Products of matrices, by NumPy's BLAS with one thread at a time and helpers of our own.
+"""Products of matrices, by NumPy's BLAS with one thread at a time and workers of our own.
 
 OpenBLAS's threads wait actively for the next part of a product. On a machine that does something else, too, the operating system
 takes turns between those that wait and those that work: a product of 64 x 784 and 784 x 128 took 100 us with one thread and 3800 us with two,
 beside two busy processes. So BLAS gets one thread while a product is computed here, if the product is so large that it would
-use more; where that pays, helpers (`base/threads.py`) take slices of it. Afterwards BLAS has the number of threads that it
+use more; where that pays, workers (`base/threads.py`) take slices of it. Afterwards BLAS has the number of threads that it
 had, for whoever uses NumPy without Genesis.
 
 Any other BLAS is used as it is, and so is OpenBLAS with OpenMP. (Apple's Accelerate does not wait actively.)
@@ -27,7 +27,7 @@ from genesis.base.threads import get_num_threads, in_parallel
 ALONE = 9_000  # multiplications up to which OpenBLAS uses one thread by itself, for any shapes
 ALONE_MATRICES = 1 << 18  # the same for two matrices
 _OWN_THREADS = 1  # what OpenBLAS calls its own threads, in contrast to those of OpenMP
-PART = 1 << 22  # multiplications of a slice for a helper: 30 to 100 us
+PART = 1 << 22  # multiplications of a slice for a worker: 30 to 100 us
 
 
 @functools.cache

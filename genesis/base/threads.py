@@ -1,7 +1,7 @@
-"""How many threads a computation may use, and helpers that take slices of its work. (NumPy lets other threads run while it computes.)
+"""How many threads a computation may use, and workers that take slices of its work. (NumPy lets other threads run while it computes.)
 
-The calling thread works, too. It waits for slices that a helper has begun, never for a helper that has not come: on a busy
-machine it does all of the work itself. Helpers sleep when there is nothing to do; nobody waits actively.
+The calling thread works, too. It waits for slices that a worker has begun, never for a worker that has not come: on a busy
+machine it does all of the work itself. Workers sleep when there is nothing to do; nobody waits actively.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ def _positive(name: str, num: Any) -> int:
 
 
 @functools.cache
-def _helpers(pid: int, count: int) -> SimpleQueue[Callable[[], Any]]:
-    """The queue of so many helpers of this process; they sleep until something is put into it."""
+def _workers(pid: int, count: int) -> SimpleQueue[Callable[[], Any]]:
+    """The queue of so many workers of this process; they sleep until something is put into it."""
     jobs: SimpleQueue[Callable[[], Any]] = SimpleQueue()
 
-    def help_out() -> None:
+    def run() -> None:
         while True:
             jobs.get()()
 
     for i in range(count):
-        threading.Thread(target=help_out, name=f"genesis-{i}", daemon=True).start()
+        threading.Thread(target=run, name=f"genesis-{i}", daemon=True).start()
     return jobs
 
 
@@ -128,7 +128,7 @@ def in_parallel(work: Callable[[slice], Any], count: int, parts: int | None = No
         work(slice(0, count))
         return
     slices = _Slices(work, count, min(count, threads * _PARTS) if parts is None else parts)
-    jobs = _helpers(os.getpid(), threads - 1)
+    jobs = _workers(os.getpid(), threads - 1)
     for _ in range(threads - 1):
         jobs.put(functools.partial(copy_context().run, slices.take))
     try:

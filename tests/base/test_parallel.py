@@ -60,16 +60,9 @@ def test_an_exception_reaches_the_caller(count):
 
 
 @pytest.mark.parametrize("count", [2], indirect=True)
-def test_a_helper_that_does_not_come_is_not_waited_for(count):
+def test_a_worker_that_does_not_come_is_not_waited_for(count):
     free, busy = threading.Event(), threading.Event()
     done = []
-
-    def hold(part):  # each thread takes one of the two slices; the helper stays there
-        if threading.current_thread() is threading.main_thread():
-            busy.wait(30)
-        else:
-            busy.set()
-            free.wait(30)
 
     holder = threading.Thread(target=threads.in_parallel, args=(lambda part: (busy.set(), free.wait(30)), 2))
     holder.start()
@@ -82,7 +75,7 @@ def test_a_helper_that_does_not_come_is_not_waited_for(count):
 
 
 @pytest.mark.parametrize("count", [2], indirect=True)
-def test_the_modes_of_the_caller_hold_in_helpers(count):
+def test_the_modes_of_the_caller_hold_in_workers(count):
     seen = []
     with np.errstate(all="raise"):
         for _ in range(20):
@@ -102,13 +95,13 @@ def test_nothing_is_kept(count):
     for _ in range(200):
         if alive() is None:
             break
-        time.sleep(0.01)  # a helper that came late looks at it once more
+        time.sleep(0.01)  # a worker that came late looks at it once more
     assert alive() is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_has_helpers_of_its_own(count):
+def test_a_child_has_workers_of_its_own(count):
     threads.in_parallel(lambda part: None, 100)
     child = os.fork()
     if child == 0:
