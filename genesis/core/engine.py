@@ -328,7 +328,10 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
                 writes.append((_set_grad, node, g))
             else:
                 writes += _writes_of(node, g, create_graph)
-        _quiet.copy().run(deque, starmap(operator.call, writes), 0)
+        if len(writes) == 1:
+            _quiet.copy().run(*writes[0])
+        else:
+            _quiet.copy().run(deque, starmap(operator.call, writes), 0)
         if create_graph:
             _without_owners([node for node, _ in gradients])
 
