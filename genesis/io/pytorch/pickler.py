@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -172,7 +172,6 @@ class Pickler:
         elif isinstance(value, Counter):
             self._call("collections Counter", ())
         else:  # a defaultdict is a dict to the other side, which knows no factories
-            assert type(value) in (dict, defaultdict) or isinstance(value, dict)
             self.out += b"}"
         self._remember(value)
         if value:
