@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at
+from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, copied
 from genesis.base.errors import message
 
 
@@ -42,7 +42,7 @@ class Batched(Layer):
         return Batched(inner, self.batched, self.size_hidden, self.level, self.co)
 
     def copy(self) -> Batched:
-        return Batched(self.array.copy(), self.batched, self.size_hidden, self.level, self.co)
+        return Batched(copied(self.array), self.batched, self.size_hidden, self.level, self.co)
 
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.batched import Batched
-from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, bottom
+from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, bottom, copied, snapshot
 from genesis.arrays.spec import memory_order
 from genesis.base.errors import message
 
@@ -32,7 +32,9 @@ class Dual(Layer):
         if not self.shared or self.tangent is None:
             return
         self.shared = False
-        if isinstance(self.tangent, np.ndarray) and isinstance(self.primal, np.ndarray):
+        if snapshot.get() is not None:
+            self.tangent = copied(self.tangent)
+        elif isinstance(self.tangent, np.ndarray) and isinstance(self.primal, np.ndarray):
             tangent = np.empty_like(self.primal)
             tangent[...] = self.tangent
             self.tangent = tangent
@@ -60,7 +62,7 @@ class Dual(Layer):
         return self.primal.without_tangents() if isinstance(self.primal, Layer) else self.primal
 
     def copy(self) -> Dual:
-        return Dual(self.primal.copy(), None if self.tangent is None else self.tangent.copy(), self.level, self.co, shared=False)
+        return Dual(copied(self.primal), None if self.tangent is None else copied(self.tangent), self.level, self.co, shared=False)
 
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(

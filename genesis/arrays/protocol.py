@@ -7,6 +7,8 @@ device of an array is asked for through `device_of`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -124,6 +126,18 @@ def value_of(array: Any) -> Any:
     while isinstance(array, Layer) and array.has_value:
         array = array.inner
     return array
+
+
+# while a trace is made: what memory of the outside holds at this point of the traced function
+snapshot: ContextVar[Callable[[Any], Any] | None] = ContextVar("genesis_snapshot", default=None)
+
+
+def copied(array: Any) -> Any:
+    """A copy with memory of its own. In a trace the bytes of an array are not what it holds: nobody else may copy them."""
+    if isinstance(array, np.ndarray):
+        traced = snapshot.get()
+        return array.copy() if traced is None else traced(array)
+    return array.copy()
 
 
 def bottom(array: Any) -> Any:

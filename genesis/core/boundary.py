@@ -25,12 +25,14 @@ from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
 from genesis.arrays.protocol import Layer, level_of
 from genesis.base.errors import GraphError, message
-from genesis.core.cuts import UNTOUCHED, touched
+from genesis.core.cuts import touched
 from genesis.core.levels import Level, born, is_open
-from genesis.core.modes import LEVELS, grad_mode
+from genesis.core.modes import grad_mode
 from genesis.core.node import WRITES, Node, next_number
 from genesis.core.site import user_site
+from genesis.core.switches import ACTIVE, LEVELS, UNTOUCHED
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 
 # ---- arrays
 
@@ -120,6 +122,11 @@ def primal_and_tangent(array: Any, level: int) -> tuple[Any, Any]:
 
 def _recorded(kind: type[_Boundary], out: Any, sources: tuple[Tensor | None, ...], state: tuple[Any, ...]) -> Tensor:
     y = wrap(out)
+    active = tracer.get() if ACTIVE else None
+    if active is not None:  # the tensors are inputs of the graph, whatever layers their arrays get
+        for x in sources:
+            if x is not None:
+                active.capture(x)
     edges = tuple([None if x is None else x._node for x in sources])
     if not any(e is not None for e in edges):
         return y

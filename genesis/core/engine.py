@@ -342,6 +342,8 @@ def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool) -> list[tupl
         _check_device(node, g)
         _check_layers(node, g)
     before = node.grad
+    if before is not None and ACTIVE and tracer.get() is not None:
+        tracer.get().grad_adds(node)
     if before is None:
         held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
         if held and g._node is None:
@@ -350,7 +352,7 @@ def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool) -> list[tupl
             held = False
         g = g.clone() if held else g
         if ACTIVE and tracer.get() is not None:
-            tracer.get().grad_changes(node, False)
+            g = tracer.get().first_gradient(node, g)
         return node.writes_of(g)
     if create_graph or before._node is not None:
         return node.writes_of(before + g)
@@ -505,6 +507,8 @@ def seed_for(output: Tensor, gradient: Tensor | None) -> Tensor:
                         "y.abs() or y.real, or pass gradient=... for one of the two derivatives")
             )  # fmt: skip
         return output._ones(array.shape, array.dtype)
+    if ACTIVE and tracer.get() is not None:
+        tracer.get().capture(gradient)
     if tuple(gradient._array.shape) != tuple(array.shape):
         raise ShapeError(
             message(

@@ -18,7 +18,7 @@ import inspect
 from typing import Any
 
 from genesis.arrays.dual import Dual
-from genesis.arrays.protocol import Virtual
+from genesis.arrays.protocol import Virtual, copied
 from genesis.core import dispatch, engine
 from genesis.core.halves import HALVES, wide
 from genesis.core.modes import grad_mode, inference
@@ -69,7 +69,7 @@ def _dual(array: Any, tangent: Tensor | None, level: int, co: bool, given: list[
         tangent = dispatch.public("expand")(tangent, tuple(array.shape)).clone()
     moved = tangent._array
     if moved.base is not None or any([t is not None and t._array is moved for t in _flat(given)]):
-        moved = moved.copy()  # the tangent of x + 1 is that of x, but x may be written to later
+        moved = copied(moved)  # the tangent of x + 1 is that of x, but x may be written to later
     return Dual(array, moved, level, co, shared=getattr(moved, "strides", None) != getattr(array, "strides", None))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
-from genesis.arrays.protocol import Layer, bottom, level_of
+from genesis.arrays.protocol import Layer, bottom, copied, level_of
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import InplaceError, message
 from genesis.core.levels import levels
@@ -98,7 +98,7 @@ def _with_layers(array: Any, like: Any) -> Any:
     """A copy of an array with the layers that ``like`` has, besides its own; those of later transforms stay outside."""
     level = max(level_of(array), level_of(like))
     if not level:
-        return array.copy()
+        return copied(array)
     mine, its = level_of(array) == level, level_of(like) == level
     layer = array if mine else like
     co = (mine and array.co) or (its and like.co)

@@ -359,7 +359,7 @@ class AccumulateGrad(Node):
     def grad(self, value: Tensor | None) -> None:
         active = tracer.get()
         if active is not None:
-            active.grad_changes(self, value is None)
+            active.grad_assigned(self)
         for call, *arguments in self.writes_of(value):
             call(*arguments)
 
@@ -380,7 +380,7 @@ def leaf(tensor: Tensor) -> AccumulateGrad:
     """A new place for the gradient of a leaf."""
     node = AccumulateGrad()
     node._edges, node._saved, node._epoch, node._hooks = (), (), 0, None
-    node._code, node._at = None, -1
+    node._code, node._at, node._number = None, -1, next_number()
     node._shape, node._dtype = tuple(tensor._array.shape), tensor._array.dtype
     node._grad, node.tensor = None, weakref.ref(tensor)
     return node

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Layer, Virtual, bottom, device_of, value_of
-from genesis.arrays.spec import Spec, meta, spec_of, strides_of
+from genesis.arrays.protocol import Layer, Virtual, bottom, copied, device_of, value_of
+from genesis.arrays.spec import Spec, contiguous_strides, meta, spec_of, strides_of
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, device, require_available
 from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GraphError, ShapeError, message
@@ -27,7 +27,7 @@ from genesis.core.hooks import RemovableHandle, hooks_of
 from genesis.core.modes import inference
 from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, count_event, counting, leaf
 from genesis.core.site import line_here
-from genesis.core.switches import ESCAPES
+from genesis.core.switches import ACTIVE, ESCAPES
 from genesis.core.tracing import tracer
 
 _new = object.__new__
@@ -197,7 +197,8 @@ class Tensor:
     def is_contiguous(self) -> bool:
         if isinstance(self._array, np.ndarray):
             return bool(self._array.flags.c_contiguous)
-        return not isinstance(self._array, Spec) or self._array.strides is None or 0 in self._array.shape
+        shape = tuple(self._array.shape)
+        return 0 in shape or all(n == 1 or s == t for n, s, t in zip(shape, self.stride(), contiguous_strides(shape), strict=True))
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -222,6 +223,8 @@ class Tensor:
         Raises:
             RuntimeError: the dtype is not floating or complex, or the tensor is not a leaf
         """
+        if ACTIVE and tracer.get() is not None:
+            tracer.get().history_changes(self)
         if not requires_grad:
             if not self.is_leaf:
                 raise GraphError(
@@ -266,6 +269,8 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf, or of a tensor after `retain_grad`."""
         if isinstance(self._node, AccumulateGrad):
+            if ACTIVE and tracer.get() is not None:
+                tracer.get().grad_read(self._node)
             g = self._node._grad
             return self._retained if g is RECORDED else g
         if self._node is None:
@@ -364,8 +369,8 @@ class Tensor:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget ``.grad``, or fill it with zeros in place with ``set_to_none=False``."""
-        g = self.grad
-        if set_to_none or g is None:
+        g = None if set_to_none else self.grad  # a trace notes who looks at it
+        if g is None:
             self.grad = None
         else:
             g.detach_()
@@ -396,6 +401,8 @@ class Tensor:
         """The same memory without history (and without tangents): a write to one is seen by the other."""
         if self._node is not None:
             _leaves("detach()", self._node)
+        if ACTIVE and tracer.get() is not None:
+            tracer.get().capture(self)
         out = self._alias(None)
         if isinstance(out._array, Layer):
             out._array = out._array.without_tangents()
@@ -407,6 +414,8 @@ class Tensor:
             _leaves("detach_()", self._node)
         if self._view is not None:
             raise GraphError(message("detach_", "a view cannot be detached in place", hint="use detach()"))
+        if ACTIVE and tracer.get() is not None:
+            tracer.get().history_changes(self)
         if self._node is not None:
             self._shared_counter()
             self._detached = count_event()  # nodes that saved this very tensor refuse it, see `Node._unpack`
@@ -420,6 +429,8 @@ class Tensor:
         """The same memory without history, and without its writes being counted."""
         if self._node is not None:
             _leaves(".data", self._node)
+        if ACTIVE and tracer.get() is not None:
+            tracer.get().capture(self)
         return wrap(self._array.without_tangents() if isinstance(self._array, Layer) else self._array)
 
     @data.setter
@@ -428,6 +439,8 @@ class Tensor:
             raise ArgumentError(message("data", f"expected a tensor, got {type(value).__name__}"))
         if self._node is not None and not (value.is_floating_point() or value.is_complex()):
             raise DTypeError(message("data", f"the tensor requires grad, its data cannot be {value.dtype}", [("tensor", self._spec())], "x.float()"))
+        if ACTIVE and tracer.get() is not None:
+            raise GraphError(message("data", "in a trace a tensor keeps its memory", operands=[("tensor", self._spec())], hint="x.data.copy_(value)"))
         self._array = value._array
         if isinstance(self._node, AccumulateGrad):
             self._node._shape, self._node._dtype = tuple(value._array.shape), value._array.dtype
@@ -466,7 +479,7 @@ class Tensor:
         """A gradient that others may read is copied before it is written to."""
         if self._counter is SHARED:
             active = tracer.get()
-            self._array = self._array.copy() if active is None or isinstance(self._array, Layer) else active.snapshot(self._array)
+            self._array = self._array.copy() if active is not None and active.is_input(self) else copied(self._array)
             self._counter = None
 
     def _shared(self) -> Tensor:

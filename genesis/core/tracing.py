@@ -52,6 +52,25 @@ def host(value: Callable[[], float]) -> float:
     return value() if active is None else active.host(value)
 
 
+def keep(tensor: Any) -> None:
+    """Say that a tensor which the function makes is made once, at the first call, and kept: a traced graph goes on from what it holds.
+
+    >>> import genesis
+    >>> state = {}
+    >>> def count(x):
+    ...     if not state:
+    ...         state["n"] = genesis.zeros(())
+    ...         genesis.jit.keep(state["n"])
+    ...     return state["n"].add_(x.sum()).clone()
+    >>> graph = genesis.jit.trace(count, genesis.ones(2))
+    >>> graph.replay(genesis.ones(2)), graph.replay(genesis.ones(2))
+    (tensor(2.), tensor(4.))
+    """
+    active = tracer.get()
+    if active is not None:
+        active.keeps(tensor)
+
+
 def advance(counts: MutableMapping[str, Any], key: str) -> int:
     """Add one to an entry of a dictionary, now or (in a trace) at every replay; returns the new value.
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Layer, bottom
+from genesis.arrays.protocol import bottom, copied
 from genesis.arrays.spec import Spec, memory_order, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
@@ -131,6 +131,8 @@ def rebase(x: Tensor, new: Any) -> None:
     """After a recorded write: ``x`` now comes from ``new``; so do its base and the base's other views."""
     view = x._view
     base = x if view is None else view.base
+    if ACTIVE and tracer.get() is not None:
+        tracer.get().history_changes(base, *[ref() for ref in ([] if x._counter is None else x._counter.refs)])
     if view is None:
         _come_from(x, new)
     else:
@@ -228,13 +230,15 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
     """``x.op_(...)`` for any op: compute, check, then write, so that an error leaves ``x`` as it was."""
     recording = grad_mode.get() and (x._node is not None or any(isinstance(a, Tensor) and a._node is not None for a in args))
     check_writable(x, op_name, recording)
+    traced = ACTIVE and tracer.get() is not None
+    if traced:
+        tracer.get().capture(x)
     if x._counter is SHARED:
         x._own_memory()
-    active = tracer.get()
-    old = wrap(x._array if active is None or isinstance(x._array, Layer) else active.snapshot(x._array))
+    old = wrap(x._array)
     old._node = x._node
-    if recording and isinstance(x._array, np.ndarray | Layer):
-        old._array = x._array.copy()  # its rule may save the value that is about to be overwritten
+    if traced or (recording and not isinstance(x._array, Spec)):
+        old._array = copied(x._array)  # its rule may save the value that is about to be overwritten
     if OVERRIDES:
         call = kernel_form(call)
     since = next_number() if recording else 0

@@ -23,7 +23,7 @@ def draw_graph(graph: Graph, max_nodes: int = 200) -> Drawing:
     """
     boxes: dict[Var, Box] = {}
     order: list[Box] = []
-    outside = [*graph.arguments, *[v for v, _ in graph.captured], *[v for v, _ in graph.constants], *[v for v, _ in graph.numbers]]
+    outside = [*graph.arguments, *[v for v, _ in graph.captured], *[v for v, _ in graph.constants], *[v for v, _ in graph.numbers], *[x.var for x in graph.leaves if x.var is not None]]
     leaves = {var: Box(graph.name_of(var), "leaf", *_shape(var.spec)) for var in outside}
     for node in graph.nodes:
         box = Box(node.op, "operation", *_shape(node.outs[0].spec), where=node.site)
@@ -33,7 +33,8 @@ def draw_graph(graph: Graph, max_nodes: int = 200) -> Drawing:
         boxes.update(dict.fromkeys(node.outs, box))
     ends: list[tuple[str, Any]] = [("result", r) for r in graph.results if isinstance(r, Var)]
     for w in graph.writes:
-        ends.append((graph.target(w) if w.kind.endswith("grad") else f"{graph.target(w)} written", w.value))
+        if w.value is not None:
+            ends.append((graph.target(w) if w.of_gradient else f"{graph.target(w)} written", w.value))
     results = []
     for name, var in ends:
         box = Box(name, "result", *_shape(var.spec))

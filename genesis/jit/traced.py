@@ -16,7 +16,7 @@ from genesis.arrays.protocol import NeedsValues, Virtual, asked_for_at
 from genesis.arrays.spec import Spec, memory_order
 from genesis.base.device import CPU
 from genesis.base.errors import UnsupportedError, message
-from genesis.jit.graph import Var
+from genesis.jit.nodes import Var
 
 Step = tuple[str, tuple[Any, ...]]
 
@@ -87,7 +87,8 @@ class Traced(Virtual):
         return "being traced"
 
     def copy(self) -> Traced:
-        return Traced(self.tracer, Cell(self.var()), replace(self.spec, strides=None))
+        value = self.var() if self.spec.strides is None else self.tracer.emit("clone", (self.var(),))
+        return Traced(self.tracer, Cell(value), replace(self.spec, strides=None))
 
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(

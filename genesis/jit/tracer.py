@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
-from genesis.arrays.protocol import Layer, Virtual, value_of
+from genesis.arrays.protocol import Layer, Virtual, snapshot, value_of
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.device import CPU, META
@@ -22,13 +21,16 @@ from genesis.core import dispatch, draws
 from genesis.core.draws import DRAWS
 from genesis.core.generator import Generator
 from genesis.core.layout import view_strides, with_strides
-from genesis.core.modes import ACTIVE
 from genesis.core.node import AccumulateGrad
 from genesis.core.op import Op
 from genesis.core.site import line_here, site_of, user_site
+from genesis.core.switches import ACTIVE
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import HostNumber, tracer
-from genesis.jit.graph import Draw, Graph, Node, Var, Write, inferred
+from genesis.jit.gradients import Gradients
+from genesis.jit.graph import Graph
+from genesis.jit.memory import Capture, Memory, check_overlaps, refuse_leaks
+from genesis.jit.nodes import Alias, Draw, Node, Var, Write, inferred
 from genesis.jit.traced import Cell, Traced
 
 _SCALAR = Spec((), np.dtype(np.float64), META)  # of numbers of the host: they have no dtype of their own
@@ -59,56 +61,20 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     return recording.run(fn, args, kwargs)
 
 
-def _spec_of(array: Any) -> Spec:
-    """The spec of an array with its strides: they say which reshapes are views."""
-    strides = None if array.flags.c_contiguous else tuple(s // array.itemsize for s in array.strides)
-    return Spec(tuple(array.shape), array.dtype, strides=strides)
-
-
-class Capture:
-    """An array of the outside, an argument or captured: its memory in the trace, the variable that it is at first, and a tensor that holds it."""
-
-    __slots__ = ("array", "cell", "tensor", "var")
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.var = Var(_spec_of(array))
-        self.cell = Cell(self.var, outside=True)
-        self.tensor: Callable[[], Tensor | None] = lambda: None  # a weak reference, once there is one
-
-    def references(self) -> tuple[int, int]:
-        """How often the array and the one that owns its memory are counted."""
-        return sys.getrefcount(self.array), sys.getrefcount(self.array.base)
-
-    def is_ours(self) -> bool:
-        """Whether nobody else can read or write this memory: it was made inside, for the moment."""
-        counts = self.references()
-        if self.array.base is None:
-            return counts[0] <= ALONE[0] or not self.array.flags.writeable
-        if not isinstance(self.array.base, np.ndarray):
-            return False
-        return (counts[0] <= ALONE[0] and counts[1] <= ALONE[1]) or not self.array.base.flags.writeable
-
-
-ALONE = Capture(np.empty(2)[:1]).references()  # of an array that nobody else holds; Python versions count differently
-
-
 class Tracer:
     """A trace while it is made."""
 
     def __init__(self, name: str) -> None:
         self.name = "function" if name == "<lambda>" else name
         self.nodes: list[Node] = []
-        self.captures: dict[Any, Capture] = {}  # by memory, see `_key`
+        self.memory = Memory()
+        self.gradients = Gradients(self.memory)
         self.numbers: list[tuple[Var, Callable[[], float]]] = []
         self.counts: list[tuple[Any, str]] = []
+        self.after: dict[Var, int] = {}  # how many counts had gone up when a number was asked for
         self.streams: list[tuple[Generator, int]] = []  # where they began
         self.alive: weakref.WeakSet[Traced] = weakref.WeakSet()
-        self.kept: dict[AccumulateGrad, Any] = {}  # the .grad of leaves before the function changed them
-        self.cleared: set[AccumulateGrad] = set()  # those that it set to None
         self.plain: list[Any] = []
-        self.twins: list[Tensor | None] = []  # of the arguments that require grad
-        self.made: set[int] = set()  # ids of plain tensors that the function made; those from outside live all the time, and have others
         self.wrote = False  # then results may depend on which reshapes are views, and so on the layout of arguments
         self.open = True
         self.marker: Any = None
@@ -122,6 +88,7 @@ class Tracer:
         number = HostNumber(value())
         number.var = Var(_SCALAR)
         self.numbers.append((number.var, value))
+        self.after[number.var] = len(self.counts)
         return number
 
     def advanced(self, counts: Any, key: str) -> None:
@@ -144,20 +111,46 @@ class Tracer:
         """What an array holds now, whatever is written to it later."""
         return self.array(array).copy()
 
-    def grad_changes(self, node: AccumulateGrad, cleared: bool) -> None:
-        """The function is about to change the .grad of a leaf."""
-        self.kept.setdefault(node, node._grad)
-        if cleared:
-            self.cleared.add(node)
+    def grad_read(self, node: AccumulateGrad) -> None:
+        """The function looks at the .grad of a leaf."""
+        self.gradients.read(node)
+
+    def grad_adds(self, node: AccumulateGrad) -> None:
+        """A backward is about to add to the .grad of a leaf."""
+        self.gradients.adds(node)
+
+    def grad_assigned(self, node: AccumulateGrad) -> None:
+        """The function is about to set the .grad of a leaf."""
+        self.gradients.assigned(node)
+
+    def first_gradient(self, node: AccumulateGrad, g: Tensor) -> Tensor:
+        """The .grad of a leaf that had none in the trace."""
+        return self.gradients.first(self, node, g)
+
+    def history_changes(self, *tensors: Tensor | None) -> None:
+        """The function is about to change what tensors come from."""
+        for tensor in tensors:
+            if tensor is not None:
+                self.gradients.history_changes(tensor)
 
     def created(self, tensor: Tensor) -> None:
         """The function made a plain tensor: its numbers are known, until it is written to."""
-        self.made.add(id(tensor))
+        self.memory.makes(tensor._array)
+
+    def keeps(self, tensor: Any) -> None:
+        self.memory.keeps(tensor)
+
+    def is_input(self, tensor: Tensor) -> bool:
+        """Whether a tensor is known to come from outside."""
+        if not isinstance(tensor._array, np.ndarray):
+            return False
+        found = self.memory.find(tensor._array)
+        return found is not None and not found.made and found.tensor() is tensor
 
     def refuse_numbers(self, tensor: Tensor) -> None:
         """The numbers of a tensor from outside may be others at the next call."""
-        found = self.captures.get(_key(tensor._array))
-        if id(tensor) not in self.made or (found is not None and found.cell.written):
+        found = self.memory.find(tensor._array)
+        if not self.memory.was_made(tensor._array) or (found is not None and found.cell.written):
             raise self.array(tensor._array).refuse("numpy", line_here())
 
     def write(self, target: Any, source: Any) -> None:
@@ -178,38 +171,15 @@ class Tracer:
             if array.tracer is not self:
                 raise GraphError(_leaked("trace", array))
             return array
-        found = self._captured(array)
+        found = self.memory.capture(array)
         return Traced(self, found.cell, found.var.spec)
 
     def capture(self, tensor: Tensor) -> Traced:
         """The array of a tensor; the tensor is remembered, so that a replay reads (and writes) it."""
-        if isinstance(tensor._array, np.ndarray):
-            found = self._captured(tensor._array)
-            known = found.tensor()
-            if known is None or (known._node is None and isinstance(tensor._node, AccumulateGrad)):
-                found.tensor = weakref.ref(tensor)
-        return self.array(tensor._array)
-
-    def _captured(self, array: Any) -> Capture:
-        key = _key(array)
-        found = self.captures.get(key)
-        if found is None:
-            found = self.captures[key] = Capture(array)
-        return found
-
-    def _check_overlaps(self, outside: list[Capture]) -> None:
-        """Two tensors from outside that share memory are two variables: fine, unless one of them is written to."""
-        spans = sorted(((*byte_bounds(c.array), c.cell) for c in outside if c.array.size), key=lambda span: (span[0], -span[1]))
-        reach, known = 0, None
-        for begin, end, cell in spans:
-            if known is not None and begin < reach and (known.written or cell.written):
-                raise GraphError(
-                    message("trace", "a tensor is written to, and another argument or captured tensor shares its memory",
-                            operands=[("one", known.value.spec), ("the other", cell.value.spec)],
-                            hint="take the view inside the traced function, and pass a tensor once")
-                )  # fmt: skip
-            if end > reach:
-                reach, known = end, cell
+        array = tensor._array
+        if isinstance(array, np.ndarray):
+            self.memory.capture(array).seen_as(tensor)
+        return array if isinstance(array, Layer) else self.array(array)  # type: ignore[return-value]
 
     def var(self, value: Any) -> Any:
         """Anything that an op is called with, with variables for tensors, arrays and numbers of the host."""
@@ -255,14 +225,44 @@ class Tracer:
     # ---- the trace
 
     def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
-        graph = self._record(fn, args, kwargs)
-        self._refuse_leaks()
-        return graph
+        parts = self._record(fn, args, kwargs)
+        self.marker = None
+        refuse_leaks(self.name, self.alive)
+        self.gradients.refuse_new_leaves()
+        captured, constants, writes = self.memory.sorted(self.name)
+        parts["aliases"] |= _of_captured(parts.pop("outside"), dict(captured))
+        return Graph(
+            self.name, self.nodes, captured=captured, constants=constants, numbers=self.numbers, counts=list(self.counts), after=self.after, plain=self.plain,
+            writes=[*parts.pop("writes"), *writes, *parts.pop("gradients")], wrote=self.wrote, **parts
+        )  # fmt: skip
 
-    def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
+    def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Run the function; what is returned holds no tensor of its."""
         leaves, structure = tree_flatten((args, kwargs))
+        arguments, inner = self._arguments(leaves)
+        tokens = tracer.set(self), draws.recorder.set(self.drawn), snapshot.set(self.snapshot)
+        self.marker = Traced(self, Cell(Var(_SCALAR)), _SCALAR)
+        ACTIVE.append(self)
+        try:
+            inner_args, inner_kwargs = tree_unflatten(inner, structure)
+            result = fn(*inner_args, **inner_kwargs)
+            return {"structure_in": structure, **self._finish(result, arguments)}
+        finally:
+            ACTIVE.pop()
+            for variable, token in zip((tracer, draws.recorder, snapshot), tokens, strict=True):
+                variable.reset(token)
+            self.open = False
+            for counts, key in self.counts:
+                counts[key] -= 1
+            for stream, start in self.streams:
+                stream._position(start)
+            self.gradients.restore()
+
+    def _arguments(self, leaves: list[Any]) -> tuple[list[Capture], list[Any]]:
+        """The captures of tensors among the arguments, and what the function gets in their places."""
         arguments: list[Capture] = []
-        inner = []
+        inner: list[Any] = []
+        twins: dict[int, Tensor] = {}
         for x in leaves:
             if not isinstance(x, Tensor):
                 inner.append(x)
@@ -272,99 +272,64 @@ class Tracer:
                 raise GraphError(message("trace", f"an argument is {type(x._array).__name__.lower()}, a trace takes tensors with data", hint="trace outside of vmap and jvp, and use those inside"))
             argument = Capture(x._array)
             arguments.append(argument)
-            twin = wrap(Traced(self, argument.cell, argument.var.spec), type(x))
+            if x.requires_grad and id(x) in twins:  # it has one .grad
+                raise GraphError(message("trace", "a tensor that requires grad is passed twice", operands=[("argument", x._spec())], hint="pass it once"))
+            twin = twins[id(x)] = wrap(Traced(self, argument.cell, argument.var.spec), type(x))
             twin.__dict__.update(x.__dict__)
-            inner.append(twin.requires_grad_() if x.requires_grad else twin)
-            self.twins.append(twin if x.requires_grad else None)
-        token, draw_token = tracer.set(self), draws.recorder.set(self.drawn)
-        self.marker = Traced(self, Cell(Var(_SCALAR)), _SCALAR)
-        ACTIVE.append(self)
-        try:
-            inner_args, inner_kwargs = tree_unflatten(inner, structure)
-            result = fn(*inner_args, **inner_kwargs)
-            return self._finish(result, arguments, structure)
-        finally:
-            ACTIVE.pop()
-            tracer.reset(token)
-            draws.recorder.reset(draw_token)
-            self.open = False
-            for counts, key in self.counts:
-                counts[key] -= 1
-            for stream, start in self.streams:
-                stream._position(start)
-            self._forget_gradients()
+            argument.tensor = weakref.ref(twin)
+            inner.append(twin)
+            if x.requires_grad:
+                twin.requires_grad_()
+                if x.is_leaf and x.grad is not None:
+                    twin._node._grad = x.grad  # type: ignore[union-attr]
+                self.gradients.argument(twin, len(arguments) - 1)
+        return arguments, inner
 
-    def _finish(self, result: Any, arguments: list[Capture], structure: Any) -> Graph:
-        self._check_overlaps([*arguments, *self.captures.values()])
-        leaves, out_structure = tree_flatten(result)
+    def _finish(self, result: Any, arguments: list[Capture]) -> dict[str, Any]:
+        leaves, structure = tree_flatten(result)
         results = [self.capture(y).var() if isinstance(y, Tensor) and not isinstance(y._array, Layer) else y for y in leaves]
+        grads, gradients, roots = self.gradients.ends(self)
+        aliases, outside, made = self._aliases(leaves, arguments, roots)
+        used = {v for node in self.nodes for v in node.inputs} | {r for r in results if isinstance(r, Var)} | {w.value for w in gradients}
+        check_overlaps([c for c in (*arguments, *self.memory.captures.values()) if c.cell.written or c.var in used])
         writes = [Write("argument", i, a.cell.value) for i, a in enumerate(arguments) if a.cell.value is not a.var]
-        captured: list[tuple[Var, Tensor]] = []
-        constants: list[tuple[Var, Any]] = []
-        for capture in self.captures.values():
-            cell, var, tensor = capture.cell, capture.var, capture.tensor()
-            if capture.is_ours():
-                constants.append((var, capture.array.copy()))
-                continue
-            tensor = wrap(capture.array) if tensor is None else tensor
-            place = len(captured)
-            captured.append((var, tensor))
-            if cell.value is not var:
-                writes.append(Write("captured", place, cell.value))
-            node = tensor._node
-            grad = node._grad if isinstance(node, AccumulateGrad) else None
-            if isinstance(grad, Tensor) and isinstance(grad._array, Traced):
-                writes.append(Write("grad" if node in self.cleared else "add grad", place, grad._array.var()))
-        for i, twin in enumerate(self.twins):
-            grad = twin._node._grad if twin is not None and isinstance(twin._node, AccumulateGrad) else None
-            if isinstance(grad, Tensor) and isinstance(grad._array, Traced):
-                writes.append(Write("argument grad", i, grad._array.var()))
-        gradients = self._gradients(captured)
         streams = [(g, g._block - start) for g, start in self.streams]
-        return Graph(self.name, self.nodes, [a.var for a in arguments], captured, constants, self.numbers, list(self.counts), streams, results, writes, structure, out_structure,
-                     self.plain, gradients, self.wrote)  # fmt: skip
+        return {"arguments": [a.var for a in arguments], "streams": streams, "results": results, "structure_out": structure, "writes": writes,
+                "gradients": gradients, "leaves": grads, "aliases": aliases, "outside": outside, "made": made}  # fmt: skip
 
-    def _gradients(self, captured: list[tuple[Var, Tensor]]) -> dict[int, int]:
-        """Which captured tensors are the .grad of which others: a replay looks them up again, for they come and go."""
-        places = {id(tensor._array): i for i, (_, tensor) in enumerate(captured)}
-        found = {}
-        for i, (_, tensor) in enumerate(captured):
-            node = tensor._node
-            if isinstance(node, AccumulateGrad):
-                grad = self.kept.get(node, node._grad)
-                if isinstance(grad, Tensor) and id(grad._array) in places:
-                    found[places[id(grad._array)]] = i
-        return found
-
-    def _forget_gradients(self) -> None:
-        """Captured leaves have the gradients of the trace: those are outputs of the graph, the leaves get back what they had."""
-        for leaf, before in self.kept.items():
-            leaf._grad = before
-        self.kept.clear()
-        self.cleared.clear()
-        self.twins.clear()
-        for capture in self.captures.values():
-            node = getattr(capture.tensor(), "_node", None)
-            if isinstance(node, AccumulateGrad) and isinstance(node._grad, Tensor) and isinstance(node._grad._array, Traced):
-                node._grad = None
-
-    def _refuse_leaks(self) -> None:
-        self.marker = None
-        if not self.alive:
-            return
-        gc.collect()
-        left = [a for a in self.alive if any(isinstance(r, Tensor) for r in gc.get_referrers(a))]
-        if left:
-            raise GraphError(
-                message("trace", f"{self.name} keeps {len(left)} tensor{'s' if len(left) > 1 else ''} that it made while it was traced",
-                        operands=[("the first", left[0].spec)],
-                        hint="an optimizer's state or a cache that the first call sets up: call the function once before tracing it")
-            )  # fmt: skip
+    def _aliases(self, results: list[Any], arguments: list[Capture], gradients: dict[Cell, int]) -> tuple[dict[int, Alias], dict[int, tuple[Var, Alias]], list[Var]]:
+        """The results that share their memory with an argument, a gradient, or each other; and those that do if a variable is a captured tensor."""
+        tensors = {i: y for i, y in enumerate(results) if isinstance(y, Tensor) and not isinstance(y._array, Layer)}
+        arrays = {i: self.array(y._array) for i, y in tensors.items()}
+        shared = Counter(x.cell for x in {id(tensors[i]): x for i, x in arrays.items()}.values())
+        own = {a.cell: (i, a) for i, a in enumerate(arguments)}
+        outside = {c.cell: c for c in self.memory.captures.values()}
+        aliases: dict[int, Alias] = {}
+        captured: dict[int, tuple[Var, Alias]] = {}
+        first: dict[int, int] = {}  # of each tensor, by id
+        made: dict[Cell, int] = {}
+        for i, x in arrays.items():
+            y = tensors[i]
+            if id(y) in first:
+                aliases[i] = Alias("result", first[id(y)], same=True)
+            elif x.cell in own:
+                place, argument = own[x.cell]
+                aliases[i] = Alias("argument", place, x.steps, same=argument.tensor() is y)
+            elif x.cell in gradients:
+                aliases[i] = Alias("grad", gradients[x.cell], x.steps, same=not x.steps)
+            else:
+                if x.cell in outside:
+                    capture = outside[x.cell]
+                    captured[i] = capture.var, Alias("captured", -1, x.steps, same=capture.tensor() is y)
+                if shared[x.cell] > 1:
+                    aliases[i] = Alias("made", made.setdefault(x.cell, len(made)), x.steps)
+            first.setdefault(id(y), i)
+        return aliases, captured, [cell.value for cell in made]
 
 
-def _key(array: Any) -> Any:
-    """The same memory, seen in the same way."""
-    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype if array.size else id(array)
+def _of_captured(outside: dict[int, tuple[Var, Alias]], captured: dict[Var, Tensor]) -> dict[int, Alias]:
+    """The results that are memory of captured tensors."""
+    return {i: replace(alias, tensor=captured[var]) for i, (var, alias) in outside.items() if var in captured}
 
 
 def _leaked(name: str, array: Traced) -> str:

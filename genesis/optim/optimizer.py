@@ -12,6 +12,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError,
 from genesis.core.interrupts import uninterrupted
 from genesis.core.modes import enable_grad, no_grad
 from genesis.core.tensor import Tensor
+from genesis.core.tracing import keep, tracer
 
 Group = dict[str, Any]
 
@@ -118,6 +119,9 @@ class Optimizer:
             for p in group["params"]:
                 if p.grad is not None:
                     self.update(p, p.grad, self.state[p], group)
+                    if tracer.get() is not None:
+                        for made in self.state[p].values():
+                            keep(made)
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place."""

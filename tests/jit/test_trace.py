@@ -355,13 +355,47 @@ def test_a_read_between_two_writes():
         same(g, e)
 
 
-def test_results_have_memory_of_their_own():
+def test_results_share_the_memory_that_the_functions_results_share():
     w = genesis.ones(2)
-    graph = jit.trace(lambda x: (w, x, x), genesis.ones(2))
-    a, b, c = graph.replay(genesis.zeros(2))
-    a.add_(1)
-    b.add_(1)
-    assert w.tolist() == [1, 1] and c.tolist() == [0, 0]
+
+    def f(x):
+        y = x * 2
+        w.add_(1)
+        return w, x, x, x[1:], w.detach(), y, y, y[:1], y.clone()
+
+    graph = jit.trace(f, genesis.ones(2))
+    for run in (f, graph.replay, jit.optimized(graph).verify().replay):
+        x = genesis.zeros(2)
+        w.fill_(1)
+        a, b, c, part, alias, y, again, first, own = run(x)
+        assert a is w and b is x and c is x and y is again
+        x.add_(5)
+        w.mul_(10)
+        y.add_(1)
+        assert w.tolist() == alias.tolist() == [20, 20] and part.tolist() == [5]
+        assert y.tolist() == [1, 1] and first.tolist() == [1] and own.tolist() == [0, 0]
+        first.fill_(7)
+        assert y.tolist() == [7, 1]
+
+
+def test_a_result_that_is_a_gradient_is_the_one_that_stays():
+    for to_none in (True, False):
+        seen = []
+        for traced in (False, True):
+            w = nn.Parameter(genesis.ones(2))
+            w.grad = genesis.zeros(2)
+
+            def f(x, w=w, to_none=to_none):
+                w.zero_grad(to_none)
+                (w * x).sum().backward()
+                return w.grad, w.grad[1:]
+
+            run = jit.trace(f, genesis.ones(2)).replay if traced else f
+            g, part = run(genesis.ones(2))
+            assert g is w.grad
+            g.mul_(3)
+            seen.append((w.grad.tolist(), part.tolist()))
+        assert seen[0] == seen[1] == ([3, 3], [3])
 
 
 def test_a_backward_that_writes_to_the_gradient_it_is_given():

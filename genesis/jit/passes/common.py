@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.jit.graph import Graph, Node, Var, Write, renamed
+from genesis.jit.graph import Graph
+from genesis.jit.nodes import Node, Var, Write, renamed
 
 
 def common_subexpressions(graph: Graph) -> Graph:
@@ -35,8 +36,8 @@ def common_subexpressions(graph: Graph) -> Graph:
 def replaced(graph: Graph, nodes: list[Node], same: dict[Var, Var]) -> Graph:
     """A graph whose ends follow a renaming."""
     results = [same.get(r, r) if isinstance(r, Var) else r for r in graph.results]
-    writes = [Write(w.kind, w.place, same.get(w.value, w.value)) for w in graph.writes]
-    return graph.with_nodes(nodes, results=results, writes=writes)
+    writes = [w if w.value is None else Write(w.kind, w.place, same.get(w.value, w.value)) for w in graph.writes]
+    return graph.with_nodes(nodes, results=results, writes=writes, made=[same.get(v, v) for v in graph.made])
 
 
 def _key(value: Any) -> Any:

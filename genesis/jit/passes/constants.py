@@ -8,6 +8,7 @@ import numpy as np
 
 from genesis.core.tensor import wrap
 from genesis.jit.graph import Graph
+from genesis.jit.replay import run_node
 
 LIMIT = 1 << 16  # elements: larger results are computed at every call rather than kept
 
@@ -29,7 +30,7 @@ def constant_folding(graph: Graph) -> Graph:
         inputs = list(node.inputs)
         small = all(np.prod(v.spec.shape) <= LIMIT for v in node.outs)
         if node.op != "draw" and inputs and small and all(v in values for v in inputs):
-            graph._run(node, values, [])
+            run_node(node, values, [])
             constants += [(v, np.array(values[v]._array)) for v in node.outs]
         else:
             nodes.append(node)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from genesis.jit.graph import Graph
+from genesis.jit.nodes import Write
 
 
 def dead_code(graph: Graph) -> Graph:
@@ -24,17 +27,15 @@ def dead_code(graph: Graph) -> Graph:
         if wanted.intersection(node.outs):
             kept.append(node)
             wanted.update(node.inputs)
-    written = {w.place for w in graph.writes if not w.kind.startswith("argument")}
-    needed = {i for i, (var, _) in enumerate(graph.captured) if var in wanted or i in written}
-    needed |= {leaf for grad, leaf in graph.gradients.items() if grad in needed}
-    places = sorted(needed)
+    written = {w.place for w in graph.writes if w.kind == "captured"}
+    places = [i for i, (var, _) in enumerate(graph.captured) if var in wanted or i in written]
     moved = {place: i for i, place in enumerate(places)}
-    writes = [w if w.kind.startswith("argument") else type(w)(w.kind, moved[w.place], w.value) for w in graph.writes]
+    writes = [Write(w.kind, moved[w.place], w.value) if w.kind == "captured" else w for w in graph.writes]
     return graph.with_nodes(
         kept[::-1],
         captured=[graph.captured[i] for i in places],
         constants=[c for c in graph.constants if c[0] in wanted],
         numbers=[n for n in graph.numbers if n[0] in wanted],
         writes=writes,
-        gradients={moved[grad]: moved[leaf] for grad, leaf in graph.gradients.items() if grad in moved},
+        leaves=[leaf if leaf.var is None or leaf.var in wanted else replace(leaf, var=None) for leaf in graph.leaves],
     )

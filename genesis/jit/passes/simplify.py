@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from genesis.jit.graph import Graph, Node, Var, inferred, renamed
+from genesis.jit.graph import Graph
+from genesis.jit.nodes import Node, Var, inferred, renamed
 from genesis.jit.passes.common import replaced
 
 

@@ -1,0 +1,163 @@
+"""The ``.grad`` of tensors of the outside while a trace is made.
+
+A leaf may have a gradient at one call and none at the next. So what a backward adds is added to a variable that stands for what is there
+at the call, -0.0 where there is nothing (``-0.0 + g`` is ``g``, for every ``g``). Where the function asks whether there is a gradient,
+the answer is a branch that was taken: the graph holds for calls with the same answer.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genesis.base.errors import GraphError, message
+from genesis.core.node import AccumulateGrad, next_number
+from genesis.core.tensor import Tensor, wrap
+from genesis.jit.nodes import Leaf, Var, Write
+from genesis.jit.traced import Cell, Traced
+
+if TYPE_CHECKING:
+    from genesis.jit.memory import Memory
+    from genesis.jit.tracer import Tracer
+
+
+class LeafGradient:
+    """A leaf of the outside, and what has happened to its ``.grad`` so far."""
+
+    __slots__ = ("argument", "asked", "assigned", "before", "cell", "raw", "tensor", "touched", "var")
+
+    def __init__(self, tensor: Tensor, argument: int = -1) -> None:
+        node = tensor._node
+        assert isinstance(node, AccumulateGrad)
+        self.tensor, self.argument = tensor, argument
+        self.before = node.grad
+        self.raw = node, node._grad, tensor._retained
+        self.touched = self.asked = self.assigned = False
+        self.var: Var | None = None
+        self.cell: Cell | None = None
+
+    def restore(self) -> None:
+        node, node._grad, retained = self.raw
+        if self.tensor._retained is not retained:
+            self.tensor._retained = retained
+
+
+class Gradients:
+    """The leaves of the outside whose ``.grad`` a trace has met."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.start = memory, next_number()
+        self.leaves: dict[int, LeafGradient] = {}  # by the id of the tensor
+        self.histories: dict[int, tuple[Tensor, Any, Any]] = {}  # what tensors came from, before the function changed it
+        self.began: list[weakref.ref[Tensor]] = []  # those that were no leaves, and have a gradient
+
+    def argument(self, twin: Tensor, place: int) -> None:
+        """What stands for an argument that requires grad."""
+        self.leaves[id(twin)] = LeafGradient(twin, place)
+
+    def history_changes(self, tensor: Tensor) -> None:
+        if isinstance(tensor._array, np.ndarray):
+            self.histories.setdefault(id(tensor), (tensor, tensor._node, tensor._own_grad))
+            self.leaf(tensor._node)
+
+    def leaf(self, node: Any) -> LeafGradient | None:
+        """The record of a leaf; None for one that the function made."""
+        tensor = node.tensor() if isinstance(node, AccumulateGrad) else None
+        if tensor is None:
+            return None
+        found = self.leaves.get(id(tensor))
+        if found is None and node._number < self.start:
+            found = self.leaves[id(tensor)] = LeafGradient(tensor)
+        return found
+
+    # ---- what the engine and `Tensor.grad` tell
+
+    def read(self, node: AccumulateGrad) -> None:
+        """The function looks at a ``.grad``: whether there is one is known from now on."""
+        leaf = self.leaf(node)
+        if leaf is not None and not leaf.touched:
+            leaf.asked = True
+            self.adds(node)
+
+    def adds(self, node: AccumulateGrad) -> None:
+        """A backward adds to the ``.grad`` that there was."""
+        leaf = self.leaf(node)
+        if leaf is None or leaf.touched:
+            return
+        leaf.touched = True
+        if leaf.before is not None:
+            capture = self.memory.capture(leaf.before._array)
+            if capture.of_gradient:
+                raise GraphError(message("trace", "two tensors have the same .grad", operands=[("one of them", leaf.tensor._spec())], hint="x.grad = y.grad.clone()"))
+            capture.of_gradient = True
+            leaf.var, leaf.cell = capture.var, capture.cell
+
+    def assigned(self, node: AccumulateGrad) -> None:
+        leaf = self.leaf(node)
+        if leaf is not None:
+            leaf.touched = leaf.assigned = True
+
+    def first(self, tracer: Tracer, node: AccumulateGrad, g: Tensor) -> Tensor:
+        """The gradient of a leaf that has none in the trace: there may be one at a replay, it is added to that."""
+        leaf = self.leaf(node)
+        if leaf is None or leaf.touched:
+            return g
+        leaf.touched = True
+        spec = tracer.array(g._array).spec
+        leaf.var = Var(replace(spec))
+        leaf.cell = Cell(leaf.var, outside=True)
+        there = wrap(Traced(tracer, leaf.cell, leaf.var.spec))
+        return there.add_(g) if g._node is None else there + g
+
+    # ---- at the end
+
+    def ends(self, tracer: Tracer) -> tuple[list[Leaf], list[Write], dict[Cell, int]]:
+        """The leaves of the graph, what becomes of their gradients, and which memory is whose gradient."""
+        leaves, writes, cells = [], [], {}
+        for leaf in [x for x in self.leaves.values() if x.touched]:
+            place = len(leaves)
+            tensor = None if leaf.argument >= 0 else leaf.tensor
+            leaves.append(Leaf(tensor, leaf.argument, leaf.var, leaf.before is not None if leaf.asked else None))
+            write, cell = _end(tracer, leaf, place)
+            if write is not None:
+                writes.append(write)
+            if cell is not None:
+                cells[cell] = place
+        return leaves, writes, cells
+
+    def restore(self) -> None:
+        """Tensors of the outside get back the histories and gradients that they had."""
+        for leaf in self.leaves.values():
+            leaf.restore()
+        for tensor, node, own_grad in self.histories.values():
+            if node is None and isinstance(tensor._node, AccumulateGrad) and tensor._node._grad is not None:
+                self.began.append(weakref.ref(tensor))
+            tensor._node = node
+            if tensor._own_grad is not own_grad:
+                tensor._own_grad = own_grad
+        self.histories.clear()
+        self.leaves.clear()
+
+    def refuse_new_leaves(self) -> None:
+        """When all is over: a tensor of the outside began to require grad in the function, and has a gradient now."""
+        for tensor in [ref() for ref in self.began]:
+            if tensor is not None:
+                raise GraphError(message("trace", "a tensor from outside begins to require grad inside, and gets a gradient", [("tensor", tensor._spec())],
+                                         "call requires_grad_() before the trace"))  # fmt: skip
+
+
+def _end(tracer: Tracer, leaf: LeafGradient, place: int) -> tuple[Write | None, Cell | None]:
+    """What becomes of a leaf's .grad, and its memory."""
+    node = leaf.tensor._node
+    value = node.grad if isinstance(node, AccumulateGrad) else leaf.tensor._own_grad
+    if value is None:
+        return (Write("no grad", place, None) if leaf.before is not None or leaf.assigned else None), None
+    array = tracer.array(value._array)
+    if array.steps:
+        return Write("new grad", place, array.var()), None
+    if array.cell is not leaf.cell:
+        return Write("new grad", place, array.var()), array.cell
+    return (None if array.cell.value is leaf.var else Write("grad", place, array.cell.value)), array.cell
