@@ -15,6 +15,7 @@ from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_map
 from genesis.core.modes import no_grad
 from genesis.core.tensor import Tensor
+from genesis.core.tracing import host
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
 
@@ -55,7 +56,7 @@ class GradScaler:
         """A loss, or a nest of tensors, times the scale."""
         if not self._enabled:
             return outputs
-        return tree_map(lambda t: t * self._scale if isinstance(t, Tensor) else t, outputs)
+        return tree_map(lambda t: t * host(lambda: self._scale) if isinstance(t, Tensor) else t, outputs)
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, once before each step; for clipping.

@@ -25,6 +25,7 @@ import numpy as np
 from genesis.base.device import as_device, device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 
 _MASK = 2**64 - 1
 
@@ -43,6 +44,9 @@ class Generator:
         self.device: device = as_device(device)
         require_available(self.device)
         self._lock = threading.Lock()
+        active = tracer.get()
+        if active is not None:
+            active.stream_made(self)
         self.manual_seed(67280421310721)
         _generators.add(self)
 
@@ -57,6 +61,9 @@ class Generator:
         """
         if isinstance(seed, bool) or not hasattr(seed, "__index__"):
             raise ArgumentError(message("manual_seed", f"the seed must be an integer, got {type(seed).__name__}"))
+        active = tracer.get()
+        if active is not None:
+            active.stream_set(self, None)
         with self._lock:
             self._seed = seed.__index__()
             self._position(0)
@@ -76,6 +83,9 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """Key and position as 16 bytes: two little-endian 64-bit words."""
+        active = tracer.get()
+        if active is not None:
+            active.stream(self)
         with self._lock:
             words = np.array([self._seed & _MASK, self._block], dtype="<u8")
         return wrap(words.view(np.uint8).copy())
@@ -86,6 +96,9 @@ class Generator:
         if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.shape != (16,):
             raise ArgumentValueError(message("set_state", f"a state is 16 bytes, got {state._spec()}"))
         key, block = (int(w) for w in np.ascontiguousarray(array).view("<u8"))
+        active = tracer.get()
+        if active is not None:
+            active.stream_set(self, (key, block))
         with self._lock:
             self._seed = key
             self._position(block)

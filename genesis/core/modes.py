@@ -19,6 +19,7 @@ from genesis.core.cuts import Block, block_closed, block_opened, switched_on
 from genesis.core.switches import ACTIVE as ACTIVE
 from genesis.core.switches import ESCAPES as ESCAPES
 from genesis.core.switches import LEVELS as LEVELS
+from genesis.core.tracing import tracer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,11 +43,20 @@ def is_grad_enabled() -> bool:
     ...     genesis.is_grad_enabled()
     False
     """
+    _asked()
     return grad_mode.get()
+
+
+def _asked() -> None:
+    """A traced function decides by the mode."""
+    active = tracer.get()
+    if active is not None:
+        active.asks_modes()
 
 
 def is_inference_mode_enabled() -> bool:
     """Whether `inference_mode` is on in this thread."""
+    _asked()
     return inference.get()
 
 

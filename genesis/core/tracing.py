@@ -11,13 +11,53 @@ Outside of a trace both do just what they say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any
 
+from genesis.base.dtypes import dtype
 from genesis.base.errors import GraphError, message
 
 tracer: ContextVar[Any] = ContextVar("genesis_tracer", default=None)
+
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None), dtype)
+
+
+class Dependable:
+    """Something that Python asks while a function runs, a module or an optimizer: a traced graph holds for the answers that it gave."""
+
+    __slots__ = ()
+
+    def _taken_for_granted(self) -> dict[str, Any]:
+        """What the answers depend on, by name: numbers, strings, other objects, and tuples of them."""
+        raise NotImplementedError
+
+    def _witnesses(self) -> tuple[Any, ...]:
+        """Objects: as long as they are the same ones, `_taken_for_granted` would say the same. Quick to collect."""
+        return (object(),)
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        """Other things of the kind inside of it, by name."""
+        return iter(())
+
+
+def plain_only(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries that are numbers, strings and the like, or sequences of them."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if type(value) in PLAIN:
+            found[name] = value
+        elif type(value) in (tuple, list) and all([type(v) in PLAIN for v in value]):
+            found[name] = tuple(value)
+    return found
+
+
+def depends(thing: Dependable) -> None:
+    """Say that what the function does depends on what a module or an optimizer is set to."""
+    active = tracer.get()
+    if active is not None:
+        active.depends(thing)
 
 
 class HostNumber(float):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import bottom, copied
+from genesis.arrays.protocol import Layer, bottom, copied
 from genesis.arrays.spec import Spec, memory_order, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, InplaceError, ShapeError, message

@@ -16,7 +16,7 @@ import numpy as np
 from genesis.base.errors import GraphError, message
 from genesis.core.node import AccumulateGrad, next_number
 from genesis.core.tensor import Tensor, wrap
-from genesis.jit.nodes import Leaf, Var, Write
+from genesis.jit.nodes import Leaf, Var, Write, hooks_on
 from genesis.jit.traced import Cell, Traced
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class LeafGradient:
     """A leaf of the outside, and what has happened to its ``.grad`` so far."""
 
-    __slots__ = ("argument", "asked", "assigned", "before", "cell", "raw", "tensor", "touched", "var")
+    __slots__ = ("argument", "asked", "assigned", "before", "cell", "is_leaf", "raw", "tensor", "touched", "var")
 
-    def __init__(self, tensor: Tensor, argument: int = -1) -> None:
+    def __init__(self, tensor: Tensor, argument: int = -1, is_leaf: bool = True) -> None:
         node = tensor._node
         assert isinstance(node, AccumulateGrad)
-        self.tensor, self.argument = tensor, argument
+        self.tensor, self.argument, self.is_leaf = tensor, argument, is_leaf
         self.before = node.grad
         self.raw = node, node._grad, tensor._retained
         self.touched = self.asked = self.assigned = False
@@ -54,9 +54,9 @@ class Gradients:
         self.histories: dict[int, tuple[Tensor, Any, Any]] = {}  # what tensors came from, before the function changed it
         self.began: list[weakref.ref[Tensor]] = []  # those that were no leaves, and have a gradient
 
-    def argument(self, twin: Tensor, place: int) -> None:
+    def argument(self, twin: Tensor, place: int, is_leaf: bool) -> None:
         """What stands for an argument that requires grad."""
-        self.leaves[id(twin)] = LeafGradient(twin, place)
+        self.leaves[id(twin)] = LeafGradient(twin, place, is_leaf)
 
     def history_changes(self, tensor: Tensor) -> None:
         if isinstance(tensor._array, np.ndarray):
@@ -105,6 +105,9 @@ class Gradients:
         leaf = self.leaf(node)
         if leaf is None or leaf.touched:
             return g
+        if not leaf.is_leaf:
+            raise GraphError(message("trace", "an argument that requires grad was computed: its gradient would have to go on to where it came from",
+                                     [("argument", leaf.tensor._spec())], "pass x.detach().requires_grad_(), or compute it inside"))  # fmt: skip
         leaf.touched = True
         spec = tracer.array(g._array).spec
         leaf.var = Var(replace(spec))
@@ -120,7 +123,7 @@ class Gradients:
         for leaf in [x for x in self.leaves.values() if x.touched]:
             place = len(leaves)
             tensor = None if leaf.argument >= 0 else leaf.tensor
-            leaves.append(Leaf(tensor, leaf.argument, leaf.var, leaf.before is not None if leaf.asked else None))
+            leaves.append(Leaf(tensor, leaf.argument, leaf.var, leaf.before is not None if leaf.asked else None, hooks_on(leaf.raw[0])))
             write, cell = _end(tracer, leaf, place)
             if write is not None:
                 writes.append(write)

@@ -81,7 +81,16 @@ class Graph:
         return replay(self, args, kwargs)
 
     def changed(self) -> list[str]:
-        """What is not as it was at the trace: a sentence for each guard that does not hold any more."""
+        """What is not as it was at the trace: a sentence for each guard that does not hold any more.
+
+        >>> import genesis
+        >>> model = genesis.nn.Dropout(0.5)
+        >>> graph = genesis.jit.trace(model, genesis.ones(2))
+        >>> graph.changed()
+        []
+        >>> _ = model.eval(); graph.changed()
+        ['Dropout.training is False, it was True']
+        """
         return [reason for guard in self.guards if (reason := guard.changed()) is not None]
 
     # ---- asking

@@ -13,6 +13,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec
 from genesis.core.layout import with_strides
+from genesis.core.node import AccumulateGrad
 from genesis.core.op import REGISTRY
 from genesis.core.site import Site
 from genesis.core.tensor import Tensor
@@ -77,6 +78,12 @@ class Write:
         return self.kind.endswith("grad")
 
 
+def hooks_on(node: Any) -> tuple[Any, ...]:
+    """The hooks of a leaf; those of other tensors are no part of a traced function."""
+    found = node._hooks if isinstance(node, AccumulateGrad) else None
+    return () if found is None else (*found.tensor.values(), *found.pre.values(), *found.post.values(), *found.post_accumulate.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A tensor of the outside whose ``.grad`` the function reads or changes."""
@@ -85,6 +92,7 @@ class Leaf:
     argument: int
     var: Var | None  # the ``.grad`` at the beginning of a call; where there is none, -0.0: adding to that changes nothing
     present: bool | None  # whether there was one, if the function asked
+    hooks: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

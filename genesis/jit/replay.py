@@ -16,7 +16,7 @@ from genesis.core.modes import grad_mode, no_grad
 from genesis.core.op import REGISTRY
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.views import bump, write
-from genesis.jit.nodes import Alias, Leaf, Node, Var, renamed
+from genesis.jit.nodes import Alias, Leaf, Node, Var, hooks_on, renamed
 
 if TYPE_CHECKING:
     from genesis.jit.graph import Graph
@@ -99,6 +99,8 @@ def _check_leaves(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> N
     for leaf, tensor in zip(graph.leaves, tensors, strict=True):
         if leaf.tensor is None and not tensor.requires_grad:
             raise GraphError(message("replay", f"argument tensor {leaf.argument} does not require grad, when {graph.name} was traced it did", [("argument", tensor._spec())]))
+        if leaf.tensor is None and hooks_on(tensor._node) != leaf.hooks:
+            raise GraphError(message("replay", f"argument tensor {leaf.argument} has other hooks than when {graph.name} was traced", [("argument", tensor._spec())], "trace it again"))
         if leaf.present is not None and leaf.present != (tensor.grad is not None):
             now, then = ("None", "was there") if leaf.present else ("there", "was None")
             raise GraphError(

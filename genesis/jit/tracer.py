@@ -26,9 +26,10 @@ from genesis.core.op import Op
 from genesis.core.site import line_here, site_of, user_site
 from genesis.core.switches import ACTIVE
 from genesis.core.tensor import Tensor, wrap
-from genesis.core.tracing import HostNumber, tracer
+from genesis.core.tracing import Dependable, HostNumber, tracer
 from genesis.jit.gradients import Gradients
 from genesis.jit.graph import Graph
+from genesis.jit.guards import Guards
 from genesis.jit.memory import Capture, Memory, check_overlaps, refuse_leaks
 from genesis.jit.nodes import Alias, Draw, Node, Var, Write, inferred
 from genesis.jit.traced import Cell, Traced
@@ -57,22 +58,24 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     """
     if tracer.get() is not None:
         raise GraphError(message("trace", "a trace is being made already", hint="trace the inner function by itself, or not at all"))
-    recording = Tracer(getattr(fn, "__name__", type(fn).__name__))
+    recording = Tracer(getattr(fn, "__name__", type(fn).__name__), Guards(fn))
     return recording.run(fn, args, kwargs)
 
 
 class Tracer:
     """A trace while it is made."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, guards: Guards) -> None:
         self.name = "function" if name == "<lambda>" else name
         self.nodes: list[Node] = []
+        self.guards = guards
         self.memory = Memory()
         self.gradients = Gradients(self.memory)
         self.numbers: list[tuple[Var, Callable[[], float]]] = []
         self.counts: list[tuple[Any, str]] = []
         self.after: dict[Var, int] = {}  # how many counts had gone up when a number was asked for
         self.streams: list[tuple[Generator, int]] = []  # where they began
+        self.own_streams: list[Generator] = []
         self.alive: weakref.WeakSet[Traced] = weakref.WeakSet()
         self.plain: list[Any] = []
         self.wrote = False  # then results may depend on which reshapes are views, and so on the layout of arguments
@@ -94,14 +97,33 @@ class Tracer:
     def advanced(self, counts: Any, key: str) -> None:
         self.counts.append((counts, key))
 
-    def drawn(self, stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, options: tuple[Any, ...]) -> Traced:
-        """A random node; the stream itself stays where it is."""
+    def stream_made(self, stream: Generator) -> None:
+        self.own_streams.append(stream)
+
+    def stream(self, stream: Generator) -> int | None:
+        """The place of a stream of the outside among those of the graph, from where it is now; None for one that the function made: its numbers are always the same."""
+        if any(own is stream for own in self.own_streams):
+            return None
         place = next((i for i, (g, _) in enumerate(self.streams) if g is stream), None)
         if place is None:
             place = len(self.streams)
             self.streams.append((stream, stream._block))
-        before = stream._block
+        return place
+
+    def stream_set(self, stream: Generator, to: tuple[int, int] | None) -> None:
+        """A stream of the outside may go back to where it was in this call, a checkpoint does that; but not to a place of its own."""
+        if any(own is stream for own in self.own_streams):
+            return
+        start = next((block for g, block in self.streams if g is stream), None)
+        if to is None or start is None or to[0] != stream._seed or to[1] < start:
+            raise GraphError(message("trace", "a random stream from outside is set to a seed or a state: a replay would go on from where it is", hint="seed it before the call; or draw from a Generator that the function makes"))
+
+    def drawn(self, stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, options: tuple[Any, ...]) -> Any:
+        """A random node; the stream itself stays where it is."""
+        place, before = self.stream(stream), stream._block
         sample = DRAWS[name](stream, shape, dtype, *options)
+        if place is None:
+            return sample
         var = Var(Spec(tuple(sample.shape), sample.dtype))
         at = Draw(place, before - self.streams[place][1])
         self.nodes.append(Node("draw", (name, shape, dtypes.from_numpy(dtype).name, options, at), (var,), self._site()))
@@ -136,6 +158,13 @@ class Tracer:
     def created(self, tensor: Tensor) -> None:
         """The function made a plain tensor: its numbers are known, until it is written to."""
         self.memory.makes(tensor._array)
+
+    def depends(self, thing: Dependable) -> None:
+        self.guards.depends(thing)
+
+    def asks_modes(self) -> None:
+        """The function asks whether gradients are recorded."""
+        self.guards.modes.asks = True
 
     def keeps(self, tensor: Any) -> None:
         self.memory.keeps(tensor)
@@ -227,12 +256,14 @@ class Tracer:
     def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
         parts = self._record(fn, args, kwargs)
         self.marker = None
+        self.guards.settle()
         refuse_leaks(self.name, self.alive)
         self.gradients.refuse_new_leaves()
         captured, constants, writes = self.memory.sorted(self.name)
+        guards = self.guards.collected(captured, [leaf.tensor for leaf in parts["leaves"] if leaf.tensor is not None])
         parts["aliases"] |= _of_captured(parts.pop("outside"), dict(captured))
         return Graph(
-            self.name, self.nodes, captured=captured, constants=constants, numbers=self.numbers, counts=list(self.counts), after=self.after, plain=self.plain,
+            self.name, self.nodes, captured=captured, constants=constants, numbers=self.numbers, counts=list(self.counts), after=self.after, plain=self.plain, guards=guards,
             writes=[*parts.pop("writes"), *writes, *parts.pop("gradients")], wrote=self.wrote, **parts
         )  # fmt: skip
 
@@ -280,9 +311,10 @@ class Tracer:
             inner.append(twin)
             if x.requires_grad:
                 twin.requires_grad_()
-                if x.is_leaf and x.grad is not None:
+                if x.is_leaf:
+                    twin._node._hooks = x._node._hooks  # type: ignore[union-attr]
                     twin._node._grad = x.grad  # type: ignore[union-attr]
-                self.gradients.argument(twin, len(arguments) - 1)
+                self.gradients.argument(twin, len(arguments) - 1, x.is_leaf)
         return arguments, inner
 
     def _finish(self, result: Any, arguments: list[Capture]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, UnsupportedError, message
 from genesis.core.hooks import RemovableHandle
-from genesis.core.modes import no_grad
+from genesis.core.modes import ACTIVE, no_grad
 from genesis.core.tensor import Tensor
+from genesis.core.tracing import Dependable, depends, plain_only
 from genesis.nn.hooks import EVERY_MODULE, ModuleHooks, add, call_with_hooks, hooks_of
 from genesis.nn.parameter import Buffer, Parameter
 
@@ -33,7 +34,7 @@ class IncompatibleKeys(NamedTuple):
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-class Module:
+class Module(Dependable):
     """Base class of networks and their layers.
 
     Tensors of class `Parameter` and modules that are assigned to attributes are found by name; subclasses define
@@ -69,9 +70,26 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if ACTIVE:
+            depends(self)
         if self._hooks is None and not EVERY_MODULE:
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
+
+    def _taken_for_granted(self) -> dict[str, Any]:
+        state = plain_only({name: value for name, value in self.__dict__.items() if name != "_hooks"})
+        state |= {**self._parameters, **self._buffers, **self._modules}
+        sets = [*EVERY_MODULE, *([] if self._hooks is None else [self._hooks])]
+        state["hooks"] = tuple([entry[0] for s in sets for kind in (s.forward_pre, s.forward, s.backward_pre, s.backward) for entry in kind.values()])
+        return state
+
+    def _witnesses(self) -> tuple[Any, ...]:
+        if self._hooks is not None or EVERY_MODULE or list in map(type, self.__dict__.values()):
+            return super()._witnesses()
+        return (*self.__dict__.values(), *self._parameters.values(), *self._buffers.values(), *self._modules.values())
+
+    def _parts(self) -> Iterator[tuple[str, Module]]:
+        return self.named_modules()
 
     # ---- names
 

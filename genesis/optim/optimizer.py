@@ -12,7 +12,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError,
 from genesis.core.interrupts import uninterrupted
 from genesis.core.modes import enable_grad, no_grad
 from genesis.core.tensor import Tensor
-from genesis.core.tracing import keep, tracer
+from genesis.core.tracing import Dependable, depends, keep, plain_only, tracer
 
 Group = dict[str, Any]
 
@@ -21,7 +21,7 @@ class StateDictError(GenesisError, ValueError, RuntimeError):
     """A state that does not fit an optimizer or a schedule; says all that is wrong."""
 
 
-class Optimizer:
+class Optimizer(Dependable):
     """Base class: subclasses define `update`, the step of one parameter.
 
     Args:
@@ -119,9 +119,25 @@ class Optimizer:
             for p in group["params"]:
                 if p.grad is not None:
                     self.update(p, p.grad, self.state[p], group)
-                    if tracer.get() is not None:
-                        for made in self.state[p].values():
-                            keep(made)
+        if tracer.get() is not None:
+            for state in self.state.values():
+                for made in state.values():
+                    keep(made)
+            depends(self)
+
+    def _taken_for_granted(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for i, group in enumerate(self.param_groups):
+            options = plain_only({name: group[name] for name in self.defaults if name != "lr" and name in group})
+            found |= {f"param_groups[{i}][{name!r}]": value for name, value in options.items()}
+            found[f"param_groups[{i}]['params']"] = tuple(group["params"])
+        found["state"] = tuple([x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)])
+        return found
+
+    def _witnesses(self) -> tuple[Any, ...]:
+        options = [group[name] for group in self.param_groups for name in self.defaults if name != "lr" and name in group]
+        params = [p for group in self.param_groups for p in (group, *group["params"])]
+        return (*options, *params, *[x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)])
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place."""

@@ -54,6 +54,7 @@ GRADIENTS = [
     "({a} * {b}).mean().backward()", "({a} * w1).sum().backward()", "({a} + w2 * w3).sum().backward(retain_graph=True)", "nn.utils.clip_grad_norm_(parameters, 0.7)",
     "nn.utils.clip_grad_value_(parameters, 0.5)", "opt.step()", "opt.zero_grad()", "opt.zero_grad(set_to_none=False)", "w1.grad = None", "w2.grad.mul_(2)",
     "w1.grad = w1.grad * 3", "w3.grad[1:] = 0.5", "w1.data.sub_(0.1 * w1.grad)", "buf.add_(w1.grad)", "turned.copy_(w3.grad)", "w1.detach()[0].mul_(0.9)",
+    "(w2 * {a}).sum().backward(create_graph=True)", "autograd.grad((w1 ** 2 * {a}).sum(), w1, create_graph=True)[0].sum().backward()",
     "w1.grad = autograd.grad((w1 * {a}).sum(), w1)[0]",
 ]  # fmt: skip
 BETWEEN = [

@@ -1,0 +1,221 @@
+"""What a trace takes for granted, as objects that can be asked: does it still hold, and if not, what has changed?
+
+Python is run once. What it decided on then (a module's mode, an optimizer's options, which tensors are parameters, whether there are hooks) is part
+of the graph, so a replay asks first whether it would decide in the same way. What nobody can see from outside is not asked for: a number in an
+object that is neither a module nor an optimizer, a file, the time of day.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable, Iterator
+from operator import is_
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from genesis.base import dtypes
+from genesis.base.device import default_device
+from genesis.core import autocast
+from genesis.core.modes import grad_mode, inference
+from genesis.core.reach import contents
+from genesis.core.site import LIBRARY
+from genesis.core.tensor import Tensor
+from genesis.core.tracing import PLAIN, Dependable
+from genesis.jit.nodes import Var, hooks_on
+
+State = dict[str, Any]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """The same object, or an equal number; NaN is NaN, and 1 is neither 1.0 nor True."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all([_same(x, y) for x, y in zip(a, b, strict=True)])
+    return isinstance(a, PLAIN) and bool(a == b or (a != a and b != b))
+
+
+def _difference(name: str, then: State, now: State) -> str | None:
+    for key, before in then.items():
+        if key not in now:
+            return f"{name}{key} is gone"
+        if not _same(before, now[key]):
+            return _changed(f"{name}{key}", before, now[key])
+    new = next((key for key in now if key not in then), None)
+    return None if new is None else f"{name}{new} is new"
+
+
+def _changed(what: str, before: Any, now: Any) -> str:
+    if isinstance(before, PLAIN) and isinstance(now, PLAIN):
+        return f"{what} is {now!r}, it was {before!r}"
+    if isinstance(before, tuple) and isinstance(now, tuple):
+        if len(before) != len(now):
+            return f"{what} has {len(now)} entries, it had {len(before)}"
+        i = next(i for i, (x, y) in enumerate(zip(before, now, strict=True)) if not _same(x, y))
+        return _changed(f"{what}[{i}]", before[i], now[i])
+    if now is None:
+        return f"{what} is None now"
+    return f"{what} is another {type(now).__name__.lower()}" if type(before) is type(now) else f"{what} is a {type(now).__name__}"
+
+
+class Unchanged:
+    """The state of something, as far as the function did not change it itself."""
+
+    __slots__ = ("ask", "name", "state", "witnessed", "witnesses")
+
+    def __init__(self, name: str, ask: Callable[[], State], witnesses: Callable[[], tuple[Any, ...]] | None = None) -> None:
+        self.name, self.ask, self.state, self.witnesses = name, ask, ask(), witnesses
+        self.witnessed: tuple[Any, ...] = ()
+
+    def changed(self) -> str | None:
+        if self.witnesses is not None:  # a tenth of the time
+            seen = self.witnesses()
+            if len(seen) == len(self.witnessed) and all(map(is_, seen, self.witnessed)):
+                return None
+        now = self.ask()
+        if now.keys() == self.state.keys() and all([_same(v, now[k]) for k, v in self.state.items()]):
+            return None
+        return _difference(self.name, self.state, now)
+
+    def settle(self) -> None:
+        """The trace is over: what is otherwise by now, the function changed itself; nothing can be said about it."""
+        self.witnessed = () if self.witnesses is None else self.witnesses()
+        ask, now = self.ask, self.ask()
+        if now.keys() == self.state.keys() and all([_same(v, now[k]) for k, v in self.state.items()]):
+            return
+        own = {k for k in {*now, *self.state} if k not in now or k not in self.state or not _same(now[k], self.state[k])}
+        self.state = {k: v for k, v in self.state.items() if k not in own}
+        self.ask = lambda: {k: v for k, v in ask().items() if k not in own}
+
+
+class CapturedAsTheyWere:
+    """Captured tensors and leaves have the shapes, dtypes, layouts and hooks of the trace, and require grad or not."""
+
+    __slots__ = ("tensors",)
+
+    def __init__(self, captured: list[tuple[Var, Tensor]], leaves: list[Tensor]) -> None:
+        seen = {id(x): x for x in (*[x for _, x in captured], *leaves)}
+        self.tensors = [(x, _looks(x)) for x in seen.values()]
+
+    def changed(self) -> str | None:
+        for x, (shape, dtype, strides, leaf, requires_grad, hooks) in self.tensors:
+            array, node = x._array, x._node
+            same = array.__class__ is np.ndarray and array.shape == shape and array.dtype is dtype and array.strides == strides
+            if node is None or not same:
+                same = same and not requires_grad
+            else:
+                same = requires_grad and node.is_leaf is leaf and (hooks == () if node._hooks is None else hooks_on(node) == hooks)
+            if not same:
+                return _what_changed(x, shape, dtype, strides, requires_grad, leaf)
+        return None
+
+
+def _looks(x: Tensor) -> tuple[Any, ...]:
+    array, node = x._array, x._node
+    return array.shape, array.dtype, array.strides, node is not None and node.is_leaf, node is not None, () if node is None else hooks_on(node)
+
+
+def _what_changed(x: Tensor, shape: Any, dtype: Any, strides: Any, requires_grad: bool, leaf: bool) -> str:
+    name = f"a captured tensor, {x._spec()},"
+    if not isinstance(x._array, np.ndarray) or x._array.shape != shape or x._array.dtype is not dtype:
+        return f"{name} was {dtypes.from_numpy(dtype).short}{list(shape)}"
+    if x._array.strides != strides:
+        return f"{name} is laid out otherwise, its strides in bytes are {x._array.strides}, they were {strides}"
+    if x.requires_grad is not requires_grad:
+        return f"{name} {'requires grad, it did not' if x.requires_grad else 'does not require grad, it did'}"
+    if x._node is not None and x._node.is_leaf is not leaf:
+        return f"{name} {'is a leaf' if x.is_leaf else 'is no leaf'} now"
+    return f"{name} has other hooks"
+
+
+class Modes:
+    """Autocast, the default dtype and device; and whether gradients are recorded, where it matters."""
+
+    __slots__ = ("asks", "state")
+
+    def __init__(self) -> None:
+        self.asks, self.state = False, _modes()
+
+    def changed(self) -> str | None:
+        for (name, then, always), (_, now, _) in zip(self.state, _modes(), strict=True):
+            if then != now and (always or self.asks):
+                return f"{name} is {now}, it was {then}"
+        return None
+
+
+def _modes() -> list[tuple[str, Any, bool]]:
+    mode = autocast.state()
+    return [
+        ("autocast", "off" if mode is None else f"on with {dtypes.from_numpy(mode.dtype)}", True), ("the default dtype", dtypes.get_default_dtype(), True),
+        ("the default device", default_device(), True), ("is_grad_enabled()", grad_mode.get(), False), ("is_inference_mode_enabled()", inference.get(), False),
+    ]  # fmt: skip
+
+
+def names_of(function: Any) -> Callable[[], State]:
+    """The tensors, modules and numbers that a function, and the functions that it calls by name, find in their closures and globals."""
+    places: dict[str, Callable[[], Any]] = {}
+    for f in _functions(function, set()):
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+            places[f"{name}, which {f.__name__} captures,"] = lambda cell=cell: contents(cell)  # type: ignore[misc]
+        for name in _globals_in(f.__code__):
+            places[f"the global {name}"] = lambda names=f.__globals__, name=name: names.get(name)  # type: ignore[misc]
+    known = {what: ask for what, ask in places.items() if isinstance(value := ask(), Dependable | Tensor) or type(value) in PLAIN}
+    return lambda: {what: ask() for what, ask in known.items()}
+
+
+def _functions(value: Any, seen: set[int]) -> Iterator[FunctionType]:
+    while isinstance(value, MethodType):
+        value = value.__func__
+    if not isinstance(value, FunctionType) or id(value) in seen or LIBRARY[value.__code__.co_filename]:
+        return
+    seen.add(id(value))
+    yield value
+    for cell in value.__closure__ or ():
+        yield from _functions(contents(cell), seen)
+    for name in _globals_in(value.__code__):
+        yield from _functions(value.__globals__.get(name), seen)
+
+
+def _globals_in(code: CodeType) -> list[str]:
+    names = [i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    return [*names, *[name for const in code.co_consts if isinstance(const, CodeType) for name in _globals_in(const)]]
+
+
+class Guards:
+    """What a trace takes for granted, collected while it is made."""
+
+    def __init__(self, function: Any) -> None:
+        self.modes = Modes()
+        self.found: dict[int, Unchanged] = {}
+        self.things: list[Dependable] = []
+        self.names = Unchanged("", names_of(function))
+
+    def depends(self, thing: Dependable) -> None:
+        """The function asks a module or an optimizer."""
+        if id(thing) not in self.found:
+            self.found[id(thing)] = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing._witnesses)
+            self.things.append(thing)
+
+    def _name(self) -> None:
+        """Modules in modules get the names that they have there."""
+        named: set[int] = set()
+        for thing in self.things:
+            for path, part in thing._parts():
+                if id(part) in self.found and id(part) not in named:
+                    named.add(id(part))
+                    self.found[id(part)].name = f"{type(thing).__name__}.{path}{'.' if path else ''}"
+
+    def settle(self) -> None:
+        """The function has been run."""
+        self._name()
+        for one in (self.names, *self.found.values()):
+            one.settle()
+
+    def collected(self, captured: list[tuple[Var, Tensor]], leaves: list[Tensor]) -> list[Any]:
+        """The guards of a graph."""
+        self.modes.asks = self.modes.asks or bool(leaves)
+        return [self.modes, CapturedAsTheyWere(captured, leaves), *[one for one in (self.names, *self.found.values()) if one.state]]
