@@ -5,9 +5,9 @@ Philox4x64-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 
 and key ``(seed, 0)``; word ``i`` of the stream is lane ``i % 4`` of block ``i // 4``. A draw of n words takes whole
 blocks, so a stream's position is one integer. NumPy's C implementation computes the words. From words to numbers:
 
-- float32: the top 24 bits, times 2**-24;  float64: the top 53 bits, times 2**-53;  both in [0, 1)
+- floats: the top 53, 24, 11 or 8 bits (float64, float32, float16, bfloat16), times 2**-53 and so on: in [0, 1), never rounded to 1
 - normal: Box and Muller's ``sqrt(-2 ln(1 - u1)) cos(2 pi u2)`` and ``sin``, u1 from the first half of the words
-- integers in [low, high): ``low + word % (high - low)``
+- integers in [low, high): ``low + word % (high - low)``, words above the last multiple of the range drawn again
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 
 _MASK = 2**64 - 1
+_BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 
 
 class Generator:
@@ -112,11 +114,10 @@ class Generator:
             return self._philox.random_raw(blocks * 4)[:count]
 
     def uniform(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
-        """Numbers in [0, 1), of float64 or float32 resolution."""
-        words = self.words(math.prod(shape))
-        if dtype == np.float64:
-            return ((words >> np.uint64(11)) * 2.0**-53).reshape(shape)
-        return ((words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)).reshape(shape)
+        """Numbers in [0, 1) that the dtype has; those of 16 bits come as float32."""
+        bits = _BITS[dtypes.from_numpy(np.dtype(dtype)).name]
+        kind = np.float64 if bits == 53 else np.float32
+        return ((self.words(math.prod(shape)) >> np.uint64(64 - bits)).astype(kind) * kind(2.0**-bits)).reshape(shape)
 
     def normal(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Standard normal numbers."""
@@ -129,8 +130,12 @@ class Generator:
         return np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))[:count].reshape(shape).astype(dtype, copy=False)
 
     def integers(self, low: int, high: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-        """Integers in [low, high)."""
-        return ((self.words(math.prod(shape)) % np.uint64(high - low)).astype(np.int64) + low).reshape(shape)
+        """Integers in [low, high), all of them equally often."""
+        words = self.words(math.prod(shape))
+        whole = 2**64 - 2**64 % (high - low)  # beyond the last whole multiple of the range some integers would have one chance more
+        while whole < 2**64 and (beyond := words >= np.uint64(whole)).any():
+            words[beyond] = self.words(int(beyond.sum()))
+        return ((words % np.uint64(high - low)).astype(np.int64) + low).reshape(shape)
 
 
 def _restored(device: str, state: Tensor) -> Generator:

@@ -452,7 +452,12 @@ xlogy = binary("xlogy", lambda x, y: np.where(np.equal(x, 0) & ~np.isnan(y), 0, 
     samples=lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0)])  # fmt: skip
 
 
-@elementwise({"input": lambda g, input: where(isfinite(input), g, 0.0)}, dtypes="fi",
+def _as_given(operands: Any, want: str) -> Any:
+    """Limits are those of the dtype itself, also where others compute in float32."""
+    return operands[0].dtype if want == "result" else [operands[0].dtype]
+
+
+@elementwise({"input": lambda g, input: where(isfinite(input), g, 0.0)}, result=_as_given, dtypes="fi",
              samples=lambda t: [case(t(2, 3)), case(t(0)), case(t(), 1.0)])  # fmt: skip
 def nan_to_num(input: Array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
@@ -461,7 +466,15 @@ def nan_to_num(input: Array, nan: float = 0.0, posinf: float | None = None, negi
     >>> genesis.nan_to_num(genesis.tensor([float("nan"), 1.]), nan=5.0)
     tensor([5., 1.])
     """
-    return np.nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
+    kind = input.dtype
+    if kind.kind in "iub":
+        return input.copy()
+    if kind.kind == "c":
+        return np.nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
+    info = dtypes.finfo(dtypes.from_numpy(kind))
+    high, low = (info.max if posinf is None else posinf), (info.min if neginf is None else neginf)
+    found = np.where(np.isnan(input), np.asarray(nan).astype(kind), input)
+    return np.where(np.isposinf(input), np.asarray(high).astype(kind), np.where(np.isneginf(input), np.asarray(low).astype(kind), found))
 
 
 # ---- complex numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -156,7 +156,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -
     tensor([0., 1.])
     """
     chance = input.detach() if p is None else wrap(np.full(input._array.shape, p))
-    chance = chance.float() if chance._array.dtype.kind == "V" else chance
+    chance = wide(chance)  # 16 bits are too few to draw small probabilities with
     values = bottom(chance._array)  # of all samples, under vmap
     if isinstance(values, np.ndarray) and values.size and not (values.min() >= 0 and values.max() <= 1):
         raise ShapeError(message("bernoulli", "probabilities must be between 0 and 1"))
@@ -265,6 +265,7 @@ rrelu_ = inplace_method(rrelu.op)  # type: ignore[attr-defined]
 
 def _filler(name: str, make: Any, doc: str) -> None:
     def fill(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
+        _check_options(name, args, kwargs)
         check_writable(self, name, False)
         if isinstance(self._array, Spec):
             return self
@@ -287,14 +288,36 @@ def _filler(name: str, make: Any, doc: str) -> None:
     setattr(Tensor, name, fill)
 
 
+# what the parameters of a fill must be, in words and as a question; nan is never
+_ALLOWED: dict[str, tuple[str, Callable[..., bool]]] = {
+    "uniform_": ("from must not be above to", lambda from_=0.0, to=1.0, a=None, b=None: (from_ if a is None else a) <= (to if b is None else b)),
+    "normal_": ("std must not be negative", lambda mean=0.0, std=1.0: std >= 0),
+    "log_normal_": ("std must be positive", lambda mean=1.0, std=2.0: std > 0),
+    "exponential_": ("lambd must be positive", lambda lambd=1.0: lambd > 0),
+    "cauchy_": ("sigma must be positive", lambda median=0.0, sigma=1.0: sigma > 0),
+    "geometric_": ("p must be between 0 and 1, and neither", lambda p: 0 < p < 1),
+    "bernoulli_": ("p must be between 0 and 1", lambda p=0.5: bool(((p >= 0) & (p <= 1)).all()) if isinstance(p, Tensor) else 0 <= p <= 1),
+    "random_": ("low must be below high", lambda low=0, high=None: (low >= 0 if high is None else low < high)),
+}
+
+
+def _check_options(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse parameters that no distribution has."""
+    what, allowed = _ALLOWED[name]
+    if not allowed(*args, **kwargs):
+        given = [str(a) for a in args] + [f"{k}={v}" for k, v in kwargs.items()]
+        raise ShapeError(message(name, f"{what}, got {', '.join(given)}"))
+
+
 def _open_unit(stream: Generator, shape: Any) -> Any:
     return 1.0 - stream.uniform(tuple(shape), np.float64)
 
 
 def _uniform(stream: Generator, shape: Any, kind: Any, from_: float = 0.0, to: float = 1.0, **other: Any) -> Any:
     low, high = other.get("a", from_), other.get("b", to)
-    wide = np.float64 if kind == np.float64 else np.float32
-    return stream.uniform(tuple(shape), wide) * wide(high - low) + wide(low)
+    real = np.float64 if kind == np.float64 else np.float32
+    drawn = (stream.uniform(tuple(shape), kind) * real(high - low) + real(low)).astype(kind)
+    return np.where(drawn.astype(real) >= high, real(low), drawn.astype(real)) if high > low else drawn  # rounding may have reached the end
 
 
 def _normal(stream: Generator, shape: Any, kind: Any, mean: float = 0.0, std: float = 1.0) -> Any:
