@@ -240,9 +240,11 @@ class _Task:
     def _visit(self, node: Node, g: Any) -> Sequence[Any]:
         """A node with hooks, several outputs, or requested inputs; or a leaf."""
         hooks = node._hooks if node._hooks is not SPECIAL else None
-        if g is not None and (node in self.ends or (node.is_leaf and not self.accumulate)):
+        idle = node in self.ends or (self.wanted is not None and node not in self.wanted)
+        if g is not None and (idle or (node.is_leaf and not self.accumulate)):
             g = g if hooks is None else hooks.on_outputs(node, g)
-            self._capture(node, g)
+            if self.captured is not None:
+                self._capture(node, g)
             return [None] * len(node._edges)
         if self.inputs is not None and not self.accumulate:
             self._capture(node, g)  # as PyTorch does: what the hooks of a node that runs make of it is for that node alone
@@ -252,7 +254,7 @@ class _Task:
             if g is not None:
                 self._finish(node, g)  # type: ignore[arg-type]
             return ()
-        if g is None or (self.wanted is not None and node not in self.wanted):
+        if g is None or idle:
             return [None] * len(node._edges)
         came = g
         if node._outputs is not None:
@@ -268,6 +270,8 @@ class _Task:
             if after is not None:
                 after(node, tuple(results), tuple(g) if isinstance(g, list) else (g,))
         if hooks is not None:
+            if hooks.post and self.wanted is not None and node._role is OP:  # nobody asked for the others
+                results = [r if e is not None and (e.node if e.__class__ is Output else e) in self.wanted else None for e, r in zip(node._edges, results, strict=True)]
             results = hooks.after(node, results, came)
         if not self.keep_graph:
             node._release()

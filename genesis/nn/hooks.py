@@ -128,7 +128,7 @@ class _Boundary:
         through = _Pass.apply(*[leaves[i] for i in places])
         for i, x in zip(places, through, strict=True):
             leaves[i] = x
-        through[0].grad_fn.register_prehook(lambda gs: self.arrived_inside(gs, places, structure))
+        through[0].grad_fn.register_hook(lambda gs, _: self.arrived_inside(gs, places, structure))
         return tree_unflatten(leaves, structure)  # type: ignore[no-any-return]
 
     def leave(self, result: Any) -> Any:
@@ -139,7 +139,7 @@ class _Boundary:
         through = _Pass.apply(*[leaves[i] for i in places])
         for i, x in zip(places, through, strict=True):
             leaves[i] = x
-        through[0].grad_fn.register_prehook(lambda gs: self.arrived_outside(gs, places, structure))
+        through[0].grad_fn.register_hook(lambda _, gs: self.arrived_outside(gs, places, structure))
         return tree_unflatten(leaves, structure)
 
     def arrived_outside(self, gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> tuple[Any, ...]:
