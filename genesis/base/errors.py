@@ -13,6 +13,7 @@
     ├── ArgumentError     TypeError             an argument of the wrong type, or an unknown one
     ├── ArgumentValueError ValueError           an argument of the right type with an impossible value
     │   └── DomainError       RuntimeError      a tensor with elements outside of what the operation is defined for
+    ├── OutOfMemoryError  MemoryError           more memory is asked for than there is (a RuntimeError, too)
     ├── FileFormatError   ValueError            a file that is not what it should be
     └── UnsupportedError  NotImplementedError   something that does not exist here, and what to do instead
 
@@ -80,6 +81,10 @@ class ArgumentValueError(GenesisError, ValueError):
 
 class DomainError(ArgumentValueError, RuntimeError):
     """A tensor with elements outside of what the operation is defined for."""
+
+
+class OutOfMemoryError(GenesisError, MemoryError, RuntimeError):
+    """More memory is asked for than there is."""
 
 
 class FileFormatError(GenesisError, ValueError):

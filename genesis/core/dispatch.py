@@ -23,6 +23,7 @@ from genesis.arrays.protocol import Layer, Virtual, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DeviceError, DimError, DTypeError, GenesisError, GraphError, IndexOutOfRange, ShapeError, message
+from genesis.base.memory import impossible, too_large
 from genesis.core import autocast
 from genesis.core.boundary import joined, together
 from genesis.core.cuts import UNTOUCHED, note, touched
@@ -47,7 +48,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"genesis\.")
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 _new = object.__new__
 _frame = sys._getframe
-_FAILED = (ValueError, TypeError, RuntimeWarning, OverflowError, FloatingPointError)
+_FAILED = (ValueError, TypeError, RuntimeWarning, OverflowError, FloatingPointError, MemoryError)
 
 
 def unary_path(op: Op) -> Callable[..., Any]:
@@ -245,8 +246,14 @@ def _compute(op: Op, operands: Sequence[Any], options: Sequence[Any], result: Sp
     """The kernel on operands of one dtype; what follows them in the signature is handed on as it is."""
     with np.errstate(all="ignore"):
         cast = [cast_operand(x, dtype) for x, dtype in zip(operands, compute_dtypes(op, operands), strict=True)]
-        r = op.kernel(*cast, *options)
-        return np.asarray(r).astype(result.dtype, copy=False)
+        try:
+            r = np.asarray(op.kernel(*cast, *options))
+        except (MemoryError, ValueError) as error:
+            _check_memory(op.name, (result,), error)
+            raise
+        if not r.flags.owndata or any([r is x for x in cast]):  # a kernel may return its operand: results have memory of their own
+            r = r.copy()
+        return r.astype(result.dtype, copy=False)
 
 
 def cast_operand(x: Any, dtype: Any) -> Any:
@@ -605,14 +612,22 @@ def compute(op: Op, arrays: Sequence[Any]) -> Any:
                 result = op.kernel(*arrays)
     except GenesisError:
         raise
-    except Exception:
-        infer(op, arrays)  # raises an error that explains, if it can
+    except Exception as error:
+        specs = infer(op, arrays)  # raises an error that explains, if it can
+        _check_memory(op.name, specs if isinstance(specs, tuple | list) else (specs,), error)
         raise
     if op.kind == "reduction":
         return tuple([packed(r) for r in result]) if isinstance(result, tuple | list) else packed(np.asarray(result))
     if result.__class__ is np.ndarray or result.__class__ is tuple or result.__class__ is list:
         return result
     return np.asarray(result)
+
+
+def _check_memory(name: str, specs: Sequence[Any], error: Exception) -> None:
+    """Raise what explains a kernel that failed for want of memory."""
+    for spec in specs:
+        if isinstance(spec, Spec) and (isinstance(error, MemoryError) or impossible(spec.shape, spec.dtype)):
+            raise too_large(name, spec.shape, spec.dtype, spec) from None
 
 
 def infer(op: Op, arrays: Sequence[Any]) -> Any:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.batched import Batched
+from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
+from genesis.base.memory import too_large
 from genesis.core.generator import Generator
 from genesis.core.levels import levels
 from genesis.core.modes import LEVELS
@@ -32,6 +34,13 @@ recorder: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_draw_recor
 def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
     """An array of random numbers."""
     shape = tuple(shape)
+    try:
+        return _drawn(stream, name, shape, dtype, options)
+    except MemoryError:
+        raise too_large(name, shape, dtype, Spec(shape, dtype)) from None
+
+
+def _drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, options: tuple[Any, ...]) -> Any:
     if not LEVELS and recorder.get() is None:
         return DRAWS[name](stream, shape, dtype, *options)
     batches = [level for level in levels() if level.size]

@@ -303,7 +303,7 @@ def reduction(
 
     Its parameters begin with ``input, dim, keepdim`` (``dim`` arrives as a tuple of non-negative
     integers, all of them for None or none named); a ``dtype`` parameter arrives as a NumPy dtype: the one asked for, or the
-    one that ``result`` gives ("same", "sum": integers and bool become int64, "float", "bool", "int64").
+    one that ``result`` gives ("same", "sum": integers and bool become int64, "float", "bool", "flag": bool, or uint8 of uint8, "int64").
     ``empty=False``: reducing a dimension of size 0 is an error, there is no identity.
     """
 
@@ -368,7 +368,8 @@ def _infer_reduction(op: Op, empty: bool) -> Callable[..., Spec]:
 
     def infer(input: Spec, dim: tuple[int, ...], keepdim: bool, dtype: Any = None, *rest: Any) -> Spec:
         wide = "dtype" in op.signature.parameters
-        kind = fixed.get(op.result) or (dtype if wide else input.dtype)  # type: ignore[arg-type]
+        flag = op.result == "flag" and input.dtype != np.uint8
+        kind = fixed["bool"] if flag else fixed.get(op.result) or (dtype if wide else input.dtype)  # type: ignore[arg-type]
         return Spec(reduced_shape(input.shape, dim, keepdim), kind, input.device)
 
     return infer

@@ -9,6 +9,7 @@ tensor *is*.
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from genesis.arrays.protocol import Layer, Virtual, bottom, copied, device_of, v
 from genesis.arrays.spec import Spec, contiguous_strides, meta, spec_of, strides_of
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, device, require_available
-from genesis.base.errors import ArgumentError, DeviceError, DTypeError, GraphError, ShapeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, GraphError, ShapeError, message
 from genesis.core import engine
 from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
@@ -94,14 +95,17 @@ class _Count(int):
 class Tensor:
     """An n-dimensional array that can be differentiated.
 
+    As in PyTorch this is the constructor of the default dtype: ``Tensor([1, 2])`` is floating, and integers are sizes,
+    ``Tensor(3, 8)`` (whose elements are whatever the memory holds). `tensor` infers the dtype of its data.
+
     Args:
-        data: a number, (nested) sequence, NumPy array or scalar, or another tensor; always copied
+        data: a floating number, (nested) sequence, NumPy array or another tensor, which is always copied; or sizes
         device: where to put it, ``"cpu"`` or ``"meta"``
-        dtype: element type; inferred when None: Python floats take the default dtype, arrays keep theirs
+        dtype: element type, the default dtype when None (another tensor keeps its own)
         requires_grad: whether operations on it are recorded; floating and complex dtypes only
 
     Raises:
-        TypeError, ValueError: the data is not a rectangular array of numbers
+        TypeError, ValueError: the data is not a rectangular array of real numbers
         RuntimeError: an integer dtype was asked to require grad
 
     >>> import genesis
@@ -120,12 +124,10 @@ class Tensor:
     _own_grad: Tensor | None = None  # .grad assigned to a tensor that does not require grad
     _detached: int = 0  # when `detach_` took its history, counted as writes are
 
-    def __init__(
-        self, data: Any = (), device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any
-    ) -> None:
+    def __init__(self, *data: Any, device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any) -> None:
         if kwargs:
             raise ArgumentError(message("Tensor", f"unknown argument {next(iter(kwargs))!r}"))
-        self._array = array_from(data, dtype, device, requires_grad)
+        self._array = _constructed(data, dtype, device, requires_grad)
         self._node = self._view = None
         self._counter = INFERENCE if inference.get() else None
         if requires_grad:
@@ -336,7 +338,7 @@ class Tensor:
         tensor([2., 4., 6.])
         """
         if gradient is not None and not isinstance(gradient, Tensor):
-            gradient = Tensor(gradient, dtype=self._array.dtype)
+            gradient = wrap(array_from(gradient, self._array.dtype))
         edge = engine.edge_of(self)
         seed = engine.seed_for(self, gradient)
         wanted = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs.values() if hasattr(inputs, "values") else inputs)
@@ -586,6 +588,9 @@ class Tensor:
             raise ArgumentError(message("iter", "a 0-d tensor cannot be iterated"))
         return iter(self.unbind(0))
 
+    def __reversed__(self) -> Tensor:
+        return self.flip(0) if self._array.ndim else self
+
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())
 
@@ -692,6 +697,24 @@ def inputs_of_backward(inputs: Sequence[Any]) -> list[Any]:
     return edges
 
 
+def _constructed(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: bool) -> Any:
+    """The array of ``Tensor(*data)``: of sizes, or of data in the default dtype."""
+    sizes = tuple(data[0]) if len(data) == 1 and isinstance(data[0], Size) else data
+    kind = dtypes.get_default_dtype() if dtype is None else dtype
+    if all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sizes):
+        from genesis.ops.create import empty
+
+        return empty(sizes if data else (0,), dtype=kind, device=place)._array
+    if len(data) > 1 or isinstance(data[0], bool | np.bool_):
+        raise ArgumentError(message("Tensor", f"expected sizes or a sequence of numbers, got {', '.join(type(x).__name__ for x in data)}", hint="genesis.tensor(...)"))
+    if isinstance(data[0], Tensor):
+        return array_from(data[0], dtype, place, requires_grad)
+    source = array_from(data[0], dtype, place, requires_grad)
+    if dtype is None and source.dtype.kind == "c":
+        raise ArgumentError(message("Tensor", "the data are complex, Tensor(...) makes real tensors", hint="genesis.tensor(...)"))
+    return source if dtype is not None else array_from(wrap(source), kind, place)
+
+
 def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: bool = False) -> Any:
     """A new array of anything that holds numbers; the rules of ``genesis.tensor``."""
     where = as_device(place) if place is not None else data.device if isinstance(data, Tensor) else default_device()
@@ -716,9 +739,12 @@ def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, A
     try:
         array = np.asarray(data)
         dtypes.from_numpy(array.dtype)
-    except (ValueError, TypeError, KeyError, RuntimeError) as error:
+    except (ValueError, TypeError, KeyError, RuntimeError, OverflowError) as error:
         raise _not_an_array(data, error) from None
-    if want is None and not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array__"):
+    plain = not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array__")
+    if plain and array.size and array.dtype.kind in "iufc":
+        _check_range(array, want or (array.dtype if array.dtype.kind != "u" else np.dtype(np.int64)))
+    if want is None and plain:
         default = dtypes.as_np(dtypes.get_default_dtype())
         if array.dtype.kind == "f" and array.dtype == np.float64 and not _holds_arrays(data):
             want = default
@@ -728,7 +754,29 @@ def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, A
             want = default
         if not array.size and isinstance(data, list | tuple):
             want = default
-    return array if want is None else array.astype(want)
+    with np.errstate(all="ignore"):
+        return array if want is None else array.astype(want)
+
+
+def in_dtype(name: str, value: Any, dtype: Any) -> Any:
+    """A number in a dtype, or an error where it does not fit; negative numbers wrap around in unsigned dtypes, as in PyTorch."""
+    if isinstance(value, complex) and dtype.kind in "biuf":
+        raise ArgumentError(message(name, f"{value} is complex, {dtypes.from_numpy(dtype)} is not"))
+    if dtype.kind in "iu" and isinstance(value, int | float):
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        number = int(value) if isinstance(value, int) or math.isfinite(value) else None
+        if number is None or not (low or -high) <= number <= high:
+            raise DTypeError(message(name, f"{value} does not fit {dtypes.from_numpy(dtype)}, which holds {low} to {high}"))
+        return np.array(number % (high + 1) if not low else number, dtype)
+    with np.errstate(all="ignore"):
+        return np.array(value).astype(dtype)
+
+
+def _check_range(array: Any, dtype: Any) -> None:
+    """Refuse Python numbers that a dtype does not hold."""
+    if dtype.kind in "iuf" and (array.dtype.kind == "c" or (dtype.kind != "f" and array.dtype is not dtype)):
+        for bound in (array.flat[0],) if array.dtype.kind == "c" else (array.min(), array.max()):
+            in_dtype("tensor", bound.item(), dtype)
 
 
 def _holds_arrays(data: Any) -> bool:
@@ -745,8 +793,19 @@ def _without_tensors(data: Any) -> Any:
     return data
 
 
+def _leaves_of(data: Any) -> Iterator[Any]:
+    for item in data if isinstance(data, list | tuple) else ():
+        yield from _leaves_of(item)
+    if not isinstance(data, list | tuple):
+        yield data
+
+
 def _not_an_array(data: Any, error: Exception) -> Exception:
     text = str(error)
+    if "object" in text and (numbers := [x for x in _leaves_of(data) if isinstance(x, int)]):
+        largest = max(numbers, key=abs)
+        if abs(largest) >= 2**63:
+            return ArgumentValueError(message("tensor", f"{largest} does not fit an integer of 64 bits"))
     if "inhomogeneous" in text:
         return ValueError(message("tensor", "the nested sequence is ragged, its rows differ in length",
                                   hint="pad the rows to one length"))  # fmt: skip

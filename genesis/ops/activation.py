@@ -271,6 +271,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> genesis.threshold(genesis.tensor([0., 1.]), 0.5, -1.0)
     tensor([-1.,  1.])
     """
+    if not input.is_floating_point():
+        threshold, value = int(threshold), int(value)  # of integers integers
     return where(input > threshold, input, value)
 
 

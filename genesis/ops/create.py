@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import meta
+from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
+from genesis.base.memory import impossible, too_large
 from genesis.core.dispatch import made_inside
 from genesis.core.modes import ACTIVE, LEVELS
-from genesis.core.tensor import Tensor, array_from, wrap
+from genesis.core.tensor import Tensor, array_from, in_dtype, wrap
 from genesis.ops.shape import sizes
 
 
@@ -132,29 +133,36 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 # ---- filled tensors
 
 
-def _new(shape: tuple[int, ...], dtype: Any, device: Any, make: Any) -> Any:
+def _new(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) -> Any:
     for n in shape:
         if n < 0:
-            raise ShapeError(message("size", f"sizes cannot be negative, got {list(shape)}"))
+            raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
     place = default_device() if device is None else as_device(device)
     require_available(place)
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
-    return meta(shape, kind) if place == META else make(shape, kind)
+    if place == META:
+        return meta(shape, kind)
+    if impossible(shape, kind):
+        raise too_large(name, shape, kind, Spec(shape, kind))
+    try:
+        return make(shape, kind)
+    except MemoryError:
+        raise too_large(name, shape, kind, Spec(shape, kind)) from None
 
 
 def _maker(name: str, make: Any, what: str) -> Any:
     def create(*size: Any, out: Tensor | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         if out is not None:
             return out.copy_(wrap(make(sizes(size), out._array.dtype)))
-        return _finish(_new(sizes(size), dtype, device, make), requires_grad)
+        return _finish(_new(name, sizes(size), dtype, device, make), requires_grad)
 
     def create_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:
         kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-        return _finish(_new(tuple(input._array.shape), kind, place, make), requires_grad)
+        return _finish(_new(name + "_like", tuple(input._array.shape), kind, place, make), requires_grad)
 
     def new(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
-        return _finish(_new(sizes(size), kind, place, make), requires_grad)
+        return _finish(_new("new_" + name, sizes(size), kind, place, make), requires_grad)
 
     example = f">>> import genesis\n>>> genesis.{name}(2, 3).shape\ngenesis.Size([2, 3])\n"
     create.__doc__ = f"A tensor of {what}, in the default dtype unless given.\n\n{example}"
@@ -185,7 +193,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
     """
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _fill_dtype(value) if dtype is None else dtype
-    return _finish(_new(sizes((size,)), kind, device, lambda shape, k: np.full(shape, value, k)), requires_grad)
+    return _finish(_new("full", sizes((size,)), kind, device, lambda shape, k: np.full(shape, in_dtype("full", value, k))), requires_grad)
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -240,16 +248,24 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, dev
     if end is None:
         start, end = 0, start
     start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
-    if step == 0 or (end - start) * (1 if step > 0 else -1) < 0:
-        raise ShapeError(message("arange", f"step {step} does not lead from {start} to {end}"))
     whole = all(isinstance(x, int | np.integer) for x in (start, end, step))
     kind = dtypes.as_np(dtype if dtype is not None else dtypes.int64 if whole else dtypes.get_default_dtype())
+    if not whole and not (math.isfinite(start) and math.isfinite(end)):
+        raise ShapeError(message("arange", f"the range from {start} to {end} is not finite"))
+    if not whole and kind == np.int64:  # PyTorch cuts all three before it counts
+        start, end, step, whole = int(start), int(end), int(step), True
+    if step == 0 or (end - start) * (1 if step > 0 else -1) < 0:
+        raise ShapeError(message("arange", f"step {step} does not lead from {start} to {end}"))
     count = max(0, -(-(end - start) // step) if whole else math.ceil((end - start) / step))
+    if kind.kind in "iu":
+        start, step, whole = int(start), int(step), True
+        for bound in (start, end if kind == np.int64 else start):
+            in_dtype("arange", int(bound), np.dtype(np.int64))
 
     def make(shape: tuple[int, ...], k: Any) -> Any:
         return (start + np.arange(count, dtype=np.int64 if whole else np.float64) * step).astype(k)
 
-    return _finish(_new((int(count),), kind, device, make), requires_grad)
+    return _finish(_new("arange", (int(count),), kind, device, make), requires_grad)
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -261,7 +277,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     """
     if steps < 0:
         raise ShapeError(message("linspace", f"steps cannot be negative, got {steps}"))
-    return _finish(_new((int(steps),), dtype, device, lambda shape, k: np.linspace(float(start), float(end), steps).astype(k)), requires_grad)
+    return _finish(_new("linspace", (int(steps),), dtype, device, lambda shape, k: np.linspace(float(start), float(end), steps).astype(k)), requires_grad)
 
 
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -272,7 +288,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     tensor([  1.,  10., 100.])
     """
     make = lambda shape, k: np.logspace(float(start), float(end), steps, base=base).astype(k)  # noqa: E731
-    return _finish(_new((int(steps),), dtype, device, make), requires_grad)
+    return _finish(_new("logspace", (int(steps),), dtype, device, make), requires_grad)
 
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -284,7 +300,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, 
             [0., 1.]])
     """
     shape = (n, n if m is None else m)
-    return _finish(_new(shape, dtype, device, lambda s, k: np.eye(*s).astype(k)), requires_grad)
+    return _finish(_new("eye", shape, dtype, device, lambda s, k: np.eye(*s, dtype=k)), requires_grad)
 
 
 def complex(real: Tensor, imag: Tensor) -> Tensor:

@@ -170,7 +170,25 @@ def log_of(x: Any) -> Any:
 
 
 neg = unary("neg", np.negative, "Negation, $-x$.", "[1., -2.] -> [-1.,  2.]", vjp=lambda g: -g, dtypes="fci", operators=["__neg__"])
-positive = unary("positive", np.positive, "The same values, $x$.", "[1., -2.] -> [ 1., -2.]", vjp=lambda g: g, dtypes="fci", operators=["__pos__"])  # noqa: E501  # fmt: skip
+
+
+@composite(dtypes="fci", operators=["__pos__"], samples=lambda t: [case(t(2, 3)), case(t())],
+           fails=fails((lambda t: case(t.bool(2)), RuntimeError, "positive: genesis.bool is not supported")))  # fmt: skip
+def positive(input: Tensor) -> Tensor:
+    """The same tensor.
+
+    Raises:
+        RuntimeError: of bool
+
+    >>> import genesis
+    >>> +genesis.tensor([1., -2.])
+    tensor([ 1., -2.])
+    """
+    if input.dtype is dtypes.bool:
+        raise DTypeError(message("positive", f"{input.dtype} is not supported, it takes floating, complex, integer tensors"))
+    return input
+
+
 
 
 def _real_of(operands: Any, want: str) -> Any:
@@ -479,8 +497,20 @@ def nan_to_num(input: Array, nan: float = 0.0, posinf: float | None = None, negi
 
 # ---- complex numbers
 
-conj = unary("conj", np.conj, "Complex conjugate; real tensors as they are.", "[1., 2.] -> [1., 2.]", vjp=lambda g: g.conj(), holomorphic=False)
-conj_physical = conj
+conj_physical = unary("conj_physical", np.conj, "Complex conjugate, in new memory.", "[1., 2.] -> [1., 2.]", vjp=lambda g: g.conj(), holomorphic=False)
+
+
+@composite(dtypes="fcib", samples=lambda t: [case(t(2, 3)), case(t())])
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugate; of a real tensor the same tensor.
+
+    >>> import genesis
+    >>> genesis.conj(genesis.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return conj_physical(input) if input.is_complex() else input
+
+
 angle = unary("angle", np.angle, "Argument of a complex number in radians; for reals 0 or pi.", "[1., -1.] -> [0.0000, 3.1416]",
     result=lambda operands, want: _real_float(operands, want), dtypes="fci", holomorphic=False,
     vjp=lambda g, input: _angle_rule(g, input))  # fmt: skip

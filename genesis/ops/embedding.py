@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.errors import DTypeError, ShapeError, message
+from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
+from genesis.base.memory import impossible, too_large
 from genesis.core.kinds import case, composite, fails
 from genesis.base.dtypes import int64
 from genesis.core.tensor import Tensor, wrap
+from genesis.ops.create import arange
 from genesis.ops.elementwise import where
 from genesis.ops.index import in_range
 
@@ -60,9 +62,14 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     if isinstance(tensor._array, Spec):
         return wrap(Spec((*tensor._array.shape, num_classes), np.dtype(np.int64), tensor.device))
+    if not isinstance(num_classes, int) or num_classes < -1:
+        raise ArgumentValueError(message("one_hot", f"num_classes must be an integer from 0, or -1 for as many as needed, got {num_classes!r}"))
     classes = int(tensor.max()) + 1 if num_classes == -1 else num_classes
+    shape = (*tensor.shape, classes)
+    if impossible(shape, np.dtype(np.int64)):
+        raise too_large("one_hot", shape, np.dtype(np.int64), f"i64{list(shape)}")
     tensor = _checked("one_hot", tensor, classes, "classes")
-    return (tensor.unsqueeze(-1) == wrap(np.arange(classes))).to(int64)
+    return (tensor.unsqueeze(-1) == arange(classes)).to(int64)
 
 
 FUNCTIONAL = ["embedding", "one_hot"]

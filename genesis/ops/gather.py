@@ -177,12 +177,20 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     shape = tuple(input._array.shape)
     part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
     hits = scatter_sum(part.detach().new_ones(part.shape), shape, d, array)
-    own = input if include_self else where(hits > 0, {"prod": 1.0, "amax": float("-inf"), "amin": float("inf")}.get(reduce, 0.0), input)
+    own = input if include_self else where(hits > 0, _neutral(reduce, input), input)
     if reduce in ("sum", "mean"):
         total = own + scatter_sum(part, shape, d, array)
-        count = hits + 1 if include_self else where(hits > 0, hits, 1.0)
-        return total if reduce == "sum" else where(hits > 0, total / count, input)
+        count = hits + 1 if include_self else where(hits > 0, hits, 1)
+        mean = total / count if total.is_floating_point() or total.is_complex() else total.floor_divide(count)
+        return total if reduce == "sum" else where(hits > 0, mean, input)
     return (_scatter_slow if isinstance(array, np.ndarray) else _scatter_dense)(own, part, d, array, reduce)
+
+
+def _neutral(reduce: str, x: Tensor) -> Any:
+    """What changes no result, in the dtype."""
+    whole = x._array.dtype.kind in "iu"
+    low, high = (int(np.iinfo(x._array.dtype).min), int(np.iinfo(x._array.dtype).max)) if whole else (float("-inf"), float("inf"))
+    return {"prod": 1, "amax": low, "amin": high}.get(reduce, 0)
 
 
 def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
@@ -192,8 +200,7 @@ def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -
         return _scatter_dense(own, part, 0, array, reduce).squeeze(0)
     places = wrap(np.arange(own.shape[d]))
     hit = wrap(array).movedim(d, -1).unsqueeze(-1) == places  # (..., elements, places)
-    neutral = {"prod": 1.0, "amax": float("-inf"), "amin": float("inf")}[reduce]
-    spread = where(hit, part.movedim(d, -1).unsqueeze(-1), neutral)
+    spread = where(hit, part.movedim(d, -1).unsqueeze(-1), _neutral(reduce, part))
     found = (spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)).movedim(-1, d)
     head = tuple(slice(0, n) for n in found.shape)
     combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]

@@ -6,6 +6,8 @@ import math
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from genesis.arrays.protocol import Virtual, bottom
 from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, IndexOutOfRange, ShapeError, message
 from genesis.core.kinds import case, composite, fails
@@ -312,7 +314,16 @@ def _same_shape(name: str, input: Any, target: Any) -> None:
 _unit = lambda t: [case(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9)), case(t(3, low=0.1, high=0.9), t(3, low=0, high=1), t.positive(3), reduction="sum")]  # noqa: E501, E731
 
 
-@_loss(samples=_unit, fails=fails(_bad_reduction))
+def _check_unit(what: str, x: Tensor) -> None:
+    """Refuse numbers outside [0, 1] where they are known."""
+    values = bottom(x._array)
+    if tracer.get() is None and isinstance(values, np.ndarray) and values.size and not (values.min() >= 0 and values.max() <= 1):
+        raise ShapeError(message("binary_cross_entropy", f"all elements of {what} must be between 0 and 1, they are between {values.min()} and {values.max()}",
+                                 hint="x.sigmoid(), or binary_cross_entropy_with_logits"))  # fmt: skip
+
+
+@_loss(samples=_unit, fails=fails((lambda t: case(t(2, low=0, high=1), t(2, low=0, high=1), reduction="max"), ValueError, "reduction"),
+                                   (lambda t: case(t(2, low=1.1, high=1.5), t(2, low=0.1, high=0.9)), RuntimeError, "all elements of input must be")))
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
                          reduction: str = "mean") -> Tensor:  # fmt: skip
     """Cross entropy of probabilities, $-(y \\ln x + (1 - y) \\ln(1 - x))$; logarithms are not below -100.
@@ -322,6 +333,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     tensor(0.6931)
     """
     _same_shape("binary_cross_entropy", input, target)
+    _check_unit("input", input)
+    _check_unit("target", target)
     loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
     return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 

@@ -252,6 +252,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _affine(input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    if not product.is_floating_point() and not product.is_complex():
+        beta, alpha = int(beta), int(alpha)  # of integers an integer
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else (input if beta == 1 else input * beta) + product
 

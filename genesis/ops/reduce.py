@@ -268,26 +268,31 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 # ---- counting
 
 
-@reduction(result="bool", samples=_usual, fails=fails(_out_of_range))
+def _flag(found: Any, input: Any) -> Any:
+    """bool, but uint8 of uint8: what PyTorch had before it had bool."""
+    return found.astype(np.uint8) if input.dtype == np.uint8 else found
+
+
+@reduction(result="flag", samples=_usual, fails=fails(_out_of_range))
 def any(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
-    """Whether one element over ``dim`` (None: all) is non-zero; False of nothing.
+    """Whether one element over ``dim`` (None: all) is non-zero; False of nothing. The result is bool (uint8 of uint8).
 
     >>> import genesis
     >>> genesis.any(genesis.tensor([False, True]))
     tensor(True)
     """
-    return np.logical_or.reduce(input, axes(input, dim), None, None, keepdim)
+    return _flag(np.logical_or.reduce(input, axes(input, dim), None, None, keepdim), input)
 
 
-@reduction(result="bool", samples=_usual, fails=fails(_out_of_range))
+@reduction(result="flag", samples=_usual, fails=fails(_out_of_range))
 def all(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
-    """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing.
+    """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
 
     >>> import genesis
     >>> genesis.all(genesis.tensor([False, True]))
     tensor(False)
     """
-    return np.logical_and.reduce(input, axes(input, dim), None, None, keepdim)
+    return _flag(np.logical_and.reduce(input, axes(input, dim), None, None, keepdim), input)
 
 
 @composite(dtypes="fcib", samples=lambda t: [case(t(3, 4)), case(t(3, 4), 1), case(t(2, 3, 4), (0, -1)), case(t(0, 3), 1), case(t())])

@@ -95,6 +95,18 @@ def _on_meta(op: Op, sample: Case, keep: Callable[[Tensor], bool]) -> list[Tenso
     return list(tensors_in(op.call(*replace(list(sample.args), ghost), **replace(dict(sample.kwargs), ghost))))
 
 
+def check_memory(op: Op, sample: Case) -> None:
+    """Results have memory of their own, or are views that say so: writing to one changes nothing else."""
+    inputs = list(tensors_in((sample.args, sample.kwargs)))
+    outs = [y for y in _call(op, sample) if isinstance(y._array, np.ndarray)]
+    for i, out in enumerate(outs):
+        if any(out is x for x in inputs) or out._view is not None:
+            continue
+        for other in (*inputs, *outs[:i]):
+            assert not np.shares_memory(out._array, other._array), f"memory: a result shares that of {other._spec()}, and is no view of it"
+        assert out._array.flags.writeable, f"memory: the result {out._spec()} cannot be written to"
+
+
 def check_layout(maker: Callable[[str], Maker], op: Op, index: int) -> None:
     """Strided inputs give what contiguous ones give."""
     plain, strided = samples_of(op, maker("contiguous"))[index], samples_of(op, maker("strided"))[index]
@@ -205,7 +217,7 @@ def check_fails(op: Op, maker: Maker | None = None) -> None:
 
 
 CHECKS: dict[str, Callable[[Op, Case], None]] = {
-    "meaning": check_meaning, "infer": check_infer, "gradient": check_gradient, "halves": check_halves, "large halves": check_large_halves,
+    "meaning": check_meaning, "infer": check_infer, "memory": check_memory, "gradient": check_gradient, "halves": check_halves, "large halves": check_large_halves,
 }  # fmt: skip
 _ONLY = {"gradient": (dtypes.float64, dtypes.complex128), "halves": HALVES, "large halves": HALVES}
 

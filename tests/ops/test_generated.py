@@ -15,9 +15,9 @@ PAIRS = [pytest.param(op, dtype, id=f"{op.name}-{dtype.short}") for op in OPS fo
 
 
 @pytest.mark.parametrize(("op", "dtype"), PAIRS)
-def test_meaning_and_infer(op, dtype):
+def test_meaning_infer_and_memory(op, dtype):
     for i in range(len(samples_of(op, Maker(dtype)))):
-        for name in ("meaning", "infer"):
+        for name in ("meaning", "infer", "memory"):
             CHECKS[name](op, samples_of(op, Maker(dtype, seed=i))[i])
 
 
@@ -55,7 +55,7 @@ def test_wrong_inputs(op):
 # Ops that the checks above cannot reach, each with its reason.
 NO_SAMPLES = {
     "index_put": "takes a tuple of index tensors; tests/ops/test_index.py",
-    "masked_scatter": "the result depends on how many elements the mask names; tests/ops/test_index.py",
+    "masked_scatter": "the result depends on how many elements the mask names; tests/ops/test_semantics.py",
     "std_mean": "std and mean together",
     "var_mean": "var and mean together",
 }

@@ -144,6 +144,6 @@ def _clone(node: Node, made: Made, constants: Constants) -> Any:
 
 
 RULES: dict[str, Callable[[Node, Made, Constants], Any]] = {
-    "add": _add, "clone": _clone, "conj": _undone("conj"), "convert": _convert, "div": _div, "expand": _same_shape, "mul": _mul, "neg": _undone("neg"),
-    "permute": _permute, "positive": _clone, "pow": _pow, "reshape": _reshape, "sub": _sub, "transpose": _transpose, "view_shape": _reshape,
+    "add": _add, "clone": _clone, "conj_physical": _undone("conj_physical"), "convert": _convert, "div": _div, "expand": _same_shape, "mul": _mul, "neg": _undone("neg"),
+    "permute": _permute, "pow": _pow, "reshape": _reshape, "sub": _sub, "transpose": _transpose, "view_shape": _reshape,
 }  # fmt: skip
