@@ -36,10 +36,10 @@ from genesis.core.node import INFERENCE, WRITES, Output, next_number
 from genesis.core.op import REGISTRY, Op, node_for
 from genesis.core.overrides import OVERRIDES, override_of
 from genesis.core.saved import pack
-from genesis.core.site import LIBRARY, user_site
+from genesis.core.site import LIBRARY, user_level, user_site
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
-from genesis.core.views import attach_view
+from genesis.core.views import KNOWN, attach_view
 
 # IEEE arithmetic has answers for log(0) and overflow; NumPy's warnings about them are silenced in this
 # package's own frames only. Where a user has turned warnings into errors, the call is made again in silence.
@@ -115,14 +115,17 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None or not isinstance(input, Tensor):
             return elementwise(op, (input, other), out)
-        return operator(input, other)
+        result = operator(input, other)
+        if result is NotImplemented:
+            raise _unknown(op, other)
+        return result
 
     users: Any = None  # as in `unary_path`
 
     def operator(input: Tensor, other: Any) -> Tensor:
         nonlocal users
         if ACTIVE:
-            return elementwise(op, (input, other))
+            return operated(op, input, other)
         x = input._array
         dtype = x.dtype
         if isinstance(other, Tensor):
@@ -134,7 +137,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             y = other
             b = None
         else:
-            return elementwise(op, (input, other))
+            return operated(op, input, other)
         if (dtype is not F32 and dtype is not F64) or (checks and (x.__class__ is not ndarray or isinstance(y, Virtual))):
             return elementwise(op, (input, other))
         try:
@@ -185,7 +188,7 @@ def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     """The reflected operator, ``2 - x``."""
 
     def reflected(self: Tensor, other: Any) -> Tensor:
-        return elementwise(op, (other, self))
+        return elementwise(op, (other, self)) if isinstance(other, KNOWN) else NotImplemented  # type: ignore[return-value]
 
     return reflected
 
@@ -202,6 +205,11 @@ def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:
 
 
 # ---- elementwise, in general
+
+
+def operated(op: Op, input: Tensor, other: Any) -> Any:
+    """`elementwise` for operators, which leave operands of unknown classes to the other side."""
+    return elementwise(op, (input, other)) if isinstance(other, KNOWN) else NotImplemented
 
 
 def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
@@ -310,9 +318,12 @@ def _scalar(op: Op, value: Any) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return value
-    raise ArgumentError(
-        message(op.name, f"expected a tensor or a number, got {type(value).__name__}", hint="genesis.tensor(...) makes one")
-    )
+    raise _unknown(op, value)
+
+
+def _unknown(op: Op, value: Any) -> ArgumentError:
+    text = message(op.name, f"expected a tensor or a number, got {type(value).__name__}", hint="genesis.tensor(...) makes one")
+    return ArgumentError(text)
 
 
 def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
@@ -721,16 +732,26 @@ def autocast_arguments(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
-    """Put a result into ``out=``; shape and dtype must fit, and neither side may be recorded."""
+    """Put a result into ``out=``, resized where its shape is another; the dtype must fit, and neither side may be recorded."""
     if not isinstance(out, Tensor):
         raise ArgumentError(message(name, f"out= must be a tensor, got {type(out).__name__}"))
     if grad_mode.get() and (result._node is not None or out._node is not None):
         raise GraphError(message(name, "out= does not support differentiation", hint="leave out= away, or use no_grad"))
-    if tuple(out._array.shape) != tuple(result._array.shape):
-        raise ShapeError(message(name, f"out has shape {list(out.shape)}, the result {list(result.shape)}"))
     if not dtypes.can_cast(result.dtype, out.dtype):
         raise DTypeError(message(name, f"the result {result.dtype} cannot be cast to out's {out.dtype}"))
     if device_of(out._array) != device_of(result._array):
         raise DeviceError(message(name, f"out is on {out.device}, the result on {result.device}"))
+    if tuple(out._array.shape) != tuple(result._array.shape):
+        _resize(name, out, tuple(result._array.shape))
     out.copy_(result)
     return out
+
+
+def _resize(name: str, out: Tensor, shape: tuple[int, ...]) -> None:
+    """Other memory for ``out``: an empty tensor takes any shape, another with a warning, as in PyTorch."""
+    if out._view is not None or not isinstance(out._array, np.ndarray) or tracer.get() is not None:
+        raise ShapeError(message(name, f"out has shape {list(out.shape)}, the result {list(shape)}", hint="a tensor of that shape, or an empty one"))
+    if out._array.size:
+        text = message(name, f"out of shape {list(out.shape)} is resized to {list(shape)}, which is deprecated", hint="out.resize_(0), or a tensor of that shape")
+        warnings.warn(text, UserWarning, stacklevel=user_level())
+    out._array = np.empty(shape, out._array.dtype)

@@ -213,7 +213,7 @@ def binary(
     if reflected is not None:
         setattr(Tensor, reflected, call.operator if commutes else dispatch.reversed_path(op, call))  # type: ignore[attr-defined]
     if inplace_operator is not None:
-        setattr(Tensor, inplace_operator, getattr(Tensor, name + "_"))
+        setattr(Tensor, inplace_operator, views.inplace_operator(op, getattr(Tensor, name + "_")))
     return call
 
 

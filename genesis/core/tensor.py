@@ -22,6 +22,7 @@ from genesis.arrays.spec import Spec, contiguous_strides, meta, spec_of, strides
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, GraphError, ShapeError, message
+from genesis.base.memory import too_large
 from genesis.core import engine
 from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
@@ -702,9 +703,7 @@ def _constructed(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: b
     sizes = tuple(data[0]) if len(data) == 1 and isinstance(data[0], Size) else data
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     if all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sizes):
-        from genesis.ops.create import empty
-
-        return empty(sizes if data else (0,), dtype=kind, device=place)._array
+        return _uninitialised(tuple(sizes) if data else (0,), dtypes.as_np(kind), default_device() if place is None else as_device(place))
     if len(data) > 1 or isinstance(data[0], bool | np.bool_):
         raise ArgumentError(message("Tensor", f"expected sizes or a sequence of numbers, got {', '.join(type(x).__name__ for x in data)}", hint="genesis.tensor(...)"))
     if isinstance(data[0], Tensor):
@@ -713,6 +712,18 @@ def _constructed(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: b
     if dtype is None and source.dtype.kind == "c":
         raise ArgumentError(message("Tensor", "the data are complex, Tensor(...) makes real tensors", hint="genesis.tensor(...)"))
     return source if dtype is not None else array_from(wrap(source), kind, place)
+
+
+def _uninitialised(shape: tuple[int, ...], dtype: Any, where: device) -> Any:
+    require_available(where)
+    if any(n < 0 for n in shape):
+        raise ShapeError(message("Tensor", f"sizes cannot be negative, got {list(shape)}"))
+    if where == META:
+        return meta(shape, dtype)
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError):
+        raise too_large("Tensor", shape, dtype, Spec(shape, dtype)) from None
 
 
 def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: bool = False) -> Any:

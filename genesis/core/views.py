@@ -13,6 +13,7 @@ Every write counts in that `Version`; saved tensors compare the count when they 
 
 from __future__ import annotations
 
+import inspect
 import sys
 import weakref
 from collections.abc import Callable
@@ -311,42 +312,86 @@ def _number_overflows(kernel: Any, x: Any, y: Any) -> bool:
     return False
 
 
-def inplace_method(op: Op) -> Callable[..., Tensor]:
+KNOWN = (Tensor, int, float, complex, np.generic, np.ndarray)  # what operators compute with
+
+
+def inplace_operator(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
+    """``x += y``: Python asks the other side where its class is not known."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        return method(self, other) if isinstance(other, KNOWN) else NotImplemented
+
+    operator.__name__ = operator.__qualname__ = op.name + "_"
+    return operator
+
+
+def inplace_method(op: Op, name: str | None = None) -> Callable[..., Tensor]:
     """``Tensor.op_``: without recording the kernel writes straight into the tensor's memory."""
-    name, kernel = op.name + "_", op.kernel
+    name, kernel = name or op.name + "_", op.kernel
     direct = op.kind == "elementwise" and isinstance(kernel, np.ufunc) and op.result == "same"
-    ndarray = np.ndarray
-
-    if direct and kernel.nin == 2:
-
-        def method(self: Tensor, other: Any) -> Tensor:
-            x = self._array
-            y = other._array if isinstance(other, Tensor) else other
-            if grad_mode.get() or ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE:
-                return inplace(name, op.call, self, (other,), {})
-            if y.__class__ is ndarray:
-                if y.dtype is not x.dtype or x.dtype.kind != "f":
-                    return inplace(name, op.call, self, (other,), {})
-            elif y.__class__ is not float or x.dtype.kind != "f":
-                return inplace(name, op.call, self, (other,), {})
-            if self._counter is SHARED:
-                self._own_memory()
-                x = self._array
-            try:
-                kernel(x, y, out=x)
-            except (ValueError, TypeError):
-                return inplace(name, op.call, self, (other,), {})
-            except (RuntimeWarning, FloatingPointError):  # where they are errors: raised after the loop, which has written to x
-                if _number_overflows(kernel, x, y):
-                    return inplace(name, op.call, self, (other,), {})
-            bump(self, name)
-            return self
-    else:
-
-        def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[misc]
-            return inplace(name, op.call, self, args, kwargs)
-
-    method.__name__ = name
+    method = _direct_method(op, name, kernel) if direct and kernel.nin == 2 else _composed_method(op, name)
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place form of `{op.name}`: writes the result into this tensor and returns it."
     return method
 
+
+def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
+    """With the parameters of the function, but for ``out`` and ``inplace``."""
+    parameters = [p for n, p in op.signature.parameters.items() if n not in ("out", "inplace")]
+    scope: dict[str, Any] = {"inplace": inplace, "op": op, "name": name}
+    scope |= {f"_{p.name}": p.default for p in parameters if p.default is not p.empty}
+    written: list[str] = []
+    given: list[str] = []
+    named: list[str] = []
+    star = False
+    for p in parameters:
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            stars = "*" if p.kind is p.VAR_POSITIONAL else "**"
+            written.append(stars + p.name)
+            (given if stars == "*" else named).append(stars + p.name)
+            star = star or stars == "*"
+            continue
+        if p.kind is p.KEYWORD_ONLY:
+            written += [] if star else ["*"]
+            star = True
+            named.append(f"{p.name!r}: {p.name}")
+        else:
+            given.append(p.name)
+        written.append(p.name if p.default is p.empty else f"{p.name}=_{p.name}")
+    first, *others = given
+    source = f"def {name}({', '.join(written)}):\n    return inplace(name, op.call, {first}, ({''.join(o + ', ' for o in others)}), {{{', '.join(named)}}})\n"
+    exec(compile(source, f"<genesis in-place {op.name}>", "exec"), scope)
+    return scope[name]  # type: ignore[no-any-return]
+
+
+def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
+    ndarray = np.ndarray
+
+    def method(self: Tensor, other: Any, *, alpha: Any = None) -> Tensor:
+        x = self._array
+        y = other._array if isinstance(other, Tensor) else other
+        if alpha is not None:
+            if "alpha" not in inspect.signature(op.call).parameters:
+                raise TypeError(f"{name}() got an unexpected keyword argument 'alpha'")
+            return inplace(name, op.call, self, (other,), {"alpha": alpha})
+        if grad_mode.get() or ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE:
+            return inplace(name, op.call, self, (other,), {})
+        if y.__class__ is ndarray:
+            if y.dtype is not x.dtype or x.dtype.kind != "f":
+                return inplace(name, op.call, self, (other,), {})
+        elif y.__class__ is not float or x.dtype.kind != "f":
+            return inplace(name, op.call, self, (other,), {})
+        if self._counter is SHARED:
+            self._own_memory()
+            x = self._array
+        try:
+            kernel(x, y, out=x)
+        except (ValueError, TypeError):
+            return inplace(name, op.call, self, (other,), {})
+        except (RuntimeWarning, FloatingPointError):  # where they are errors: raised after the loop, which has written to x
+            if _number_overflows(kernel, x, y):
+                return inplace(name, op.call, self, (other,), {})
+        bump(self, name)
+        return self
+
+    return method

@@ -13,7 +13,7 @@ from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
-from genesis.core.dispatch import made_inside
+from genesis.core.dispatch import made_inside, write_out
 from genesis.core.modes import ACTIVE, LEVELS
 from genesis.core.tensor import Tensor, array_from, in_dtype, wrap
 from genesis.ops.shape import sizes
@@ -153,7 +153,7 @@ def _new(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) 
 def _maker(name: str, make: Any, what: str) -> Any:
     def create(*size: Any, out: Tensor | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         if out is not None:
-            return out.copy_(wrap(make(sizes(size), out._array.dtype)))
+            return write_out(name, wrap(make(sizes(size), out._array.dtype)), out)
         return _finish(_new(name, sizes(size), dtype, device, make), requires_grad)
 
     def create_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:

@@ -21,6 +21,7 @@ from genesis.core.dispatch import public, write_out
 from genesis.core.halves import wide
 from genesis.core.kinds import alias, binary, case, composite, elementwise, fails, unary
 from genesis.core.tensor import Tensor
+from genesis.core.views import inplace_method
 
 # ---- arithmetic
 
@@ -133,6 +134,7 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None, out: Ten
 
 div = true_divide = divide
 Tensor.div = Tensor.true_divide = divide  # type: ignore[attr-defined]
+Tensor.div_ = Tensor.true_divide_ = inplace_method(divide.op, "div_")  # type: ignore[attr-defined]
 
 
 def _power(x: Any, y: Any) -> Any:

@@ -146,10 +146,10 @@ def _spec(x: Any) -> Spec:
     return Spec(x.shape, x.dtype)
 
 
-def _rmatmul(self: Tensor, other: Any) -> Tensor:
+def _rmatmul(self: Tensor, other: Any) -> Any:
     from genesis.ops.create import as_tensor
 
-    return matmul(as_tensor(other), self)
+    return matmul(as_tensor(other), self) if isinstance(other, np.ndarray) else NotImplemented
 
 
 Tensor.__rmatmul__ = _rmatmul
