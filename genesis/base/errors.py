@@ -25,10 +25,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from genesis.base import tracebacks
+from genesis.base.text import visible
 
 
 class GenesisError(Exception):
     """Base of all errors raised by Genesis."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows: the lines of the program, not those of the package."""
@@ -103,11 +107,13 @@ def message(op: str, problem: str, operands: Iterable[tuple[str, object]] = (), 
       a f32[3, 4]
       b f32[5, 2]
       try: b.t()
+
+    Control characters, which names may hold, are escaped.
     """
     lines = [f"{op}: {problem}", *(f"  {name} {value}" for name, value in operands)]
     if hint is not None:
         lines.append(f"  try: {hint}")
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 tracebacks.install(GenesisError)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import genesis
+from genesis.base.text import for_stream, name_of
 from genesis.cli import stages, svg
 from genesis.cli.doctor import threads
 from genesis.cli.report import Card, Section, write_report
@@ -37,7 +38,7 @@ def run(options: Namespace) -> int:
     folder = Path(options.out)
     problem = unwritable(folder)
     if problem:
-        print(f"genesis demo: cannot write to {folder}: {problem}\n  try: genesis demo --out some/other/folder")
+        print(for_stream(f"genesis demo: cannot write to {name_of(folder)}: {problem}\n  try: genesis demo --out some/other/folder"))
         return 2
     genesis.manual_seed(options.seed)
     started = time.perf_counter()
@@ -57,7 +58,7 @@ def run(options: Namespace) -> int:
             if name != "own_gradient":
                 saved = save_models(folder, outcomes)
     except KeyboardInterrupt:
-        terminal.line(f"\n   Stopped. Done: {', '.join(outcomes) or 'nothing yet'}. Saved: {', '.join(saved) or 'nothing'}.")
+        terminal.line(f"\n   Stopped. Done: {', '.join(outcomes) or 'nothing yet'}. Saved: {name_of(', '.join(saved)) or 'nothing'}.")
         return 130
     total = time.perf_counter() - started
     report = folder / "report.html"
@@ -95,7 +96,7 @@ def finish(terminal: Terminal, options: Namespace, outcomes: dict[str, Outcome],
     terminal.result(met, f"{'all bars met' if met else 'not every bar was met'} in {total:.0f} seconds")
     terminal.line("   What is small about it: 8 by 8 pixels, 1,797 digits, networks of under 200,000 numbers. Figures are of held-out digits.")
     for file in files:
-        terminal.line(f"   {file}")
+        terminal.line(f"   {name_of(file)}")
 
 
 # ---- the report

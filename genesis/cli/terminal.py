@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.text import for_stream
+
 
 class Terminal:
     """What the output can show: a live terminal or not, Unicode or ASCII, colour or not; ``quiet`` shows nothing."""
@@ -24,7 +26,7 @@ class Terminal:
 
     def line(self, text: str = "") -> None:
         if not self.quiet:
-            self.stream.write(text + "\n")
+            self.stream.write(for_stream(text, self.stream) + "\n")
             self.stream.flush()
 
     def _style(self, code: str, text: str) -> str:

@@ -11,6 +11,7 @@ import warnings
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from genesis.base.text import name_of
 from genesis.base.tracebacks import LIBRARY
 
 
@@ -25,7 +26,7 @@ class Site(NamedTuple):
     def place(self) -> str:
         """File and line, by the names that people see: a cell of a notebook has its number."""
         cell = _cell(self.filename)
-        return f"{self.filename}:{self.line}" if cell is None else f"{cell}, line {self.line}"
+        return name_of(f"{self.filename}:{self.line}" if cell is None else f"{cell}, line {self.line}")
 
     @property
     def short(self) -> str:
@@ -33,7 +34,7 @@ class Site(NamedTuple):
         return self.place.rpartition("/")[2]
 
     def __str__(self) -> str:
-        return f"{self.place} in {self.function}"
+        return f"{self.place} in {name_of(self.function)}"
 
 
 def _cell(filename: str) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
+from genesis.base.text import Printed
 from genesis.core.tensor import Tensor
 from genesis.debug.graph import Box, fold, graph
 from genesis.debug.layout import LINE, Place, lines_of, place
@@ -24,7 +25,7 @@ _STYLE = """
 """ + "".join(f".gd .{kind}{{fill:var(--{kind})}}" for kind in ("operation", "function", "leaf", "result", "folded"))
 
 
-class Drawing:
+class Drawing(Printed):
     """A picture of a graph: shown by notebooks as SVG, printed as text, saved as either or as DOT."""
 
     def __init__(self, boxes: list[Box], total: int) -> None:
@@ -60,7 +61,10 @@ class Drawing:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def __str__(self) -> str:
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow-x:auto;max-width:100%">{self.svg}</div>'
+
+    def _text(self) -> str:
         return self.text
 
     def __repr__(self) -> str:
@@ -109,8 +113,9 @@ def _svg(boxes: list[Box]) -> str:
     arrows = [_arrow(where[source], where[box], label, _beside(box, i), i, routes[id(box), i]) for box in boxes for i, (source, label) in enumerate(box.inputs)]
     body = "".join([*arrows, *[_box(box, where[box]) for box in boxes]])
     legend, low = _legend(boxes, height)
+    wide = max(width, 330)  # natural size: what is wider than the page scrolls
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {max(width, 330):.0f} {low:.0f}" style="width:100%;max-width:{max(width, 330):.0f}px" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {wide:.0f} {low:.0f}" width="{wide:.0f}" height="{low:.0f}" style="width:{wide:.0f}px;height:{low:.0f}px;max-width:none" role="img">'
         f"<title>Computation graph of {len(boxes)} nodes</title><style>{_STYLE}</style>{body}{legend}</svg>"
     )
 

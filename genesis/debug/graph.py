@@ -10,6 +10,7 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, GraphError, message
+from genesis.base.text import name_of
 from genesis.core.node import FREED, FUNCTION, AccumulateGrad, Node, Output
 from genesis.core.site import Site
 from genesis.core.tensor import Tensor
@@ -27,6 +28,9 @@ class Box:
     freed: bool = False
     where: Site | None = None
     inputs: list[tuple[Box, str]] = field(default_factory=list)  # where its values came from, and what to write on the arrow
+
+    def __post_init__(self) -> None:
+        self.name = name_of(self.name)
 
     @property
     def detail(self) -> str:

@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from genesis.base.errors import ArgumentError, message
+from genesis.base.text import Printed, Table, name_of
 from genesis.core.tensor import Tensor
 from genesis.debug.graph import nodes, saved_bytes
 
 
-@dataclass
-class SavedMemory:
+@dataclass(repr=False)
+class SavedMemory(Printed):
     """Bytes by line; printing it gives a table, the largest first."""
 
     total: int
     lines: dict[str, int]
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         width = max([len(size(n)) for n in self.lines.values()], default=0)
-        rows = [f"  {size(n):>{width}}  {line}" for line, n in self.lines.items()]
+        rows = [f"  {size(n):>{width}}  {name_of(line)}" for line, n in self.lines.items()]
         return "\n".join([f"{size(self.total)} saved for backward", *rows])
 
-    __repr__ = __str__
+    def _table(self) -> Table:
+        return Table(f"{size(self.total)} saved for backward", ("saved", "line"), [(size(n), line) for line, n in self.lines.items()], right=(0,))
 
 
 def size(count: int) -> str:

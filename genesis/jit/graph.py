@@ -17,6 +17,7 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import TreeDef
+from genesis.base.text import Printed
 from genesis.core.generator import Generator
 from genesis.core.tensor import Tensor
 from genesis.jit.nodes import Alias, Draw, Leaf, Node, Var, Write, inferred
@@ -31,7 +32,7 @@ class Guard(Protocol):
 
 
 @dataclass(slots=True)
-class Graph:
+class Graph(Printed):
     """A traced function; `replay` runs it."""
 
     name: str
@@ -172,7 +173,7 @@ class Graph:
             return f"stream {value.stream} + {value.offset}"
         return "..." if value is Ellipsis else repr(value)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         parameters = [f"{self.name_of(v)}: {v.spec}" for v in self.arguments]
         lines = [f"def {self.name}({', '.join(parameters)}):"]
         lines += [f"    {self.name_of(v)}: {v.spec} = captured tensor" for v, _ in self.captured]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, UnsupportedError, message
+from genesis.base.text import name_of
 from genesis.core.hooks import RemovableHandle
 from genesis.core.modes import ACTIVE, no_grad
 from genesis.core.tensor import Tensor
@@ -444,7 +445,7 @@ class Module(Dependable):
 
     def __repr__(self) -> str:
         extra = self.extra_repr().split("\n") if self.extra_repr() else []
-        children = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        children = [f"({name_of(name)}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
         if not children and len(extra) <= 1:
             return f"{self._get_name()}({''.join(extra)})"
         return f"{self._get_name()}(\n  " + "\n  ".join(extra + children) + "\n)"

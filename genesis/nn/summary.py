@@ -11,6 +11,7 @@ from genesis.autograd.transforms.stateless import functional_call
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, message
 from genesis.base.pytree import tree_flatten, tree_map
+from genesis.base.text import Printed, Table, name_of
 from genesis.core.modes import no_grad
 from genesis.core.tensor import Tensor, wrap
 from genesis.nn.module import Module
@@ -34,24 +35,27 @@ class Layer:
         return self.kind, tuple(self.shapes), self.parameters, self.seen, tuple(c.likeness for c in self.children)
 
 
-class Summary:
-    """What `summary` returns; printed, it is a table."""
+class Summary(Printed):
+    """What `summary` returns; printed, it is a table, and in a notebook, too."""
 
     def __init__(self, root: Layer, parameters: int, trainable: int, parameter_bytes: int, activation_bytes: int) -> None:
         self.root, self.parameters, self.trainable = root, parameters, trainable
         self.parameter_bytes, self.activation_bytes = parameter_bytes, activation_bytes
 
-    def __str__(self) -> str:
-        rows = [("", "kind", "output", "parameters")]
+    def _table(self) -> Table:
+        rows: list[tuple[str, str, str, str]] = []
         _rows(self.root, "", "", rows)
+        fixed = "" if self.trainable == self.parameters else f", {self.trainable:,} of them trained"
+        notes = f"{self.parameters:,} parameters{fixed}: {_size(self.parameter_bytes)}", f"outputs of all layers, for one call: {_size(self.activation_bytes)}"
+        return Table("", ("", "kind", "output", "parameters"), rows, notes, right=(3,))
+
+    def _text(self) -> str:
+        table = self._table()
+        rows = [table.head, *table.rows]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = ["  ".join((*(c.ljust(w) for c, w in zip(row[:3], widths[:3], strict=True)), row[3].rjust(widths[3]))) for row in rows]
         rule = "─" * (sum(widths) + 6)
-        fixed = "" if self.trainable == self.parameters else f", {self.trainable:,} of them trained"
-        return "\n".join([lines[0], rule, *lines[1:], rule, f"{self.parameters:,} parameters{fixed}: {_size(self.parameter_bytes)}",
-                          f"outputs of all layers, for one call: {_size(self.activation_bytes)}"])  # fmt: skip
-
-    __repr__ = __str__
+        return "\n".join([lines[0], rule, *lines[1:], rule, *table.notes])
 
 
 def summary(model: Module, *inputs: Any, input_size: Sequence[int] | Sequence[Sequence[int]] | None = None, dtype: Any = None, **kwargs: Any) -> Summary:
@@ -138,7 +142,7 @@ def _outputs_of(layer: Layer) -> int:
 def _rows(layer: Layer, lead: str, branch: str, rows: list[tuple[str, str, str, str]], times: int = 1) -> None:
     shapes = ", ".join(str(list(s)) for s in layer.shapes) or "not called"
     count = "-" if not layer.parameters else "(above)" if layer.seen else f"{layer.parameters:,}"
-    rows.append((f"{lead}{branch}{layer.name}", layer.kind + (f" x {times}" if times > 1 else ""), shapes, count))
+    rows.append((f"{lead}{branch}{name_of(layer.name)}", name_of(layer.kind) + (f" x {times}" if times > 1 else ""), shapes, count))
     below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
     runs: list[list[Layer]] = []
     for child in layer.children:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from genesis.base.errors import GraphError
+from genesis.base.text import Printed, Table
 
 
 class VerifyError(GraphError):
@@ -35,8 +36,8 @@ def failed(check: str, kind: str, words: str, repair: str = "") -> Row:
     return Row(check, "failed", words, repair, kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, repr=False)
+class Report(Printed):
     """The result of `verify`: true when nothing failed; printed, it is a table.
 
     >>> print(Report("Square", 0, [passed("gradient of `x`"), failed("leaks", "leak", "the output stays alive", "save it")]))
@@ -70,21 +71,22 @@ class Report:
                 return row
         raise KeyError(f"no check {check!r}; there are {', '.join(row.check for row in self.rows)}")
 
-    def __str__(self) -> str:
+    def _table(self) -> Table:
         done = [row for row in self.rows if row.status != "skipped"]
         bad = len(self.failures)
         head = f"verify {self.name}: " + (f"{bad} of {len(done)} checks failed" if bad else f"all {len(done)} checks passed")
-        width = max((len(row.check) for row in self.rows), default=0)
-        lines = [f"{head} (seed {self.seed})"]
-        for row in self.rows:
-            status = row.status.upper() if row.status == "failed" else row.status
-            lines.append(f"  {status:8} {row.check:{width}}  {row.words}".rstrip())
-            if row.repair:
-                lines.append(f"{'':11}{'':{width}}  try: {row.repair}")
-        return "\n".join(lines)
+        rows = [("FAILED" if row.status == "failed" else row.status, row.check, row.words, row.repair) for row in self.rows]
+        return Table(f"{head} (seed {self.seed})", ("", "check", "what was found", "try"), rows)
 
-    def __repr__(self) -> str:
-        return str(self)
+    def _text(self) -> str:
+        table = self._table()
+        width = max((len(row.check) for row in self.rows), default=0)
+        lines = [table.title]
+        for status, check, words, repair in table.rows:
+            lines.append(f"  {status:8} {check:{width}}  {words}".rstrip())
+            if repair:
+                lines.append(f"{'':11}{'':{width}}  try: {repair}")
+        return "\n".join(lines)
 
     def raise_(self) -> Report:
         """Raise `VerifyError` with the table if something failed; returns the report."""

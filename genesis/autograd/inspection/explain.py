@@ -10,6 +10,7 @@ import numpy as np
 
 from genesis.autograd.graph import every_node
 from genesis.base.errors import ArgumentError, GenesisError, message
+from genesis.base.text import Printed
 from genesis.core import engine
 from genesis.core.cuts import Cut, cuts, forget_cuts, run_site
 from genesis.core.modes import is_grad_enabled
@@ -17,8 +18,8 @@ from genesis.core.node import FREED, AccumulateGrad, Node, Output
 from genesis.core.tensor import Tensor
 
 
-@dataclass
-class Explanation:
+@dataclass(repr=False)
+class Explanation(Printed):
     """What `explain` found; printing it gives the text."""
 
     verdict: str  # one of VERDICTS
@@ -33,7 +34,7 @@ class Explanation:
         """Whether a gradient can flow from the result to the tensor."""
         return self.verdict in ("connected", "not a leaf")
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         parts = [self.sentence]
         parts += [f"  history was cut by {cut}" for cut in self.cuts]
         parts += [f"  {line}" for line in self.lines]
@@ -43,8 +44,6 @@ class Explanation:
         if self.fix:
             parts.append(f"  try: {self.fix}")
         return "\n".join(parts)
-
-    __repr__ = __str__
 
 
 VERDICTS = {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from genesis.base.errors import UnsupportedError, message
+from genesis.base.text import Printed, Table, for_stream, name_of
 from genesis.core import engine
 from genesis.core.modes import interception, watcher
 from genesis.core.node import FUNCTION, Node
@@ -28,7 +29,7 @@ class Event:
     where: Site | None
 
 
-class profile:
+class profile(Printed):
     """Context manager: note how long every operation takes, forward and backward, in this thread.
 
     Args:
@@ -149,8 +150,12 @@ class profile:
     def table(self, by: str = "name", rows: int = 20) -> str:
         """The totals as text; ``by`` is ``"name"`` or ``"line"``."""
         totals = self.by_line() if by == "line" else self.by_name()
-        lines = [f"{f * 1e6:12.0f} us {b * 1e6:12.0f} us  {key}" for key, (f, b) in list(totals.items())[:rows]]
-        return "\n".join([f"{'forward':>15} {'backward':>15}  {by}", *lines])
+        lines = [f"{f * 1e6:12.0f} us {b * 1e6:12.0f} us  {name_of(key)}" for key, (f, b) in list(totals.items())[:rows]]
+        return for_stream("\n".join([f"{'forward':>15} {'backward':>15}  {by}", *lines]))
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         return self.table()
+
+    def _table(self) -> Table:
+        rows = [(f"{f * 1e6:.0f} us", f"{b * 1e6:.0f} us", key) for key, (f, b) in list(self.by_name().items())[:20]]
+        return Table("", ("forward", "backward", "name"), rows, right=(0, 1))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
+from genesis.base.text import Printed, Table, name_of
 from genesis.core import engine
 from genesis.core.modes import no_grad
 from genesis.core.node import FREED, Node, Output
@@ -17,8 +18,8 @@ from genesis.core.site import Site
 from genesis.core.tensor import Tensor
 
 
-@dataclass(eq=False)
-class Step:
+@dataclass(eq=False, repr=False)
+class Step(Printed):
     """One node of a recorded backward: what it got, and what it gave."""
 
     index: int
@@ -46,13 +47,17 @@ class Step:
         """Whether the gradients it gave hold no NaN and no infinity."""
         return all(bool(np.isfinite(_array(g)).all()) for g in self.grad_inputs if g is not None)
 
-    def __repr__(self) -> str:
+    def _cells(self) -> tuple[str, ...]:
         shapes = ", ".join("-" if g is None else str(list(g.shape)) for g in self.grad_inputs)
-        flag = "" if self.finite else "  NOT FINITE"
-        return f"{self.index:4d}  {self.name:<24} -> {shapes}  norm {self.norm:.4g}  {self.seconds * 1e6:.0f} us  {self.where or ''}{flag}"
+        flag = "" if self.finite else "NOT FINITE"
+        return str(self.index), name_of(self.name), shapes, f"{self.norm:.4g}", f"{self.seconds * 1e6:.0f} us", name_of(self.where or ""), flag
+
+    def _text(self) -> str:
+        index, name, shapes, norm, seconds, where, flag = self._cells()
+        return f"{index:>4}  {name:<24} -> {shapes}  norm {norm}  {seconds}  {where}{'  ' + flag if flag else ''}"
 
 
-class BackwardRecord(Sequence[Step]):
+class BackwardRecord(Printed, Sequence[Step]):
     """What `record` returns: the steps of a backward in the order in which they ran; printing it gives a table."""
 
     def __init__(self, steps: list[Step], stopped: bool, keep_alive: Any) -> None:
@@ -97,11 +102,14 @@ class BackwardRecord(Sequence[Step]):
             totals[str(s.where or s.name)] = totals.get(str(s.where or s.name), 0.0) + s.seconds
         return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
-    def __repr__(self) -> str:
-        shown = [repr(s) for s in self.steps[:60]]
-        if len(self.steps) > 60:
-            shown.append(f"      ... {len(self.steps) - 60} more")
-        return "\n".join([f"backward of {len(self.steps)} nodes{', stopped by the condition' if self.stopped else ''}", *shown])
+    def _table(self) -> Table:
+        title = f"backward of {len(self.steps)} nodes{', stopped by the condition' if self.stopped else ''}"
+        more = [f"... {len(self.steps) - 60} more"] if len(self.steps) > 60 else []
+        return Table(title, ("", "node", "gradients", "norm", "time", "line", ""), [s._cells() for s in self.steps[:60]], more, right=(0, 3, 4))
+
+    def _text(self) -> str:
+        table = self._table()
+        return "\n".join([table.title, *[s._text() for s in self.steps[:60]], *["      " + note for note in table.notes]])
 
 
 def _array(g: Tensor) -> Any:
@@ -179,8 +187,8 @@ def _leaves(root: Any) -> list[Node]:
 # ---- two runs
 
 
-@dataclass(eq=False)
-class Difference:
+@dataclass(eq=False, repr=False)
+class Difference(Printed):
     """Where two backwards part: the first step of each that does not agree, and by how much."""
 
     index: int
@@ -189,9 +197,9 @@ class Difference:
     reason: str
     error: float = 0.0  # the largest difference, relative to the largest value
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         step = self.first or self.second
-        return f"step {self.index}, {step.name if step else '?'} ({step.where if step else ''}): {self.reason}"
+        return f"step {self.index}, {name_of(step.name) if step else '?'} ({name_of(step.where or '') if step else ''}): {self.reason}"
 
 
 def diff(first: BackwardRecord, second: BackwardRecord, *, rtol: float | None = None, atol: float = 0.0) -> Difference | None:
