@@ -35,15 +35,12 @@ from genesis.core.modes import ACTIVE, LEVELS, grad_mode, inference, interceptio
 from genesis.core.node import INFERENCE, WRITES, Output, next_number
 from genesis.core.op import REGISTRY, Op, node_for
 from genesis.core.overrides import OVERRIDES, override_of
+from genesis.core.quiet import quietly, silent, unnamed
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_level, user_site
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 from genesis.core.views import KNOWN, attach_view
-
-# IEEE arithmetic has answers for log(0) and overflow; NumPy's warnings about them are silenced in this
-# package's own frames only. Where a user has turned warnings into errors, the call is made again in silence.
-warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"genesis\.")
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 _new = object.__new__
@@ -53,7 +50,7 @@ _FAILED = (ValueError, TypeError, RuntimeWarning, OverflowError, FloatingPointEr
 
 def unary_path(op: Op) -> Callable[..., Any]:
     """The public function ``op(input, *, out=None)`` of an elementwise op."""
-    ndarray, kernel, make_node, recording = np.ndarray, op.kernel, op.node, grad_mode.get
+    ndarray, kernel, make_node, recording = np.ndarray, silent(op.kernel), op.node, grad_mode.get
     names = {name for name, _, _, _ in op.saves}
     keep_input, keep_out = "input" in names, "out" in names
 
@@ -102,12 +99,12 @@ def unary_path(op: Op) -> Callable[..., Any]:
             refuse_inference(op.name, node._saved)
         return y
 
-    return call
+    return unnamed(call)
 
 
 def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
     """The public function ``op(input, other, *, out=None)`` of an elementwise op, and its operator."""
-    ndarray, kernel, make_node, recording = np.ndarray, op.kernel, op.node, grad_mode.get
+    ndarray, kernel, make_node, recording = np.ndarray, silent(op.kernel), op.node, grad_mode.get
     keep = _kept(op)
     keep_out = any(name == "out" for name, _, _, _ in op.saves)
     saves, checks = bool(op.saves), not isinstance(kernel, np.ufunc)
@@ -180,6 +177,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             refuse_inference(op.name, saved)
         return z
 
+    operator = unnamed(operator)
     call.operator = operator  # type: ignore[attr-defined]
     return call
 
@@ -370,7 +368,7 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     if ACTIVE or not isinstance(input, Tensor) or input._array.__class__ is not np.ndarray:
         return run(op, args)
     try:
-        r = op.kernel(input._array, *args[1:])
+        r = op.kernel(input._array, *args[1:]) if op.kind == "view" else quietly(op.kernel, input._array, *args[1:])
     except Exception:
         return run(op, args)  # fails again, and explains
     if r.__class__ is not np.ndarray:
@@ -414,7 +412,7 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
         if x._node is not None:
             needed = True
     try:
-        r = op.kernel(*arrays)
+        r = quietly(op.kernel, *arrays)
     except Exception:
         return run(op, args)  # fails again, and explains
     if r.__class__ is not np.ndarray:
@@ -616,11 +614,7 @@ def _record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) 
 
 def compute(op: Op, arrays: Sequence[Any]) -> Any:
     try:
-        try:
-            result = op.kernel(*arrays)
-        except RuntimeWarning:
-            with np.errstate(all="ignore"):
-                result = op.kernel(*arrays)
+        result = quietly(op.kernel, *arrays)
     except GenesisError:
         raise
     except Exception as error:

@@ -19,7 +19,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import Context, ContextVar, copy_context
+from contextvars import ContextVar, copy_context
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from genesis.core.hooks import SPECIAL
 from genesis.core.modes import grad_mode, repair, watcher
 from genesis.core.node import FREED, FUNCTION, INFERENCE, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output, count_write
 from genesis.core.overrides import kernels_are_forced, kernels_only
+from genesis.core.quiet import quietly
 from genesis.core.switches import ACTIVE, OVERRIDES
 from genesis.core.tracing import tracer
 
@@ -314,8 +315,6 @@ class _Task:
 
 
 _delivering = process_lock()  # one thread at a time reads and writes `.grad`
-_quiet = Context()  # in which NumPy does not warn of overflow: `errstate` would cost 1 us
-_quiet.run(np.seterr, all="ignore")
 _set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
 
 
@@ -333,9 +332,9 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
             else:
                 writes += _writes_of(node, g, create_graph)
         if len(writes) == 1:
-            _quiet.copy().run(*writes[0])
+            quietly(*writes[0])
         else:
-            _quiet.copy().run(deque, starmap(operator.call, writes), 0)
+            quietly(deque, starmap(operator.call, writes), 0)
         if create_graph:
             _without_owners([node for node, _ in gradients])
 

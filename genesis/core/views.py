@@ -34,6 +34,7 @@ from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Output, Version, 
 from genesis.core.op import Op
 from genesis.core.overrides import kernel_form
 from genesis.core.paths import Replay, View
+from genesis.core.quiet import unnamed
 from genesis.core.site import line_here, site_here
 from genesis.core.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.tensor import Tensor, wrap
@@ -394,4 +395,4 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
         bump(self, name)
         return self
 
-    return method
+    return unnamed(method)

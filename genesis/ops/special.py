@@ -175,7 +175,8 @@ def _polygamma(x: Any, n: int) -> Any:
     work = np.asarray(x, dtype=np.float64)
     s = n + 1
     with np.errstate(all="ignore"):
-        steps = min(int(20 + n - min(0.0, float(np.nanmin(work, initial=0.0)))), 10_000)
+        lowest = float(np.min(work, initial=0.0, where=np.isfinite(work)))
+        steps = min(int(20 + n - lowest), 10_000)
         total = np.zeros_like(work)
         for k in range(steps):
             total += (work + k) ** -s
