@@ -70,20 +70,21 @@ def run(
     create_graph: bool = False,
     inputs: Sequence[Edge] | None = None,
     accumulate: bool = True,
+    since: int = 0,
 ) -> list[Tensor | None]:
-    """Differentiate from ``roots``; returns the gradients of ``inputs`` when ``accumulate`` is off."""
+    """Differentiate from ``roots``; returns the gradients of ``inputs`` when ``accumulate`` is off. No node with a number below ``since`` runs."""
     if ACTIVE and _autocast_state() is not None:  # rules compute in the precision of what they get
         from genesis.core.autocast import restored
 
         with restored(None):
-            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate)
+            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate, since=since)
     if OVERRIDES and not kernels_are_forced():
         with kernels_only():
-            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate)
+            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate, since=since)
     mode, outer = grad_mode.get(), _running.get()
     try:
         grad_mode.set(create_graph)
-        task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate)
+        task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate, since)
         _running.set(task)
         task.loop()
         if accumulate:
@@ -146,6 +147,7 @@ class _Task:
         create_graph: bool,
         inputs: Sequence[Edge] | None,
         accumulate: bool,
+        since: int,
     ) -> None:
         self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
         self.grads: dict[Node, Any] = {}  # a tensor, or for a node with several outputs a list of them
@@ -160,8 +162,8 @@ class _Task:
         self.owed, self.reached = _plan(nodes)
         if inputs is not None:
             self.inputs, self.captured = {_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}
-            if accumulate or not all([node in self.inputs for node in self.reached if node._role is LEAF]) or not _all_leaves(inputs):
-                self.wanted, running = _leading_to(self.reached, self.inputs)
+            if since or accumulate or not all([node in self.inputs for node in self.reached if node._role is LEAF]) or not _all_leaves(inputs):
+                self.wanted, running = _leading_to(self.reached, self.inputs, since)
                 if not accumulate:
                     self.ends = self.wanted - running
         for edge, seed in zip(roots, seeds):  # noqa: B905
@@ -474,8 +476,10 @@ def _all_leaves(edges: Sequence[Edge]) -> bool:
     return all([edge.is_leaf for edge in edges])
 
 
-def _leading_to(reached: list[Node], inputs: set[Any]) -> tuple[set[Node], set[Node]]:
+def _leading_to(reached: list[Node], inputs: set[Any], since: int) -> tuple[set[Node], set[Node]]:
     """The nodes that get a gradient, because they are inputs or one can be reached from them; and of these the latter, which must run."""
+    if since:
+        reached = [node for node in reached if node._sequence_nr() >= since]
     users: dict[Node, list[Node]] = {}
     for node in reached:
         for edge in node._edges:

@@ -285,3 +285,35 @@ def test_misuse():
         tape.gradient([None], x)
     with pytest.raises(ArgumentValueError, match="2 output_gradients for 1 targets"):
         tape.gradient(y, x, output_gradients=[x, x])
+
+
+def test_what_was_computed_before_is_not_on_the_tape():
+    x = constant(3.0).requires_grad_()
+    y = x * x
+    with GradientTape(persistent=True) as tape:
+        z = y * x
+    for target, expected in ((y, None), (y + 0, None), (z, 9.0)):  # z: only by the second factor
+        with pytest.warns(UserWarning, match=r"GradientTape: a target depends on .* before the tape was opened.*\n  the last of it <MulBackward>\n  computed at .*test_tape.py.*\n  try: "):
+            got = tape.gradient(target, x)
+        assert got is None if expected is None else got.item() == expected
+    assert tape.gradient(z, y).item() == 3  # an earlier result is a source like any other
+    with pytest.warns(UserWarning, match="before the tape"):
+        assert tape.gradient(y, x, unconnected_gradients="zero").item() == 0
+    with pytest.warns(UserWarning, match="before the tape"):
+        assert tape.jacobian(y, x) is None
+    assert x.grad is None
+
+
+def test_a_tape_opened_again_goes_on_and_a_reset_one_starts_anew():
+    x = constant(3.0).requires_grad_()
+    tape = GradientTape()
+    with tape:
+        y = x * x
+    with tape:
+        z = y * x
+    assert tape.gradient(z, x).item() == 27
+    tape.reset()
+    with tape:
+        w = z * 1.0
+    with pytest.warns(UserWarning, match="before the tape"):
+        assert tape.gradient(w, x) is None

@@ -4,6 +4,7 @@ Genesis records whatever is computed from a tensor that requires grad, so a tape
 
 - makes a constant such a tensor for the time of the ``with`` (`GradientTape.watch`), and remembers its place in the
   graph, so that gradients can be asked for afterwards, when it is a constant again;
+- leaves out what was computed before it was opened: there gradients end, with a warning;
 - decides how long a graph is kept, and whether gradients are themselves recorded: where another tape is open.
 
 ``.grad`` is never written.
@@ -24,7 +25,8 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, G
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core import engine
 from genesis.core.modes import grad_mode, no_grad
-from genesis.core.node import AccumulateGrad, Output
+from genesis.core.node import AccumulateGrad, Output, next_number
+from genesis.core.site import warn_user
 from genesis.core.tensor import Tensor
 from genesis.ops.join import stack
 
@@ -56,12 +58,14 @@ class GradientTape:
         self._mine: list[tuple[Tensor, Any]] = []  # constants that this tape made require grad
         self._before: list[bool] = []  # grad modes to go back to
         self._used = ""
+        self._opened = 0  # the number that a node had then would be the first to be recorded by this tape
 
     # ---- recording
 
     def __enter__(self) -> GradientTape:
         if self in _open.get():
             raise GraphError(message("GradientTape", "the tape is recording already", hint="a nested block needs a tape of its own"))
+        self._opened = self._opened or next_number() + 1
         self._before.append(grad_mode.get())
         _open.set((*_open.get(), self))
         grad_mode.set(True)
@@ -126,6 +130,7 @@ class GradientTape:
         self._roots.clear()
         self._mine.clear()
         self._used = ""
+        self._opened = next_number() + 1 if self in _open.get() else 0
 
     def watched_variables(self) -> tuple[Tensor, ...]:
         """The tensors given to `watch`, then the leaves on which the targets differentiated so far (and still in use) depend."""
@@ -148,6 +153,9 @@ class GradientTape:
         create_graph: bool | None = None,
     ) -> Any:
         """The gradients of the sum of ``target`` (one tensor or a container of them), in the structure of ``sources``.
+
+        What was computed before the tape was opened is not on it: a source that a target depends on through that gets no gradient
+        (or only that of the other ways), and a warning says so.
 
         Args:
             output_gradients: what to start from, in the structure of ``target``; ones where it is None
@@ -254,16 +262,31 @@ class GradientTape:
         wanted = [place for place in places if place is not None]
         if not wanted:
             return [None] * len(sources)
+        since = self._opened if self._warned_of_earlier([place for place, _, _ in roots], wanted) else 0
         self._hold()  # what was saved of a watched constant must not be taken for a constant in a recorded gradient
         try:
             found = iter(
-                engine.run([place for place, _, _ in roots], seeds, keep_graph=keep, create_graph=record, inputs=wanted, accumulate=False)
+                engine.run([place for place, _, _ in roots], seeds, keep_graph=keep, create_graph=record, inputs=wanted, accumulate=False, since=since)
             )
         finally:
             if self not in _open.get():
                 self._let_go()
         pulled = [None if place is None else next(found) for place in places]
         return [g if g is None or record else g._alias(None) for g in pulled]
+
+    def _warned_of_earlier(self, roots: list[Any], sources: list[Any]) -> bool:
+        """Whether targets depend on what was computed before the tape was opened; a warning, if a source is lost by that."""
+        nodes = [place.node if isinstance(place, Output) else place for place in _below(roots)]
+        earlier = [node for node in nodes if node._sequence_nr() < self._opened]
+        keys = {place_key(place) for place in sources}
+        if any(place_key(place) in keys for place in _below([edge for node in earlier for edge in node._edges])):
+            last = max(earlier, key=lambda node: node._sequence_nr())
+            site = last.where()
+            warn_user(
+                message("GradientTape", "a target depends on a source through what was computed before the tape was opened, and there the gradient ends",
+                        [("the last of it", repr(last)), *([] if site is None else [("computed at", site)])], "compute it inside the `with`")
+            )  # fmt: skip
+        return bool(earlier)
 
     def _is_watched(self, place: Any) -> bool:
         """Whether a place is a watched tensor's, or was computed from one."""
