@@ -15,8 +15,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from numpy import ndarray as NDArray  # what a tensor on the CPU holds
+
 from genesis import autograd, ops
 from genesis.autograd import (
+    Context,
     Function,
     GradientTape,
     custom_gradient,
@@ -71,6 +74,8 @@ from genesis.core.tensor import Size, Tensor
 from genesis.kernels import cpu as _cpu_kernels  # attach themselves to the ops
 from genesis.ops import random
 
+Device, DType = device, dtype  # the classes, under the names that annotations are written with
+
 __version__ = "0.1.0"
 
 globals().update(ops.PUBLIC)
@@ -116,7 +121,7 @@ sys.modules[__name__].__class__ = _Genesis
 
 
 __all__ = [
-    "Function", "GradientTape", "Size", "Tensor", "autograd", "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "complex64", "complex128",
+    "Context", "DType", "Device", "Function", "GradientTape", "NDArray", "Size", "Tensor", "autograd", "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "complex64", "complex128",
     "custom_gradient", "custom_jvp", "custom_vjp", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "get_default_device", "get_default_dtype", "get_num_interop_threads", "get_num_threads", "half", "iinfo",
     "inference_mode", "int", "int8", "int16", "int32", "int64", "is_grad_enabled", "is_inference_mode_enabled", "long", "no_grad",
     "ops", "promote_types", "random", "result_type", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions", "short",

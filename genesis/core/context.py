@@ -6,8 +6,8 @@ writes, freed after backward, and never hold the output they describe.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
@@ -37,6 +37,7 @@ class FunctionCtx(Node):
     # Rare things are attributes of the instance; these are what an ordinary call has.
     materialize_grads: bool = True
     _structures: tuple[TreeDef | None, ...] | None = None  # of arguments that are containers of tensors
+    _optional: tuple[tuple[int, ...], tuple[int, ...]] = (), ()  # arguments whose gradients may be left out: the last ones; all plain keywords
     _result: TreeDef | None = None  # of a result that is a container
     _origins: tuple[Any, ...] = ()  # where saved tensors come from, see `core/honest.py`
     _held: dict[str, Any] | None = None  # attributes that hold tensors: (leaves, structure, origins)
@@ -70,11 +71,14 @@ class FunctionCtx(Node):
         if "_for_forward" in self.__dict__:
             self.__dict__["_for_forward"] = tensors
 
-    saved_variables: Mapping[str, Any] = MappingProxyType({})
+    @functools.cached_property
+    def saved_variables(self) -> dict[str, Any]:
+        """Values by name, for backward."""
+        return {}
 
     def save_variable(self, name: str, value: Any) -> None:
         """Keep any value under a name, for ``ctx.saved_variables[name]``."""
-        self.__dict__.setdefault("saved_variables", {})[name] = value
+        self.saved_variables[name] = value
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Declare inputs that forward writes to (they are found anyway); it should return them."""
@@ -234,6 +238,7 @@ class FunctionCtx(Node):
         """A context with the edges of the arguments, to match their gradients."""
         twin = type(self)()
         twin._edges, twin._structures = self._edges[: len(self._edges) - len(self._captured)], self._structures
+        twin._optional = self._optional
         twin._code, twin._at = self._code, self._at
         return twin
 
@@ -249,6 +254,12 @@ class FunctionCtx(Node):
     def _counted(self, results: tuple[Any, ...], count: int) -> tuple[Any, ...]:
         if len(results) > count and all(r is None for r in results[count:]):
             return results[:count]  # arguments left to their defaults
+        last, keywords = self._optional
+        if len(results) + len(keywords) == count:
+            given = iter(results)
+            return tuple([None if place in keywords else next(given) for place in range(count)])
+        if len(results) < count <= len(results) + len(last):
+            return (*results, *[None] * (count - len(results)))
         raise GraphError(
             message(f"{self._title()}.backward", f"returned {len(results)} gradients, expected {count}", operands=self._called_at(),
                     hint="return one for each argument of forward, None where there is none")
@@ -321,7 +332,7 @@ class HoldingCtx:
     def saved_variables_(self: Any) -> Any:
         if "saved_variables" in self._held:
             return self.__getattr__("saved_variables")
-        return self.__dict__.get("saved_variables", {})
+        return self.__dict__.setdefault("saved_variables", {})
 
 
 class Unusable:

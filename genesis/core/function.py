@@ -25,6 +25,7 @@ import inspect
 import itertools
 import sys
 import weakref
+from abc import ABCMeta
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,11 +38,12 @@ from genesis.core.context import FunctionCtx, HoldingCtx, hold_attributes
 from genesis.core.dispatch import F32, F64, refuse_inference
 from genesis.core.hooks import SPECIAL
 from genesis.core.modes import grad_mode, watcher
-from genesis.core.node import INFERENCE, WRITES, Output, next_number
+from genesis.core.node import INFERENCE, WRITES, Node, Output, next_number
+from genesis.core.overrides import inside_forward
 from genesis.core.reach import captured, may_reach_tensors, place_key, watch_reads
 from genesis.core.saved import pack
 from genesis.core.site import LIBRARY, user_site
-from genesis.core.switches import ACTIVE, LEVELS
+from genesis.core.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.tensor import Tensor
 from genesis.core.transforms import applied, layers_of, no_jvp, no_vmap
 from genesis.core.views import check_writable, guarded, rebase, watch
@@ -63,7 +65,7 @@ CONTAINER, OBJECT = object(), object()
 KINDS = _Kinds()
 
 
-class Function:
+class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances of it, without inheriting: see below
     """Base class of differentiable operations: subclass it, write `forward` and `backward`, call `apply`.
 
     Arguments and results may be tensors, plain values, and containers of them (lists, tuples, dictionaries, dataclasses); ``backward``
@@ -122,8 +124,7 @@ class Function:
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the result; keep what backward needs in ``ctx``. Without ``ctx`` where `setup_context` is defined."""
-        name = getattr(getattr(ctx, "_function", Function), "__name__", "Function")
-        raise NotImplementedError(f"{name}.forward is not implemented: define a static forward(ctx, *args)")
+        raise NotImplementedError(f"{_function_of(ctx)}.forward is not implemented: define a static forward(ctx, *args)")
 
     if not TYPE_CHECKING:  # type checkers tell from it which signature `forward` has, see `core/typed.py`
 
@@ -135,9 +136,7 @@ class Function:
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return one gradient for each argument of forward, None where there is none."""
-        raise NotImplementedError(
-            f"{ctx._function.__name__}.backward is not implemented: define a static backward(ctx, *grad_outputs)"
-        )
+        raise NotImplementedError(f"{_function_of(ctx)}.backward is not implemented: define a static backward(ctx, *grad_outputs)")
 
     jvp = staticmethod(no_jvp)
     vmap = staticmethod(no_vmap)
@@ -149,6 +148,11 @@ class Function:
         @classmethod
         def apply(cls, *args: Any, **kwargs: Any) -> Any:
             """Run forward, unrecorded, and record one node if an input needs a gradient."""
+            if cls is Function:
+                raise NotImplementedError(
+                    message("Function.apply", "Function is the base class and computes nothing by itself",
+                            hint="class Double(genesis.Function): ..., with a static forward(ctx, x) and backward(ctx, g); then Double.apply(x)")
+                )  # fmt: skip
             return cls._run(*args, **kwargs)
 
     @classmethod
@@ -204,7 +208,14 @@ class Function:
         return found
 
 
+Function.register(Node)  # `isinstance(y.grad_fn, genesis.Function)`, of built-in ops and of yours
+
 _frame = sys._getframe
+
+
+def _function_of(ctx: Any) -> str:
+    """The name of the class that a context belongs to."""
+    return getattr(getattr(ctx, "_function", Function), "__name__", "Function")
 
 
 def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[..., Any]:
@@ -255,6 +266,8 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
             if result.__class__ is not Tensor or result._view is not None:
                 _watch_views(result)
             return result
+        if a is None:
+            ctx._optional = _optional(args, {}, len(args))
         ctx._number = next_number()
         frame = _frame(1)
         ctx._code = code = frame.f_code
@@ -338,11 +351,26 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if LEVELS:
         leaves = [x for a in (*args, *kwargs.values()) for x in (tree_flatten(a)[0] if KINDS[a.__class__] is CONTAINER else (a,))]
         if layers_of(leaves) is not None:
-            return applied(cls, _apply_plain, args, kwargs)
+            with inside_forward() if OVERRIDES else nullcontext():
+                return applied(cls, _apply_plain, args, kwargs)
+    if OVERRIDES:
+        with inside_forward():
+            return _apply_plain(cls, args, kwargs)
     return _apply_plain(cls, args, kwargs)
 
 
-def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _optional(inputs: Sequence[Any], keywords: dict[str, Any], given: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Arguments whose gradients backward may leave out: the last ones, if None or plain and not ``given`` by position; all plain keywords."""
+    values = [*inputs, *keywords.values()]
+    plain = [not any(isinstance(x, Tensor) for x in tree_flatten(value)[0]) for value in values]
+    first = len(values)
+    while first and (values[first - 1] is None or (plain[first - 1] and first > given)):
+        first -= 1
+    return tuple(range(first, len(values))), tuple(i for i in range(len(inputs), len(values)) if plain[i])
+
+
+def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], given: int | None = None) -> Any:
+    given = len(args) if given is None else given  # how many arguments were given by position
     keywords: dict[str, Any] = {}
     inputs = args
     if kwargs or cls._split:
@@ -354,7 +382,7 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
         if cls.amp_policy != "preserve":
             values = autocast.cast_for(cls.amp_policy, (*inputs, *keywords.values()), mode)
         with autocast.restored(None):
-            return _apply_plain(cls, values[: len(inputs)], dict(zip(keywords, values[len(inputs) :], strict=False)))
+            return _apply_plain(cls, values[: len(inputs)], dict(zip(keywords, values[len(inputs) :], strict=False)), given)
     edges: list[Any] = []
     structures: list[TreeDef | None] = []
     leaves: list[Any] = []
@@ -388,6 +416,8 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
         recording = _take_captured(ctx, reads, edges, inputs, keywords)
     if ACTIVE and watcher.get() is not None:
         watcher.get().function_result(cls, [*inputs, *keywords.values()], result)
+    if recording and (bool(kwargs) or cls._split or (inputs and inputs[-1] is None)):
+        ctx._optional = _optional(inputs, keywords, given)
     ctx._number = next_number()
     ctx._code, ctx._at = user_site(_frame(2))
     if not recording:

@@ -4,8 +4,9 @@ While any is registered, `ACTIVE` is not empty and ops take the slow path, which
 (Ops that are not elementwise work on their arguments before that path, or are composed of others: the code of their public
 function is exchanged for a call of `route` while an override is registered, so the override gets what the user wrote.)
 
-An override never sees itself: ops that run inside it, ops that are called through ``genesis.ops``, and everything that
-runs in a backward reach the kernels. (What a checkpoint runs again is forward code, and sees what its first run saw.)
+An override never sees itself: ops that run inside it, and everything that runs in a backward reach the kernels, and so do
+ops that the forward of any `Function` calls through ``genesis.ops``. (What a checkpoint runs again is forward code, and sees
+what its first run saw.)
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from genesis.core.switches import ACTIVE
 from genesis.core.switches import OVERRIDES as OVERRIDES
 
 off: ContextVar[bool] = ContextVar("genesis_kernels_only", default=False)
+in_forward: ContextVar[bool] = ContextVar("genesis_in_forward", default=False)
 changing = process_lock()  # held while overrides are registered or removed
 
 
@@ -48,6 +50,16 @@ def kernels_only(value: bool = True) -> Iterator[None]:
         off.reset(token)
 
 
+@contextmanager
+def inside_forward() -> Iterator[None]:
+    """Inside, ops called through ``genesis.ops`` reach the kernels."""
+    token = in_forward.set(True)
+    try:
+        yield
+    finally:
+        in_forward.reset(token)
+
+
 def _consult(op: Op, function: Callable[..., Any], *args: Any) -> Any:
     """Call an override with what the user wrote: arguments that have their default values are left out."""
     parameters = list(op.signature.parameters.values())
@@ -67,6 +79,17 @@ def kernel_form(call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*args, **kwargs)
 
     return kernel
+
+
+def guarded_form(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The public function of an op, as ``genesis.ops`` has it while it is overridden: in the forward of a `Function` the kernel."""
+
+    @functools.wraps(call)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        with kernels_only(off.get() or in_forward.get()):
+            return call(*args, **kwargs)
+
+    return guarded
 
 
 def add(op: Op, function: Callable[..., Any]) -> None:

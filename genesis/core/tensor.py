@@ -104,6 +104,8 @@ class Tensor:
         device: where to put it, ``"cpu"`` or ``"meta"``
         dtype: element type, the default dtype when None (another tensor keeps its own)
         requires_grad: whether operations on it are recorded; floating and complex dtypes only
+        array: the data by name, never sizes; its dtype is inferred as by `tensor`
+        order, ndmin, copy: of the memory, as for ``numpy.array``; the data is always copied
 
     Raises:
         TypeError, ValueError: the data is not a rectangular array of real numbers
@@ -126,9 +128,8 @@ class Tensor:
     _detached: int = 0  # when `detach_` took its history, counted as writes are
 
     def __init__(self, *data: Any, device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any) -> None:
-        if kwargs:
-            raise ArgumentError(message("Tensor", f"unknown argument {next(iter(kwargs))!r}"))
-        self._array = _constructed(data, dtype, device, requires_grad)
+        construct = _constructed_by_name if kwargs else _constructed
+        self._array = construct(data, dtype, device, requires_grad, **kwargs)
         self._node = self._view = None
         self._counter = INFERENCE if inference.get() else None
         if requires_grad:
@@ -712,6 +713,22 @@ def _constructed(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: b
     if dtype is None and source.dtype.kind == "c":
         raise ArgumentError(message("Tensor", "the data are complex, Tensor(...) makes real tensors", hint="genesis.tensor(...)"))
     return source if dtype is not None else array_from(wrap(source), kind, place)
+
+
+def _constructed_by_name(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: bool, **keywords: Any) -> Any:
+    """The array of ``Tensor(array=..., order=..., ndmin=..., copy=...)``, where ``array`` is data and its dtype is kept."""
+    unknown = [name for name in keywords if name not in ("array", "copy", "ndmin", "order")]
+    if unknown:
+        raise ArgumentError(message("Tensor", f"unknown argument {unknown[0]!r}"))
+    if bool(data) == ("array" in keywords):
+        raise ArgumentError(message("Tensor", f"the data are given {'twice' if data else 'neither by position nor as array='}", hint="Tensor(array=[1.0, 2.0])"))
+    if keywords.get("copy", True) not in (True, None):
+        raise ArgumentError(message("Tensor", "the data are always copied, copy is False", hint="genesis.from_numpy(array) shares memory"))
+    source = _constructed(data, dtype, place, requires_grad) if data else array_from(keywords["array"], dtype, place, requires_grad)
+    order, ndmin = keywords.get("order", "K"), keywords.get("ndmin", 0)
+    if isinstance(source, np.ndarray):
+        return np.array(source, copy=None, order=order, ndmin=ndmin)
+    return source if (order, ndmin) == ("K", 0) else array_from(wrap(source).reshape((1,) * (ndmin - source.ndim) + tuple(source.shape)))
 
 
 def _uninitialised(shape: tuple[int, ...], dtype: Any, where: device) -> Any:

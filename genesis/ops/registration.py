@@ -50,8 +50,9 @@ def register_function(name: str, function: Callable[..., Any] | None = None) -> 
     """Put ``function`` (often ``MyAdd.apply``) in the place of the op ``name``, everywhere, until it is removed.
 
     Operators, methods and functions of that name call it with what the user wrote; arguments left at their defaults
-    are left out. Inside it, in every backward, and as ``genesis.ops.<name>`` the op is what it was, so an override can
-    be written with the op it replaces. In-place forms (``add_``) are ops of their own and stay as they are.
+    are left out. Inside it and in every backward the op is what it was, and so is ``genesis.ops.<name>`` in the forward
+    of any `Function`: an override can be written with the op it replaces. In-place forms (``add_``) are ops of their own
+    and stay as they are.
 
     Returns:
         a `Registration`: call ``remove()`` or use it in a ``with``; without ``function``, a decorator
@@ -76,7 +77,7 @@ def register_function(name: str, function: Callable[..., Any] | None = None) -> 
     made = Registration(op.name, function, _forget_function)
     with overrides.changing:
         overrides.add(op, function)
-        setattr(sys.modules["genesis.ops"], op.name, overrides.kernel_form(op.call))
+        setattr(sys.modules["genesis.ops"], op.name, overrides.guarded_form(op.call))
         _FUNCTIONS.append(made)
     return made
 

@@ -321,7 +321,7 @@ def test_registered_add_is_used_by_operator_method_and_function():
         for z in (x + y, x.add(y), genesis.add(x, y), x + 1, 1 + x, x.detach() + y):
             assert type(z.grad_fn).__name__ == "AddFunctionBackward"
             assert repr(z.grad_fn) == "<AddFunctionBackward>"
-        assert type(genesis.ops.add(x, y).grad_fn).__name__ != "AddFunctionBackward"
+        assert type(genesis.ops.add(x, y).grad_fn).__name__ == "AddFunctionBackward"
         (x + y).sum().backward()
     assert x.grad.tolist() == [1, 1, 1]
     assert repr((x + y).grad_fn) == "<AddBackward>"
@@ -342,6 +342,73 @@ def test_registered_matmul_and_relu_are_used_by_modules():
         matmul.remove()
         relu.remove()
     assert repr(nn.ReLU()(x).grad_fn) == "<ReluBackward>"
+
+
+def test_ops_are_the_kernels_in_every_forward_and_backward():
+    runs = []
+
+    class Counting(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            runs.append(1)
+            return genesis.ops.add(a, b)
+
+        @staticmethod
+        def backward(ctx, g):
+            return genesis.ops.add(g, 0), g
+
+    class Other(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return genesis.ops.add(a, b)
+
+        @staticmethod
+        def backward(ctx, g):
+            return genesis.ops.add(g, 0), g
+
+    x = randn(2)
+    with genesis.ops.register_function("add", Counting.apply):
+        assert repr(genesis.ops.add(x, x).grad_fn) == "<CountingBackward>" and len(runs) == 1
+        Counting.apply(x, x).sum().backward()
+        assert len(runs) == 2
+        Other.apply(x, x).sum().backward()
+        genesis.vmap(Other.apply)(x, x)
+        assert len(runs) == 2
+    assert repr(genesis.ops.add(x, x).grad_fn) == "<AddBackward>" and len(runs) == 2
+
+
+def test_saved_variables_are_a_plain_dict_from_the_beginning():
+    for ctx in (genesis.Context(), genesis.Context()):
+        assert ctx.saved_variables == {} and type(ctx.saved_variables) is dict
+        ctx.saved_variables["k"] = 3
+        ctx.save_variable("l", 4)
+        assert ctx.saved_variables == {"k": 3, "l": 4}
+
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.saved_variables["factor"] = factor
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_variables["factor"], None
+
+    x = randn(2)
+    Scale.apply(x, 3.0).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    x.grad = None
+    Scale.apply(x, genesis.tensor(3.0)).sum().backward()  # a tensor among them is checked like a saved one
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_the_base_class_computes_nothing():
+    with pytest.raises(NotImplementedError, match=r"^Function.apply: Function is the base class and computes nothing by itself\n  try: class Double\(genesis.Function\)"):
+        Function.apply(randn(1))
+    with pytest.raises(NotImplementedError, match=r"^Function.forward is not implemented"):
+        Function.forward(genesis.Context(), 1)
+    with pytest.raises(NotImplementedError, match=r"^Function.backward is not implemented"):
+        Function.backward(genesis.Context(), 1)
 
 
 def test_an_override_may_use_the_operator_it_replaces():

@@ -386,3 +386,109 @@ def test_in_place_is_recorded_or_refused():
     e.add_(1)
     with pytest.raises(RuntimeError, match=re.escape("was modified in place by add_")):
         e.sum().backward()
+
+
+def test_names_of_annotations():
+    x = genesis.ones(2)
+    assert isinstance(x.device, genesis.Device) and isinstance(x.dtype, genesis.DType) and isinstance(x.numpy(), genesis.NDArray)
+    assert genesis.Device is genesis.device and genesis.DType is genesis.dtype and genesis.Context is genesis.autograd.Context
+    assert {"Context", "DType", "Device", "NDArray"} <= set(genesis.__all__) & set(dir(genesis))
+
+
+def test_nodes_are_functions():
+    class Double(genesis.Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert isinstance(ctx, genesis.Function)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = genesis.ones(2, requires_grad=True)
+    for y in (x * x, Double.apply(x), x[:1], x.split(1)[0], x.clone().add_(x)):
+        assert isinstance(y.grad_fn, genesis.Function)
+        assert all(isinstance(node, genesis.Function) for node, _ in y.grad_fn.next_functions if node is not None)
+    for other in (x, Double, None, 1):
+        assert not isinstance(other, genesis.Function)
+    assert not isinstance((x * x).grad_fn, Double) and issubclass(Double, genesis.Function)
+
+
+class Scaled(genesis.Function):
+    @staticmethod
+    def forward(ctx, x, y, **kwargs):
+        ctx.scale = kwargs.get("scale", 1.0)
+        return x * ctx.scale + 3 * y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.scale, 3 * g
+
+
+@pytest.mark.parametrize("keywords", [{}, {"scale": 4.0}, {"scale": 4.0, "name": "a"}, {"name": None}])
+def test_plain_keywords_take_no_gradient(keywords):
+    x, y = genesis.ones(2, requires_grad=True), genesis.ones(2, requires_grad=True)
+    Scaled.apply(x, y, **keywords).sum().backward()
+    assert x.grad.tolist() == [keywords.get("scale", 1.0)] * 2 and y.grad.tolist() == [3, 3]
+    x.grad = None
+    with genesis.autocast(dtype=genesis.bfloat16):
+        Scaled.apply(x, y, **keywords).sum().backward()
+    assert x.grad.tolist() == [keywords.get("scale", 1.0)] * 2
+
+
+def test_one_gradient_for_each_tensor_among_plain_keywords():
+    class Mixed(genesis.Function):
+        @staticmethod
+        def forward(ctx, x, **kwargs):
+            return x * 2 + kwargs["y"] * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2, g * 3
+
+    for order in (("scale", "y"), ("y", "scale")):
+        x, y = genesis.ones(2, requires_grad=True), genesis.ones(2, requires_grad=True)
+        values = {"scale": 4.0, "y": y}
+        Mixed.apply(x, **{name: values[name] for name in order}).sum().backward()
+        assert x.grad.tolist() == [2, 2] and y.grad.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("arguments", [(5.0,), (genesis.ones(2),), (None, 5.0)])
+def test_gradients_of_other_positional_arguments_must_be_returned(arguments):
+    class Two(genesis.Function):
+        @staticmethod
+        def forward(ctx, x, *rest):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = genesis.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match=f"Two.backward: returned 1 gradients, expected {1 + len(arguments)}"):
+        Two.apply(x, *arguments).sum().backward()
+    assert x.grad is None
+
+
+def test_the_array_by_name():
+    x = genesis.Tensor(array=[1.0, 2.0], requires_grad=True)
+    assert x.tolist() == [1, 2] and x.dtype is genesis.float32 and x.requires_grad
+    data = np.arange(6.0).reshape(2, 3)
+    y = genesis.Tensor(array=data, device=genesis.device("cpu"), dtype=genesis.float32, order="F", ndmin=3, copy=True)
+    assert y.shape == (1, 2, 3) and y.dtype is genesis.float32 and y.numpy().flags.f_contiguous and y.tolist() == [data.tolist()]
+    assert not np.shares_memory(genesis.Tensor(array=data).numpy(), data)
+    assert genesis.Tensor(array=5).tolist() == 5 and genesis.Tensor(array=5).dtype is genesis.int64  # data, not a size
+    assert genesis.Tensor(data, order="F").stride() == (1, 2)
+    assert genesis.Tensor(array=genesis.ones(2, device="meta"), ndmin=2).shape == (1, 2)
+
+
+@pytest.mark.parametrize("arguments, keywords, sentence", [
+    ((), {"arrays": [1.0]}, "Tensor: unknown argument 'arrays'"),
+    (([1.0],), {"array": [1.0]}, "Tensor: the data are given twice"),
+    ((), {"order": "C"}, "Tensor: the data are given neither by position nor as array=\n  try: "),
+    ((), {"array": [1.0], "copy": False}, "Tensor: the data are always copied, copy is False\n  try: "),
+])  # fmt: skip
+def test_array_keywords_that_are_refused(arguments, keywords, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        genesis.Tensor(*arguments, **keywords)

@@ -200,3 +200,46 @@ def test_in_place_advice():
     y.add_(x)
     y.sum().backward()
     assert x.grad.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("split", [False, True], ids=["ctx", "setup_context"])
+def test_two_gradients_where_the_bias_is_none(split):
+    if split:
+
+        class MyLinear(Function):
+            @staticmethod
+            def forward(x, w, b=None):
+                return x @ w.t()
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(*inputs)
+
+            @staticmethod
+            def backward(ctx, g):
+                x, w, _ = ctx.saved_tensors
+                return g @ w, g.t() @ x
+
+    else:
+
+        class MyLinear(Function):
+            @staticmethod
+            def forward(ctx, x, w, b):
+                ctx.save_for_backward(x, w, b)
+                return x @ w.t()
+
+            @staticmethod
+            def backward(ctx, g):
+                x, w, _ = ctx.saved_tensors
+                return g @ w, g.t() @ x
+
+    x, w = genesis.randn(4, 3, dtype=genesis.float64, requires_grad=True), genesis.randn(5, 3, dtype=genesis.float64, requires_grad=True)
+    assert genesis.autograd.gradcheck(lambda x, w: MyLinear.apply(x, w, None), (x, w))
+    assert genesis.autograd.gradgradcheck(lambda x, w: MyLinear.apply(x, w, None), (x, w))
+    assert MyLinear.apply(x, w, None).grad_fn.needs_input_grad == (True, True, False)
+    if split:
+        MyLinear.apply(x, w).sum().backward()  # the default value, the same
+        assert w.grad is not None
+    b = genesis.zeros(5, dtype=genesis.float64)
+    with pytest.raises(RuntimeError, match="MyLinear.backward: returned 2 gradients, expected 3"):
+        MyLinear.apply(x, w, b).sum().backward()
