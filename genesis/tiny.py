@@ -30,9 +30,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Variable:
-    """A box for an array of real numbers, its gradient, and the function that made it (None: you did).
+    """A box for an array, its gradient, and the function that made it (None: you did).
 
-    ``data`` is a NumPy array, which is kept and not copied, or a number; anything else is a TypeError.
+    ``data`` is a NumPy array, which is kept and not copied, or a NumPy number; anything else is a TypeError.
 
     >>> x = Variable(np.array([1.0, 2.0]))
     >>> y = x * x + 3 * x
@@ -41,6 +41,7 @@ class Variable:
     array([5., 7.])
     """
 
+    __slots__ = ("__dict__", "__weakref__", "creator")  # creator not in __dict__: see `Function.output`
     __array_ufunc__ = None  # so that `array * variable` asks the Variable, not NumPy
 
     def __init__(self, data: Any) -> None:
@@ -57,9 +58,8 @@ class Variable:
 
     @data.setter
     def data(self, data: Any) -> None:
-        if not isinstance(data, np.ndarray | np.generic | int | float) or np.asarray(data).dtype.kind not in "iuf":
-            what = f"an array of {data.dtype}" if isinstance(data, np.ndarray) else type(data).__name__
-            raise TypeError(f"Variable: data must be a NumPy array or a number, real, and not {what}\n  try: Variable(np.array(...))")
+        if not isinstance(data, np.ndarray | np.generic):
+            raise TypeError(f"{type(data)} is not supported\n  try: Variable(np.array(...))")
         self._data = np.asarray(data)  # arithmetic on 0-d arrays gives NumPy numbers: back to an array
         self._version += 1
 
@@ -68,15 +68,17 @@ class Variable:
         self.creator = function
 
     def cleargrad(self) -> None:
-        """Forget the gradient, before the next backward() adds to it."""
+        """Forget the gradient."""
         self.grad = None
 
     def backward(self, retain_grad: bool = True) -> None:
         """Set ``.grad`` of everything this was made from: d (sum of this) / d (that).
 
-        It starts from the gradient that you put into this Variable's ``.grad``, else from ones. What you made yourself
-        *adds up* the gradients of all calls (see `cleargrad`); results on the way show that of the latest one.
-        With ``retain_grad=False`` they show none.
+        It starts from the gradient that you put into this Variable's ``.grad``, else from ones, and replaces what an earlier
+        call left. With ``retain_grad=False`` results on the way show none.
+
+        Raises:
+            TypeError: something on the way is not an array of real numbers
         """
         given = self._given_grad()
         grads = {self: np.ones(self.data.shape, _grad_dtype(self)) if given is None else given}
@@ -94,9 +96,7 @@ class Variable:
                 if not waits_for[x]:  # every function that used x has answered
                     ready.append(x)
         for v, g in done:  # all or none: an error on the way leaves every .grad as it was
-            if v.creator is None:
-                v.grad = np.array(g if v.grad is None else v.grad + g)  # never +=: others may hold that array
-            elif retain_grad and not (v is self and given is not None):
+            if v.creator is None or (retain_grad and not (v is self and given is not None)):
                 v.grad = v._left = np.array(g)
 
     def _given_grad(self) -> Array | None:
@@ -126,7 +126,7 @@ class Function:
     ...
     ...     def backward(self, gy):
     ...         return 3 * self.input.data**2 * gy
-    >>> x = Variable(2.0)
+    >>> x = Variable(np.array(2.0))
     >>> Cube()(x).backward()
     >>> print(x.grad)
     12.0
@@ -134,16 +134,18 @@ class Function:
 
     inputs: tuple[Variable, ...] = ()
     _output: Callable[[], Variable | None] = staticmethod(lambda: None)
+    _in_output: dict[str, Any] | None = None
 
     def __call__(self, *inputs: Any) -> Variable:
-        earlier = self.output
+        earlier = self._output()
         if earlier is not None and earlier.creator is self:
             earlier.creator = copy.copy(self)  # called again: the earlier result keeps a record of its own
-        inputs = tuple(x if isinstance(x, Variable) else Variable(x) for x in inputs)
+        inputs = tuple(x if isinstance(x, Variable) else Variable(np.asarray(x) if isinstance(x, int | float) else x) for x in inputs)
         out = Variable(self.forward(*[x.data for x in inputs]))
         out.set_creator(self)
         self.inputs, self._versions = inputs, [x._version for x in inputs]
         self._output = weakref.ref(out)  # weak: out holds this function, and a cycle would wait for the garbage collector
+        self._in_output = out.__dict__  # what is in the box, all but its creator
         return out
 
     @property
@@ -153,8 +155,14 @@ class Function:
 
     @property
     def output(self) -> Variable | None:
-        """The result of the latest call, while somebody holds it."""
-        return self._output()
+        """The result of the latest call (None before the first)."""
+        out = self._output()
+        if out is None and self._in_output is not None:  # nobody holds the box any more: a new one for what was in it
+            out = Variable.__new__(Variable)
+            out.__dict__ = self._in_output
+            out.set_creator(self)
+            self._output = weakref.ref(out)
+        return out
 
     def forward(self, *xs: Array) -> Any:
         """The value, from the inputs' arrays."""
@@ -201,6 +209,8 @@ def _sum_to(name: str, gx: Array, result: tuple[int, ...], x: Variable) -> Array
 
 
 def _grad_dtype(x: Variable) -> np.dtype[Any]:
+    if x.data.dtype.kind not in "biuf":
+        raise TypeError(f"backward: gradients are of real numbers, not of {x.data.dtype}\n  try: x.data.astype(float)")
     return np.result_type(x.data, 1.0)  # of integers: float64
 
 
@@ -290,12 +300,12 @@ Variable.__pow__ = lambda x, n: Pow(n)(x)
 
 
 def square(x: Any) -> Variable:
-    """x^2, for example ``square(Variable(3.0))``."""
+    """x^2, for example ``square(Variable(np.array(3.0)))``."""
     return Square()(x)
 
 
 def exp(x: Any) -> Variable:
-    """e^x, for example ``exp(Variable(0.0))``."""
+    """e^x, for example ``exp(Variable(np.array(0.0)))``."""
     return Exp()(x)
 
 

@@ -3,7 +3,7 @@
 - `square(x)` makes a new function object for every call, as it must: each call has its own input to remember.
 - dy/dy is always one, so `backward` begins with ones unless it is told otherwise.
 - A box says at once when it is given what it cannot compute with. (NumPy makes numbers out of 0-d arrays: the square of
-  `np.array(3.0)` is an `np.float64`. So numbers are welcome, and become arrays.)
+  `np.array(3.0)` is an `np.float64`. So NumPy's numbers are welcome, and become arrays.)
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy as np
 
 class Variable:
     def __init__(self, data):
-        if not isinstance(data, np.ndarray | np.generic | int | float):
-            raise TypeError(f"Variable: {type(data).__name__} is not supported, only arrays and numbers")
+        if not isinstance(data, np.ndarray | np.generic):
+            raise TypeError(f"{type(data)} is not supported")
         self.data = np.asarray(data)
         self.grad = None
         self.creator = None
@@ -107,7 +107,7 @@ y = square(exp(square(x)))
 y.backward()
 print(x.grad)  # 3.297442541400256
 
-x = Variable(3.0)
+x = Variable(np.array(3.0))
 y = add(square(x), x)
 y.backward()
 print(y.data, x.grad)  # 12.0 7.0
@@ -116,6 +116,6 @@ x.backward()  # nobody made x: dx/dx
 print(x.grad)  # 1.0
 
 try:
-    Variable([1.0, 2.0])
+    Variable(1.0)
 except TypeError as error:
     print("TypeError:", error)

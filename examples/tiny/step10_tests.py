@@ -14,8 +14,8 @@ import numpy as np
 
 class Variable:
     def __init__(self, data):
-        if not isinstance(data, np.ndarray | np.generic | int | float):
-            raise TypeError(f"Variable: {type(data).__name__} is not supported, only arrays and numbers")
+        if not isinstance(data, np.ndarray | np.generic):
+            raise TypeError(f"{type(data)} is not supported")
         self.data = np.asarray(data)
         self.grad = None
         self.creator = None

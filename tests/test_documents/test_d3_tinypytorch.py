@@ -90,10 +90,22 @@ def test_step_9_functions_seeds_and_types():
     y = tiny.square(tiny.exp(tiny.square(x)))
     y.backward()
     assert x.grad == pytest.approx(3.297442541400256, abs=1e-15)
-    Variable(np.float64(1.0))
-    Variable(2.0)
-    with pytest.raises(TypeError):
-        Variable("text")
+    Variable(np.float64(1.0))  # the square of a 0-d array is one
+    for refused in ("text", 1.0, [1.0]):
+        with pytest.raises(TypeError) as error:
+            Variable(refused)
+        assert str(error.value).splitlines()[0] == f"{type(refused)} is not supported"
+
+
+def test_steps_6_to_9_the_output_is_there_and_a_second_backward_replaces():
+    f = Square()
+    x = Variable(np.array(3.0))
+    f(x)
+    assert f.output.data == 9.0 and f.output.creator is f
+    y = f.output
+    y.backward()
+    y.backward()
+    assert x.grad == 6.0
 
 
 def test_beyond_fan_out_and_a_leaf():

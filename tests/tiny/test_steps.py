@@ -27,7 +27,7 @@ PRINTED = {
     "step06_manual_backward": "3.297442541400256\n",
     "step07_creator": "3.297442541400256\nRecursionError after 100000 functions\n",
     "step08_loop": "3.297442541400256\n64.0\nafter 100000 functions: 1.0\n",
-    "step09_convenient": "3.297442541400256\n12.0 7.0\n1.0\nTypeError: Variable: list is not supported, only arrays and numbers\n",
+    "step09_convenient": "3.297442541400256\n12.0 7.0\n1.0\nTypeError: <class 'float'> is not supported\n",
 }
 
 
