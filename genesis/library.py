@@ -134,7 +134,7 @@ class CustomOp:
 def custom_op(name: str, function: Callable[..., Any] | None = None, /, *, mutates_args: str | Sequence[str], device_types: str | Sequence[str] | None = None) -> Any:
     """Make a function an operation of its own, ``genesis.ops.<namespace>.<name>``; a decorator without ``function``.
 
-    The function may use anything to compute (NumPy, C, Numba). It is one opaque node in every graph.
+    The function may use anything to compute (NumPy, C, Numba). It is one node of the graph that backward walks.
 
     Args:
         name: ``"namespace::name"``

@@ -30,6 +30,12 @@ def test_readme_code():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(re.search(r"print\(.*\)  # (.*)", code)[1])
-    for words in ("verify Round: 1 of", "the gradient of `x` is not zero, but the outputs do not depend on it", "history was cut by detach() of a leaf of shape [2]",
+    for words in ("tensor([1., 2., 3.])\n", "verify Round: 1 of", "the gradient of `x` is not zero, but the outputs do not depend on it", "history was cut by detach() of a leaf of shape [2]",
                   "└─ Round  float32[2]"):  # fmt: skip
         assert words in done.stdout
+
+
+def test_readme_has_the_figures_of_the_benchmarks():
+    figures = re.findall(r"[\d.]+ us", (ROOT / "README.md").read_text())
+    table = (ROOT / "benchmarks" / "README.md").read_text()
+    assert figures and all(f" {figure} " in table for figure in figures)

@@ -73,7 +73,7 @@ class Op:
     holomorphic: bool = True  # false: complex gradients are written out by the rule itself
     jvp: str | Callable[..., Any] | None = None  # forward mode, where the kind's rule is not the one: see `core/forward.py`
     batch: Callable[..., Any] | None = None  # vmap, where the kind's rule is not the one: see `core/batching.py`
-    decompose: Callable[..., Any] | None = None  # the op as a function of others
+    decompose: Callable[..., Any] | None = None  # for vmap: the op as a function of others
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
     halves: str = ""  # composites of 16-bit floats: "wide", "input" or "alike", see `core/halves.py`
     written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are

@@ -4,10 +4,10 @@
     `custom_vjp`        ``f.defvjp(fwd, bwd)``, with what bwd needs handed over   as in JAX
     `defvjp`            one lambda for each argument, run only if it is needed    as in HIPS autograd
 
-Rules in forward mode are in `genesis.autograd.transposed`.
+Rules in forward mode are in `genesis.autograd.forms.transposed`.
 
 All of them refuse to lose a gradient: a tensor that requires grad and is used, but is no argument, is an error that
-names it. All can be differentiated twice (`genesis.autograd.rules` says how). `Function` is the form with a context.
+names it. All can be differentiated twice (`genesis.autograd.forms.rules` says how). `Function` is the form with a context.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""Every dotted ``genesis.…`` name in docstrings and pages is the name of something."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import genesis
+
+ROOT = Path(__file__).parents[1]
+NAME = re.compile(r"(?<![\w./@-])genesis(?:\.[A-Za-z_]\w*)+")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").glob("*.md"))]
+MODULES = sorted((ROOT / "genesis").rglob("*.py"))
+MADE_UP = {
+    "genesis.ops.example.cube", "genesis.ops.mylib.scale", "genesis.triple",  # registered by the example
+    "genesis.structure",  # a key in the header of a file
+}  # fmt: skip
+
+
+def resolves(name: str) -> bool:
+    """Whether a name is a module or an attribute of one, imported as far as it goes."""
+    parts = name.split(".")
+    found: object = genesis
+    for i, part in enumerate(parts[1:], 2):
+        if not hasattr(found, part):
+            try:
+                found = importlib.import_module(".".join(parts[:i]))
+            except ImportError:
+                return False
+        else:
+            found = getattr(found, part)
+    return True
+
+
+def docstrings(path: Path) -> str:
+    """The docstrings of a module."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    found = [ast.get_docstring(node, clean=False) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+    return "\n".join(text for text in found if text)
+
+
+def unknown(text: str) -> list[str]:
+    return sorted({name for name in NAME.findall(text) if not resolves(name)} - MADE_UP)
+
+
+def test_wrong_names_are_found():
+    assert unknown("see `genesis.autograd.rules`, `genesis.nn.Linear` and genesis.core.tensor.Tensor.data.") == ["genesis.autograd.rules"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_pages(path):
+    assert unknown(path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_docstrings(path):
+    assert unknown(docstrings(path)) == []
