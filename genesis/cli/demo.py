@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import genesis
+from genesis import Tensor
 from genesis.base.text import for_stream, name_of
 from genesis.cli import stages, svg
 from genesis.cli.doctor import threads
@@ -103,10 +104,15 @@ def finish(terminal: Terminal, options: Namespace, outcomes: dict[str, Outcome],
 
 
 def one_step() -> Drawing:
-    """The graph that one training step of the reader records."""
+    """The graph that one training step of the reader records, with everything in its module's frame."""
     images, labels = digits("test")
     model = stages.reader().eval()
-    return draw(F.cross_entropy(model(images[:4]), labels[:4]), params=model)
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        prediction = model(x)
+        return F.cross_entropy(prediction, y)
+
+    return draw(step, images[:4], labels[:4], params=model, expand=True)
 
 
 def make_report(path: Path, outcomes: dict[str, Outcome], seconds: dict[str, float], total: float, options: Namespace) -> None:
@@ -156,7 +162,7 @@ def _gradient_section(g: Outcome) -> Section:
 def _graph_section() -> Section:
     picture = one_step()
     return Section("One step, recorded", "What one forward pass of the reader records for backward, as genesis.draw shows it.",
-                   [(picture.svg, "Values flow downwards. Each box has its shape, what it saves for backward, and the line that recorded it.")])  # fmt: skip
+                   [(picture.svg, "Values flow downwards, frames are modules. Each box has its shape, what it saves for backward, and the line that recorded it.")])  # fmt: skip
 
 
 def _time_section(seconds: dict[str, float], total: float) -> Section:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
+from dataclasses import replace
 from html import escape
 from pathlib import PurePath
 from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
-from genesis.base.text import Printed
+from genesis.base.pytree import tree_flatten
+from genesis.base.text import Printed, visible
 from genesis.core.tensor import Tensor
 from genesis.debug.graph import Box, fold, graph
-from genesis.debug.layout import LINE, Place, lines_of, place
+from genesis.debug.layout import LINE, Place, arrange, lines_of, short
 from genesis.debug.memory import size
+from genesis.debug.scopes import by_parameters, close, observe, of_leaves, without_single
 from genesis.io.atomic import write_atomically
 from genesis.jit.graph import Graph
 
 _STYLE = """
-.gd{--page:#fff;--ink:#1f2933;--soft:#5b6875;--line:#9aa5b1;--operation:#e8eef6;--function:#fdebd3;--leaf:#dff3e4;--result:#e9e3f7;--folded:#f1f3f5}
-@media (prefers-color-scheme:dark){.gd{--page:#0d1117;--ink:#e6e9ec;--soft:#a7b1bb;--line:#66727f;--operation:#26364a;--function:#4a3720;--leaf:#1f4029;--result:#372d55;--folded:#2d333b}}
+.gd{--page:#fff;--ink:#1f2933;--soft:#5b6875;--line:#9aa5b1;--operation:#e8eef6;--function:#fdebd3;--leaf:#dff3e4;--result:#e9e3f7;--folded:#f1f3f5;--composite:#dcecf2}
+@media (prefers-color-scheme:dark){.gd{--page:#0d1117;--ink:#e6e9ec;--soft:#a7b1bb;--line:#66727f;--operation:#26364a;--function:#4a3720;--leaf:#1f4029;--result:#372d55;--folded:#2d333b;--composite:#1d3f4d}}
 .gd text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--soft);text-anchor:middle}
 .gd .name{fill:var(--ink);font-weight:600}.gd rect{stroke:var(--line);stroke-width:1}.gd path{fill:none;stroke:var(--line);stroke-width:1.3}
 .gd .tip{fill:var(--line);stroke:none}.gd .edge{font-size:10px;paint-order:stroke;stroke:var(--page);stroke-width:3px}
-""" + "".join(f".gd .{kind}{{fill:var(--{kind})}}" for kind in ("operation", "function", "leaf", "result", "folded"))
+""" + "".join(f".gd .{kind}{{fill:var(--{kind})}}" for kind in ("operation", "function", "composite", "leaf", "result", "folded")) + "\n.gd .frame{fill:none;stroke-dasharray:4 3}.gd .frame-name{text-anchor:start;font-size:11px}"
 
 
 class Drawing(Printed):
@@ -62,7 +66,8 @@ class Drawing(Printed):
         return self.svg
 
     def _repr_html_(self) -> str:
-        return f'<div style="overflow-x:auto;max-width:100%">{self.svg}</div>'
+        opened = "".join(_details(box) for box in self._boxes if box.inside)
+        return f'<div style="overflow-x:auto;max-width:100%">{self.svg}{opened}</div>'
 
     def _text(self) -> str:
         return self.text
@@ -71,14 +76,17 @@ class Drawing(Printed):
         return f"<drawing of {self._total} nodes: print it, save it, or show it in a notebook>"
 
 
-def draw(output: Any, *more: Tensor, params: Any = None, max_nodes: int = 200) -> Drawing:
+def draw(output: Any, *more: Any, params: Any = None, max_nodes: int = 200, depth: int | None = None, expand: bool | Collection[str] = False) -> Drawing:
     """Draw the graph behind one or several results: operations, shapes, bytes saved for backward, lines of the program.
 
     Args:
-        output: a tensor with history, or a graph that `genesis.jit.trace` recorded
-        more: further results, in the same picture
+        output: a tensor with history, a graph that `genesis.jit.trace` recorded, or a module or function to call: then frames
+            show the modules, and a composite (`gelu`, `cross_entropy`) is one box
+        more: further results in the same picture, or the arguments of the call
         params: a module or a dict of tensors, to name the leaves
         max_nodes: larger graphs end in a box that says how many nodes it stands for
+        depth: modules so deep inside others are one box each: 0 for those of the first level
+        expand: the names of composites to show with all that is inside, or True for all of them
 
     Returns:
         a `Drawing`: ``.svg``, ``.text``, ``.dot``, ``.save(path)``; a notebook shows it
@@ -101,7 +109,18 @@ def draw(output: Any, *more: Tensor, params: Any = None, max_nodes: int = 200) -
         raise ArgumentValueError(message("draw", f"max_nodes must be at least 2, got {max_nodes}"))
     if isinstance(output, Graph):
         return output.draw(max_nodes)  # type: ignore[no-any-return]
-    boxes = graph((output, *more), params)
+    if callable(output) and not isinstance(output, Tensor):
+        result, scopes = observe(output, more, params)
+        tensors = [t for t in tree_flatten(result)[0] if isinstance(t, Tensor)]
+        boxes = graph(tensors, output if params is None and hasattr(output, "named_parameters") else params, scopes)
+        of_leaves(boxes)
+    else:
+        boxes = graph((output, *more), params)
+        by_parameters(boxes, params)
+    without_single(boxes)
+    opened = lambda name: expand is True or (expand is not False and name in expand)  # noqa: E731
+    boxes = close(boxes, lambda scope, level: not opened(scope.name) if scope.kind == "composite" else depth is not None and level >= depth)
+    without_single(boxes)
     return Drawing(fold(boxes, max_nodes), sum(box.kind != "result" for box in boxes))
 
 
@@ -109,15 +128,41 @@ def draw(output: Any, *more: Tensor, params: Any = None, max_nodes: int = 200) -
 
 
 def _svg(boxes: list[Box]) -> str:
-    where, routes, width, height = place(boxes)
+    picture = arrange(boxes)
+    where, routes, width, height = picture.where, picture.routes, picture.width, picture.height
     arrows = [_arrow(where[source], where[box], label, _beside(box, i), i, routes[id(box), i]) for box in boxes for i, (source, label) in enumerate(box.inputs)]
-    body = "".join([*arrows, *[_box(box, where[box]) for box in boxes]])
+    body = "".join([*[_frame(name, p) for name, p in picture.frames], *arrows, *[_box(box, where[box]) for box in boxes]])
     legend, low = _legend(boxes, height)
     wide = max(width, 330)  # natural size: what is wider than the page scrolls
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {wide:.0f} {low:.0f}" width="{wide:.0f}" height="{low:.0f}" style="width:{wide:.0f}px;height:{low:.0f}px;max-width:none" role="img">'
         f"<title>Computation graph of {len(boxes)} nodes</title><style>{_STYLE}</style>{body}{legend}</svg>"
     )
+
+
+def _frame(name: str, p: Place) -> str:
+    x, y = p.x - p.width / 2, p.y - p.height / 2
+    return (
+        f'<rect class="frame" x="{x:.1f}" y="{y:.1f}" width="{p.width:.1f}" height="{p.height:.1f}" rx="8"/>'
+        f'<text class="frame-name" x="{x + 8:.1f}" y="{y + 14:.1f}">{escape(short(name, int((p.width - 16) / 6.7)))}</text>'
+    )
+
+
+def _details(box: Box) -> str:
+    """What a closed box holds, to be opened below the picture; what comes from outside ends in boxes of its own."""
+    known: dict[Box, Box] = {}
+    outside: dict[Box, Box] = {}
+    for each in box.inside:
+        known[each] = replace(each, inputs=[], scope=(), inside=[])
+    for each in box.inside:
+        for source, label in each.inputs:
+            if source not in known:
+                outside.setdefault(source, Box(source.name, "folded", source.shape, source.dtype))
+            known[each].inputs.append((known.get(source) or outside[source], label))
+    count = sum(each.kind != "leaf" for each in box.inside)
+    where = f", {box.where.short}" if box.where is not None else ""
+    title = f"{box.name}: {count} operations" + (f", saves {size(box.saved)}" if box.saved else "") + where
+    return f"<details><summary>{escape(visible(title))}</summary>{_svg([*known.values(), *outside.values()])}</details>"
 
 
 def _beside(box: Box, index: int) -> float:
@@ -128,7 +173,7 @@ def _beside(box: Box, index: int) -> float:
 def _box(box: Box, p: Place) -> str:
     tip = [box.name, box.detail, f"saves {size(box.saved)}" if box.saved else "", "freed by a backward" if box.freed else "", str(box.where or "")]
     parts = [f"<g><title>{escape(chr(10).join(t for t in tip if t))}</title>"]
-    radius = 6 if box.kind in ("operation", "function") else 14
+    radius = 6 if box.kind in ("operation", "function", "composite") else 14
     parts.append(f'<rect class="{box.kind}" x="{p.x - p.width / 2:.1f}" y="{p.y - p.height / 2:.1f}" width="{p.width:.1f}" height="{p.height:.1f}" rx="{radius}"/>')
     lines = lines_of(box)
     top = p.y - len(lines) * LINE / 2 + 12
@@ -157,8 +202,8 @@ def _curve(x0: float, y0: float, x1: float, y1: float) -> str:
 
 
 def _legend(boxes: list[Box], top: float) -> tuple[str, float]:
-    kinds = [k for k in ("leaf", "operation", "function", "result", "folded") if any(b.kind == k for b in boxes)]
-    words = {"leaf": "leaf", "operation": "operation", "function": "Function of yours", "result": "result", "folded": "not shown"}
+    kinds = [k for k in ("leaf", "operation", "function", "composite", "result", "folded") if any(b.kind == k for b in boxes)]
+    words = {"leaf": "leaf", "operation": "operation", "function": "Function of yours", "composite": "several operations", "result": "result", "folded": "not shown"}
     parts, x = [], 16.0
     for kind in kinds:
         parts.append(f'<rect class="{kind}" x="{x:.0f}" y="{top + 2:.0f}" width="12" height="12" rx="3"/>')
@@ -173,13 +218,14 @@ def _legend(boxes: list[Box], top: float) -> tuple[str, float]:
 def _text(boxes: list[Box]) -> str:
     lines: list[str] = []
     shown: set[Box] = set()
-    ahead = [(box, "", "") for box in reversed(boxes) if box.kind == "result"]
+    ahead: list[tuple[Box, str, str, tuple[Any, ...]]] = [(box, "", "", ()) for box in reversed(boxes) if box.kind == "result"]
     while ahead:
-        box, lead, below = ahead.pop()
+        box, lead, below, around = ahead.pop()
         again = box in shown
         facts = [box.name, box.detail, f"saves {size(box.saved)}" if box.saved else "", "freed" if box.freed else "", "(shown above)" if again else ""]
         where = f"  {box.where.short}" if box.where is not None and not again and not box.where.filename.startswith("<") else ""
-        lines.append(lead + "  ".join(f for f in facts if f) + where)
+        inside = f"  in {box.scope[-1].name}" if box.scope and not again and box.scope != around else ""
+        lines.append(lead + "  ".join(f for f in facts if f) + where + inside)
         if again:
             continue
         shown.add(box)
@@ -187,12 +233,12 @@ def _text(boxes: list[Box]) -> str:
         deep = len(below) > 90  # a chain is not indented for ever
         for i, (source, _) in reversed(list(enumerate(box.inputs))):
             mark, bar = ("└─ ", "   ") if i == last else ("├─ ", "│  ")
-            ahead.append((source, below + mark, below if deep and last == 0 else below + bar))
+            ahead.append((source, below + mark, below if deep and last == 0 else below + bar, box.scope))
     return "\n".join(lines)
 
 
 def _dot(boxes: list[Box]) -> str:
-    colours = {"operation": "#e8eef6", "function": "#fdebd3", "leaf": "#dff3e4", "result": "#e9e3f7", "folded": "#f1f3f5"}
+    colours = {"operation": "#e8eef6", "function": "#fdebd3", "composite": "#dcecf2", "leaf": "#dff3e4", "result": "#e9e3f7", "folded": "#f1f3f5"}
     number = {box: i for i, box in enumerate(boxes)}
     quoted = lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'  # noqa: E731
     lines = ["digraph genesis {", '  node [shape=box, style="rounded,filled", fontname="monospace"];']

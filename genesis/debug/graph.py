@@ -21,13 +21,16 @@ class Box:
     """One node of the picture, or a run of nodes folded into one."""
 
     name: str
-    kind: str  # "operation", "function", "leaf", "result" or "folded"
+    kind: str  # "operation", "function", "composite", "leaf", "result" or "folded"
     shape: tuple[int, ...] = ()
     dtype: str = ""
     saved: int = 0  # bytes that are counted here first
     freed: bool = False
     where: Site | None = None
     inputs: list[tuple[Box, str]] = field(default_factory=list)  # where its values came from, and what to write on the arrow
+    scope: tuple[Any, ...] = ()  # the calls of modules and composites that it is part of, see `scopes.py`
+    view: bool = False  # shows its input's values in another shape
+    inside: list[Box] = field(default_factory=list)  # of a call that is shown as one box
 
     def __post_init__(self) -> None:
         self.name = name_of(self.name)
@@ -38,12 +41,13 @@ class Box:
         return f"{self.dtype}{list(self.shape)}" if self.dtype else ""
 
 
-def graph(tensors: Iterable[Tensor], params: Any = None) -> list[Box]:
+def graph(tensors: Iterable[Tensor], params: Any = None, scopes: Mapping[Node, Any] | None = None) -> list[Box]:
     """The boxes of the graph behind some results, results first; each after everything that uses it.
 
     Args:
         tensors: the results
         params: names of leaves: a module, or a dict of tensors
+        scopes: the calls that recorded the nodes
 
     Raises:
         TypeError: not tensors
@@ -67,6 +71,7 @@ def graph(tensors: Iterable[Tensor], params: Any = None) -> list[Box]:
             first = [node] if node not in boxes else []
             for n in [*first, *_from(node, boxes)]:
                 boxes[n] = box = _box(n, names, counted)
+                box.scope = () if scopes is None else scopes.get(n, ())
                 order.append(box)
             result.inputs.append((boxes[node], _label(t._node)))
     for node, box in boxes.items():
@@ -110,7 +115,7 @@ def _box(node: Node, names: Mapping[Any, str], counted: set[int]) -> Box:
         return Box(names.get(node, "leaf"), "leaf", tuple(node._shape), dtype)
     name = node.name().removesuffix("Backward")
     kind = "function" if node._role is FUNCTION else "operation"
-    return Box(name, kind, tuple(node._shape), dtype, saved_bytes(node, counted), node._saved is FREED, node.where())
+    return Box(name, kind, tuple(node._shape), dtype, saved_bytes(node, counted), node._saved is FREED, node.where(), view=getattr(getattr(node, "op", None), "kind", "") == "view")
 
 
 def saved_bytes(node: Node, counted: set[int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from genesis.debug.graph import Box
 
@@ -33,37 +34,107 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def layers_of(boxes: list[Box]) -> list[list[Box]]:
-    """Values flow downwards: every box is below all that it is computed from."""
-    users: dict[Box, int] = dict.fromkeys(boxes, 0)
-    for box in boxes:
-        for source, _ in box.inputs:
-            users[source] += 1
-    depth: dict[Box, int] = dict.fromkeys(boxes, 0)  # the longest way to a result
-    ready = [box for box in boxes if users[box] == 0]
-    while ready:
-        box = ready.pop()
-        for source, _ in box.inputs:
-            depth[source] = max(depth[source], depth[box] + 1)
+def layers_of(units: list[Box], pairs: list[tuple[Box, Box]]) -> list[list[Box]] | None:
+    """Values flow downwards: every box is below all that it is computed from; None if that goes round in a circle."""
+    sources: dict[Box, list[Box]] = {unit: [] for unit in units}
+    users: dict[Box, int] = dict.fromkeys(units, 0)
+    for source, box in pairs:
+        sources[box].append(source)
+        users[source] += 1
+    depth: dict[Box, int] = dict.fromkeys(units, 0)  # the longest way to a result
+    ready = [unit for unit in units if users[unit] == 0]
+    for unit in ready:  # grows while it is walked
+        for source in sources[unit]:
+            depth[source] = max(depth[source], depth[unit] + 1)
             users[source] -= 1
             if users[source] == 0:
                 ready.append(source)
+    if len(ready) < len(units):
+        return None
     deepest = max(depth.values())
     layers: list[list[Box]] = [[] for _ in range(deepest + 1)]
-    for box in boxes:
-        layers[deepest - depth[box]].append(box)
+    for unit in units:
+        layers[deepest - depth[unit]].append(unit)
     return [layer for layer in layers if layer]
 
 
+Edge = tuple[Box, Box, int]  # from a box into another's input of this number
 Routes = dict[tuple[int, int], list[Place]]
+
+
+@dataclass
+class Picture:
+    """Boxes that were placed: the bends of each arrow are boxes, too."""
+
+    where: dict[Box, Place]
+    chains: dict[Edge, list[Box]]
+    frames: list[tuple[str, Place]]  # around the boxes of one call
+    width: float
+    height: float
+
+    def moved(self, x: float, y: float) -> None:
+        for p in [*self.where.values(), *[p for _, p in self.frames]]:
+            p.x, p.y = p.x + x, p.y + y
+
+    @property
+    def routes(self) -> Routes:
+        """The bends of each arrow, by box and number of its input."""
+        return {(id(box), i): [self.where[b] for b in chain] for (_, box, i), chain in self.chains.items()}
+
+
+def arrange(boxes: list[Box]) -> Picture:
+    """A place for everything; the boxes of one call are a picture in the picture, with a frame around it."""
+    return _nested(boxes, [(source, box, i) for box in boxes for i, (source, _) in enumerate(box.inputs)], 0)
 
 
 def place(boxes: list[Box]) -> tuple[dict[Box, Place], Routes, float, float]:
     """A place for each box, the bends of each arrow (by box and number of its input), and the size of the picture."""
-    layers = layers_of(boxes)
-    links, bends = _with_bends(layers)
+    picture = arrange(boxes)
+    return picture.where, picture.routes, picture.width, picture.height
+
+
+def _nested(boxes: list[Box], edges: list[Edge], level: int) -> Picture:
+    unit, members = _units(boxes, edges, level)
+    inner = {frame: _nested(inside, [e for e in edges if frame in (unit.get(e[0]), unit.get(e[1]))], level + 1) for frame, inside in members.items()}
+    ends = [(e, unit.get(e[0]), unit.get(e[1])) for e in edges]
+    sizes = {u: (inner[u].width, inner[u].height) if u in inner else _size(u) for u in dict.fromkeys(unit.values())}
+    whole = _flat(sizes, [(e, a, b) for e, a, b in ends if a is not b])
+    for e, a, b in ends:
+        if a is b:
+            whole.chains[e] = inner[a].chains[e]  # type: ignore[index]
+        else:
+            whole.chains[e] = [*(inner[a].chains[e] if a in inner else ()), *whole.chains[e], *(inner[b].chains[e] if b in inner else ())]
+    for frame, picture in inner.items():
+        p = whole.where.pop(frame)
+        picture.moved(p.x - p.width / 2, p.y - p.height / 2)
+        whole.where |= picture.where
+        whole.frames += [(frame.name, p), *picture.frames]
+    return whole
+
+
+def _units(boxes: list[Box], edges: list[Edge], level: int) -> tuple[dict[Box, Box], dict[Box, list[Box]]]:
+    """For each box what stands for it on this level: itself, or a frame; calls whose boxes are not together have none."""
+    frames = {box.scope[level]: Box(box.scope[level].name, "frame") for box in boxes if len(box.scope) > level}
+    while True:
+        unit = {box: frames.get(box.scope[level], box) if len(box.scope) > level else box for box in boxes}
+        pairs = [(unit[s], unit[t]) for s, t, _ in edges if s in unit and t in unit and unit[s] is not unit[t]]
+        if not frames or layers_of(list(dict.fromkeys(unit.values())), pairs) is not None:
+            break
+        frames.popitem()
+    members: dict[Box, list[Box]] = {}
+    for box, u in unit.items():
+        if u is not box:
+            members.setdefault(u, []).append(box)
+    return unit, members
+
+
+def _flat(sizes: dict[Box, tuple[float, float]], ends: list[tuple[Edge, Box | None, Box | None]]) -> Picture:
+    """Units in layers; arrows from outside enter at the top, those that leave do so at the bottom."""
+    layers = layers_of(list(sizes), [(a, b) for _, a, b in ends if a is not None and b is not None])
+    assert layers is not None
+    links, chains = _with_bends(layers, ends)
     _order(layers, links)
-    sizes = {b: _size(b) for layer in layers for b in layer}
+    sizes = {b: sizes.get(b, (4.0, 0.0)) for layer in layers for b in layer}
     where: dict[Box, Place] = {}
     widest = max(sum(sizes[b][0] for b in layer) + GAP_X * (len(layer) - 1) for layer in layers)
     y = GAP_Y / 2
@@ -81,30 +152,28 @@ def place(boxes: list[Box]) -> tuple[dict[Box, Place], Routes, float, float]:
     for p in where.values():
         p.x += GAP_X - left
     right = max(p.x + p.width / 2 for p in where.values())
-    routes = {key: [where[b] for b in chain] for key, chain in bends.items()}
-    return where, routes, right + GAP_X, y - GAP_Y / 2
+    return Picture(where, chains, [], right + GAP_X, y - GAP_Y / 2)
 
 
 def _size(box: Box) -> tuple[float, float]:
-    if box.kind == "bend":
-        return 4.0, 0.0
     lines = lines_of(box)
     return max(len(line) for line in lines) * CHARACTER + 22, len(lines) * LINE + 14
 
 
-def _with_bends(layers: list[list[Box]]) -> tuple[list[tuple[Box, Box]], dict[tuple[int, int], list[Box]]]:
+def _with_bends(layers: list[list[Box]], ends: list[tuple[Edge, Box | None, Box | None]]) -> tuple[list[tuple[Box, Box]], dict[Edge, list[Box]]]:
     """Arrows that pass layers by get a small box in each of them, so that they go round what is there."""
     level = {b: i for i, layer in enumerate(layers) for b in layer}
     links: list[tuple[Box, Box]] = []
-    bends: dict[tuple[int, int], list[Box]] = {}
-    for box in list(level):
-        for place, (source, _) in enumerate(box.inputs):
-            chain = [Box("", "bend") for _ in range(level[source] + 1, level[box])]
-            for i, bend in enumerate(chain, level[source] + 1):
-                layers[i].append(bend)
-            bends[id(box), place] = chain
-            links += zip([source, *chain], [*chain, box], strict=True)
-    return links, bends
+    chains: dict[Edge, list[Box]] = {}
+    for edge, source, target in ends:
+        first = 0 if source is None else level[source] + 1
+        last = len(layers) if target is None else level[target]
+        chains[edge] = chain = [Box("", "bend") for _ in range(first, last)]
+        for i, bend in enumerate(chain, first):
+            layers[i].insert(0 if source is None else len(layers[i]), bend)  # what comes in is mostly the first operand
+        way = [*([source] if source is not None else []), *chain, *([target] if target is not None else [])]
+        links += pairwise(way)
+    return links, chains
 
 
 def _neighbours(layers: list[list[Box]], links: list[tuple[Box, Box]]) -> tuple[dict[Box, list[Box]], dict[Box, list[Box]]]:

@@ -112,6 +112,15 @@ def test_report_is_self_contained(fast):
         assert words in page
 
 
+def test_the_graph_of_the_report_shows_lines_and_modules(fast):
+    page = (fast[0] / "report.html").read_text(encoding="utf-8")
+    graph = ET.fromstring(re.search(r'<svg[^>]*class="gd".*?</svg>', page, re.S).group())
+    words = [t.text for t in graph.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"1 Linear", "4 Linear", "7 Linear", "cross_entropy"} <= set(words) and not any("genesis" in w for w in words)
+    lines = [w for w in words if re.fullmatch(r"demo\.py:\d+", w)]
+    assert len(lines) == 9 and len(set(lines)) == 2  # every operation: the line of the model, the line of the loss
+
+
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on PATH")
 def test_report_in_a_browser(fast, tmp_path):
     probe = tmp_path / "probe.html"
