@@ -23,6 +23,7 @@ from genesis.jit.graph import Graph
 _STYLE = """
 .gd{--page:#fff;--ink:#1f2933;--soft:#5b6875;--line:#9aa5b1;--operation:#e8eef6;--function:#fdebd3;--leaf:#dff3e4;--result:#e9e3f7;--folded:#f1f3f5;--composite:#dcecf2}
 @media (prefers-color-scheme:dark){.gd{--page:#0d1117;--ink:#e6e9ec;--soft:#a7b1bb;--line:#66727f;--operation:#26364a;--function:#4a3720;--leaf:#1f4029;--result:#372d55;--folded:#2d333b;--composite:#1d3f4d}}
+.gd{background:var(--page)}
 .gd text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--soft);text-anchor:middle}
 .gd .name{fill:var(--ink);font-weight:600}.gd rect{stroke:var(--line);stroke-width:1}.gd path{fill:none;stroke:var(--line);stroke-width:1.3}
 .gd .tip{fill:var(--line);stroke:none}.gd .edge{font-size:10px;paint-order:stroke;stroke:var(--page);stroke-width:3px}

@@ -89,9 +89,14 @@ def by_parameters(boxes: Sequence[Box], params: Any) -> None:
     modules = dict(params.named_modules())
     scopes: dict[str, Scope] = {}
     owner: dict[Box, str] = {box: box.name.rpartition(".")[0] for box in boxes if box.kind == "leaf" and box.name != "leaf"}
-    views = [box for box in boxes if box.view]
-    while found := [v for v in views if v not in owner and v.inputs[0][0] in owner]:
-        owner |= {view: owner[view.inputs[0][0]] for view in found}
+    views: dict[Box, list[Box]] = {}
+    for box in boxes:
+        if box.view:
+            views.setdefault(box.inputs[0][0], []).append(box)
+    ahead = list(owner)
+    for box in ahead:  # grows while it is walked: views of a parameter, and views of those
+        owner |= {view: owner[box] for view in views.get(box, ())}
+        ahead += views.get(box, ())
     for box in boxes:
         named = {owner[b] for b in (box, *[source for source, _ in box.inputs]) if owner.get(b)}
         if len(named) == 1:
