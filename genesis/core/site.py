@@ -11,7 +11,7 @@ import warnings
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from genesis.base.text import name_of
+from genesis.base.text import name_of, visible
 from genesis.base.tracebacks import LIBRARY
 
 
@@ -76,7 +76,7 @@ def user_level() -> int:
 
 def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
     """A warning that names the line in which the user called what is running now."""
-    warnings.warn(text, category, stacklevel=user_level())
+    warnings.warn(visible(text), category, stacklevel=user_level())
 
 
 def site_of(code: CodeType | None, at: int) -> Site | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from html import escape
 from pathlib import PurePath
@@ -238,12 +239,28 @@ def _text(boxes: list[Box]) -> str:
     return "\n".join(lines)
 
 
+def _dot_node(box: Box, number: int, colour: str, quoted: Callable[[str], str]) -> str:
+    label, tip = quoted(chr(10).join(lines_of(box))), quoted(str(box.where or box.name))
+    return f"  n{number} [label={label}, fillcolor={quoted(colour)}, tooltip={tip}];"
+
+
 def _dot(boxes: list[Box]) -> str:
     colours = {"operation": "#e8eef6", "function": "#fdebd3", "composite": "#dcecf2", "leaf": "#dff3e4", "result": "#e9e3f7", "folded": "#f1f3f5"}
     number = {box: i for i, box in enumerate(boxes)}
     quoted = lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'  # noqa: E731
     lines = ["digraph genesis {", '  node [shape=box, style="rounded,filled", fontname="monospace"];']
-    for box, i in number.items():
-        lines.append(f"  n{i} [label={quoted(chr(10).join(lines_of(box)))}, fillcolor={quoted(colours[box.kind])}, tooltip={quoted(str(box.where or box.name))}];")
+    clusters = itertools.count()
+
+    def declare(inside: list[Box], level: int) -> None:
+        """The boxes of one call are a cluster."""
+        for scope in dict.fromkeys(box.scope[level] for box in inside if len(box.scope) > level):
+            lines.append(f"  subgraph cluster{next(clusters)} {{ label={quoted(scope.name)};")
+            declare([box for box in inside if len(box.scope) > level and box.scope[level] is scope], level + 1)
+            lines.append("  }")
+        for box in inside:
+            if len(box.scope) <= level:
+                lines.append(_dot_node(box, number[box], colours[box.kind], quoted))
+
+    declare(boxes, 0)
     lines += [f"  n{number[source]} -> n{number[box]}{f' [label={quoted(label)}]' if label else ''};" for box in boxes for source, label in box.inputs]
     return "\n".join([*lines, "}"]) + "\n"

@@ -81,6 +81,13 @@ def test_every_report_prints_where_the_output_is_ascii():
         assert b"\\u2500" not in done.stdout  # lines are drawn with ASCII, not as escapes
 
 
+def test_warnings_with_names_are_escaped():
+    from genesis.core.site import warn_user
+
+    with pytest.warns(UserWarning, match=r"^odd\\x1b name$"):
+        warn_user("odd\x1b name")
+
+
 def test_text_for_a_stream():
     class Ascii:
         encoding = "ascii"

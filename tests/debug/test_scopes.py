@@ -56,6 +56,12 @@ def test_composites_are_one_box_that_opens():
     assert "NormalCdf" in "".join(page.itertext()) and "NormalCdf" not in closed.svg
 
 
+def test_clusters_of_dot():
+    dot = block().dot
+    assert dot.count("subgraph") == dot.count("  }\n") == len({s for b in block()._boxes for s in b.scope}) and dot.count("{") == dot.count("}")
+    assert 'label="0.attn MultiheadAttention"' in dot and len(re.findall(r"^  n\d+ \[", dot, re.M)) == len(block()._boxes)
+
+
 def test_depth_makes_modules_boxes():
     picture = block(depth=0)
     assert [b.name for b in picture._boxes] == ["result", "1 Linear", "0 Block"]
