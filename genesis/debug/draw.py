@@ -120,7 +120,8 @@ def draw(output: Any, *more: Any, params: Any = None, max_nodes: int = 200, dept
         boxes = graph((output, *more), params)
         by_parameters(boxes, params)
     without_single(boxes)
-    opened = lambda name: expand is True or (expand is not False and name in expand)  # noqa: E731
+    named = {expand} if isinstance(expand, str) else set() if isinstance(expand, bool) else set(expand)
+    opened = lambda name: expand is True or name in named  # noqa: E731
     boxes = close(boxes, lambda scope, level: not opened(scope.name) if scope.kind == "composite" else depth is not None and level >= depth)
     without_single(boxes)
     return Drawing(fold(boxes, max_nodes), sum(box.kind != "result" for box in boxes))

@@ -49,6 +49,7 @@ def test_composites_are_one_box_that_opens():
     assert names.count("layer_norm") == 2 and names.count("gelu") == 1 and "NormalCdf" not in names and "Rsqrt" not in names
     assert "NormalCdf" in opened.text and "Rsqrt" in opened.text and not any(b.inside for b in opened._boxes)
     assert "NormalCdf" in some.text and "layer_norm" in some.text
+    assert block(expand="gelu").text.count("NormalCdf") == 1 and "NormalCdf" not in block(expand="not_gelu").text
     assert sum(b.saved for b in closed._boxes) == sum(b.saved for b in opened._boxes)
     page = ET.fromstring(closed._repr_html_())
     titles = ["".join(s.itertext()) for s in page.iter("summary")]
