@@ -1,0 +1,176 @@
+"""Random programs in Genesis and in PyTorch: the same values, dtypes, shapes, gradients and errors.
+
+    python -m genesis.testing.fuzz_pytorch --programs 2000 --seed 0
+
+The programs are those of `fuzz_pytorch_programs`. Each statement runs in both libraries; one that fails in both is passed over. One that
+fails in one library alone ends the program: "stricter" where Genesis raises, "laxer" where PyTorch does. What differs otherwise is "wrong".
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import genesis
+from genesis.testing.fuzz_pytorch_programs import program as write
+
+Outcome = tuple[str, str]  # "equal", "stricter", "laxer" or "wrong", and what differs
+Found = tuple[int, list[str], str]  # seed, the shortest program, what differs
+
+TOLERANCES = (("bfloat16", 5e-2), ("half()", 1e-2), ("float16", 1e-2), ("float32", 1e-4), ("complex64", 1e-4), ("float()", 1e-4))
+UNREADABLE = "unreadable"
+WRITES = re.compile(r"_\(|out=|backward\(|\w\] .?= |apply\(|^\w+ .= ")
+GRADIENTS = "gh"  # whether a gradient has a history is not compared: that of zeros differs
+
+
+def compare(program: Sequence[str], other: Any) -> Outcome:
+    """Run a program in both libraries, statement by statement, and compare all that it made."""
+    mine, its = ({"T": lib, "seen": []} for lib in (genesis, other))
+    for place, text in enumerate(program):
+        code = compile(text, "<program>", "exec")
+        errors = [_error(code, scope) for scope in (mine, its)]
+        if bool(errors[0]) != bool(errors[1]):
+            if NameError in map(type, errors):
+                return "equal", ""  # of a shortened program
+            detail = different(*_finished(program[:place], other), program)
+            kind = "stricter" if errors[0] else "laxer"
+            return ("wrong", detail) if detail else (kind, f"{text}\n  {errors[0] or errors[1]!r}")
+        if errors[0] and WRITES.search(text):  # PyTorch leaves half of what such a statement does: resized results, gradients of some leaves
+            detail = different(*_finished(program[:place], other), program)
+            return ("wrong", detail) if detail else ("equal", "")
+    detail = different(mine, its, program)
+    return ("wrong", detail) if detail else ("equal", "")
+
+
+def _error(code: Any, scope: dict[str, Any]) -> Exception | None:
+    try:
+        exec(code, scope)
+    except Exception as error:
+        return error.with_traceback(None)
+    return None
+
+
+def _finished(program: Sequence[str], other: Any) -> list[dict[str, Any]]:
+    scopes: list[dict[str, Any]] = [{"T": lib, "seen": []} for lib in (genesis, other)]
+    for text in program:
+        code = compile(text, "<program>", "exec")
+        for scope in scopes:
+            _error(code, scope)
+    return scopes
+
+
+def different(mine: dict[str, Any], its: dict[str, Any], program: Sequence[str]) -> str:
+    """The first variable that differs, nothing if there is none."""
+    text = "\n".join(program)
+    tolerance = next((t for name, t in TOLERANCES if name in text), 1e-8)
+    if "T.float64" not in text:
+        tolerance = max(tolerance, 1e-4)  # numbers make float32
+    for name in mine:
+        if name in ("T", "__builtins__"):
+            continue
+        if name not in its:
+            return f"{name} is there in Genesis alone"
+        a, b = _shown(mine[name], name), _shown(its[name], name)
+        if not _same(a, b, tolerance):
+            return f"{name} is {a}, the reference has {b}"
+    return ""
+
+
+def _shown(x: Any, name: str = "") -> Any:
+    if isinstance(x, tuple | list):
+        return [_shown(v, name) for v in x]
+    if hasattr(x, "detach") and not isinstance(x, type):
+        try:
+            values, grad = x.detach().tolist(), x.grad if x.is_leaf else None
+        except (RuntimeError, MemoryError):  # PyTorch refuses to show some views whose base was written to, and leaves broken tensors after errors
+            return UNREADABLE
+        if "complex32" in str(x.dtype):  # Genesis does not have it, complex64 is next
+            return UNREADABLE
+        needs = x.requires_grad and name[0] not in GRADIENTS
+        return [
+            str(x.dtype).partition(".")[2],
+            list(x.shape),
+            needs,
+            values,
+            None if grad is None or not grad.any() else _shown(grad, "g"),
+        ]  # zeros or None
+    if isinstance(x, bool | int | float | complex | str) or x is None:
+        return x
+    return str(x).partition(".")[2] if "dtype" in type(x).__name__ else callable(x)
+
+
+def _same(a: Any, b: Any, tolerance: float) -> bool:
+    if UNREADABLE in (a, b):
+        return True
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(_same(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float | complex):
+        return a == b or bool(np.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True))
+    return bool(a == b)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def shrunk(program: Sequence[str], other: Any, kind: str = "wrong") -> list[str]:
+    """The fewest statements of a program that still end as it did."""
+    best, changed = list(program), True
+    while changed:
+        changed = False
+        for i in reversed(range(len(best))):
+            shorter = best[:i] + best[i + 1 :]
+            if compare(shorter, other)[0] == kind:
+                best, changed = shorter, True
+    return best
+
+
+def fuzz(other: Any, programs: int, seed: int = 0, kinds: Sequence[str] = ("wrong",)) -> tuple[Counter[str], list[Found]]:
+    """Compare ``programs`` random programs with another library: how many ended how, and those of ``kinds``, shrunk, with their seeds."""
+    counts: Counter[str] = Counter()
+    found = []
+    with _quiet():
+        for number in range(seed, seed + programs):
+            program = write(number)
+            kind, _ = compare(program, other)
+            counts[kind] += 1
+            if kind in kinds:
+                few = shrunk(program, other, kind)
+                found.append((number, few, compare(few, other)[1]))
+    return counts, found
+
+
+def main() -> int:
+    """Compare as many programs as asked for, print the seed and what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--show", nargs="*", default=["wrong"], help="kinds of outcomes to print: wrong, stricter, laxer")
+    options = parser.parse_args()
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    counts, found = fuzz(torch, options.programs, options.seed, options.show)
+    for number, lines, detail in found:
+        print(f"seed {number}\n" + "\n".join(lines) + f"\n  -> {detail}\n")
+    print(f"programs {options.programs} from seed {options.seed}: {dict(counts)}")
+    return bool(counts["wrong"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+
+__all__ = ["compare", "different", "fuzz", "main", "shrunk"]

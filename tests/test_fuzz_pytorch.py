@@ -1,0 +1,58 @@
+"""Random programs of promotion, views, writes, indexing, Functions and transforms end in Genesis as they do in PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import genesis
+from genesis.testing import fuzz_pytorch, fuzz_pytorch_programs
+
+
+def explain(found):
+    return "\n\n".join(f"seed {number}: {detail}\n" + "\n".join(lines) for number, lines, detail in found)
+
+
+@pytest.mark.parity
+def test_a_few_programs():
+    counts, found = fuzz_pytorch.fuzz(pytest.importorskip("torch"), 150, seed=1_000_000)
+    assert not found, explain(found)
+    assert counts["equal"] > 75, counts  # to their end, without an error in one of the two
+
+
+@pytest.mark.slow
+@pytest.mark.parity
+def test_twenty_thousand_programs():
+    counts, found = fuzz_pytorch.fuzz(pytest.importorskip("torch"), 20_000)
+    assert not found, explain(found)
+    assert counts["equal"] > 10_000, counts
+
+
+def test_a_seed_is_a_program():
+    assert all(fuzz_pytorch_programs.program(seed) == fuzz_pytorch_programs.program(seed) for seed in range(12))
+
+
+BROKEN = {
+    "dtype": ("where", lambda right: lambda *args: right(*args).double(), ["r = T.where(T.tensor(True), 1.0, 2.0)"]),
+    "value": ("cat", lambda right: lambda parts: right(parts[::-1]), ["r = T.cat([T.tensor([1]), T.tensor([2])])"]),
+    "history": ("clone", lambda right: lambda x: right(x.detach()), ["v = T.ones(2).requires_grad_()", "w = T.clone(v)"]),
+}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_is_found_and_shrunk(monkeypatch, name):
+    other = pytest.importorskip("torch")
+    op, broken, program = BROKEN[name]
+    assert fuzz_pytorch.compare(program, other)[0] == "equal"
+    monkeypatch.setattr(genesis, op, broken(getattr(genesis, op)))
+    padded = ["a = T.ones(3)", *program, "b = a * 2"]
+    assert fuzz_pytorch.compare(padded, other)[0] == "wrong"
+    assert fuzz_pytorch.shrunk(padded, other) == program
+
+
+@pytest.mark.parity
+def test_errors_in_one_library_are_told_apart():
+    other = pytest.importorskip("torch")
+    assert fuzz_pytorch.compare(["r = T.nothing if T.__name__ == 'torch' else 1"], other)[0] == "laxer"
+    assert fuzz_pytorch.compare(["r = 1 if T.__name__ == 'torch' else T.nothing"], other)[0] == "stricter"
+    assert fuzz_pytorch.compare(["r = T.nothing", "v = T.ones(2)"], other)[0] == "equal"
