@@ -152,8 +152,8 @@ def rebase(x: Tensor, new: Any) -> None:
     with enable_grad():
         for ref in list(counter.refs):
             other = ref()
-            if other is None or other._view is None:
-                continue
+            if other is None or other._view is None or other._view.base is not base:
+                continue  # a view of what was detached from this memory has a history of its own
             if other._view.recorded:
                 _come_from(other, again.own(other._view.path)._node)
             elif other is not x:

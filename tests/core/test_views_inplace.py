@@ -206,3 +206,24 @@ def test_views_keep_their_base_no_longer_than_they_live():
     deep.mul_(2)  # the base's history has the steps, not the base
     del base, view, deep
     assert alive() is None
+
+
+def test_writes_give_no_history_to_views_of_what_was_detached():
+    x = genesis.ones(2, 3).requires_grad_()
+    v = x * 1.5
+    row = v[0]
+    constant = v.detach()[0]
+    v.mul_(2.0)
+    assert not constant.requires_grad
+    assert constant.tolist() == row.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_writes_to_what_was_detached_leave_the_history_of_the_other_views():
+    x, y = genesis.ones(2, 3).requires_grad_(), genesis.ones(3).requires_grad_()
+    v = x * 1.5
+    row, constant = v[0], v.detach()
+    constant[1] = 0.5  # makes a view, too
+    constant.mul_(y)
+    gx, gy = genesis.autograd.grad(row.sum(), [x, y], allow_unused=True)
+    assert gx.tolist() == [[1.5] * 3, [0.0] * 3]
+    assert gy is None
