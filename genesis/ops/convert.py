@@ -49,7 +49,7 @@ def convert(input: Array, dtype: Any) -> Any:
     >>> genesis.tensor([1.5]).to(genesis.int64)
     tensor([1])
     """
-    if input.dtype.kind == "c" and dtype.kind != "c":
+    if input.dtype.kind == "c" and dtype.kind not in "cb":  # bool: either part is not zero
         input = input.real
     return np.array(input, dtype=dtype, order="C", copy=True)
 

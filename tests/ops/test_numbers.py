@@ -148,3 +148,9 @@ def test_results_share_memory_where_those_of_pytorch_do():
                 break
             shared.append(bool(np.shares_memory(x.numpy(), y.detach().numpy())))
         assert shared in ([], [True, True], [False, False]), f"call {i} of {dtype}: {shared}"
+
+
+def test_a_complex_number_is_true_if_either_part_is():
+    x = T.tensor([1 + 2j, -0.5j, 0j, 2])
+    assert x.bool().tolist() == x.to(T.bool).tolist() == [True, True, False, True]
+    assert T.zeros(4, dtype=T.bool).copy_(x).tolist() == [True, True, False, True]
