@@ -379,9 +379,9 @@ def transforms(seed: int) -> list[str]:
         level += 1
         w.lines.append(f"f{level} = {text}")
     x, y = (w.reals(s) + g for s, g in zip(shapes, grad, strict=True))
-    w.lines += [f"x = {x}", f"y = {y}", f"v = f{level}(x, y)"]
+    w.lines += [f"x = {x}", f"y = {y}", f"h = f{level}(x, y)"]  # h: a result may have a history that leads nowhere
     if any(grad):
-        w.lines.append("(v[0] if isinstance(v, tuple) else v).sum().backward()")
+        w.lines.append("(h[0] if isinstance(h, tuple) else h).sum().backward()")
     return w.lines
 
 
