@@ -53,6 +53,13 @@ def blas_threads() -> int | None:
     return None if found is None else found[0]()
 
 
+def set_blas_threads(num: int) -> None:
+    """Let BLAS use so many threads outside of Genesis; nothing where it cannot be told."""
+    found = _openblas()
+    if found is not None and found[0]() != num:
+        found[1](num)
+
+
 _lock = process_lock()
 _inside = [0, 0]  # products that are being computed, in any thread; the threads that BLAS had before
 

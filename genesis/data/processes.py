@@ -26,7 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.blas import set_blas_threads
 from genesis.base.errors import WorkerError, message
+from genesis.base.locks import process_lock
+from genesis.base.threads import set_num_threads
 from genesis.data.fetch import End, Fetcher, Job, Task, WorkerInfo, worker_info
 from genesis.data.threads import Failure, initialized, outcome, timed_out
 from genesis.data.transfer import LEASED, Receiver, Sender
@@ -34,11 +37,22 @@ from genesis.data.transfer import LEASED, Receiver, Sender
 GRACE = 1.0  # seconds for what a worker is at when it is told to end
 _CHECK = 1.0  # seconds between looks whether workers are alive, when none reports
 _OURS: weakref.WeakSet[Connection[Any, Any]] = weakref.WeakSet()  # ends that must not stay open in forked children
+_starting = process_lock()  # of one worker at a time: a fork in another thread would inherit ends that are not in `_OURS`
 
 
 def _close_inherited() -> None:
     for connection in list(_OURS):
         connection.close()
+
+
+def _close(connection: Connection[Any, Any]) -> None:
+    """Close an end of ours.
+
+    It leaves `_OURS` first: once it is closed another thread may open something under its number and fork, and the
+    child would close that.
+    """
+    _OURS.discard(connection)
+    connection.close()
 
 
 os.register_at_fork(after_in_child=_close_inherited)
@@ -68,7 +82,8 @@ class Processes:
         self.receivers: list[Receiver] = []
         try:
             for i in range(job.num_workers):
-                self._start(i, job, seed, context)
+                with _starting if self.method == "fork" else contextlib.nullcontext():
+                    self._start(i, job, seed, context)
         except BaseException:
             self.close(at_once=True)
             raise
@@ -77,6 +92,8 @@ class Processes:
         theirs, ours = context.Pipe(duplex=False)
         results, their_results = context.Pipe()  # a socket: descriptors travel through it
         _OURS.update((ours, results))
+        self.tasks.append(ours)  # before the start, which may fail: `close` closes them
+        self.receivers.append(Receiver(results, max(4, LEASED // job.num_workers)))
         arguments = (job, number, seed, theirs, their_results, self.owner)
         process = context.Process(target=_work, args=arguments, name=f"genesis-loader-{number}", daemon=True)
         try:
@@ -92,8 +109,6 @@ class Processes:
             theirs.close()
             their_results.close()
         self.processes.append(process)
-        self.tasks.append(ours)
-        self.receivers.append(Receiver(results, max(4, LEASED // job.num_workers)))
 
     def send(self, worker: int, task: Task) -> None:
         with contextlib.suppress(OSError):  # gone: `receive` says so
@@ -114,9 +129,14 @@ class Processes:
 
     def _received(self, worker: int) -> tuple[int, int, Any]:
         try:
-            (epoch, number, kind), value = self.receivers[worker].receive()
+            (epoch, number, kind), load = self.receivers[worker].receive()
         except (EOFError, OSError) as error:
             raise self._died(worker) from error
+        try:
+            value = load()
+        except Exception as error:
+            error.add_note(f"DataLoader: unpickling batch {number} of worker {worker}")
+            return epoch, number, Failure(error)
         if kind == "batch":
             return epoch, number, value
         return epoch, number, Failure(End()) if kind == "end" else Failure(_rebuilt(value), final=kind == "final")
@@ -137,7 +157,7 @@ class Processes:
             return
         self.closed = True
         for connection in self.tasks:
-            connection.close()
+            _close(connection)
         until = time.monotonic() + (0 if at_once else GRACE)
         for end in ("wait", "terminate", "kill"):
             for process in self.processes:
@@ -146,8 +166,9 @@ class Processes:
             for process in self.processes:
                 process.join(max(0, until - time.monotonic()))
             until = time.monotonic() + GRACE
-        for process, receiver in zip(self.processes, self.receivers, strict=True):
-            receiver.connection.close()
+        for receiver in self.receivers:
+            _close(receiver.connection)
+        for process in self.processes:
             with contextlib.suppress(ValueError):  # still running: nothing more can be done
                 process.close()
 
@@ -185,8 +206,11 @@ def _work(job: Job, number: int, seed: int, tasks: Any, results: Any, owner: int
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the loader's process decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    set_num_threads(1)  # the workers are the parallelism
+    set_blas_threads(1)
     info = WorkerInfo(number, job.num_workers, seed + number, job.dataset)
     worker_info.set(info)
+    np.random.get_bit_generator().lock._at_fork_reinit()  # another thread may have held it at the fork
     _seed_globals(seed + number)
     sender, fetcher = Sender(results, owner), Fetcher(job, info)
     fetcher.before_example = _seed_globals
@@ -194,7 +218,7 @@ def _work(job: Job, number: int, seed: int, tasks: Any, results: Any, owner: int
     threading.Thread(target=_read, args=(tasks, inbox), daemon=True).start()
     failed = initialized(job, info)
     while (received := inbox.get()) is not None:
-        free, task = received
+        free, task = pickle.loads(received)  # not by the thread that reads: where this fails the process ends
         sender.free.update(free)
         _answer(sender, task, failed or outcome(fetcher, task))
 
@@ -203,7 +227,7 @@ def _read(tasks: Any, inbox: queue.SimpleQueue[Any]) -> None:
     """Take tasks as they come. When there will be no more, the process ends, whatever it is at."""
     with contextlib.suppress(EOFError, OSError):
         while True:
-            inbox.put(tasks.recv())
+            inbox.put(tasks.recv_bytes())
     inbox.put(None)
     time.sleep(GRACE)
     os._exit(0)

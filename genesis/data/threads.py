@@ -81,8 +81,12 @@ class Threads:
             arguments = (job, info, inbox, self.outbox, self.stopping)
             # daemons: an example that takes its time must not keep the interpreter from ending
             self.threads.append(threading.Thread(target=_work, args=arguments, name=f"genesis-loader-{i}", daemon=True))
-        for thread in self.threads:
-            thread.start()
+        try:
+            for thread in self.threads:
+                thread.start()
+        except BaseException:  # the system has no more of them
+            self.close(at_once=True)
+            raise
 
     def send(self, worker: int, task: Task) -> None:
         self.inboxes[worker].put(task)
@@ -101,7 +105,7 @@ class Threads:
             inbox.put(None)
         until = time.monotonic() + (0 if at_once else 1)
         for thread in self.threads:
-            if thread is not threading.current_thread():  # the collector may run anywhere
+            if thread.is_alive() and thread is not threading.current_thread():  # the collector may run anywhere
                 thread.join(max(0, until - time.monotonic()))
 
 

@@ -13,6 +13,9 @@ import os
 import pickle
 import sys
 import tempfile
+from collections import deque
+from collections.abc import Callable
+from functools import partial
 from multiprocessing import reduction
 from typing import Any
 
@@ -30,8 +33,12 @@ def _anonymous(size: int) -> tuple[int, mmap.mmap]:
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, size)
-    return descriptor, mmap.mmap(descriptor, size)
+    try:
+        os.ftruncate(descriptor, size)
+        return descriptor, mmap.mmap(descriptor, size)
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 class Sender:
@@ -69,8 +76,10 @@ class Sender:
         places = [(begin, raw.nbytes) for begin, raw in zip(ends, raws, strict=False)]
         self.connection.send((head, data, number, places, None if new is None else len(self.segments[number])))
         if new is not None:
-            reduction.send_handle(self.connection, new, self.receiver)
-            os.close(new)
+            try:
+                reduction.send_handle(self.connection, new, self.receiver)
+            finally:
+                os.close(new)
 
     def _segment(self, size: int) -> tuple[int, int | None]:
         """The number of a free segment, and if it had to be made its descriptor."""
@@ -98,10 +107,10 @@ class _Lease:
     def __init__(self, receiver: Receiver, number: int) -> None:
         self.receiver, self.number, self.memory = receiver, number, receiver.segments[number]
         self.__array_interface__ = self.memory.__array_interface__
-        receiver.leased += 1
+        receiver.leased.add(number)
 
-    def __del__(self) -> None:
-        self.receiver.leased -= 1
+    def __del__(self) -> None:  # in any thread: each step is atomic
+        self.receiver.leased.discard(self.number)
         self.receiver.free.append(self.number)
 
 
@@ -109,12 +118,13 @@ class Receiver:
     """The other end of one worker."""
 
     def __init__(self, connection: Any, most: int) -> None:
-        self.connection, self.most, self.leased = connection, most, 0
+        self.connection, self.most = connection, most
+        self.leased: set[int] = set()  # numbers of segments that are in use
         self.segments: dict[int, np.ndarray[Any, Any]] = {}
-        self.free: list[int] = []  # what the worker may use again, to be sent along with its next task
+        self.free = deque[int]()  # what the worker may use again, to be sent along with its next task
 
-    def receive(self) -> tuple[Any, Any]:
-        """A head and a value.
+    def receive(self) -> tuple[Any, Callable[[], Any]]:
+        """A head, and how to unpickle the value, which runs code of its classes.
 
         Raises:
             EOFError, OSError: the worker is gone
@@ -127,15 +137,14 @@ class Receiver:
             finally:
                 os.close(descriptor)
         if number < 0:
-            return head, pickle.loads(data)
+            return head, partial(pickle.loads, data)
         whole = np.asarray(_Lease(self, number))
         parts = [whole[begin : begin + count] for begin, count in places]
-        if self.leased > self.most:
+        if len(self.leased) > self.most:
             parts = [part.copy() for part in parts]
         if not data:
             data = parts.pop().tobytes()
-        return head, pickle.loads(data, buffers=parts)
+        return head, partial(pickle.loads, data, buffers=parts)
 
     def freed(self) -> list[int]:
-        numbers, self.free = self.free, []
-        return numbers
+        return [self.free.popleft() for _ in range(len(self.free))]
