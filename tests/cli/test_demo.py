@@ -76,16 +76,14 @@ def test_an_unwritable_folder_is_an_error_before_training(tmp_path):
 
 
 def test_interrupt_says_what_was_saved(tmp_path):
-    process = subprocess.Popen([sys.executable, "-u", "-m", "genesis", "demo", "--out", str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if "Writing" in line:
-            process.send_signal(signal.SIGINT)
-            break
-    rest = process.stdout.read()
-    process.stdout.close()
-    assert process.wait() == 130
+    command = [sys.executable, "-u", "-m", "genesis", "demo", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if "Writing" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stdout.read()
+    assert process.returncode == 130
     assert re.search(r"Stopped. Done: reading. Saved: .*model.safetensors", rest), rest
     assert (tmp_path / "model.safetensors").exists()
 
@@ -148,8 +146,8 @@ def test_doctor_and_help():
 def test_a_reader_of_the_matrix_may_close_early():
     reading, writing = os.pipe()
     os.close(reading)  # before the first line is written
-    done = subprocess.run([sys.executable, "-m", "genesis.ops"], stdout=writing, stderr=subprocess.PIPE, check=False)
-    os.close(writing)
+    with open(writing, "wb") as out:
+        done = subprocess.run([sys.executable, "-m", "genesis.ops"], stdout=out, stderr=subprocess.PIPE, check=False)
     assert done.stderr == b"" and done.returncode == 141
 
 

@@ -295,7 +295,7 @@ def test_the_end_of_the_program_is_the_end_of_its_workers(kind, at, tmp_path):
             assert errors == ""
     finally:
         process.kill()
-        process.wait()
+        process.communicate()  # closes the pipes
 
 
 @linux

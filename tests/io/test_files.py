@@ -105,12 +105,11 @@ def test_a_process_killed_at_any_moment_leaves_a_whole_file(tmp_path):
     genesis.save({"n": genesis.tensor(-1), "x": genesis.ones(50_000) * -1}, path)
     rng = random.Random(0)
     for _ in range(40):
-        process = subprocess.Popen([sys.executable, "-c", SAVER, str(path)], stdout=subprocess.PIPE)
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(rng.uniform(0, 0.02))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+        with subprocess.Popen([sys.executable, "-c", SAVER, str(path)], stdout=subprocess.PIPE) as process:
+            ready = process.stdout.readline()
+            time.sleep(rng.uniform(0, 0.02))
+            process.send_signal(signal.SIGKILL)
+        assert ready == b"ready\n"
         back = genesis.load(path)
         assert bool((back["x"] == back["n"]).all()) and len(back["x"]) == 50_000
 
