@@ -14,6 +14,7 @@ import numpy as np
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_map
 from genesis.core.modes import no_grad
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.core.tracing import host
 
@@ -188,3 +189,6 @@ _STATE: dict[str, tuple[str, Callable[[float], bool]]] = {
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value) and not math.isinf(value)
+
+
+explain_all(globals())

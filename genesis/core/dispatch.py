@@ -212,6 +212,16 @@ def operated(op: Op, input: Tensor, other: Any) -> Any:
 
 def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
     """Any elementwise op on anything it accepts: promotion, scalars, devices, broadcasting."""
+    try:
+        return _elementwise(op, args, out)
+    except Exception as error:
+        from genesis.core.refusal import refuse_op
+
+        refuse_op(op.name, args, error)
+        raise
+
+
+def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     if ACTIVE:
         if OVERRIDES and (override := override_of(op)) is not None:
             result = override(*args)

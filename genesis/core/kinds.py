@@ -16,7 +16,7 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.device import CPU
-from genesis.base.errors import DeviceError, DimError, DTypeError, ShapeError, message
+from genesis.base.errors import ArgumentError, DeviceError, DimError, DTypeError, ShapeError, message
 from genesis.core import dispatch, views
 from genesis.core.halves import in_float32
 from genesis.core.op import Fail, Op, Samples, attach_methods, positional, prepare_record, public_function, register
@@ -282,7 +282,7 @@ def normalize_dim(name: str, dim: Any, ndim: int) -> int:
     try:
         found = dim.__index__()
     except AttributeError:
-        raise TypeError(message(name, f"dim must be an integer, got {type(dim).__name__}")) from None
+        raise ArgumentError(message(name, f"dim must be an integer, got {type(dim).__name__}")) from None
     if not -span <= found < span:
         raise DimError(
             message(name, f"dim {dim} is out of range for {ndim} dimensions", hint=f"use {-span} to {span - 1}")
@@ -448,8 +448,7 @@ def composite(
         steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
         names = {"cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function, "Tensor": Tensor, "in_float32": in_float32}
         steps += f"    return function({_passed(op)})\n"
-        if steps.count("\n") > 1:
-            op.call = call = _in_front_of(function, op, steps, names)
+        op.call = call = _in_front_of(function, op, steps, names)
         if inplace and "inplace" in op.signature.parameters:
             first, *others = [p for p in op.signature.parameters if p != "inplace"]
             body = f"    if inplace: return write(name, computed, {first}, ({', '.join([*others, ''])}), {{}})\n"
@@ -464,7 +463,7 @@ def composite(
 
 
 def _in_front_of(function: Callable[..., Any], op: Op, body: str, names: Mapping[str, Any]) -> Callable[..., Any]:
-    """The public function of a composite whose call needs a step before it."""
+    """The public function of a composite, with the steps before it."""
     call = public_function(op, body, names)
     call.__qualname__, call.__module__, call.__wrapped__ = op.name, function.__module__, function  # type: ignore[attr-defined]
     return call

@@ -20,6 +20,7 @@ differentiated, traced and batched like any other code.
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -176,6 +177,13 @@ def node_for(op: Op, dtype: Any) -> type[Node]:
     return node
 
 
+_GUARD = """    except Exception as error:
+        from genesis.core.refusal import refuse_op
+        refuse_op(NAME, ARGS, error)
+        raise
+"""
+
+
 def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = "") -> Callable[..., Any]:
     """Compile ``def name(signature): body``: a real signature costs nothing per call, ``*args`` would (160 ns)."""
     parameters = [p.replace(annotation=inspect.Parameter.empty) for p in op.signature.parameters.values()]
@@ -198,7 +206,8 @@ def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = ""
     if extra:
         parts.append(extra if keyword_only else "*, " + extra)
     arguments = ", ".join(p.name for p in parameters) + ","
-    source = f"def {op.name}({', '.join(parts)}):\n" + body.replace("ARGS", f"({arguments})")
+    guarded = "    try:\n" + textwrap.indent(body, "    ") + _GUARD  # costs nothing while calls succeed
+    source = f"def {op.name}({', '.join(parts)}):\n" + guarded.replace("ARGS", f"({arguments})").replace("NAME", repr(op.name))
     exec(compile(source, f"<genesis op {op.name}>", "exec"), scope)
     function = scope[op.name]
     function.__doc__ = op.meaning.__doc__

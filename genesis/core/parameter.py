@@ -49,6 +49,8 @@ class Buffer(Tensor):
     __slots__ = ()
 
     def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
+        if data is not None and not isinstance(data, Tensor):
+            raise ArgumentError(message("Buffer", f"expected a tensor, got {type(data).__name__}", hint="genesis.tensor(...)"))
         self._array = (Tensor([]) if data is None else data)._array
         self._node = self._counter = self._view = None
         self.persistent = persistent  # type: ignore[attr-defined]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from genesis.base.errors import ArgumentValueError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.core.refusal import check_types, described, explain_all
 from genesis.core.tensor import Tensor
 from genesis.nn import functional as F
 from genesis.nn import init
@@ -27,11 +28,12 @@ class _Activation(Module):
         given = dict(zip(names, args, strict=False)) | kwargs
         unknown = set(given) - set(names)
         if unknown or len(args) > len(names):
-            raise TypeError(message(type(self).__name__, f"unexpected arguments {sorted(unknown) or args[len(names):]}", hint=", ".join(names) or None))
+            raise ArgumentError(message(type(self).__name__, f"unexpected arguments {', '.join(sorted(unknown)) or ', '.join(map(described, args[len(names):]))}", hint=", ".join(names) or None))
         for p in options:
             if p.name not in given and p.default is p.empty:
-                raise TypeError(message(type(self).__name__, f"argument {p.name!r} is missing"))
+                raise ArgumentError(message(type(self).__name__, f"argument {p.name!r} is missing"))
             setattr(self, p.name, given.get(p.name, p.default))
+        check_types(type(self).__name__, options, given)
         super().__setattr__("_options", names)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -169,6 +171,7 @@ class MultiheadAttention(Module):
             return out, None
         return out, weights.mean(1) if average_attn_weights else weights
 
+explain_all(globals())
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "MultiheadAttention",

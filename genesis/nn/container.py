@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from genesis.base.errors import ArgumentError, message
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
@@ -220,3 +221,6 @@ class ParameterDict(Module):
 
     def items(self) -> Any:
         return self._parameters.items()
+
+
+explain_all(globals())

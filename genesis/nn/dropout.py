@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from genesis.base.errors import ArgumentValueError, message
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.ops.random import dropout
@@ -27,3 +28,6 @@ class Dropout(Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
+
+
+explain_all(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.ops.shape import flatten, unflatten
@@ -45,3 +46,6 @@ class Unflatten(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+explain_all(globals())

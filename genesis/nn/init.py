@@ -9,8 +9,9 @@ import numpy as np
 
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.modes import no_grad
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
-from genesis.ops.random import randn
+from genesis.ops.random import rand, randn
 
 _GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
 
@@ -50,14 +51,15 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
 @no_grad()
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None) -> Tensor:
-    """Normal numbers, drawn again until they lie in [a, b]."""
+    """Normal numbers within [a, b], by the inverse of their distribution function, so that any range takes the same time."""
     if not a < b:
         raise ArgumentValueError(message("trunc_normal_", f"the range from {a} to {b} is empty"))
-    draw = lambda n: randn(n, generator=generator, dtype="float64").numpy() * std + mean  # noqa: E731
-    values = draw(tensor.numel())
-    while (outside := (values < a) | (values > b)).any():
-        values[outside] = draw(int(outside.sum()))
-    return tensor.copy_(wrap(values.reshape(tensor.shape)))  # type: ignore[attr-defined, no-any-return]
+    if not math.isfinite(mean) or not 0 < std < math.inf:
+        raise ArgumentValueError(message("trunc_normal_", f"mean must be finite and std positive, got {mean} and {std}"))
+    low, high = (math.erf((x - mean) / (std * math.sqrt(2))) for x in (a, b))
+    uniform = rand(tensor.numel(), generator=generator, dtype="float64") * (high - low) + low
+    values = (uniform.erfinv() * (std * math.sqrt(2)) + mean).clamp(a, b)
+    return tensor.copy_(values.reshape(tensor.shape))  # type: ignore[attr-defined, no-any-return]
 
 
 @no_grad()
@@ -127,3 +129,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     q = q * np.sign(np.diag(r))
     q = q.T if flat.shape[0] < flat.shape[1] else q
     return tensor.copy_(wrap(gain * q.reshape(tensor.shape)))  # type: ignore[attr-defined, no-any-return]
+
+
+explain_all(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.nn import init
 from genesis.nn.module import Module
@@ -84,3 +85,6 @@ class Bilinear(Module):
 
     def extra_repr(self) -> str:
         return f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+explain_all(globals())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from genesis.base.errors import ArgumentError, message
+from genesis.core.refusal import check_types
 from genesis.core.tensor import Tensor
 from genesis.nn import functional as F
 from genesis.nn.module import Module
@@ -24,7 +26,8 @@ class _Loss(Module):
         given = dict(zip([p.name for p in options], args, strict=False)) | kwargs
         unknown = set(given) - {p.name for p in options}
         if unknown:
-            raise TypeError(f"{type(self).__name__}: unexpected arguments {sorted(unknown)}")
+            raise ArgumentError(message(type(self).__name__, f"unexpected arguments {', '.join(sorted(unknown))}", hint=", ".join(p.name for p in options)))
+        check_types(type(self).__name__, options, given)
         names = []
         for p in options:
             if p.name in _OLD:

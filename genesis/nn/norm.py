@@ -6,6 +6,7 @@ from typing import Any
 
 from genesis.base.errors import ShapeError, message
 from genesis.core.modes import no_grad
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
@@ -127,3 +128,6 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+explain_all(globals(), "LayerNorm", "RMSNorm", "_BatchNorm", "GroupNorm")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.core.modes import no_grad
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.nn import init
 from genesis.nn.module import Module
@@ -37,3 +38,6 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+explain_all(globals())

@@ -13,6 +13,7 @@ from genesis.base.errors import ArgumentError, message
 from genesis.base.pytree import tree_flatten, tree_map
 from genesis.base.text import Printed, Table, name_of
 from genesis.core.modes import no_grad
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
 from genesis.nn.module import Module
 
@@ -164,3 +165,6 @@ def _size(count: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.1f} {unit}" if unit != "B" else f"{count} B"
+
+
+explain_all(globals(), "summary")

@@ -7,6 +7,7 @@ from typing import Any
 
 from genesis.base.errors import GraphError, message
 from genesis.core.modes import no_grad
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.ops.join import cat, stack
 from genesis.ops.reduce import norm
@@ -65,3 +66,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     for p in parameters:
         p.copy_(vec[start : start + p.numel()].reshape(p.shape))  # type: ignore[attr-defined, index]
         start += p.numel()
+
+
+explain_all(globals())

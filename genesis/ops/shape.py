@@ -24,6 +24,8 @@ _ALL = "fcib"
 def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Varargs or one sequence of integers: ``(2, 3)`` or ``((2, 3),)``."""
     if len(args) == 1 and not isinstance(args[0], int | np.integer) and not (isinstance(args[0], Tensor) and not args[0].ndim):
+        if isinstance(args[0], str | bytes) or not hasattr(args[0], "__iter__"):
+            raise ArgumentError(message("size", f"sizes must be integers, got {type(args[0]).__name__}"))
         args = tuple(args[0])
     try:
         return tuple([n.__index__() for n in args])

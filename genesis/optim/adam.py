@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from genesis.core.refusal import explain_all
 from genesis.core.tracing import advance, host, tracer
 from genesis.core.views import bump
 from genesis.kernels.cpu import optim as kernel
@@ -93,3 +94,6 @@ class AdamW(Adam):
 
     decoupled = True
     decay = 0.01
+
+
+explain_all(globals())

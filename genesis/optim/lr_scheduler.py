@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
+from genesis.core.refusal import explain_all
 from genesis.core.site import warn_user
 from genesis.core.tracing import tracer
 from genesis.optim.optimizer import Optimizer, StateDictError, whole_number
@@ -385,5 +386,6 @@ def _number(name: str, what: str, value: Any) -> float:
         raise ArgumentError(message(name, f"{what} must be a number, got {type(value).__name__}"))
     return value
 
+explain_all(globals())
 
 __all__ = ["ChainedScheduler", "CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "SequentialLR", "StepLR"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from genesis.core.refusal import explain_all
 from genesis.core.tracing import advance, host
 from genesis.optim.optimizer import Group, Optimizer, check_options
 
@@ -80,3 +81,6 @@ class Adagrad(Optimizer):
         rate = host(lambda: group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"]))
         total = state["sum"].add_(g * g)
         param.sub_((g / total.sqrt().add_(float(group["eps"]))).mul_(rate))
+
+
+explain_all(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.core.tracing import host
 from genesis.optim.optimizer import Group, Optimizer, check_options
@@ -46,3 +47,6 @@ class SGD(Optimizer):
                 buffer.mul_(group["momentum"]).add_(g if group["dampening"] == 0 else g * (1 - group["dampening"]))
             g = g + buffer * group["momentum"] if group["nesterov"] else buffer
         param.sub_(g * host(lambda: group["lr"]))
+
+
+explain_all(globals())

@@ -1,0 +1,184 @@
+"""Valid calls of every public callable, for the signature fuzzer: those of ops from their records, the others from the tables here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import genesis
+from genesis import amp, autograd, data, func, nn, optim
+from genesis.core.op import Case, Op, case
+from genesis.nn import functional as F
+from genesis.nn import init, utils
+from genesis.optim import lr_scheduler
+from genesis.testing.make import Maker
+from genesis.testing.opcheck import samples_of
+
+Calls = Callable[[Maker], list[Case]]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One public callable: how to call it, with arguments that are right."""
+
+    path: str
+    call: Callable[..., Any]
+    calls: Calls
+    after: Callable[[Any, Maker], Any] | None = field(default=None)  # what is done with the result: a module is called, an optimizer steps
+
+    @property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.call)
+
+
+SPACES: dict[str, Any] = {
+    "": genesis, "nn": nn, "nn.functional": F, "nn.init": init, "nn.utils": utils, "optim": optim, "optim.lr_scheduler": lr_scheduler,
+    "data": data, "amp": amp, "autograd": autograd, "func": func,
+}  # fmt: skip
+
+
+def _p(t: Maker) -> Any:
+    p = t(3).requires_grad_()
+    p.grad = t(3)
+    return p
+
+
+def _sgd(t: Maker) -> optim.Optimizer:
+    return optim.SGD([_p(t)], lr=0.1)
+
+
+def _ran(*inputs: Callable[[Maker], Any]) -> Callable[[Any, Maker], Any]:
+    return lambda module, t: module.to(genesis.float64)(*[make(t) for make in inputs])
+
+
+def _x(*shape: int) -> Callable[[Maker], Any]:
+    return lambda t: t(*shape)
+
+
+def _unit(t: Maker) -> Any:
+    return t(4, low=0.1, high=0.9)
+
+
+def _stepped(optimizer: Any, t: Maker) -> None:
+    optimizer.step()
+
+
+def _scheduled(schedule: Any, t: Maker) -> None:
+    for _ in range(3):
+        schedule.optimizer.step()
+        schedule.step()
+
+
+def _listed(loader: Any, t: Maker) -> list[Any]:
+    return list(loader)
+
+
+def _square(x: Any) -> Any:
+    return (x * x).sum()
+
+
+_PLAIN: Calls = lambda t: [case()]  # noqa: E731
+ONE = {  # modules of one tensor
+    "ReLU": _PLAIN, "Sigmoid": _PLAIN, "Tanh": _PLAIN, "ReLU6": _PLAIN, "LeakyReLU": _PLAIN, "ELU": _PLAIN, "CELU": _PLAIN, "SELU": _PLAIN, "GELU": _PLAIN,
+    "SiLU": _PLAIN, "Mish": _PLAIN, "Softplus": _PLAIN, "Softsign": _PLAIN, "Hardtanh": _PLAIN, "Hardsigmoid": _PLAIN, "Hardswish": _PLAIN,
+    "LogSigmoid": _PLAIN, "Tanhshrink": _PLAIN, "Threshold": lambda t: [case(0.1, 2.0)], "GLU": _PLAIN, "Softmax": lambda t: [case(1)],
+    "LogSoftmax": lambda t: [case(1)], "Softmin": lambda t: [case(1)], "PReLU": lambda t: [case(), case(4, 0.1)], "Identity": _PLAIN,
+    "Linear": lambda t: [case(4, 3), case(4, 3, False)], "Dropout": lambda t: [case(0.2)], "Flatten": _PLAIN,
+    "Unflatten": lambda t: [case(1, (2, 2))], "LayerNorm": lambda t: [case(4), case((2, 4), 1e-3)], "RMSNorm": lambda t: [case(4)],
+    "BatchNorm1d": lambda t: [case(4)], "GroupNorm": lambda t: [case(2, 4)], "Sequential": lambda t: [case(nn.ReLU(), nn.Tanh())],
+}  # fmt: skip
+TWO = {"MSELoss": _PLAIN, "L1Loss": _PLAIN, "SmoothL1Loss": _PLAIN, "HuberLoss": _PLAIN, "BCELoss": _PLAIN, "BCEWithLogitsLoss": _PLAIN,
+       "KLDivLoss": _PLAIN, "PoissonNLLLoss": _PLAIN}  # fmt: skip
+AFTER: dict[str, Callable[[Any, Maker], Any]] = {
+    **{f"nn.{name}": _ran(_x(2, 4)) for name in ONE}, **{f"nn.{name}": _ran(_unit, _unit) for name in TWO},
+    **{f"nn.{name}": _ran(_x(4, 3), lambda t: t.int(4, low=0, high=3)) for name in ("CrossEntropyLoss", "NLLLoss")},
+    "nn.GaussianNLLLoss": _ran(_unit, _unit, _unit), "nn.TripletMarginLoss": _ran(_x(2, 3), _x(2, 3), _x(2, 3)),
+    "nn.MarginRankingLoss": _ran(_unit, _unit, _unit), "nn.CosineSimilarity": _ran(_x(2, 3), _x(2, 3)), "nn.Bilinear": _ran(_x(5, 2), _x(5, 3)),
+    "nn.BatchNorm2d": _ran(_x(2, 3, 2, 2)), "nn.Embedding": _ran(lambda t: t.int(3, low=0, high=5)),
+    "nn.MultiheadAttention": _ran(_x(3, 2, 8), _x(3, 2, 8), _x(3, 2, 8)), "nn.ModuleList": _listed, "nn.ModuleDict": _listed,
+    "nn.ParameterList": _listed, "nn.ParameterDict": _listed,
+    **{f"optim.{name}": _stepped for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")},
+    **{f"optim.lr_scheduler.{name}": _scheduled for name in lr_scheduler.__all__ if name != "LRScheduler"},
+    **{f"data.{name}": _listed for name in ("DataLoader", "SequentialSampler", "RandomSampler", "WeightedRandomSampler", "BatchSampler")},
+}  # fmt: skip
+_params: Calls = lambda t: [case([_p(t)])]  # noqa: E731
+CALLS: dict[str, Calls] = {
+    **{f"nn.{name}": calls for name, calls in {**ONE, **TWO}.items()},
+    **{f"nn.{name}": _PLAIN for name in ("CrossEntropyLoss", "NLLLoss", "GaussianNLLLoss", "TripletMarginLoss", "MarginRankingLoss", "CosineSimilarity")},
+    "nn.Bilinear": lambda t: [case(2, 3, 4)], "nn.BatchNorm2d": lambda t: [case(3)], "nn.Embedding": lambda t: [case(5, 3), case(5, 3, 1)],
+    "nn.MultiheadAttention": lambda t: [case(8, 2)], "nn.Parameter": lambda t: [case(t(2))], "nn.Buffer": lambda t: [case(t(2))],
+    "nn.ModuleList": lambda t: [case([nn.ReLU()])], "nn.ModuleDict": lambda t: [case({"a": nn.ReLU()})],
+    "nn.ParameterList": lambda t: [case([t(2)])], "nn.ParameterDict": lambda t: [case({"a": t(2)})],
+    "nn.summary": lambda t: [case(nn.Linear(4, 3), genesis.zeros(2, 4))],
+    **{f"nn.init.{name}": (lambda t: [case(t(3, 4))]) for name in (
+        "uniform_", "normal_", "trunc_normal_", "ones_", "zeros_", "eye_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+        "orthogonal_")},
+    "nn.init.constant_": lambda t: [case(t(3, 4), 0.5)], "nn.init.calculate_gain": lambda t: [case("leaky_relu", 0.1)],
+    "nn.utils.clip_grad_norm_": lambda t: [case([_p(t)], 1.0)], "nn.utils.clip_grad_value_": lambda t: [case([_p(t)], 1.0)],
+    "nn.utils.get_total_norm": lambda t: [case([t(3), t(2)])], "nn.utils.parameters_to_vector": lambda t: [case([t(3), t(2)])],
+    "nn.utils.vector_to_parameters": lambda t: [case(t(5), [t(3), t(2)])],
+    **{f"optim.{name}": (lambda t: [case([_p(t)], 0.1)]) for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")},
+    "optim.lr_scheduler.StepLR": lambda t: [case(_sgd(t), 2)], "optim.lr_scheduler.MultiStepLR": lambda t: [case(_sgd(t), [1, 2])],
+    "optim.lr_scheduler.ExponentialLR": lambda t: [case(_sgd(t), 0.9)], "optim.lr_scheduler.LinearLR": lambda t: [case(_sgd(t))],
+    "optim.lr_scheduler.CosineAnnealingLR": lambda t: [case(_sgd(t), 4)],
+    "optim.lr_scheduler.LambdaLR": lambda t: [case(_sgd(t), lambda step: 0.5)],
+    "optim.lr_scheduler.ChainedScheduler": lambda t: [case([lr_scheduler.ExponentialLR(_sgd(t), 0.9)])],
+    "optim.lr_scheduler.SequentialLR": lambda t: [case((s := lr_scheduler.ExponentialLR(_sgd(t), 0.9)).optimizer, [s], [])],
+    "data.TensorDataset": lambda t: [case(t(4, 2), t(4))], "data.DataLoader": lambda t: [case(data.TensorDataset(t(4, 2)), 2)],
+    "data.SequentialSampler": lambda t: [case([1, 2, 3])], "data.RandomSampler": lambda t: [case([1, 2, 3])],
+    "data.WeightedRandomSampler": lambda t: [case([0.5, 1.0], 3)], "data.BatchSampler": lambda t: [case([1, 2, 3], 2, False)],
+    "data.Subset": lambda t: [case([1, 2, 3], [0, 2])], "data.ConcatDataset": lambda t: [case([[1, 2], [3]])],
+    "data.random_split": lambda t: [case([1, 2, 3], [1, 2])], "data.default_collate": lambda t: [case([t(2), t(2)])],
+    "amp.GradScaler": _PLAIN, "amp.autocast": lambda t: [case("cpu")],
+    "autograd.grad": lambda t: [case(_square(x := t(3).requires_grad_()), [x])], "autograd.backward": lambda t: [case([_square(t(3).requires_grad_())])],
+    **{f"{space}.{name}": (lambda t: [case(_square, t(3))]) for space, names in {
+        "autograd": ("jacobian", "hessian"), "autograd.functional": ("jacobian", "hessian")}.items() for name in names},
+    **{f"func.{name}": (lambda t: [case(_square)]) for name in ("grad", "grad_and_value", "vmap", "jacrev", "jacfwd", "hessian")},
+    "func.vjp": lambda t: [case(_square, t(3))], "func.jvp": lambda t: [case(_square, (t(3),), (t(3),))],
+    **{name: (lambda t: [case(2, 3)]) for name in ("zeros", "ones", "empty", "rand", "randn")},
+    **{name: (lambda t: [case(t(2, 3))]) for name in (
+        "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "as_tensor", "asarray", "tensor", "is_tensor", "numel", "is_complex",
+        "is_floating_point", "atleast_1d", "fliplr", "flipud", "std_mean", "var_mean", "stop_gradient")},
+    **{name: (lambda t: [case([t(2, 3), t(2, 3)])]) for name in ("hstack", "vstack", "dstack", "column_stack")},
+    **{name: (lambda t: [case(t(2, 3), t(2, 3))]) for name in ("allclose", "equal", "complex", "polar", "block_diag")},
+    "arange": lambda t: [case(5), case(1, 7, 2)], "linspace": lambda t: [case(0.0, 1.0, 5)], "logspace": lambda t: [case(0.0, 1.0, 5)],
+    "eye": lambda t: [case(3), case(2, 3)], "full": lambda t: [case((2, 3), 0.5)], "full_like": lambda t: [case(t(2), 0.5)], "randperm": lambda t: [case(5)],
+    "randint": lambda t: [case(0, 5, (2, 3))], "randint_like": lambda t: [case(t(2), 0, 5)], "scalar_tensor": lambda t: [case(2.0)],
+    "normal": lambda t: [case(t(3), 1.0)], "bernoulli": lambda t: [case(t(3, low=0, high=1))], "multinomial": lambda t: [case(t.positive(4), 2)],
+    "meshgrid": lambda t: [case(t(2), t(3))], "broadcast_shapes": lambda t: [case((2, 1), (3,))], "broadcast_tensors": lambda t: [case(t(2, 1), t(3))],
+    "cartesian_prod": lambda t: [case(t(2), t(3))], "where": lambda t: [case(t.bool(3), t(3), t(3))], "tril_indices": lambda t: [case(3, 3)],
+    "triu_indices": lambda t: [case(3, 3)], "manual_seed": lambda t: [case(3)], "can_cast": lambda t: [case(genesis.int64, genesis.float32)],
+    "promote_types": lambda t: [case(genesis.int64, genesis.float32)], "result_type": lambda t: [case(t(2), 1)], "finfo": lambda t: [case(genesis.float32)],
+    "iinfo": lambda t: [case(genesis.int64)], "device": lambda t: [case("cpu")], "masked_scatter": lambda t: [case(t(3), t.bool(3), t(3))],
+    "func.linearize": lambda t: [case(_square, t(3))],
+}  # fmt: skip
+
+
+def _of_op(op: Op) -> Calls:
+    return lambda t: samples_of(op, t)
+
+
+def _names(space: Any) -> list[str]:
+    listed = getattr(space, "__all__", None)
+    found = list(listed) if listed is not None else [n for n, v in vars(space).items() if getattr(v, "__module__", None) == space.__name__]
+    return sorted(n for n in set(found) if not n.startswith("_") and callable(getattr(space, n, None)))
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """The paths and objects of all public callables, aliases included."""
+    for prefix, space in SPACES.items():
+        for name in _names(space):
+            yield (f"{prefix}.{name}" if prefix else name), getattr(space, name)
+
+
+def targets() -> list[Target]:
+    """What the fuzzer calls: each public callable that has valid calls, once."""
+    found: dict[int, Target] = {}
+    for path, call in public():
+        op = getattr(call, "op", None)
+        calls = CALLS.get(path) or (_of_op(op) if isinstance(op, Op) and samples_of(op, Maker()) else None)
+        if calls is not None:
+            found.setdefault(id(call), Target(path, call, calls, AFTER.get(path)))
+    return list(found.values())

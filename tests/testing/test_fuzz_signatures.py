@@ -1,0 +1,90 @@
+"""Wrong arguments give the answer or an error that names the call; and the fuzzer finds what does not."""
+
+from __future__ import annotations
+
+import pytest
+
+import genesis
+from genesis import nn
+from genesis.testing import fuzz_signatures, signature_calls
+from genesis.testing.make import Maker
+
+TARGETS = {t.path: t for t in signature_calls.targets()}
+CHECKED = {path for path, t in TARGETS.items() if hasattr(t.call, "op") or path.startswith(("nn.", "optim.", "amp."))}
+
+
+def explain(wrong):
+    return "\n".join(f"{o.kind}  {o.path}({o.arguments})\n    {o.detail}" for o in wrong)
+
+
+@pytest.mark.parametrize("path", TARGETS)
+def test_right_calls_are_answered(path):
+    for call in TARGETS[path].calls(Maker()):
+        outcome = fuzz_signatures.run(TARGETS[path], call, Maker())
+        assert outcome.kind == "answer", outcome
+
+
+def test_the_fuzzer_reaches_ops_layers_losses_optimizers_and_schedules():
+    abstract = {"nn.Module", "nn.Summary", "nn.BroadcastWarning", "nn.allow_loss_broadcast", "optim.Optimizer", "optim.lr_scheduler.LRScheduler"}
+    reached = {id(t.call) for t in TARGETS.values()}
+    missed = {path for path, call in signature_calls.public() if path.startswith(("nn.", "optim.")) and id(call) not in reached}
+    assert missed <= abstract, missed - abstract
+    assert len(CHECKED) > 250
+
+
+def test_a_thousand_wrong_calls():
+    counts, wrong = fuzz_signatures.fuzz(1000, seed=0, paths=CHECKED.__contains__)
+    assert not wrong, explain(wrong)
+    assert counts["refused"] > 400 and counts["answer"] > 100
+
+
+@pytest.mark.slow
+def test_twenty_thousand_wrong_calls():
+    _, wrong = fuzz_signatures.fuzz(20_000, seed=1_000, paths=CHECKED.__contains__)
+    assert not wrong, explain(wrong)
+
+
+def test_an_error_from_inside_is_found():
+    def careless(input):
+        return input.shape[3]
+
+    target = signature_calls.Target("careless", careless, lambda t: [genesis.core.op.case(t(2))])
+    assert fuzz_signatures.run(target, genesis.core.op.case(genesis.ones(2)), Maker()).kind == "bare"
+
+
+def test_errors_of_users_pass_as_they_are():
+    class Mine:
+        def __index__(self):
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match=r"^mine$"):
+        genesis.ones(2, 2).sum(Mine())
+    with pytest.raises(ZeroDivisionError):
+        nn.Sequential(nn.Linear(1, 1)).apply(lambda module: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: genesis.stack(3), "stack: expected a list of tensors, got int"),
+        (lambda: nn.functional.glu([1.0]), r"glu: input must be a tensor, got \[1.0\]"),
+        (lambda: nn.Linear("a", 2), "Linear: in_features must be an integer, got 'a'"),
+        (lambda: nn.Linear(2.0, 2), "Linear: in_features must be an integer, got 2.0"),
+        (lambda: nn.Dropout("x"), "Dropout: p must be a number, got 'x'"),
+        (lambda: nn.ReLU(genesis.ones(2)), r"ReLU: inplace must be True or False, got f32\[2\]"),
+        (lambda: nn.MSELoss(reduction=3), "MSELoss: reduction must be a string, got 3"),
+        (lambda: nn.BatchNorm1d(float("inf")), "BatchNorm1d: num_features must be an integer, got inf"),
+        (lambda: nn.init.zeros_(3), "constant_: tensor must be a tensor, got 3"),
+    ],
+)
+def test_messages(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_truncated_normals_in_any_range():
+    far = nn.init.trunc_normal_(genesis.empty(50), 0.0, 1.0, 5.0, 5.5)
+    assert float(far.min()) >= 5.0 and float(far.max()) <= 5.5
+    for mean, std in ((float("inf"), 1.0), (float("nan"), 1.0), (0.0, 0.0), (0.0, float("inf"))):
+        with pytest.raises(ValueError, match="trunc_normal_: mean must be finite and std positive"):
+            nn.init.trunc_normal_(genesis.empty(3), mean, std)
