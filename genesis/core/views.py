@@ -24,7 +24,7 @@ import numpy as np
 from genesis.arrays.protocol import Layer, bottom, copied
 from genesis.arrays.spec import Spec, memory_order, spec_of
 from genesis.base import dtypes
-from genesis.base.errors import DTypeError, InplaceError, ShapeError, message
+from genesis.base.errors import ArgumentError, DTypeError, InplaceError, ShapeError, message
 from genesis.core.boundary import joined
 from genesis.core.cuts import note
 from genesis.core.hooks import hooks_of
@@ -336,10 +336,16 @@ def inplace_method(op: Op, name: str | None = None) -> Callable[..., Tensor]:
     return method
 
 
+def _expect_tensor(name: str, target: Any) -> None:
+    """Refuse something else as what is written to, which the function ``relu_(x)`` can be given."""
+    if not isinstance(target, Tensor):
+        raise ArgumentError(message(name, f"expected a tensor to write to, got {type(target).__name__}")) from None
+
+
 def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
     """With the parameters of the function, but for ``out`` and ``inplace``."""
     parameters = [p for n, p in op.signature.parameters.items() if n not in ("out", "inplace")]
-    scope: dict[str, Any] = {"inplace": inplace, "op": op, "name": name}
+    scope: dict[str, Any] = {"inplace": inplace, "expect_tensor": _expect_tensor, "op": op, "name": name}
     scope |= {f"_{p.name}": p.default for p in parameters if p.default is not p.empty}
     written: list[str] = []
     given: list[str] = []
@@ -360,7 +366,8 @@ def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
             given.append(p.name)
         written.append(p.name if p.default is p.empty else f"{p.name}=_{p.name}")
     first, *others = given
-    source = f"def {name}({', '.join(written)}):\n    return inplace(name, op.call, {first}, ({''.join(o + ', ' for o in others)}), {{{', '.join(named)}}})\n"
+    call = f"inplace(name, op.call, {first}, ({''.join(o + ', ' for o in others)}), {{{', '.join(named)}}})"
+    source = f"def {name}({', '.join(written)}):\n    try:\n        return {call}\n    except AttributeError:\n        expect_tensor(name, {first})\n        raise\n"
     exec(compile(source, f"<genesis in-place {op.name}>", "exec"), scope)
     return scope[name]  # type: ignore[no-any-return]
 

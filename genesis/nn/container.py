@@ -78,6 +78,8 @@ class Sequential(_List):
         super().__init__()
         named = args[0].items() if len(args) == 1 and isinstance(args[0], Mapping) else ((str(i), m) for i, m in enumerate(args))
         for name, module in named:
+            if not isinstance(module, Module):
+                raise ArgumentError(message("Sequential", f"{name!r} must be a Module, got {type(module).__name__}"))
             self.add_module(name, module)
 
     def forward(self, input: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentValueError, DTypeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
 from genesis.core.dispatch import public, write_out
 from genesis.core.halves import wide
 from genesis.core.kinds import alias, binary, case, composite, elementwise, fails, unary
@@ -57,6 +57,8 @@ _quotient = binary(
 
 def _scaled(name: str, plain: Any, doc: str) -> Any:
     def scaled(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        if alpha.__class__ is not int and not isinstance(alpha, int | float | complex | np.number | Tensor):
+            raise ArgumentError(message(name, f"alpha must be a number, got {type(alpha).__name__}"))
         result: Tensor = plain(input, other if alpha == 1 else other * alpha)
         return result if out is None else write_out(name, result, out)
 

@@ -152,6 +152,9 @@ CALLS: dict[str, Calls] = {
     "triu_indices": lambda t: [case(3, 3)], "manual_seed": lambda t: [case(3)], "can_cast": lambda t: [case(genesis.int64, genesis.float32)],
     "promote_types": lambda t: [case(genesis.int64, genesis.float32)], "result_type": lambda t: [case(t(2), 1)], "finfo": lambda t: [case(genesis.float32)],
     "iinfo": lambda t: [case(genesis.int64)], "device": lambda t: [case("cpu")], "masked_scatter": lambda t: [case(t(3), t.bool(3), t(3))],
+    **{f"nn.functional.{name}": (lambda t: [case(t(2, 3))]) for name in (
+        "relu", "relu_", "celu_", "elu_", "hardtanh_", "leaky_relu_", "selu_", "rrelu_")},
+    "nn.functional.threshold_": lambda t: [case(t(2, 3), 0.1, 2.0)],
     "func.linearize": lambda t: [case(_square, t(3))],
 }  # fmt: skip
 
