@@ -318,7 +318,7 @@ def _check_unit(what: str, x: Tensor) -> None:
     """Refuse numbers outside [0, 1] where they are known."""
     values = bottom(x._array)
     if tracer.get() is None and isinstance(values, np.ndarray) and values.size and not (values.min() >= 0 and values.max() <= 1):
-        raise ShapeError(message("binary_cross_entropy", f"all elements of {what} must be between 0 and 1, they are between {values.min()} and {values.max()}",
+        raise DomainError(message("binary_cross_entropy", f"all elements of {what} must be between 0 and 1, they are between {values.min()} and {values.max()}",
                                  hint="x.sigmoid(), or binary_cross_entropy_with_logits"))  # fmt: skip
 
 
