@@ -81,7 +81,8 @@ def _typed(w: Writer) -> None:
     else:
         choices = (-1.5, 0.5, 1.0, 2.0, 2.25) if dtype[0] != "c" else (1 + 2j, -0.5j, 2 + 0j, 0.5 - 1j)
     values = np.array([w.pick(*choices) for _ in range(int(np.prod(shape)))], dtype=object).reshape(shape).tolist()
-    grad = ", requires_grad=True" if dtype[0] in "fbc" and dtype != "bool" and w.chance(0.35) else ""
+    # not of no elements: cat passes over them, their gradient has nothing in it
+    grad = ", requires_grad=True" if shape != (0,) and dtype[0] in "fbc" and dtype != "bool" and w.chance(0.35) else ""
     w.make(f"T.tensor({values}, dtype=T.{dtype}{grad})", shape)
 
 
