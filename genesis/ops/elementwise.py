@@ -55,11 +55,18 @@ _quotient = binary(
 )  # fmt: skip
 
 
+def _times(input: Any, other: Any, alpha: Any) -> Any:
+    """``other * alpha`` in the dtype of the sum, so that a negative alpha does not wrap around in an unsigned one."""
+    if isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype is not other.dtype:
+        other = other.to(dtypes.result_type(input, other))
+    return other * alpha
+
+
 def _scaled(name: str, plain: Any, doc: str) -> Any:
     def scaled(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         if alpha.__class__ is not int and not isinstance(alpha, int | float | complex | np.number | Tensor):
             raise ArgumentError(message(name, f"alpha must be a number, got {type(alpha).__name__}"))
-        result: Tensor = plain(input, other if alpha == 1 else other * alpha)
+        result: Tensor = plain(input, other if alpha == 1 else _times(input, other, alpha))
         return result if out is None else write_out(name, result, out)
 
     scaled.__name__ = scaled.__qualname__ = name

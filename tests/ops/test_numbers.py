@@ -154,3 +154,14 @@ def test_a_complex_number_is_true_if_either_part_is():
     x = T.tensor([1 + 2j, -0.5j, 0j, 2])
     assert x.bool().tolist() == x.to(T.bool).tolist() == [True, True, False, True]
     assert T.zeros(4, dtype=T.bool).copy_(x).tolist() == [True, True, False, True]
+
+
+def test_alpha_multiplies_in_the_dtype_of_the_sum():
+    unsigned = T.tensor([3], dtype=T.uint16)
+    assert T.add(T.tensor([0.25]), unsigned, alpha=-1).tolist() == [-2.75]
+    assert T.sub(T.tensor([1]), unsigned, alpha=2).tolist() == [-5]
+    assert T.tensor([0.25]).add_(unsigned, alpha=-1).tolist() == [-2.75]
+    assert T.add(T.tensor([100], dtype=T.int8), T.tensor(3), alpha=-1).tolist() == [97]
+    x = T.tensor([1.0], dtype=T.float16, requires_grad=True)
+    T.add(T.tensor([0.0]), x, alpha=3).sum().backward()
+    assert x.grad.tolist() == [3.0] and x.grad.dtype == T.float16
