@@ -382,10 +382,10 @@ def test_random_steps():
 
 
 @pytest.mark.slow
-def test_ten_thousand_random_steps():
-    counts, wrong = check(10_000)
+def test_thousands_of_random_steps():
+    counts, wrong = check(2_000)
     assert not wrong, explain(wrong)
-    assert counts["equal"] > 7500
+    assert counts["equal"] > 1500
 
 
 def copies_of_bytes(monkeypatch):

@@ -39,8 +39,8 @@ def test_a_thousand_wrong_calls():
 
 
 @pytest.mark.slow
-def test_twenty_thousand_wrong_calls():
-    _, wrong = fuzz_signatures.fuzz(20_000, seed=1_000, paths=CHECKED.__contains__)
+def test_thousands_of_wrong_calls():
+    _, wrong = fuzz_signatures.fuzz(4_000, seed=1_000, paths=CHECKED.__contains__)
     assert not wrong, explain(wrong)
 
 
