@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from itertools import starmap
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from genesis.core.modes import grad_mode, repair, watcher
 from genesis.core.node import FREED, FUNCTION, INFERENCE, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output, count_write
 from genesis.core.overrides import kernels_are_forced, kernels_only
 from genesis.core.quiet import quietly
+from genesis.core.site import site_here
 from genesis.core.switches import ACTIVE, OVERRIDES
 from genesis.core.tracing import tracer
 
@@ -327,12 +329,13 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
     error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
     """
     writes: list[tuple[Any, ...]] = []
+    site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
     with _delivering:
         for node, g in gradients:
             if node._grad is None and g._counter is None and g._node is None and node._hooks is None and not ACTIVE and g._array.__class__ is np.ndarray:
                 writes.append((_set_grad, node, g))
             else:
-                writes += _writes_of(node, g, create_graph)
+                writes += _writes_of(node, g, create_graph, site)
         if len(writes) == 1:
             quietly(*writes[0])
         else:
@@ -341,7 +344,7 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
             _without_owners([node for node, _ in gradients])
 
 
-def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool) -> list[tuple[Any, ...]]:
+def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool, site: tuple[CodeType | None, int] | None) -> list[tuple[Any, ...]]:
     """The calls that put one gradient into its leaf."""
     if g._array.__class__ is not np.ndarray:
         _check_device(node, g)
@@ -361,10 +364,10 @@ def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool) -> list[tupl
         return node.writes_of(g)
     if create_graph or before._node is not None:
         return node.writes_of(before + g)
-    return _inplace_sum(before, g)
+    return _inplace_sum(before, g, site)
 
 
-def _inplace_sum(x: Tensor, y: Tensor) -> list[tuple[Any, ...]]:
+def _inplace_sum(x: Tensor, y: Tensor, site: tuple[CodeType | None, int] | None) -> list[tuple[Any, ...]]:
     """The calls that add ``y`` to ``x`` in place: one where both are NumPy's and nothing watches."""
     if ACTIVE or x._array.__class__ is not np.ndarray or y._array.__class__ is not np.ndarray or x._counter is INFERENCE:
         return [(copy_context().run, x.add_, y)]
@@ -372,7 +375,7 @@ def _inplace_sum(x: Tensor, y: Tensor) -> list[tuple[Any, ...]]:
         x._own_memory()
     if not x._array.flags.writeable or x._array.shape != y._array.shape or x._array.dtype.kind not in "fcV" or x._array.dtype is not y._array.dtype:
         return [(copy_context().run, x.add_, y)]
-    count_write(x._shared_counter(), "add_")
+    count_write(x._shared_counter(), "add_", site)
     return [(np.add, x._array, y._array, x._array)]
 
 

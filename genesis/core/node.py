@@ -57,13 +57,13 @@ WRITES = [0]  # the number of the last in-place write; a list, so that every mod
 counting = process_lock()
 
 
-def count_write(version: Version, writer: str) -> None:
-    """Note a write; the lock keeps the numbers in order when several threads write."""
+def count_write(version: Version, writer: str, site: tuple[CodeType | None, int] | None = None) -> None:
+    """Note a write, at ``site`` or where the user called; the lock keeps the numbers in order when several threads write."""
     with counting:
         WRITES[0] = version.stamp = WRITES[0] + 1
         version.count += 1
     version.writer = writer
-    version.code, version.at = site_here()
+    version.code, version.at = site_here() if site is None else site
 
 
 def count_event() -> int:
