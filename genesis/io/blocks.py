@@ -9,10 +9,24 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.protocol import Virtual
+from genesis.base import dtypes
+from genesis.core.site import line_here
+from genesis.core.tensor import Tensor
 from genesis.io.source import Damaged
 
 Array = np.ndarray[Any, Any]
 _WORK = 10_000  # steps that may be spent to find out whether two interleaved views have an element in common
+
+
+def array_of(value: Any) -> Array:
+    """The elements of a tensor, or of an array or number of NumPy's, to be saved; on its own memory."""
+    if isinstance(value, Tensor):
+        if isinstance(value._array, Virtual):
+            raise value._array.refuse("save", line_here())
+        return value.detach().numpy_view()
+    dtypes.from_numpy(value.dtype)  # text, objects and dates are refused
+    return np.asarray(value)
 
 
 @dataclass(frozen=True, slots=True)

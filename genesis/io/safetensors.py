@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Virtual
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.parameter import Parameter
-from genesis.core.site import line_here
 from genesis.core.tensor import Tensor, wrap
-from genesis.io.blocks import Array, places, short, strided
+from genesis.io.blocks import Array, array_of, places, short, strided
 from genesis.io.source import Damaged, Source
 from genesis.io.structure import Reader, Writer
 
@@ -45,7 +43,7 @@ def pieces(obj: Any, metadata: dict[str, str] | None = None) -> Iterator[Any]:
     writer = Writer()
     tree = writer.node(obj)
     names = list(writer.tensors)
-    entries, extents = _entries(names, [_array(name, writer.tensors[name]) for name in names])
+    entries, extents = _entries(names, [array_of(writer.tensors[name]) for name in names])
     plain = _plain(obj, tree, names) and not extents
     notes = {str(k): str(v) for k, v in (metadata or {}).items()}
     _refuse_reserved([*entries, *(() if not isinstance(obj, dict) else obj)], notes)
@@ -53,15 +51,6 @@ def pieces(obj: Any, metadata: dict[str, str] | None = None) -> Iterator[Any]:
         notes[STRUCTURE] = json.dumps({"ordered": None} if plain is None and not extents else _with_extents(tree, extents))
     header = _header(entries, notes)
     return chain([header], (_little(block).reshape(-1).view(np.uint8).data for block in _in_order(entries.values())))
-
-
-def _array(name: str, value: Any) -> Array:
-    if isinstance(value, Tensor):
-        if isinstance(value._array, Virtual):
-            raise value._array.refuse("save", line_here())
-        return value.detach().numpy_view()
-    dtypes.from_numpy(value.dtype)  # text, objects and dates are refused
-    return np.asarray(value)
 
 
 def _entries(names: list[str], arrays: list[Array]) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:

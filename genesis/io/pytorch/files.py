@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Virtual
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.core.site import line_here
 from genesis.core.tensor import Tensor
-from genesis.io.blocks import Array
+from genesis.io.blocks import Array, array_of
 from genesis.io.location import Placement
 from genesis.io.pytorch.archive import Archive, Writer, chunks
 from genesis.io.pytorch.names import resolve
@@ -91,7 +89,7 @@ def swapped(memory: Array, kind: dtypes.dtype) -> Array:
 def writer(obj: Any) -> Callable[[Callable[[Any], Any]], None]:
     """A function that writes a file piece by piece; what cannot be saved is refused before it is called."""
     kept = list(tensors_in(obj))
-    pickled = Pickler(obj, {id(t): _array(t) for t in kept if not (isinstance(t, Tensor) and isinstance(t._array, Spec))})
+    pickled = Pickler(obj, {id(t): array_of(t) for t in kept if not (isinstance(t, Tensor) and isinstance(t._array, Spec))})
 
     def write(put: Callable[[Any], Any]) -> None:
         out = Writer(put)
@@ -103,12 +101,3 @@ def writer(obj: Any) -> Callable[[Callable[[Any], Any]], None]:
         out.close()
 
     return write
-
-
-def _array(value: Any) -> Array:
-    if isinstance(value, Tensor):
-        if isinstance(value._array, Virtual):
-            raise value._array.refuse("save", line_here())
-        return value.detach().numpy_view()
-    dtypes.from_numpy(value.dtype)  # text, objects and dates are refused
-    return np.asarray(value)
