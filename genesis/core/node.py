@@ -290,7 +290,7 @@ def compiled_when_needed(rules: tuple[Rule | None, ...], saves_out: bool) -> Cal
             if kind.__dict__.get("_pull") is pull:
                 kind._pull = compiled = compile_pull(rules, saves_out)  # type: ignore[method-assign]
                 return compiled(self, g)
-        raise AssertionError("pull is not a member of the node's class")
+        return self._pull(g)  # another thread was first and has put the compiled one there
 
     return pull
 
