@@ -30,6 +30,7 @@ from genesis.base import blas
 from genesis.nn import functional as F
 
 SECONDS = 0.3  # of steps in a turn
+PAUSE = 0.1  # before it: for so long OpenBLAS's threads still wait actively after the last product, which would take the next turn's time
 WAYS = ("genesis", "one thread", "BLAS's own")
 
 
@@ -106,6 +107,7 @@ def threads(way: str) -> Iterator[None]:
 
 def turn(step: Callable[[], object]) -> float:
     """Milliseconds of a step."""
+    time.sleep(PAUSE)
     count, begun = 0, time.perf_counter()
     while time.perf_counter() - begun < SECONDS:
         step()
