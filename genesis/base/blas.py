@@ -27,7 +27,7 @@ from genesis.base.threads import get_num_threads, in_parallel
 ALONE = 9_000  # multiplications up to which OpenBLAS uses one thread by itself, for any shapes
 ALONE_MATRICES = 1 << 18  # the same for two matrices
 _OWN_THREADS = 1  # what OpenBLAS calls its own threads, in contrast to those of OpenMP
-PART = 1 << 22  # multiplications of a slice for a worker: 30 to 100 us
+PART = 12_000_000  # multiplications of a slice for a worker, at least: 100 to 300 us, of which waking it may take 50
 
 
 @functools.cache
@@ -126,17 +126,19 @@ def _large(a: Any, b: Any) -> Any:
 
 
 def _in_slices(a: Any, b: Any, each: int) -> Any:
-    """Products of so many multiplications each, by several threads: slices of the batch, else of rows or columns, of which there are more."""
+    """Products of so many multiplications each, by several threads: slices of the batch, else of rows, or of columns where rows are few."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    parts = min(math.prod(batch) * each // PART, 4 * get_num_threads())
-    if parts < 2:
+    threads = get_num_threads()
+    rounds = math.prod(batch) * each // (PART * threads)
+    if rounds < 1:
         return np.matmul(a, b)
+    parts = threads * min(rounds, 2)  # as many for each thread: two, where one may be late
     out = np.empty((*batch, a.shape[-2], b.shape[-1]), a.dtype)
     if batch and batch[0] > 1:
         count = batch[0]
         cut_a, cut_b = (x.ndim == out.ndim and x.shape[0] > 1 for x in (a, b))
         part = lambda s: np.matmul(a[s] if cut_a else a, b[s] if cut_b else b, out[s])  # noqa: E731
-    elif a.shape[-2] >= b.shape[-1]:
+    elif 4 * a.shape[-2] > b.shape[-1]:  # slices of columns are not contiguous: they take longer
         count = a.shape[-2]
         part = lambda s: np.matmul(a[..., s, :], b, out[..., s, :])  # noqa: E731
     else:
