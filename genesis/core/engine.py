@@ -328,12 +328,14 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
     All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so neither an
     error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
     """
-    writes: list[tuple[Any, ...]] = []
-    site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
+    plain = not ACTIVE and not create_graph
     with _delivering:
+        site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
+        writes: list[tuple[Any, ...]] = []
         for node, g in gradients:
-            if node._grad is None and g._counter is None and g._node is None and node._hooks is None and not ACTIVE and g._array.__class__ is np.ndarray:
-                writes.append((_set_grad, node, g))
+            if plain and node._grad is None and g._node is None and g._array.__class__ is np.ndarray:
+                hooks = node._hooks
+                writes.append((_set_grad, node, g._apart() if g._counter is SHARED or (hooks is not None and hooks.tensor) else g))
             else:
                 writes += _writes_of(node, g, create_graph, site)
         if len(writes) == 1:

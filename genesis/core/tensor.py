@@ -288,7 +288,12 @@ class Tensor:
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if value is not None:
+        if value is None:
+            node = self._node
+            if node.__class__ is AccumulateGrad and not ACTIVE and node._grad is not RECORDED:  # as every step of a training does
+                node._grad = None
+                return
+        else:
             self._check_grad(value)
         if isinstance(self._node, AccumulateGrad):
             self._node.grad = value
@@ -490,6 +495,12 @@ class Tensor:
         """This gradient, marked to be copied before the first write."""
         out = _new(Tensor)
         out._array, out._node, out._counter, out._view = self._array, self._node, SHARED, None
+        return out
+
+    def _apart(self) -> Tensor:
+        """This gradient in memory of its own."""
+        out = _new(Tensor)
+        out._array, out._node, out._counter, out._view = self._array.copy(), None, None, None
         return out
 
     def _zeros(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
