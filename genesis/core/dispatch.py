@@ -27,6 +27,7 @@ from genesis.base.memory import impossible, too_large
 from genesis.core import autocast
 from genesis.core.boundary import joined, together
 from genesis.core.cuts import UNTOUCHED, note, touched
+from genesis.core.generated import generated
 from genesis.core.halves import HALVES
 from genesis.core.hooks import SPECIAL
 from genesis.core.layout import packed, with_strides
@@ -702,10 +703,9 @@ def _compile_save(op: Op) -> Callable[..., Any]:
         wanted = " or ".join(f"edges[{user}] is not None" for user in sorted(users))
         always = source == "value" or op.variadic or len(op.tensors) == 1
         parts.append(value if always else f"({value} if {wanted} else None)")
-    source_code = "def save(args, edges, out):\n" + "".join(line + "\n" for line in lines) + f"    return ({''.join(p + ', ' for p in parts)})\n"
+    source_code = "def call(args, edges, out):\n" + "".join(line + "\n" for line in lines) + f"    return ({''.join(p + ', ' for p in parts)})\n"
     scope: dict[str, Any] = {"Tensor": Tensor, "INFERENCE": INFERENCE, "refuse": refuse_inference, "name": op.name, "own": own_indices}
-    exec(compile(source_code, f"<genesis saves {op.name}>", "exec"), scope)
-    return scope["save"]  # type: ignore[no-any-return]
+    return generated(source_code, "save", f"<genesis saves {op.name}>", scope)
 
 
 def refuse_inference(name: str, saved: tuple[Any, ...]) -> None:

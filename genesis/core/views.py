@@ -17,6 +17,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DTypeError, InplaceError, ShapeError, message
 from genesis.core.boundary import joined
 from genesis.core.cuts import note
+from genesis.core.generated import generated
 from genesis.core.hooks import hooks_of
 from genesis.core.layered import store
 from genesis.core.modes import enable_grad, grad_mode, inference
@@ -218,14 +220,14 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
         )  # fmt: skip
 
 
-def bump(x: Tensor, name: str) -> None:
-    """Count a write."""
+def bump(x: Tensor, name: str, site: tuple[CodeType | None, int] | None = None) -> None:
+    """Count a write, at ``site`` or where the user called."""
     counter = x._counter
     if counter is INFERENCE:
         return
     if counter is None or counter is SHARED:
         counter = x._shared_counter()
-    count_write(counter, name)
+    count_write(counter, name, site)
 
 
 def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
@@ -367,9 +369,8 @@ def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
         written.append(p.name if p.default is p.empty else f"{p.name}=_{p.name}")
     first, *others = given
     call = f"inplace(name, op.call, {first}, ({''.join(o + ', ' for o in others)}), {{{', '.join(named)}}})"
-    source = f"def {name}({', '.join(written)}):\n    try:\n        return {call}\n    except AttributeError:\n        expect_tensor(name, {first})\n        raise\n"
-    exec(compile(source, f"<genesis in-place {op.name}>", "exec"), scope)
-    return scope[name]  # type: ignore[no-any-return]
+    source = f"def call({', '.join(written)}):\n    try:\n        return {call}\n    except AttributeError:\n        expect_tensor(name, {first})\n        raise\n"
+    return generated(source, name, f"<genesis in-place {op.name}>", scope)
 
 
 def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
