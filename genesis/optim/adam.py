@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from genesis.core.refusal import explain_all
+from genesis.core.site import site_here
 from genesis.core.tracing import advance, host, tracer
 from genesis.core.views import bump
 from genesis.kernels.cpu import optim as kernel
@@ -60,8 +61,9 @@ class Adam(Optimizer):
         arrays = param._array, grad._array, m._array, v._array
         if tracer.get() is None and not (coupled or group["amsgrad"] or group["maximize"]) and kernel.fits(*arrays):
             kernel.adam_step(*arrays, step, lr, (b1, b2), group["eps"], 1 - lr * decay)
+            site = site_here()
             for written in (param, m, v):
-                bump(written, "optimizer.step")
+                bump(written, "optimizer.step", site)
             return
         self._composed(param, grad, state, group)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from genesis.core.quiet import quietly
+
 BLOCK = 16_384
 
 
@@ -27,13 +29,12 @@ def adam_step(param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, step: int, l
     p, g, m, v = param.reshape(-1), grad.reshape(-1), exp_avg.reshape(-1), exp_avg_sq.reshape(-1)
     scratch = np.empty(min(BLOCK, p.size), p.dtype)
     scales = betas[0], betas[1], math.sqrt(1 - betas[1] ** step), eps, lr / (1 - betas[0] ** step), shrink
-    with np.errstate(all="ignore"):  # where warnings are errors, one would leave half a step behind
-        if p.size <= BLOCK:
-            _block(p, g, m, v, scratch, *scales)
-            return
-        for start in range(0, p.size, BLOCK):
-            part = slice(start, start + BLOCK)
-            _block(p[part], g[part], m[part], v[part], scratch[: min(BLOCK, p.size - start)], *scales)
+    if p.size <= BLOCK:
+        quietly(_block, p, g, m, v, scratch, *scales)  # where warnings are errors, one would leave half a step behind
+        return
+    for start in range(0, p.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        quietly(_block, p[part], g[part], m[part], v[part], scratch[: min(BLOCK, p.size - start)], *scales)
 
 
 def _block(p: Any, g: Any, m: Any, v: Any, t: Any, b1: float, b2: float, root: float, eps: float, rate: float, shrink: float) -> None:
