@@ -10,12 +10,11 @@ Gradient modes, `Function` and the engine live in `genesis.core`.
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from genesis.autograd import forward_ad, functional, graph
-from genesis.autograd.checking.gradcheck import GradcheckError, gradcheck, gradgradcheck, numerical_gradient_check
-from genesis.autograd.checking.report import Report, VerifyError
-from genesis.autograd.checking.verify import verify
 from genesis.autograd.forms.custom import custom_gradient, custom_vjp, defvjp
-from genesis.autograd.forms.foreign import ForeignFunction, from_numpy
 from genesis.autograd.forms.functions import AddFunction, MatMulFunction, MulFunction, ReluFunction
 from genesis.autograd.forms.identities import (
     clip_gradient,
@@ -25,15 +24,9 @@ from genesis.autograd.forms.identities import (
     stop_gradient,
     straight_through,
 )  # fmt: skip
-from genesis.autograd.forms.native import from_ctypes, from_scalar
 from genesis.autograd.forms.tape import GradientTape
 from genesis.autograd.forms.transposed import custom_function, custom_jvp
 from genesis.autograd.gradients import backward, grad
-from genesis.autograd.inspection.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
-from genesis.autograd.inspection.explain import Explanation, explain
-from genesis.autograd.inspection.profiler import profile
-from genesis.autograd.inspection.replay import BackwardRecord, diff, record
-from genesis.autograd.inspection.strong_zero import strong_zero
 from genesis.core.context import Context, FunctionCtx
 from genesis.core.function import Function
 from genesis.core.honest import once_differentiable
@@ -45,6 +38,47 @@ from genesis.core.modes import (
     no_grad,
     set_grad_enabled,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from genesis.autograd.checking.gradcheck import GradcheckError, gradcheck, gradgradcheck, numerical_gradient_check
+    from genesis.autograd.checking.report import Report, VerifyError
+    from genesis.autograd.checking.verify import verify
+    from genesis.autograd.forms.foreign import ForeignFunction, from_numpy
+    from genesis.autograd.forms.native import from_ctypes, from_scalar
+    from genesis.autograd.inspection.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+    from genesis.autograd.inspection.explain import Explanation, explain
+    from genesis.autograd.inspection.profiler import profile
+    from genesis.autograd.inspection.replay import BackwardRecord, diff, record
+    from genesis.autograd.inspection.strong_zero import strong_zero
+
+_LAZY = {  # what a training does not need, by where it is
+    "checking.gradcheck": ("GradcheckError", "gradcheck", "gradgradcheck", "numerical_gradient_check"),
+    "checking.report": ("Report", "VerifyError"),
+    "checking.verify": ("verify",),
+    "forms.foreign": ("ForeignFunction", "from_numpy"),
+    "forms.native": ("from_ctypes", "from_scalar"),
+    "inspection.anomaly": ("detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly"),
+    "inspection.explain": ("Explanation", "explain"),
+    "inspection.profiler": ("profile",),
+    "inspection.replay": ("BackwardRecord", "diff", "record"),
+    "inspection.strong_zero": ("strong_zero",),
+}  # fmt: skip
+_HOMES = {name: f"{__name__}.{place}" for place, names in _LAZY.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """The checks and the views of what happened are imported when they are first used."""
+    if name in _HOMES:
+        globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
+        return found
+    if name in ("checking", "inspection"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
 
 __all__ = [
     "AddFunction", "MatMulFunction", "MulFunction", "ReluFunction",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 # C0 and C1 controls and DEL, what turns the direction of text or breaks lines, lone surrogates, and what XML does not allow
@@ -86,11 +85,17 @@ class Printed:
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         table = self._table()
-        return page(table) if table is not None else f'<div class="genesis-report"><pre>{escape(visible(self._text()))}</pre></div>'
+        return page(table) if table is not None else f'<div class="genesis-report"><pre>{_escaped(visible(self._text()))}</pre></div>'
+
+
+def _escaped(text: str) -> str:
+    from html import escape  # its table of entities is for pages only
+
+    return escape(text)
 
 
 def _shown(text: str) -> str:
-    return escape(name_of(text))
+    return _escaped(name_of(text))
 
 
 def page(table: Table) -> str:
