@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from page import write_section
 
 import genesis
 from genesis import nn
@@ -186,10 +187,7 @@ def main() -> None:
     options = parser.parse_args()
     found = table(options)
     if options.write:
-        page = Path(__file__).with_name("README.md")
-        head = "\n## Beside busy processes\n\nWritten by `python benchmarks/busy.py --write`. "
-        before, _, rest = page.read_text().partition("\n## Beside busy processes")
-        page.write_text(before + head + found + "\n" + "".join(rest.partition("\n## ")[1:]))
+        write_section("Beside busy processes", "Written by `python benchmarks/busy.py --write`. " + found)
 
 
 if __name__ == "__main__":

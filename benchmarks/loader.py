@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -24,6 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import torch
+from page import write_section
 
 import genesis
 
@@ -117,10 +116,7 @@ def main() -> None:
     table = "\n".join(rows())
     print(table)
     if write:
-        path = Path(__file__).parent / "README.md"
-        text = re.sub(r"\n## Loading\n.*?(?=\n## |\Z)", "", path.read_text(), flags=re.S)
-        note = "`python benchmarks/loader.py --write`: medians of five epochs, taken in turn, one thread for BLAS."
-        path.write_text(text.rstrip() + f"\n\n## Loading\n\n{note}\n\n{table}\n")
+        write_section("Loading", "`python benchmarks/loader.py --write`: medians of five epochs, taken in turn, one thread for BLAS.\n\n" + table)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import itertools
 
 import numpy as np
 import torch
+from page import write_head
 
 import genesis
 
@@ -296,9 +297,7 @@ def main() -> None:
     )
     print(text)
     if options.write:
-        page = Path(__file__).with_name("README.md")
-        _, mark, rest = page.read_text().partition("\n## ")  # the other scripts' tables stay
-        page.write_text(head + text + "\n" + mark + rest)
+        write_head(head + text)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from page import write_section
+
 ROOT = Path(__file__).parent.parent
 ROUNDS = 7
 RUN = """
@@ -92,9 +94,7 @@ def main() -> None:
     text = table()
     print(text)
     if options.write:
-        page = Path(__file__).with_name("README.md")
-        head = "\n## What it costs that every node knows its line\n\nWritten by `python benchmarks/provenance.py --write`.\n\n"
-        page.write_text(page.read_text().partition("\n## What it costs")[0] + head + text + "\n")
+        write_section("What it costs that every node knows its line", "Written by `python benchmarks/provenance.py --write`.\n\n" + text)
 
 
 if __name__ == "__main__":

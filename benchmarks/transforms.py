@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
 import numpy as np
 import torch
+from page import write_section
 
 import genesis
 from genesis import jit, nn
@@ -160,9 +159,11 @@ def main() -> None:
     table = "\n".join(rows())
     print(table)
     if parser.parse_args().write:
-        path = Path(__file__).parent / "README.md"
-        text = re.sub(r"\n## Transforms\n.*?(?=\n## |\Z)", "", path.read_text(), flags=re.S)
-        path.write_text(text.rstrip() + "\n\n## Transforms\n\n`python benchmarks/transforms.py --write`, with llvmlite. What is compared in one row ran in turns; the loops in five fresh processes, of which these are the medians, once more with the C library told to keep freed memory (MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_).\n\n" + table + "\n")
+        note = (
+            "`python benchmarks/transforms.py --write`, with llvmlite. What is compared in one row ran in turns; the loops in five fresh processes, of which these are the "
+            "medians, once more with the C library told to keep freed memory (MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_)."
+        )
+        write_section("Transforms", note + "\n\n" + table)
 
 
 if __name__ == "__main__":
