@@ -25,11 +25,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from genesis.base import tracebacks
+from genesis.base.kept_errors import empty_later
 from genesis.base.text import visible
 
 
 class GenesisError(Exception):
     """Base of all errors raised by Genesis."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        empty_later(self)
 
     def __str__(self) -> str:
         return visible(super().__str__())

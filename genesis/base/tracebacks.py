@@ -40,12 +40,17 @@ def cut(error: BaseException, ours: type[BaseException]) -> None:
         error: what is about to be printed
         ours: the base class of errors whose raising is no fault of the package
     """
-    if os.environ.get("GENESIS_FULL_TRACEBACK", "") in ("", "0"):
-        for each in _with_causes(error):
+    if not everything_is_shown():
+        for each in with_causes(error):
             _cut_one(each, ours)
 
 
-def _with_causes(error: BaseException) -> list[BaseException]:
+def everything_is_shown() -> bool:
+    """Whether the environment asks for whole tracebacks."""
+    return os.environ.get("GENESIS_FULL_TRACEBACK", "") not in ("", "0")
+
+
+def with_causes(error: BaseException) -> list[BaseException]:
     """The error and what it was raised from or during."""
     found: list[BaseException] = []
     ahead: list[BaseException | None] = [error]
@@ -58,11 +63,13 @@ def _with_causes(error: BaseException) -> list[BaseException]:
 
 
 def _cut_one(error: BaseException, ours: type[BaseException]) -> None:
-    entries = _entries(error)
+    entries = traceback_entries(error)
     kept = [entry for entry in entries if not LIBRARY[_file(entry)]]
     if not kept or not (isinstance(error, ours) or _raised_by_the_program(entries[-1])):
         return
-    _name_module(error, entries)
+    note = module_note(error)
+    if note is not None:
+        error.add_note(note)
     chain: TracebackType | None = None
     for entry in reversed(kept):
         chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
@@ -71,18 +78,18 @@ def _cut_one(error: BaseException, ours: type[BaseException]) -> None:
         error.__context__ = error.__context__.__context__
 
 
-def _name_module(error: BaseException, entries: list[TracebackType]) -> None:
-    """Say which module of a model was running, as the frames that tell go: ``in Sequential.2 (Linear)``."""
+def module_note(error: BaseException) -> str | None:
+    """Which module of a model was running, for when the frames that tell are gone: ``in Sequential.2 (Linear)``; None if it is said, or is none."""
+    entries = traceback_entries(error)
     calls = [entry.tb_frame for entry in entries if _file(entry) == _MODULE and entry.tb_frame.f_code.co_name == "__call__"]
-    modules = [frame.f_locals["self"] for frame in calls]
+    modules = [frame.f_locals["self"] for frame in calls if "self" in frame.f_locals]
     if not modules or not LIBRARY[_file(entries[-1])]:
-        return  # none, or a line of the program says it
+        return None  # none, or a line of the program says it
     path = type(modules[0]).__name__
     for parent, child in pairwise(modules):
         path += "." + next((name for name, member in parent.named_children() if member is child), type(child).__name__)
     note = f"  in {path}" + (f" ({type(modules[-1]).__name__})" if len(modules) > 1 else "")
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+    return None if note in getattr(error, "__notes__", ()) else note
 
 
 def _file(entry: TracebackType) -> str:
@@ -94,7 +101,7 @@ def _raised_by_the_program(entry: TracebackType) -> bool:
     return not LIBRARY[_file(entry)] and not _file(entry).startswith(_NUMPY)
 
 
-def _entries(error: BaseException) -> list[TracebackType]:
+def traceback_entries(error: BaseException) -> list[TracebackType]:
     entries, entry = [], error.__traceback__
     while entry is not None:
         entries.append(entry)

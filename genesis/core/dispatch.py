@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -242,7 +243,7 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
         array: Any = interpreted(op, (*operands, *args[len(given) :]), top)
     else:
         result = _infer_operands(op, operands)
-        array = with_strides(op, operands, result) if result.device.type != "cpu" else _between(op, operands, lambda: _compute(op, operands, args[len(given) :], result))
+        array = with_strides(op, operands, result) if result.device.type != "cpu" else _between(op, operands, partial(_compute, op, operands, args[len(given) :], result))
     y = wrap(array)
     _record_elementwise(op, args, y)
     if ACTIVE or LEVELS:
@@ -255,7 +256,7 @@ def _infer_operands(op: Op, operands: Sequence[Any]) -> Any:
 
 
 def _between(op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
-    between = interception.get() if ACTIVE else None
+    between = interception.get() if ACTIVE else None  # (a partial, no closure: an error that is kept would keep what that holds)
     return kernel() if between is None else between(op, arrays, kernel)
 
 
@@ -471,7 +472,7 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
     if top is not None:
         result = interpreted(op, tuple(arrays), top)
     else:
-        result = with_strides(op, arrays, infer(op, arrays)) if virtual else _between(op, arrays, lambda: compute(op, arrays))
+        result = with_strides(op, arrays, infer(op, arrays)) if virtual else _between(op, arrays, partial(compute, op, arrays))
     edges = None
     if needed:
         tensors = tensors or [args[i] for i in op.tensors]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -61,15 +61,19 @@ class Writer:
             node["requires_grad"] = True
         return node
 
-    def _container(self, value: Any, path: str, depth: int) -> Any:
-        def inner(items: Any) -> list[Any]:
-            return [self.node(v, f"{path}.{i}" if path else str(i), depth + 1) for i, v in enumerate(items)]
+    def _inner(self, named: Iterable[tuple[Any, Any]], path: str, depth: int) -> list[Any]:
+        found = []
+        for name, value in named:
+            found.append(self.node(value, f"{path}.{name}" if path else str(name), depth + 1))
+        return found
 
+    def _container(self, value: Any, path: str, depth: int) -> Any:
         for kind in (list, tuple, set, frozenset):
             if isinstance(value, kind) and not hasattr(value, "_fields"):
-                return {kind.__name__: inner(value)}
+                return {kind.__name__: self._inner(enumerate(value), path, depth)}
         if isinstance(value, dict):
-            items = [[_key(k, path), self.node(v, f"{path}.{k}" if path else str(k), depth + 1)] for k, v in value.items()]
+            keys = [_key(k, path) for k in value]
+            items = [[k, node] for k, node in zip(keys, self._inner(value.items(), path, depth), strict=True)]
             if not isinstance(value, OrderedDict):
                 return {"dict": items}
             extra = getattr(value, "_metadata", None)  # of a module's state
