@@ -20,8 +20,9 @@ from genesis.ops.shape import broadcast_shapes
 from genesis.ops.softmax import log_softmax
 
 
-def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
+def reduced(name: str, loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
     """The mean, the sum, or the losses themselves."""
+    reduction = reduction_of(name, size_average, reduce, reduction)
     if reduction == "mean":
         return loss.mean()
     if reduction == "sum":
@@ -29,6 +30,19 @@ def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
     if reduction != "none":
         raise ArgumentValueError(message(name, f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}"))
     return loss
+
+
+def reduction_of(name: str, size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction that PyTorch's old arguments mean, with PyTorch's warning, where they are given."""
+    if size_average is None and reduce is None:
+        return reduction
+    for what, value in (("size_average", size_average), ("reduce", reduce)):
+        if isinstance(value, str):
+            raise ArgumentError(message(name, f"{what} must be True or False, got {value!r}", hint=f"reduction={value!r}"))
+    average, once = size_average is None or size_average, reduce is None or reduce
+    meant = "mean" if average and once else "sum" if once else "none"
+    warn_user(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
+    return meant
 
 
 class BroadcastWarning(UserWarning):
@@ -93,8 +107,26 @@ def _repairs(x: Tensor, y: Tensor) -> str:
     return "target.expand_as(input), or input.expand_as(target), if one is meant for all"
 
 
+def _weighted(name: str, loss: Tensor, weight: Tensor | None) -> Tensor:
+    """The losses times one factor for each."""
+    if weight is None:
+        return loss
+    if _tensor(name, "weight", weight).shape != loss.shape:
+        text = f"weight of shape {list(weight.shape)} is not the input's, {list(loss.shape)}"
+        raise ArgumentValueError(message(name, text, [("input", loss._spec()), ("weight", weight._spec())], "weight.expand_as(input)"))
+    return loss * weight
+
+
+def _average(name: str, loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    """`reduced` of weighted losses, whose mean is divided by the sum of the weights."""
+    loss = _weighted(name, loss, weight)
+    return reduced(name, loss, reduction) if weight is None or reduction != "mean" else loss.sum() / weight.sum()
+
+
 _two = lambda t: [case(t(2, 3), t(2, 3)), case(t(2, 3), t(2, 3), reduction="sum"), case(t(3), t(3), reduction="none")]  # noqa: E731
+_heavy = lambda t: [*_two(t), case(t(2, 3), t(2, 3), weight=t.positive(2, 3)), case(t(3), t(3), weight=t.positive(3), reduction="none")]  # noqa: E731
 _bad_reduction = (lambda t: case(t(2), t(2), reduction="avg"), ValueError, "reduction must be 'mean', 'sum' or 'none', got 'avg'")
+_bad_weight = (lambda t: case(t(2), t(2), weight=t(1)), ValueError, "weight of shape [1] is not the input's, [2]")
 
 
 def _loss(**options: Any) -> Any:
@@ -104,8 +136,9 @@ def _loss(**options: Any) -> Any:
     return declare
 
 
-@_loss(samples=_two, fails=fails(_bad_reduction))
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+@_loss(samples=_heavy, fails=fails(_bad_reduction, _bad_weight))
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+             weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Squared error, $(x - y)^2$.
 
     >>> import genesis
@@ -113,11 +146,12 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     tensor(2.)
     """
     x, y = _paired("mse_loss", input, target)
-    return reduced("mse_loss", (x - y).square(), reduction)
+    return _average("mse_loss", (x - y).square(), weight, reduction_of("mse_loss", size_average, reduce, reduction))
 
 
-@_loss(samples=_two, fails=fails(_bad_reduction))
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+@_loss(samples=_heavy, fails=fails(_bad_reduction, _bad_weight))
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+            weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Absolute error, $|x - y|$.
 
     >>> import genesis
@@ -125,11 +159,11 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     tensor(1.)
     """
     x, y = _paired("l1_loss", input, target)
-    return reduced("l1_loss", (x - y).abs(), reduction)
+    return _average("l1_loss", (x - y).abs(), weight, reduction_of("l1_loss", size_average, reduce, reduction))
 
 
-@_loss(samples=_two, fails=fails((lambda t: case(t(2), t(2), delta=0.0), ValueError, "huber_loss: delta must be positive, got 0.0")))
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+@_loss(samples=_heavy, fails=fails((lambda t: case(t(2), t(2), delta=0.0), ValueError, "huber_loss: delta must be positive, got 0.0")))
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
     """Squared error near zero, absolute error from ``delta`` on (Huber 1964).
 
     Raises:
@@ -141,7 +175,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     """
     if delta <= 0:
         raise ArgumentValueError(message("huber_loss", f"delta must be positive, got {delta}"))
-    return reduced("huber_loss", _huber(*_paired("huber_loss", input, target), delta), reduction)
+    return reduced("huber_loss", _weighted("huber_loss", _huber(*_paired("huber_loss", input, target), delta), weight), reduction)
 
 
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
@@ -151,7 +185,8 @@ def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
 
 
 @_loss(samples=_two, fails=fails((lambda t: case(t(2), t(2), beta=-1.0), ValueError, "smooth_l1_loss: beta must not be negative, got -1.0")))
-def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+                   beta: float = 1.0) -> Tensor:  # fmt: skip
     """`huber_loss` divided by ``beta``; with ``beta=0`` the absolute error.
 
     >>> import genesis
@@ -161,7 +196,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     if beta < 0:
         raise ArgumentValueError(message("smooth_l1_loss", f"beta must not be negative, got {beta}"))
     x, y = _paired("smooth_l1_loss", input, target)
-    return reduced("smooth_l1_loss", _huber(x, y, beta) / beta if beta else (x - y).abs(), reduction)
+    return reduced("smooth_l1_loss", _huber(x, y, beta) / beta if beta else (x - y).abs(), reduction, size_average, reduce)
 
 
 # ---- classification
@@ -211,20 +246,13 @@ def _of_classes(name: str, logp: Tensor, target: Tensor, weight: Tensor | None, 
     return loss.sum() / scale.sum() if reduction == "mean" else reduced(name, loss, reduction)
 
 
-def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
-    """The reduction that PyTorch's old arguments mean, where they are given."""
-    if size_average is None and reduce is None:
-        return reduction
-    return "none" if reduce is False else "sum" if size_average is False else "mean"
-
-
 @_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3), reduction="sum"), case(t(3), t.int(low=0, high=3)),
                           case(t(4, 3), t.int(4, low=0, high=3), weight=t.positive(3)), case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="none")],
        fails=fails((lambda t: case(t(2, 3), t.int(2, low=5, high=6)), IndexError, "nll_loss: target 5 is out of range for 3 classes"),
                    (lambda t: case(t(2, 3), t.int(3)), RuntimeError, "nll_loss: target of shape [3] does not fit input of shape [2, 3]"),
                    (lambda t: case(t(2, 3), t(2)), RuntimeError, "nll_loss: class indices must be integers")))  # fmt: skip
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
-             reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+             reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Negative log likelihood of class indices, $-w_{y} x_{y}$, averaged over the weights of those that count.
 
     Args:
@@ -241,7 +269,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     """
     _tensor("nll_loss", "input", input), _tensor("nll_loss", "target", target)
     _classes("nll_loss", input, target, weight)
-    return _of_classes("nll_loss", input, target, weight, ignore_index, _reduction(size_average, reduce, reduction), 0.0)
+    return _of_classes("nll_loss", input, target, weight, ignore_index, reduction_of("nll_loss", size_average, reduce, reduction), 0.0)
 
 
 @_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3)), case(t(3), t.int(low=0, high=3)),
@@ -250,8 +278,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
        fails=fails((lambda t: case(t(2, 3), t.int(2, low=5, high=6)), IndexError, "cross_entropy: target 5 is out of range for 3 classes"),
                    (lambda t: case(t(2, 3), t.int(2, low=0, high=2), label_smoothing=1.5), ValueError, "label_smoothing must be between 0 and 1"),
                    (lambda t: case(t(2, 3), t.int(3)), RuntimeError, "cross_entropy: target of shape [3] does not fit input of shape [2, 3]")))  # fmt: skip
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
-                  reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+                  reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
     """Cross entropy of logits with class indices or class probabilities.
 
     $-\\sum_c w_c y_c \\ln softmax(x)_c$, with $y$ the (smoothed) one-hot target or the given probabilities.
@@ -276,7 +304,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         raise ArgumentValueError(message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}"))
     _tensor("cross_entropy", "input", input), _tensor("cross_entropy", "target", target)
     dim = 1 if input.ndim > 1 else 0
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of("cross_entropy", size_average, reduce, reduction)
     if target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     _classes("cross_entropy", input, target, weight)
@@ -324,7 +352,7 @@ def _check_unit(what: str, x: Tensor) -> None:
 
 @_loss(samples=_unit, fails=fails((lambda t: case(t(2, low=0, high=1), t(2, low=0, high=1), reduction="max"), ValueError, "reduction"),
                                    (lambda t: case(t(2, low=1.1, high=1.5), t(2, low=0.1, high=0.9)), RuntimeError, "all elements of input must be")))
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Tensor:  # fmt: skip
     """Cross entropy of probabilities, $-(y \\ln x + (1 - y) \\ln(1 - x))$; logarithms are not below -100.
 
@@ -336,12 +364,12 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     _check_unit("input", input)
     _check_unit("target", target)
     loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
-    return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
+    return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction, size_average, reduce)
 
 
 @_loss(samples=lambda t: [case(t(2, 3), t(2, 3, low=0, high=1)), case(t(2, 3), t(2, 3, low=0, high=1), pos_weight=t.positive(3), reduction="none")],
        fails=fails(_bad_reduction))  # fmt: skip
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """`binary_cross_entropy` of sigmoid(x), without overflow; ``pos_weight`` scales the positive part.
 
@@ -352,11 +380,11 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     _same_shape("binary_cross_entropy_with_logits", input, target)
     positive = target if pos_weight is None else target * pos_weight
     loss = positive * log1pexp(-input) + (1 - target) * log1pexp(input)
-    return reduced("binary_cross_entropy_with_logits", loss if weight is None else loss * weight, reduction)
+    return reduced("binary_cross_entropy_with_logits", loss if weight is None else loss * weight, reduction, size_average, reduce)
 
 
 @_loss(samples=lambda t: [case(t(2, 3), t.positive(2, 3)), case(t(2, 3), t(2, 3), reduction="sum", log_target=True)])
-def kl_div(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False) -> Tensor:
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Kullback and Leibler's divergence, $y (\\ln y - x)$ with x the log probabilities; also reduction "batchmean".
 
     >>> import genesis
@@ -365,6 +393,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any 
     """
     input, target = _paired("kl_div", input, target)
     loss = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
+    reduction = reduction_of("kl_div", size_average, reduce, reduction)
     return loss.sum() / input.shape[0] if reduction == "batchmean" else reduced("kl_div", loss, reduction)
 
 
@@ -384,7 +413,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 @_loss(samples=lambda t: [case(t(3), t(3), (t(3) > 0).to(t(1).dtype) * 2 - 1)])
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: Any = None, reduce: Any = None,
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:  # fmt: skip
     """$\\max(0, -y (x_1 - x_2) + margin)$ for y of 1 or -1.
 
@@ -395,12 +424,13 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     if not input1.ndim == input2.ndim == target.ndim:
         shapes = [("input1", input1._spec()), ("input2", input2._spec()), ("target", target._spec())]
         raise ShapeError(message("margin_ranking_loss", f"{input1.ndim}, {input2.ndim} and {target.ndim} dimensions", shapes, "tensors of one shape"))
-    return reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction)
+    return reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction, size_average, reduce)
 
 
-@_loss(samples=lambda t: [case(t(3, 4), t(3, 4), t(3, 4))])
+@_loss(samples=lambda t: [case(t(3, 4), t(3, 4), t(3, 4))],
+       fails=fails((lambda t: case(t(2), t(2), t(2), margin=0.0), ValueError, "triplet_margin_loss: margin must be positive, got 0.0")))  # fmt: skip
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-                        swap: bool = False, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+                        swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """$\\max(0, d(a, p) - d(a, n) + margin)$ of distances in the p-norm.
 
     >>> import genesis
@@ -412,10 +442,12 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     if not anchor.ndim == positive.ndim == negative.ndim:
         shapes = [("anchor", anchor._spec()), ("positive", positive._spec()), ("negative", negative._spec())]
         raise ShapeError(message("triplet_margin_loss", f"{anchor.ndim}, {positive.ndim} and {negative.ndim} dimensions", shapes, "tensors of one shape"))
+    if not margin > 0:
+        raise ArgumentValueError(message("triplet_margin_loss", f"margin must be positive, got {margin}"))
     near, far = norm(anchor - positive + eps, p, -1), norm(anchor - negative + eps, p, -1)
     if swap:
         far = far.minimum(norm(positive - negative + eps, p, -1))
-    return reduced("triplet_margin_loss", (near - far + margin).relu(), reduction)
+    return reduced("triplet_margin_loss", (near - far + margin).relu(), reduction, size_average, reduce)
 
 
 @_loss(samples=lambda t: [case(t(3), t(3), t.positive(3)), case(t(3), t(3), t.positive(3), True), case(t(2, 3), t(2, 3), t.positive(2)),
@@ -464,8 +496,8 @@ def _variance(input: Tensor, var: Any) -> Tensor:
 
 
 @_loss(samples=lambda t: [case(t(3), t.positive(3)), case(t.positive(3), t.positive(3), log_input=False)])
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
-                     reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8,
+                     reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Negative log likelihood of a Poisson distribution, $e^x - y x$ (or $x - y \\ln x$).
 
     >>> import genesis
@@ -477,7 +509,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         loss = loss + where(target > 1, stirling, 0.0)
-    return reduced("poisson_nll_loss", loss, reduction)
+    return reduced("poisson_nll_loss", loss, reduction, size_average, reduce)
 
 
 FUNCTIONAL = [

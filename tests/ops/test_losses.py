@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 
@@ -11,6 +12,7 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn
+from genesis.testing import Maker, samples_of
 
 PAIRED = ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss"]
 SAME = ["binary_cross_entropy", "binary_cross_entropy_with_logits"]
@@ -141,3 +143,64 @@ def test_softmax_without_dim_as_pytorch(name, shape):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         getattr(F, name)(genesis.tensor(x), dim=-1)
+
+
+# ---- PyTorch's old arguments
+
+OLD = [name for name in F.__all__ if hasattr(getattr(F, name), "op") and "size_average" in getattr(F, name).op.signature.parameters]
+MEANT = {(None, True): "mean", (True, None): "mean", (True, True): "mean", (False, None): "sum", (False, True): "sum", (None, False): "none", (True, False): "none",
+         (False, False): "none"}  # fmt: skip
+SAYS = "size_average and reduce args will be deprecated, please use reduction='{}' instead."
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_size_average_and_reduce_mean_a_reduction(name):
+    function, (sample, *_) = getattr(F, name), samples_of(getattr(F, name).op, Maker(genesis.float32))
+    for (average, reduce), reduction in MEANT.items():
+        expected = function(*sample.args, reduction=reduction)
+        with pytest.warns(UserWarning, match=SAYS.format(reduction)):
+            found = function(*sample.args, size_average=average, reduce=reduce)
+        assert genesis.equal(found, expected)
+    with pytest.raises(TypeError, match=rf"{name}: size_average must be True or False, got 'sum'\n.*try: reduction='sum'"):
+        function(*sample.args, size_average="sum")
+
+
+@pytest.mark.parity
+def test_the_old_arguments_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    for name in [*PAIRED, *SAME, "cross_entropy", "nll_loss", "margin_ranking_loss", "triplet_margin_loss", "gaussian_nll_loss", "cosine_similarity"]:
+        theirs = getattr(torch.nn.functional, name)
+        if name != "cosine_similarity":  # written in C++
+            assert list(getattr(F, name).op.signature.parameters) == list(inspect.signature(theirs).parameters), name
+
+
+@pytest.mark.parametrize("name", [name for name in nn.__all__ if name.endswith("Loss")])
+def test_modules_keep_what_the_old_arguments_mean(name):
+    module = getattr(nn, name)
+    if name in ("HuberLoss", "GaussianNLLLoss"):
+        with pytest.raises(TypeError, match=f"{name}: unexpected arguments size_average"):
+            module(size_average=False)
+        return
+    with pytest.warns(UserWarning, match=SAYS.format("sum")):
+        assert module(size_average=False).reduction == "sum"
+    with pytest.warns(UserWarning, match=SAYS.format("none")):
+        assert module(reduce=False).reduction == "none"
+    assert module(reduction="sum").reduction == "sum"
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
+def test_one_weight_for_each_element(name, reduction):
+    torch = pytest.importorskip("torch")
+    x, y, w = (genesis.randn(2, 3, requires_grad=True) for _ in range(3))
+    loss = getattr(F, name)(x, y, weight=w, reduction=reduction)
+    loss.sum().backward()
+    xt, yt, wt = (torch.tensor(v.detach().numpy(), requires_grad=True) for v in (x, y, w))
+    theirs = getattr(torch.nn.functional, name)(xt, yt, weight=wt, reduction=reduction)
+    theirs.sum().backward()
+    np.testing.assert_allclose(loss.detach().numpy(), theirs.detach().numpy(), rtol=1e-6)
+    for a, b in zip((x, y, w), (xt, yt, wt), strict=True):
+        np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-4, atol=1e-6)
+    with pytest.raises(ValueError, match=rf"{name}: weight of shape \[3\] is not the input's, \[2, 3\]"):
+        getattr(F, name)(x, y, weight=genesis.ones(3))
