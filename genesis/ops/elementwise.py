@@ -337,7 +337,15 @@ def round(input: Array, *, decimals: int = 0) -> Any:
 copysign = binary("copysign", np.copysign, "The size of $x$ with the sign of $y$.", "[1., -2.], -1 -> [-1., -2.]",
     vjp=(lambda g, input, out: g * (sign(input) * sign(out)), _zero), result="float", dtypes="fib",
     samples=lambda t: [case(t.positive(2, 3), t.positive(3)), case(t.positive(3), -2.0)])  # fmt: skip
-nextafter = binary("nextafter", np.nextafter, "The next number after $x$ towards $y$.", "[1.], [2.] -> [1.0000]", dtypes="f",
+
+
+def _unwidened(operands: Any, what: str) -> Any:
+    """In the dtype of the result, 16-bit floats too: their next number is another one than that of float32."""
+    dtype = dtypes.result_np_dtype([x for x in operands if x is not None])
+    return dtype if what == "result" else [dtype] * len(operands)
+
+
+nextafter = binary("nextafter", np.nextafter, "The next number after $x$ towards $y$.", "[1.], [2.] -> [1.0000]", dtypes="f", result=_unwidened,
     vjp=(lambda g, input, other: where(input == other, 0.0, g), _zero))  # fmt: skip
 
 # ---- choosing

@@ -51,10 +51,12 @@ def check_large_halves(op: Op, sample: Case) -> None:
 _BARS = {"result": 0.75, "gradient": 2.0, "second gradient": 4.5}
 _READS_RESULT = {"result": 0.75, "gradient": 32.0, "second gradient": math.inf}
 
+_OF_THE_FORMAT = ("nextafter",)  # has another answer in each
+
 
 def _check(op: Op, sample: Case, scale: float) -> None:
     dtypes_ = {t._array.dtype for t in tensors_in((sample.args, sample.kwargs))} & set(HALVES)
-    if len(dtypes_) != 1 or op.kind in ("elementwise_cast", "view"):
+    if len(dtypes_) != 1 or op.kind in ("elementwise_cast", "view") or op.name in _OF_THE_FORMAT:
         return
     (dtype,) = dtypes_
     try:

@@ -218,3 +218,14 @@ def test_size_is_a_number_and_a_function():
     assert x.transpose().shape == (3, 2) and x.transpose(0, 1).shape == (3, 2) and x.transpose((1, 0)).shape == (3, 2)
     with pytest.raises(RuntimeError, match="the condition must be a bool tensor, got genesis.float32"):
         torch.where(x, x, x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_next_number_of_16_bits_is_one_of_16_bits(dtype):
+    numbers = [0.5, -1.75, 0.0, float("inf"), 1.0]
+    x, y = (torch.tensor(v, dtype=getattr(torch, dtype)) for v in (numbers, [1.0, 0.0, 1.0, 0.0, float("nan")]))
+    eps, info = torch.finfo(x.dtype).eps, torch.finfo(x.dtype)
+    expected = [0.5 + eps / 2, -1.75 + eps, info.smallest_normal * eps, info.max, float("nan")]
+    np.testing.assert_array_equal(x.nextafter(y).double().numpy(), expected)
+    np.testing.assert_array_equal(x.clone().nextafter_(y).double().numpy(), expected)
+    assert x.nextafter(2.0).dtype is x.dtype
