@@ -17,6 +17,7 @@ from typing import Any
 
 from genesis import ops
 from genesis.arrays.spec import Spec
+from genesis.autograd.checking.surroundings import check_threads, check_warnings
 from genesis.autograd.checking.verify import verify
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, UnsupportedError, message
@@ -189,7 +190,7 @@ def remove(name: str) -> None:
 
 
 def opcheck(op: CustomOp, args: Sequence[Any], kwargs: Any = None, *, raise_exception: bool = True) -> dict[str, str]:
-    """Test what is registered for an op on one call: schema, fake kernel, gradient.
+    """Test what is registered for an op on one call: schema, fake kernel, gradient; with warnings as errors, and in several threads.
 
     Returns:
         for each test ``"SUCCESS"``, ``"SKIPPED: why"`` or the error
@@ -201,10 +202,11 @@ def opcheck(op: CustomOp, args: Sequence[Any], kwargs: Any = None, *, raise_exce
     >>> op = genesis.library.custom_op("example::double", lambda x: x * 2, mutates_args=())
     >>> op.register_fake(lambda x: genesis.empty_like(x)) and None
     >>> genesis.library.opcheck(op, (genesis.ones(3),))
-    {'test_schema': 'SUCCESS', 'test_faketensor': 'SUCCESS', 'test_autograd_registration': 'SKIPPED: no gradient is registered'}
+    {'test_schema': 'SUCCESS', 'test_faketensor': 'SUCCESS', 'test_autograd_registration': 'SKIPPED: no gradient is registered', 'test_warnings': 'SUCCESS', 'test_threads': 'SUCCESS'}
     >>> genesis.library.remove("example::double")
     """
-    tests = {"test_schema": _test_schema, "test_faketensor": _test_fake, "test_autograd_registration": _test_autograd}
+    tests = {"test_schema": _test_schema, "test_faketensor": _test_fake, "test_autograd_registration": _test_autograd,
+             "test_warnings": _test_warnings, "test_threads": _test_threads}  # fmt: skip
     found: dict[str, str] = {}
     for name, test in tests.items():
         try:
@@ -252,3 +254,11 @@ def _test_autograd(op: CustomOp, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if not report:
         raise GraphError(str(report))
     return None
+
+
+def _test_warnings(op: CustomOp, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    check_warnings(op.name, op, args, kwargs)
+
+
+def _test_threads(op: CustomOp, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    check_threads(op.name, op, args, kwargs)

@@ -107,7 +107,9 @@ def test_autocast(scale):
 
 
 def test_opcheck(scale):
-    assert library.opcheck(scale, (genesis.randn(3), 2.0)) == dict.fromkeys(["test_schema", "test_faketensor", "test_autograd_registration"], "SUCCESS")
+    assert library.opcheck(scale, (genesis.randn(3), 2.0)) == dict.fromkeys(
+        ["test_schema", "test_faketensor", "test_autograd_registration", "test_warnings", "test_threads"], "SUCCESS"
+    )
     scale.register_fake(lambda x, k: genesis.empty(7, device="meta"))
     with pytest.raises(RuntimeError, match=r"test_faketensor of mylib::scale failed.*result 0 is genesis.float32\[3\], the fake kernel gives genesis.float32\[7\]"):
         library.opcheck(scale, (genesis.randn(3), 2.0))

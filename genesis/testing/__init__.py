@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from genesis.core.op import case
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import CHECKS, check_fails, opcheck, samples_of
 from genesis.testing.tolerance import assert_close, tolerance
 
-__all__ = ["CHECKS", "Maker", "assert_close", "check_fails", "opcheck", "samples_of", "tolerance"]
+__all__ = ["CHECKS", "Maker", "assert_close", "case", "check_fails", "opcheck", "samples_of", "tolerance"]

@@ -1,20 +1,26 @@
-"""Check an op from its record: values, infer, gradients to second order, 16-bit floats, layouts, and its wrong inputs.
+"""Check an op from its record: values, infer, gradients to second order, 16-bit floats, layouts, surroundings, and its wrong inputs.
 
     opcheck(genesis.ops.reduce.sum)
+    opcheck(my_op, samples=lambda t: [case(t(2, 3))])
 
-Each check is a function of an op and one sample; `CHECKS` names them. A user's own op gets the same ones.
+Each check is a function of an op and one sample; `CHECKS` names them, and `OWN` those that operations of users get, which have no record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.spec import Spec, meta
+from genesis.autograd.checking import surroundings
+from genesis.autograd.checking.calls import resolve
 from genesis.autograd.gradients import grad
 from genesis.base import dtypes
+from genesis.base.errors import ArgumentError, message
 from genesis.core.modes import no_grad
 from genesis.core.op import Case, Op, case
 from genesis.core.tensor import Tensor, wrap
@@ -216,30 +222,84 @@ def check_fails(op: Op, maker: Maker | None = None) -> None:
             assert_close(t.numpy(), old, f"{op.name}: an argument after the error")
 
 
-CHECKS: dict[str, Callable[[Op, Case], None]] = {
+# ---- surroundings
+
+_EXTREME = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 3e38, -3e38, 1e-45, -1.0, 2.0, 700.0, -90.0])
+
+
+def extreme(sample: Case) -> Case:
+    """The sample with numbers that overflow, divide by zero and have no logarithm."""
+
+    def filled(t: Tensor) -> Tensor:
+        if not t.is_floating_point():
+            return t
+        with np.errstate(all="ignore"):
+            return wrap(np.resize(_EXTREME, t.shape).astype(t._array.dtype)).requires_grad_(t.requires_grad)
+
+    return Case(tuple(replace(list(sample.args), filled)), replace(dict(sample.kwargs), filled))
+
+
+def check_warnings(op: Op, sample: Case) -> None:
+    """With warnings as errors the op gives what it gives without, of extreme numbers, too, and its in-place form writes once."""
+    for numbers in (sample, extreme(sample)):
+        surroundings.check_warnings(op.name, op.call, numbers.args, numbers.kwargs)
+        if op.kind != "random" and hasattr(Tensor, op.name + "_") and isinstance(numbers.args[0], Tensor):
+            surroundings.check_inplace(op.name, op.name + "_", op.call, numbers.args, numbers.kwargs)
+
+
+def check_threads(op: Op, sample: Case) -> None:
+    """In several threads at once the op gives what it gives in one, the recorded graph and the gradients included."""
+    surroundings.check_threads(op.name, op.call, sample.args, sample.kwargs)
+
+
+def _own_warnings(op: Op, sample: Case) -> None:
+    surroundings.check_warnings(op.name, op.call, sample.args, sample.kwargs)
+
+
+Check = Callable[[Op, Case], None]
+CHECKS: dict[str, Check] = {
     "meaning": check_meaning, "infer": check_infer, "memory": check_memory, "gradient": check_gradient, "halves": check_halves, "large halves": check_large_halves,
+    "warnings": check_warnings, "threads": check_threads,
 }  # fmt: skip
+OWN: dict[str, Check] = {"warnings": _own_warnings, "memory": check_memory, "gradient": partial(check_gradient, order=1), "threads": check_threads}
 _ONLY = {"gradient": (dtypes.float64, dtypes.complex128), "halves": HALVES, "large halves": HALVES}
+_RECORDED = ("gradient", "warnings", "threads")  # with inputs that require grad
 
 
-def opcheck(function: Any) -> list[str]:
+def opcheck(function: Any, samples: Callable[[Maker], Iterable[Case]] | None = None) -> list[str]:
     """Run every check of an op on every sample and dtype; returns what was checked, raises AssertionError on the first failure.
 
+    Args:
+        function: an op; or, with ``samples``, an operation of your own: a `library.custom_op`, a `Function`, or any function of tensors
+        samples: calls of that operation, made with a `Maker` of float64 numbers
+
     >>> import genesis
-    >>> "sum float64 gradient" in genesis.testing.opcheck(genesis.sum)
+    >>> from genesis.testing import case, opcheck
+    >>> "sum float64 gradient" in opcheck(genesis.sum)
     True
+    >>> opcheck(lambda x, k: x.exp() * k, samples=lambda t: [case(t(2, 3), 0.5)])
+    ['<lambda> float64 warnings', '<lambda> float64 memory', '<lambda> float64 gradient', '<lambda> float64 threads']
     """
-    op: Op = getattr(function, "op", function)
+    found = getattr(function, "op", function)
+    op, checks = (found, CHECKS) if isinstance(found, Op) and samples is None else (_record(function, samples), OWN)
     done: list[str] = []
     check_fails(op)
-    for dtype in sample_dtypes(op):
-        for name, check in CHECKS.items():
+    for dtype in sample_dtypes(op) if checks is CHECKS else [dtypes.float64]:
+        for name, check in checks.items():
             if dtype not in _ONLY.get(name, (dtype,)):
                 continue
             for i, _ in enumerate(samples_of(op, Maker(dtype))):
-                check(op, samples_of(op, Maker(dtype, seed=i, requires_grad=name == "gradient"))[i])
+                check(op, samples_of(op, Maker(dtype, seed=i, requires_grad=name in _RECORDED))[i])
             done.append(f"{op.name} {dtype.name} {name}")
     return done
+
+
+def _record(function: Any, samples: Any) -> Op:
+    """A record for an operation that has none."""
+    call, _, name = resolve(function)
+    if samples is None:
+        raise ArgumentError(message("opcheck", f"{name} has no samples", hint=f"opcheck({name}, samples=lambda t: [case(t(2, 3))])"))
+    return Op(name, "own", inspect.signature(call), call, samples=samples, call=call)
 
 
 def sample_dtypes(op: Op) -> list[dtypes.dtype]:

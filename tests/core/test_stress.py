@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,30 +13,16 @@ import pytest
 import genesis
 from genesis import Function
 from genesis.autograd import forward_ad
+from genesis.autograd.checking.surroundings import at_once
 from genesis.core import cuts, modes, switches
 from genesis.core.engine import current
 
 THREADS = 8
 
 
-@pytest.fixture
-def fast_switching():
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 def in_threads(work, repeats=20):
     """The results of ``work(k)`` for k in range(8), each called ``repeats`` times in a thread of its own, all at once."""
-    barrier = threading.Barrier(THREADS)
-
-    def run(k):
-        barrier.wait()
-        return [work(k) for _ in range(repeats)]
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(run, range(THREADS)))
+    return at_once(work, THREADS, repeats)
 
 
 class Cube(Function):
@@ -162,14 +146,14 @@ def nothing_is_open():
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
-def test_threads_that_do_the_same(work, fast_switching):
+def test_threads_that_do_the_same(work):
     expected = [work(k) for k in range(THREADS)]
     for found, want in zip(in_threads(work), expected, strict=True):
         assert all(result == want for result in found)
     nothing_is_open()
 
 
-def test_threads_that_do_different_things(fast_switching):
+def test_threads_that_do_different_things():
     expected = [work(3) for work in WORKS]
     found = in_threads(lambda k: [WORKS[(k + i) % len(WORKS)](3) for i in range(len(WORKS))], repeats=4)
     for k, repeats in enumerate(found):
@@ -182,7 +166,7 @@ def test_threads_that_do_different_things(fast_switching):
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (200, 50)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64"])
-def test_one_gradient_of_many_threads_loses_nothing(fast_switching, shape, dtype):
+def test_one_gradient_of_many_threads_loses_nothing(shape, dtype):
     kind = getattr(genesis, dtype)
     w = genesis.zeros(shape, dtype=kind, requires_grad=True)
     b = genesis.zeros((), dtype=kind, requires_grad=True)
@@ -192,7 +176,7 @@ def test_one_gradient_of_many_threads_loses_nothing(fast_switching, shape, dtype
     assert b.grad.item() in (128 * w.numel(), float("inf")) or dtype in ("float16", "bfloat16")
 
 
-def test_one_gradient_with_hooks_and_history_loses_nothing(fast_switching):
+def test_one_gradient_with_hooks_and_history_loses_nothing():
     w = genesis.zeros(3, requires_grad=True)
     v = genesis.zeros(3, requires_grad=True)
     seen = []
@@ -202,7 +186,7 @@ def test_one_gradient_with_hooks_and_history_loses_nothing(fast_switching):
     assert len(seen) == 80
 
 
-def test_draws_of_one_generator_are_those_of_one_thread(fast_switching):
+def test_draws_of_one_generator_are_those_of_one_thread():
     generator = genesis.Generator().manual_seed(3)
     found = in_threads(lambda k: genesis.rand(4, generator=generator).tolist(), repeats=50)
     everything = sorted(tuple(numbers) for repeats in found for numbers in repeats)
@@ -210,7 +194,7 @@ def test_draws_of_one_generator_are_those_of_one_thread(fast_switching):
     assert everything == sorted(tuple(row) for row in genesis.rand(400, 4, generator=generator).tolist())
 
 
-def test_handles_of_hooks_are_different(fast_switching):
+def test_handles_of_hooks_are_different():
     x = genesis.ones(1, requires_grad=True)
     seen = []
     y = x * 1

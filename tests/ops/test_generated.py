@@ -35,6 +35,18 @@ def test_halves_are_rounded_once(op, dtype):
             CHECKS[name](op, samples_of(op, Maker(dtype, seed=i))[i])
 
 
+@pytest.mark.parametrize(("op", "dtype"), [p for p in PAIRS if p.values[1] in (dtypes.float64, dtypes.float32, dtypes.float16)])
+def test_warnings_as_errors(op, dtype):
+    for i in range(len(samples_of(op, Maker(dtype)))):
+        CHECKS["warnings"](op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_in_threads(op):
+    for i in range(len(samples_of(op, Maker(sample_dtypes(op)[0])))):
+        CHECKS["threads"](op, samples_of(op, Maker(sample_dtypes(op)[0], seed=i, requires_grad=True))[i])
+
+
 # Ops for which a strided input is another case, not another layout.
 NEEDS_LAYOUT = {"view_shape": "refuses what would need a copy", "view_dtype": "reinterprets the bytes in memory order"}
 
