@@ -135,6 +135,19 @@ def test_suffixes_wrap(torch):
             assert tensor_repr(z.detach().numpy(), ["requires_grad=True"]) == repr(z)
 
 
+def test_suffixes_wrap_at_every_width(torch):
+    x = np.arange(3.0)
+    y = torch.from_numpy(x.copy()).requires_grad_()
+    try:
+        for width in range(10, 81):
+            set_printoptions(linewidth=width)
+            torch.set_printoptions(linewidth=width)
+            assert tensor_repr(x, ["requires_grad=True"]) == repr(y)
+            assert tensor_repr(x, ["grad_fn=<MulBackward0>"]) == repr(y * 1)
+    finally:
+        torch.set_printoptions(profile="default")
+
+
 def test_whole_tensors(torch):
     def make(t):
         x = t.ones(2, requires_grad=True)
@@ -185,6 +198,15 @@ def test_subclasses_go_by_their_names(torch):
 ], ids=str)  # fmt: skip
 def test_golden(array, want):
     assert tensor_repr(np.asarray(array)) == want
+
+
+@pytest.mark.parametrize("width, want", [
+    (54, "tensor(1., dtype=genesis.float64, requires_grad=True)"),
+    (53, "tensor(1., dtype=genesis.float64,\n       requires_grad=True)"),
+])  # fmt: skip
+def test_notes_end_before_the_edge(width, want):
+    set_printoptions(linewidth=width)
+    assert tensor_repr(np.array(1.0), ["requires_grad=True"]) == want
 
 
 def test_a_large_tensor_in_two_dimensions():

@@ -109,13 +109,13 @@ def factor_words(c: float, shape: tuple[int, ...], outs: list[tuple[int, ...]]) 
 
 
 def region_words(name: str, x: Array, wrong: Array) -> str | None:
-    """The condition on the values that tells wrong elements from right ones."""
+    """The condition on the values that tells wrong elements from right ones, of which there are some each."""
     bad, good = x[wrong], x[~wrong]
     if bad.max() <= 0 <= good.min():
         return f"where {name} < 0"
     if good.max() <= 0 <= bad.min():
         return f"where {name} > 0"
-    if min(wrong.sum(), (~wrong).sum()) < 1 or x.size < 3:
+    if x.size < 3:  # any two numbers lie on two sides of something
         return None
     for value, words in ((np.abs, f"|{name}|"), (np.asarray, name)):
         b, r = value(bad), value(good)
