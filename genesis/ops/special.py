@@ -170,25 +170,35 @@ def _digamma(x: Any) -> Any:
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)  # B2, B4, ...
 
 
+def _hurwitz(s: int, x: Any) -> Any:
+    """$\\zeta(s, x) = \\sum_{k \\ge 0} (x + k)^{-s}$ for $x \\ge 0$, by the Euler-Maclaurin formula (Johansson 2015, section 2)."""
+    steps = 19 + s
+    total = np.zeros_like(x)
+    for k in range(steps):
+        total += (x + k) ** -s
+    q = x + steps
+    total += q ** (1 - s) / (s - 1) + 0.5 * q**-s
+    factor, power = float(s), q ** (-s - 1)
+    for j, bernoulli in enumerate(_BERNOULLI, 1):
+        total += bernoulli * factor / math.factorial(2 * j) * power
+        factor *= (s + 2 * j - 1) * (s + 2 * j)
+        power = power / (q * q)
+    return total
+
+
 def _polygamma(x: Any, n: int) -> Any:
-    """$(-1)^{n+1} n! \\zeta(n + 1, x)$, the Hurwitz zeta function by the Euler-Maclaurin formula (Johansson 2015, section 2)."""
+    """$(-1)^{n+1} n! \\zeta(n + 1, x)$; the terms of a negative x are those of three arguments that are not negative."""
     work = np.asarray(x, dtype=np.float64)
-    s = n + 1
+    s, below = n + 1, np.floor(work)
     with np.errstate(all="ignore"):
-        lowest = float(np.min(work, initial=0.0, where=np.isfinite(work)))
-        steps = min(int(20 + n - lowest), 10_000)
-        total = np.zeros_like(work)
-        for k in range(steps):
-            total += (work + k) ** -s
-        q = work + steps
-        total += q ** (1 - s) / (s - 1) + 0.5 * q**-s
-        factor, power = float(s), q ** (-s - 1)
-        for j, bernoulli in enumerate(_BERNOULLI, 1):
-            total += bernoulli * factor / math.factorial(2 * j) * power
-            factor *= (s + 2 * j - 1) * (s + 2 * j)
-            power = power / (q * q)
+        negative = work < 0
+        total = _hurwitz(s, np.where(negative, work - below, work))
+        if negative.any():
+            above = np.where(work == below, 1.0, below + 1 - work)
+            between = _hurwitz(s, above) - _hurwitz(s, 1 - work)  # from x up to zero, with the signs turned
+            total += np.where(negative, (-1) ** s * between, 0.0)
         value = (-1) ** (n + 1) * math.factorial(n) * total
-        value = np.where(np.isposinf(work), 0.0, np.where((q <= 1) | np.isneginf(work), np.nan, value))
+        value = np.where(np.isposinf(work), 0.0, np.where(np.isneginf(work), np.nan, value))
     return value.astype(np.asarray(x).dtype)
 
 

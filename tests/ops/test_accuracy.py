@@ -115,3 +115,20 @@ def test_the_normal_distribution():
     found = genesis.ops.special.normal_cdf(x).numpy()
     assert np.allclose(found[1:], exact[1:], rtol=1e-14)
     assert ulps(found[0], 2.885428360068717e-316, np.float64) < 4  # where the quotient's rounding costs 700 units
+
+
+def test_polygamma_of_negative_numbers_by_reflection():
+    """(-1)^n psi_n(1 - x) - psi_n(x) is the n-th derivative of pi cot(pi x)."""
+    x = np.array([-0.25, -0.5, -3.7, -100.125, -9000.25, -9985.25, -9998.5, -20000.75, -1e6 - 0.375])
+    sin, cos = np.sin(np.pi * (x - np.floor(x))), np.cos(np.pi * (x - np.floor(x)))
+    slopes = {1: -((np.pi / sin) ** 2), 2: 2 * np.pi**3 * cos / sin**3, 3: -2 * (np.pi / sin) ** 4 * (1 + 2 * cos**2)}
+    for n, slope in slopes.items():
+        want = (-1) ** n * genesis.polygamma(n, genesis.tensor(1 - x, dtype=genesis.float64)).numpy() - slope
+        assert np.allclose(genesis.polygamma(n, genesis.tensor(x, dtype=genesis.float64)).numpy(), want, rtol=1e-9, atol=1e-9)
+    assert genesis.polygamma(1, genesis.tensor(-1e-20, dtype=genesis.float64)).item() == pytest.approx(1e40)
+
+
+def test_polygamma_at_its_poles():
+    x = genesis.tensor([0.0, -1.0, -9999.0, -1e6, -1e17], dtype=genesis.float64)
+    for n in (1, 2, 3):
+        assert (genesis.polygamma(n, x) == (-1) ** (n + 1) * np.inf).all()
