@@ -59,3 +59,18 @@ def test_pages(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_docstrings(path):
     assert unknown(docstrings(path)) == []
+
+
+# Ours: arrays of NumPy have them, they go with a function, or they are the other half of one.
+METHODS = {
+    "angle_", "astype", "concatenate", "copy", "fill", "flat", "fmax_", "fmin_", "gate", "log1pexp", "log1pexp_", "logaddexp2_", "logaddexp_",
+    "maximum_", "minimum_", "normal_cdf", "numpy_view", "polygamma_of", "std_mean", "strides", "to_device", "tobytes", "var_mean", "view_shape",
+    "zero_grad",
+}  # fmt: skip
+
+
+@pytest.mark.parity
+def test_tensors_have_no_methods_that_are_only_ours():
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    public = {name for name in dir(genesis.Tensor) if not name.startswith("_")}
+    assert public - set(dir(torch.Tensor)) <= METHODS

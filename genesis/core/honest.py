@@ -102,10 +102,10 @@ def _opened(watch: Watch) -> Iterator[Watch]:
         ESCAPES.pop()
 
 
-def escape(what: str, depth: int = 2) -> None:
-    """Note that a value with history left the recorded world; called only while a watch is open."""
-    frame = sys._getframe(depth)
-    while depth > 2 and frame.f_code.co_name == "__enter__" and frame.f_back is not None:
+def escape(what: str) -> None:
+    """Note that a value with history left the recorded world: the caller's caller's caller did that, while a watch is open."""
+    frame = sys._getframe(3)
+    while frame.f_code.co_name == "__enter__" and frame.f_back is not None:
         frame = frame.f_back
     if LIBRARY[frame.f_code.co_filename]:
         return

@@ -126,7 +126,7 @@ class Mode:
 def _note_escape(what: str) -> None:
     from genesis.core.honest import escape
 
-    escape(what, 3)
+    escape(what)
 
 
 class _GradMode(Mode):

@@ -53,7 +53,7 @@ def _leaves(what: str, edge: Any) -> None:
     if ESCAPES:
         from genesis.core.honest import escape
 
-        escape(what, 3)
+        escape(what)
 
 
 class Size(tuple[int, ...]):

@@ -218,7 +218,7 @@ def view_shape(input: Array, shape: Sequence[int]) -> Any:
 
 @view({}, infer=lambda input, dtype: Spec((*input.shape[:-1], input.shape[-1] * input.dtype.itemsize // dtype.itemsize), dtype, input.device)
       if input.shape else Spec((), dtype, input.device), torch_name="", samples=lambda t: [case(t(2, 4), np.dtype(np.int16))], method=False,
-      batch=lambda b, x, dtype: b.run(x.contiguous(), dtype) if x.ndim > 1 else b.run(x.unsqueeze(1).contiguous(), dtype).squeeze(1))  # fmt: skip
+      batch=lambda b, x, dtype: b.run(x.unsqueeze(1).contiguous(), dtype).squeeze(1))  # fmt: skip
 def view_dtype(input: Array, dtype: Any) -> Any:
     """The same bytes as another dtype; ``x.view(dtype)``. Not differentiable.
 

@@ -264,6 +264,17 @@ def test_many_nodes_are_shortened():
     assert "... 41 more nodes" in str(explain(x, y.sum()))
 
 
+@pytest.mark.parametrize(("steps", "words"), [(10, None), (11, "... 2 more nodes")])
+def test_twelve_nodes_are_not_many(steps, words):
+    x = leaf()
+    y = x
+    for _ in range(steps):
+        y = y + 1
+    found = explain(x, y.sum())
+    assert len(found.path) == steps + 2
+    assert words in str(found) if words else "more nodes" not in str(found) and str(found).count("AddBackward") >= steps
+
+
 def test_modules_and_dicts_are_explained_by_name():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
     unused = nn.Linear(2, 2)

@@ -11,6 +11,7 @@ import pytest
 import genesis
 from genesis import Function, nn
 from genesis.core import cuts
+from genesis.core.reach import may_reach_tensors
 
 WEIGHT = genesis.tensor([2.0, 3.0], requires_grad=True)
 TABLE = {"scale": genesis.tensor([5.0, 5.0], requires_grad=True)}
@@ -221,3 +222,16 @@ def test_threads_watch_their_own_forward():
     go.set()
     thread.join()
     assert results[0].requires_grad
+
+
+def even(n):
+    return n == 0 or odd(n - 1)
+
+
+def odd(n):
+    return n != 0 and even(n - 1)
+
+
+def test_functions_that_call_each_other_reach_no_tensors():
+    assert not may_reach_tensors(even)
+    assert may_reach_tensors(helper)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import genesis
+from genesis.core.draws import DRAWS
 
 HALVES = [genesis.float16, genesis.bfloat16]
 
@@ -81,3 +82,12 @@ def test_nan_to_num_gives_the_limits_of_the_dtype(dtype):
     assert genesis.nan_to_num(x).tolist() == [0.0, info.max, info.min, 2.0]
     assert genesis.nan_to_num(x, 1.0, 3.0, 4.0).tolist() == [1.0, 3.0, 4.0, 2.0]
     assert genesis.nan_to_num(x).dtype is dtype
+
+
+@pytest.mark.parametrize(("p", "want"), [(0.0, [1, 1, 1, 1]), (0.25, [0, 4 / 3, 4 / 3, 4 / 3]), (0.5, [0, 0, 2, 2])])
+def test_dropout_keeps_exactly_the_numbers_from_p_on(p, want):
+    class Quarters:
+        def uniform(self, shape, kind):
+            return np.arange(4, dtype=kind) / 4
+
+    assert np.allclose(DRAWS["dropout"](Quarters(), (4,), np.dtype(np.float64), p), want, rtol=1e-15)

@@ -1,0 +1,63 @@
+"""The parts of `verify`: where it moves inputs, how it judges, and the words for what is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis.autograd import verify
+from genesis.autograd.checking.differences import SINGLE, slope
+from genesis.autograd.checking.evidence import region_words
+
+X, W = genesis.from_numpy(np.array([[0.3, -1.2, 0.8], [1.7, 0.4, -0.9]])), genesis.from_numpy(np.array([[0.5, -0.7, 1.1], [-1.3, 0.6, 0.2]]))
+
+
+def rule(forward, backward):
+    def saving(ctx, *args):
+        ctx.save_for_backward(*args)
+        return forward(*args)
+
+    return type("Rule", (genesis.Function,), {"forward": staticmethod(saving), "backward": staticmethod(backward)})
+
+
+@pytest.mark.parametrize(("x", "wrong", "words"), [
+    ([-1.0, 2.0, -3.0, 0.5], [1, 0, 1, 0], "where x < 0"),
+    ([-1.0, 2.0, -3.0, 0.5], [0, 1, 0, 1], "where x > 0"),
+    ([-1.0, 2.0, -4.0, 0.5], [0, 1, 1, 0], "where |x| > 1.5"),
+    ([-1.0, 2.0, -4.0, 0.5], [1, 0, 0, 1], "where |x| < 1.5"),
+    ([1.0, 2.0, 4.0], [0, 0, 1], "where |x| > 3"),
+    ([-3.0, -1.0, 2.0], [0, 1, 1], "where |x| < 2.5"),
+    ([-3.0, -1.0, 4.0], [0, 1, 1], "where x > -2"),
+    ([1.0, 2.0, 4.0], [0, 1, 0], None),
+    ([1.0, 2.0], [0, 1], None),  # any two numbers lie on two sides of something
+    ([-1.0, 2.0], [0, 1], "where x > 0"),
+])  # fmt: skip
+def test_regions(x, wrong, words):
+    assert region_words("x", np.array(x), np.array(wrong, bool)) == words
+
+
+@pytest.mark.parametrize("scale", [1.0, 5.0])
+def test_the_first_step_is_the_longest(scale):
+    points = []
+    slope(lambda s: points.append(s) or s, SINGLE, scale)
+    assert max(map(abs, points)) == SINGLE.step * scale
+
+
+def test_a_single_number_computed_in_float32_is_checked_to_its_digits():
+    single = rule(lambda x: (x.float() * x.float()).sum().double(), lambda ctx, g: 2 * g * ctx.saved_tensors[0])
+    assert verify(single, X)
+    wrong = rule(lambda x: (x.float() * x.float()).sum().double(), lambda ctx, g: 2.02 * g * ctx.saved_tensors[0])
+    assert "1 % too large" in str(verify(wrong, X))
+
+
+@pytest.mark.parametrize(("end", "word"), [(0, "first"), (1, "last")])
+def test_one_element_where_a_sum_belongs(end, word):
+    found = verify(rule(lambda x: genesis.stack([x, x]) * W, lambda ctx, g: g[end] * W[end]), X[0], checks="gradient")
+    assert f"is missing the sum over axis 0 of grad_output: only the {word} element is used" in str(found)
+
+
+def test_along_an_axis_of_one_element_everything_is_constant():
+    odd = rule(lambda x: x.exp(), lambda ctx, g: g * ctx.saved_tensors[0].exp() + g * genesis.tensor([[0.3], [-0.8], [0.1], [2.0]]))
+    found = verify(odd, genesis.from_numpy(np.array([[0.3], [-1.2], [0.8], [0.5]])), checks="gradient")
+    assert not found and "missing a term" not in str(found), str(found)
