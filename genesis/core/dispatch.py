@@ -56,6 +56,11 @@ def unary_path(op: Op) -> Callable[..., Any]:
     names = {name for name, _, _, _ in op.saves}
     keep_input, keep_out = "input" in names, "out" in names
 
+    def rebind(attached: Any) -> None:
+        nonlocal kernel
+        kernel = silent(attached)
+
+    op.shortcuts.append(rebind)
     users: Any = None  # the code that called last, known not to be this package's own
 
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -110,6 +115,13 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
     keep = _kept(op)
     keep_out = any(name == "out" for name, _, _, _ in op.saves)
     saves, checks = bool(op.saves), not isinstance(kernel, np.ufunc)
+
+    def rebind(attached: Any) -> None:
+        nonlocal kernel, checks, weak_scalars
+        kernel, checks = silent(attached), not isinstance(attached, np.ufunc)
+        weak_scalars = weak_scalars and not checks
+
+    op.shortcuts.append(rebind)
 
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None or not isinstance(input, Tensor):
@@ -518,7 +530,9 @@ INTERPRETERS: dict[type, Callable[[Op, tuple[Any, ...], Any], Any]] = {}
 def interpreted(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     """The result arrays of an op on virtual arrays; where that fails, an error that speaks of the shapes that the user sees."""
     try:
-        return INTERPRETERS[top.__class__](op, arrays, top)
+        attached = op.kernels.get(top.__class__)
+        result = NotImplemented if attached is None else attached(*arrays)
+        return INTERPRETERS[top.__class__](op, arrays, top) if result is NotImplemented else result
     except (ShapeError, DTypeError, DimError, IndexOutOfRange):
         if op.kind == "elementwise":
             _infer_operands(op, arrays[: len(op.tensors)] if not op.plain else arrays)

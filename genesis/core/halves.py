@@ -59,16 +59,16 @@ def in_float32(op: Op, function: Callable[..., Any], args: tuple[Any, ...]) -> A
     names = list(op.signature.parameters)
     tensors = [t for a in args for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor) and _floating(t)]
     if op.halves == "alike" and any([t._array.dtype is not tensors[0]._array.dtype for t in tensors]):
-        return _called(op, function, args)  # products refuse mixed dtypes
+        return called(op, function, args)  # products refuse mixed dtypes
     kind = tensors[0]._array.dtype if op.halves == "input" else dtypes.result_np_dtype([t._array for t in tensors])
     dtype = args[names.index("dtype")] if "dtype" in names else None
     once: dict[int, Any] = {}  # an operand given twice is converted once, so that its gradient is rounded once
     operands = tuple([a if name in op.written else _widened(a, once) for name, a in zip(names, args, strict=True)])
     if autocast.state() is None:
-        out = _called(op, function, operands)
+        out = called(op, function, operands)
     else:
         with autocast.restored(None):  # the operands have the precision that autocast wants
-            out = _called(op, function, operands)
+            out = called(op, function, operands)
     return out if dtype is not None or kind not in HALVES else _rounded(out, kind)
 
 
@@ -76,7 +76,7 @@ def _floating(t: Tensor) -> bool:
     return t._array.dtype.kind in "fc" or t._array.dtype in HALVES
 
 
-def _called(op: Op, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def called(op: Op, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     positional: list[Any] = []
     keywords = {}
     for p, a in zip(op.signature.parameters.values(), args, strict=True):

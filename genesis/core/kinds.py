@@ -446,7 +446,8 @@ def composite(
         op.kernel = op.call = call = function
         many = sum("Tensor" in str(p.annotation) for p in op.signature.parameters.values()) > 2
         steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
-        names = {"cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function, "Tensor": Tensor, "in_float32": in_float32}
+        steps += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
+        names = {"fused": None, "cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function, "Tensor": Tensor, "in_float32": in_float32}
         steps += f"    return function({_passed(op)})\n"
         op.call = call = _in_front_of(function, op, steps, names)
         if inplace and "inplace" in op.signature.parameters:

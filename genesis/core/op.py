@@ -79,7 +79,9 @@ class Op:
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
     halves: str = ""  # composites of 16-bit floats: "wide", "input" or "alike", see `core/halves.py`
     written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are
-    kernel: Callable[..., Any] = field(default=lambda: None)  # what runs on NumPy arrays; the meaning unless attached
+    kernel: Callable[..., Any] = field(default=lambda: None)  # what runs on NumPy arrays: the meaning, or what was attached (`core/kernels.py`)
+    kernels: dict[type, Any] = field(default_factory=dict)  # what was attached, by the class of arrays
+    shortcuts: list[Callable[[Any], None]] = field(default_factory=list)  # tell the fast paths of another kernel
     torch_name: str | None = None  # where PyTorch's name differs; "" when it has no such function
     module: str = ""
     call: Callable[..., Any] = field(default=lambda: None)  # the public function
@@ -260,7 +262,7 @@ def matrix() -> list[dict[str, Any]]:
             "vmap": batching.how(op),
             "trace": "composed" if op.kind == "composite" else "view" if op.kind == "view" else "node",
             "in-place": op.inplace,
-            "kernel": op.kernel is not op.meaning,
+            "kernel": bool(op.kernels) or (op.kind != "composite" and op.kernel is not op.meaning and op.kernel is not getattr(op.meaning, "__wrapped__", None)),
             "samples": op.samples is not None,
             "fails": len(op.fails),
             "module": op.module,

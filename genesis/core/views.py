@@ -376,6 +376,12 @@ def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
 def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
     ndarray = np.ndarray
 
+    def rebind(attached: Any) -> None:
+        nonlocal kernel
+        kernel = attached if isinstance(attached, np.ufunc) else None  # only these write into memory that they are given
+
+    op.shortcuts.append(rebind)
+
     def method(self: Tensor, other: Any, *, alpha: Any = None) -> Tensor:
         x = self._array
         y = other._array if isinstance(other, Tensor) else other
@@ -383,7 +389,7 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
             if "alpha" not in inspect.signature(op.call).parameters:
                 raise TypeError(f"{name}() got an unexpected keyword argument 'alpha'")
             return inplace(name, op.call, self, (other,), {"alpha": alpha})
-        if grad_mode.get() or ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE:
+        if grad_mode.get() or ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE or kernel is None:
             return inplace(name, op.call, self, (other,), {})
         if y.__class__ is ndarray:
             if y.dtype is not x.dtype or x.dtype.kind != "f":

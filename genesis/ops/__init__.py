@@ -3,7 +3,8 @@
 `elementwise` `special` `activation` `compare`   element by element       `matmul`             products
 `reduce` `scan` `sort`                           along dimensions         `softmax` `loss`     learning
 `shape` `convert` `join` `index` `gather` `mask`  form and place           `norm` `attention` `embedding`
-`create` `random`                                out of nothing           `registration`       ops replaced and added by users
+`create` `random`                                out of nothing           `update`             steps of optimizers
+`registration`                                   ops replaced and added by users
 
 ``python -m genesis.ops`` prints the matrix of what each op has.
 """
@@ -13,13 +14,13 @@ from __future__ import annotations
 from genesis.core.op import REGISTRY
 from genesis.ops import (
     activation, attention, compare, convert, create, elementwise, embedding, gather as _gather, index, join, mask, loss, matmul as _matmul, norm as _norm, random,
-    reduce, scan, shape, softmax as _softmax, sort as _sort, special,
+    reduce, scan, shape, softmax as _softmax, sort as _sort, special, update,
 )  # fmt: skip
 from genesis.ops.registration import register_function, register_operation, registered_functions, unregister_function, unregister_operation
 
 MODULES = (
     elementwise, special, activation, compare, reduce, scan, _sort, shape, convert, join, index, _gather, mask, create, random, _matmul, _softmax, loss, _norm,
-    attention, embedding,
+    attention, embedding, update,
 )  # fmt: skip
 
 PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}

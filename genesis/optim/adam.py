@@ -6,10 +6,8 @@ import math
 from typing import Any
 
 from genesis.core.refusal import explain_all
-from genesis.core.site import site_here
-from genesis.core.tracing import advance, host, tracer
-from genesis.core.views import bump
-from genesis.kernels.cpu import optim as kernel
+from genesis.core.tracing import advance, host
+from genesis.ops.update import adam_step
 from genesis.optim.optimizer import Group, Optimizer, check_options
 
 
@@ -49,40 +47,21 @@ class Adam(Optimizer):
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         b1, b2 = group["betas"]
-        lr, decay = group["lr"], group["weight_decay"]
         if not state:
             state["step"] = 0
             state["exp_avg"], state["exp_avg_sq"] = param.new_zeros(param.shape), param.new_zeros(param.shape)
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = param.new_zeros(param.shape)
-        step = advance(state, "step")
-        m, v = state["exp_avg"], state["exp_avg_sq"]
-        coupled = decay and not group["decoupled_weight_decay"]
-        arrays = param._array, grad._array, m._array, v._array
-        if tracer.get() is None and not (coupled or group["amsgrad"] or group["maximize"]) and kernel.fits(*arrays):
-            kernel.adam_step(*arrays, step, lr, (b1, b2), group["eps"], 1 - lr * decay)
-            site = site_here()
-            for written in (param, m, v):
-                bump(written, "optimizer.step", site)
-            return
-        self._composed(param, grad, state, group)
-
-    def _composed(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        """The step in ops: what the kernel is tested against, and what runs for every other option, dtype and layout."""
-        b1, b2 = group["betas"]
-        decay = group["weight_decay"]
+        advance(state, "step")
+        decay, decoupled = group["weight_decay"], group["decoupled_weight_decay"]
         g = -grad if group["maximize"] else grad
-        if decay and group["decoupled_weight_decay"]:
-            param.mul_(host(lambda: 1 - group["lr"] * decay))
-        elif decay:
+        if decay and not decoupled:
             g = g + param * decay
-        m, v = state["exp_avg"], state["exp_avg_sq"]
-        m.mul_(b1).add_(g * (1 - b1))
-        v.mul_(b2).add_((g * g).mul_(1 - b2))
-        if group["amsgrad"]:
-            v = state["max_exp_avg_sq"].maximum_(v)
-        root = v.sqrt().div_(host(lambda: math.sqrt(1 - b2 ** state["step"]))).add_(float(group["eps"]))
-        param.sub_((m / root).mul_(host(lambda: group["lr"] / (1 - b1 ** state["step"]))))
+        adam_step(
+            param, g, state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"), b1, b2,
+            host(lambda: math.sqrt(1 - b2 ** state["step"])), group["eps"], host(lambda: group["lr"] / (1 - b1 ** state["step"])),
+            host(lambda: 1 - group["lr"] * decay) if decay and decoupled else None,
+        )  # fmt: skip
 
 
 class AdamW(Adam):

@@ -1,13 +1,14 @@
 """Tools that test ops and gradients: `opcheck` checks an op from its record.
 
-`make`     values for samples     `opcheck`     every check of one op
+`make`     values for samples     `opcheck`     every check of one op     `kernels`     attached kernels against the meaning
 """
 
 from __future__ import annotations
 
 from genesis.core.op import case
+from genesis.testing.kernels import check_kernel, meanings_only
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import CHECKS, check_fails, opcheck, samples_of
 from genesis.testing.tolerance import assert_close, tolerance
 
-__all__ = ["CHECKS", "Maker", "assert_close", "case", "check_fails", "opcheck", "samples_of", "tolerance"]
+__all__ = ["CHECKS", "Maker", "assert_close", "case", "check_fails", "check_kernel", "meanings_only", "opcheck", "samples_of", "tolerance"]

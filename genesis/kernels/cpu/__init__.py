@@ -1,9 +1,14 @@
 """Kernels for NumPy arrays, where the meaning of an op is not what is fastest.
 
-`matmul`  large outer products
-`optim`   optimizer steps
-`memory`  memory of large arrays, used again
-`native`  machine code through LLVM, where llvmlite is installed
+`matmul`   large outer products
+`special`  the normal distribution function
+`optim`    optimizer steps
+`memory`   memory of large arrays, used again
+`native`   machine code through LLVM, where llvmlite is installed
+
+Each attaches what it has to the ops (`genesis.core.kernels`) when it is imported.
 """
 
 from genesis.kernels.cpu import matmul as matmul
+from genesis.kernels.cpu import optim as optim
+from genesis.kernels.cpu import special as special
