@@ -335,6 +335,12 @@ def test_variables():
     assert x.grad.item() == 2
 
 
+def test_the_gradient_of_one_variable_need_not_be_in_a_list():
+    w, x = double(2), double(2)
+    custom_gradient(lambda x: (x * w, lambda g, variables: (g * w, g * x)))(x).sum().backward()
+    assert w.grad.tolist() == x.tolist() and x.grad.tolist() == w.tolist()
+
+
 def test_variables_wrong():
     w, x = double(2), double(2)
     with pytest.raises(GraphError, match="was given variables and returned Tensor, expected a pair"):

@@ -61,3 +61,16 @@ def test_along_an_axis_of_one_element_everything_is_constant():
     odd = rule(lambda x: x.exp(), lambda ctx, g: g * ctx.saved_tensors[0].exp() + g * genesis.tensor([[0.3], [-0.8], [0.1], [2.0]]))
     found = verify(odd, genesis.from_numpy(np.array([[0.3], [-1.2], [0.8], [0.5]])), checks="gradient")
     assert not found and "missing a term" not in str(found), str(found)
+
+
+@pytest.mark.parametrize("ignored", [0, 1])
+def test_an_output_whose_gradient_is_ignored_is_named(ignored):
+    parts = [lambda x, g, h: 2 * g * x, lambda x, g, h: h * x.exp()]
+    found = verify(rule(lambda x: (x * x, x.exp()), lambda ctx, g, h: parts[1 - ignored](ctx.saved_tensors[0], g, h)), X, checks="gradient")
+    assert f"ignores the gradient of output {ignored}" in str(found)
+
+
+def test_complex_outputs_are_weighted_by_complex_numbers():
+    z = genesis.from_numpy(np.array([1 + 2j, 0.5 - 1j, -0.3 + 0.2j]))
+    assert verify(rule(lambda z: z * 1, lambda ctx, g: g), z, checks="gradient")
+    assert not verify(rule(lambda z: z * 1, lambda ctx, g: g.real + 0j), z, checks="gradient")

@@ -208,6 +208,28 @@ def test_wrong_gradients_are_errors(values, error, words):
     assert x.grad is None and y.grad is None
 
 
+@pytest.mark.parametrize(("args", "kwargs", "fits"), [((), {}, True), ((None,), {}, True), ((), {"n": 3}, True), ((3,), {}, False)])
+def test_gradients_of_trailing_arguments_may_be_left_out_unless_they_were_given_by_position(args, kwargs, fits):
+    class Times(torch.Function):
+        @staticmethod
+        def forward(ctx, x, n=2):
+            ctx.n = n or 1
+            return x * ctx.n
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.n
+
+    x = torch.ones(3, requires_grad=True)
+    y = Times.apply(x, *args, **kwargs)
+    if fits:
+        y.sum().backward()
+        assert x.grad.tolist() == y.tolist()
+    else:
+        with pytest.raises(RuntimeError, match="Times.backward: returned 1 gradients, expected 2"):
+            y.sum().backward()
+
+
 def test_surplus_none_is_accepted_and_broadcast_gradients_are_summed():
     x, y = torch.ones(3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
     returns(lambda g: g, lambda g: g, None).apply(x, y).sum().backward()

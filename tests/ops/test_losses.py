@@ -204,3 +204,13 @@ def test_one_weight_for_each_element(name, reduction):
         np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-4, atol=1e-6)
     with pytest.raises(ValueError, match=rf"{name}: weight of shape \[3\] is not the input's, \[2, 3\]"):
         getattr(F, name)(x, y, weight=genesis.ones(3))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_triplets_with_the_anchor_swapped(p):
+    a, b, c = (np.random.default_rng(i).standard_normal((5, 3)) for i in range(3))
+    far = lambda x, y: (np.abs(x - y + 1e-6) ** p).sum(1) ** (1 / p)  # noqa: E731
+    want = np.maximum(far(a, b) - np.minimum(far(a, c), far(b, c)) + 1, 0)
+    assert (far(b, c) < far(a, c)).any() and (far(b, c) > far(a, c)).any()
+    found = F.triplet_margin_loss(*map(genesis.from_numpy, (a, b, c)), p=p, swap=True, reduction="none")
+    assert np.allclose(found.numpy(), want, rtol=1e-12)

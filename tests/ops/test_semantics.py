@@ -229,3 +229,15 @@ def test_the_next_number_of_16_bits_is_one_of_16_bits(dtype):
     np.testing.assert_array_equal(x.nextafter(y).double().numpy(), expected)
     np.testing.assert_array_equal(x.clone().nextafter_(y).double().numpy(), expected)
     assert x.nextafter(2.0).dtype is x.dtype
+
+
+def test_pieces_may_be_empty_but_not_negative():
+    assert [tuple(piece.shape) for piece in torch.ones(3).split([0, 3])] == [(0,), (3,)]
+    with pytest.raises(RuntimeError, match=r"split: pieces of \[-1, 4\] do not add up to size 3"):
+        torch.ones(3).split([-1, 4])
+
+
+def test_random_numbers_like_a_leaf_are_no_leaf_that_requires_grad():
+    x = torch.ones(2, requires_grad=True)
+    assert not torch.rand_like(x).requires_grad and not torch.randn_like(x).requires_grad
+    assert torch.rand_like(x, requires_grad=True).requires_grad
