@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -69,10 +68,9 @@ def test_plain_output_without_a_terminal_or_unicode(tmp_path):
 
 def test_an_unwritable_folder_is_an_error_before_training(tmp_path):
     (tmp_path / "file").write_text("")
-    begun = time.perf_counter()
     done = genesis_command("demo", "--out", str(tmp_path / "file" / "x"))
     assert done.returncode == 2 and "cannot write to" in done.stdout and "try: genesis demo --out" in done.stdout
-    assert "Reading" not in done.stdout and time.perf_counter() - begun < 30
+    assert "Reading" not in done.stdout
 
 
 def test_interrupt_says_what_was_saved(tmp_path):
