@@ -61,14 +61,14 @@ def test_a_change_has_the_lines_of_its_statement(mutate, tmp_path, monkeypatch):
 
 def test_the_nearest_and_fastest_tests_come_first_and_changed_files_before_them(mutate):
     mutant = mutate.Mutant("genesis/ops/shape.py", "flatten", 3, 0, 1, "0", "1", (3, 3))
-    took = {"tests/nn/test_a.py::far": 0.1, "tests/ops/test_a.py::slow": 2.0, "tests/ops/test_a.py::fast": 0.1, "tests/ops/test_b.py::middle": 1.0,
+    took = {"tests/nn/test_a.py::far": 0.1, "tests/ops/test_a.py::slow": 2.0, "tests/ops/test_a.py::fast": 0.1, "tests/ops/test_a.py::fast[2]": 0.2, "tests/ops/test_b.py::middle": 1.0,
             "tests/nn/test_a.py::flatten": 3.0, "tests/ops/test_new.py::old": 0.1, "tests/cli/test_a.py::starts": 0.1}  # fmt: skip
     reached = [test for test in took if "starts" not in test] + ["tests/ops/test_a.py::failed"]
     reach = mutate.Reach({"genesis/ops/shape.py": {3: reached, 4: ["tests/ops/test_a.py::other"]}}, took, ["tests/cli/test_a.py::starts"], ["tests/ops/test_new.py"])
     tests = reach.tests(mutant)
     assert tests == [
         "tests/ops/test_new.py", "tests/nn/test_a.py::flatten", "tests/ops/test_a.py::fast", "tests/ops/test_b.py::middle",
-        "tests/ops/test_a.py::slow", "tests/nn/test_a.py::far", "tests/cli/test_a.py::starts",
+        "tests/ops/test_a.py::slow", "tests/ops/test_a.py::fast[2]", "tests/nn/test_a.py::far", "tests/cli/test_a.py::starts",
     ]  # fmt: skip
     assert mutate._part(tests, reach, 1, 6, 14.5) == tests[1:4]  # 10 s for what was not measured, then 3.1 and 1.0
     assert mutate._part(tests, reach, 4, 6, 1e9) == tests[4:6]
