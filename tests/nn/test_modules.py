@@ -185,3 +185,11 @@ def test_clip_grad():
     assert float(nn.utils.clip_grad_norm_([p], 1.0)) == 6.0 and p.grad.tolist() == pytest.approx([0.5] * 4)
     nn.utils.clip_grad_value_([p], 0.1)
     assert p.grad.tolist() == pytest.approx([0.1] * 4)
+
+
+def test_batch_norm_without_statistics_takes_those_of_the_batch_in_evaluation():
+    x = genesis.randn(5, 3)
+    layer = nn.BatchNorm1d(3, affine=False, track_running_stats=False)
+    want = (x - x.mean(0)) / (x.var(0, unbiased=False) + 1e-5).sqrt()
+    for module in (layer, layer.eval()):
+        assert genesis.allclose(module(x), want, rtol=1e-5, atol=1e-6)

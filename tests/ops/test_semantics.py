@@ -241,3 +241,12 @@ def test_random_numbers_like_a_leaf_are_no_leaf_that_requires_grad():
     x = torch.ones(2, requires_grad=True)
     assert not torch.rand_like(x).requires_grad and not torch.randn_like(x).requires_grad
     assert torch.rand_like(x, requires_grad=True).requires_grad
+
+
+def test_asarray_without_a_copy():
+    x, a = torch.ones(2), np.ones(2)
+    assert torch.asarray(x, copy=False) is x and torch.asarray(a, copy=False).numpy() is a
+    for source, dtype in (([1.0], None), (x, torch.float64), (a, torch.float32)):
+        with pytest.raises(ValueError, match="asarray: this needs a copy, and copy=False forbids one"):
+            torch.asarray(source, dtype=dtype, copy=False)
+    assert torch.asarray(x, copy=True) is not x
