@@ -138,7 +138,7 @@ class _Task:
     """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
 
     __slots__ = (
-        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "ends", "finished", "grads", "inputs", "keep_graph", "number", "owed", "reached", "ready", "repair", "wanted",
+        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "ends", "finished", "grads", "inputs", "keep_graph", "like", "number", "owed", "reached", "ready", "repair", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -152,6 +152,7 @@ class _Task:
         since: int,
     ) -> None:
         self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
+        self.like: Any = seeds[0] if seeds else None  # what zeros are made like
         self.grads: dict[Node, Any] = {}  # a tensor, or for a node with several outputs a list of them
         self.finished: list[tuple[AccumulateGrad, Tensor]] = []
         self.at_end: list[Callable[[], None]] = []
@@ -259,9 +260,11 @@ class _Task:
             if g is not None:
                 self._finish(node, g)  # type: ignore[arg-type]
             return ()
-        if g is None or idle:
+        if idle or (g is None and node._role is not FUNCTION):
             return [None] * len(node._edges)
         came = g
+        if g is None:  # all that used its results gave None: a user's function is asked all the same, as PyTorch does
+            g = self._nothing(node)
         if node._outputs is not None:
             g = materialize(node, g)
         watching = around_node.get()
@@ -283,6 +286,13 @@ class _Task:
             if node._saved is FREED:
                 node._epoch = self.number
         return results
+
+    def _nothing(self, node: Node) -> Any:
+        """What a function gets whose results got no gradient: zeros, or None if it asked for that."""
+        zeros = getattr(node, "materialize_grads", True)
+        if node._outputs is None:
+            return self.like._zeros(node._shape, node._dtype) if zeros else None
+        return [None if spec is None or not zeros else self.like._zeros(*spec) for spec in node._outputs]
 
     def will_reach(self, edges: Sequence[Edge]) -> int:
         """At how many of these places a gradient arrives in this backward."""

@@ -309,3 +309,35 @@ def test_a_saved_bool_output_carries_no_history():
     x = torch.tensor([2.0, -1.0], requires_grad=True)
     (first,) = torch.autograd.grad(Mask.apply(x)[0].sum(), x, create_graph=True)
     assert torch.autograd.grad(first.sum(), x)[0].tolist() == [2.0, 0.0]
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_function_whose_results_all_got_none_is_asked_still(materialize, outputs):
+    got = []
+
+    class Asked(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(materialize)
+            return (x * 2, x * 3)[:outputs] if outputs > 1 else x * 2
+
+        @staticmethod
+        def backward(ctx, *gs):
+            got.append([g if g is None else g.tolist() for g in gs])
+            return torch.ones(2) * 0.0
+
+    class Nothing(torch.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g
+
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    result = Asked.apply(x)
+    Nothing.apply((result[0] if outputs > 1 else result) * 2, y).sum().backward()  # the product between passes nothing on
+    assert got == [[[0, 0] if materialize else None] * outputs]
+    assert x.grad.tolist() == [0, 0] and y.grad.tolist() == [1, 1]  # zeros, as in PyTorch: an optimizer decays the weight
