@@ -200,7 +200,8 @@ class Node:
         """The saved output as a tensor that knows it was made here, for gradients of gradients."""
         if twin is None:
             return None
-        return twin._alias(self if self._outputs is None else Output(self, index))
+        written = None if twin._written is None else twin._written()
+        return twin._alias(written or (self if self._outputs is None else Output(self, index)))
 
     def may_reduce(self, shape: tuple[int, ...], want: tuple[int, ...]) -> bool:
         """Whether summing a gradient of ``shape`` down to ``want`` is explained by broadcasting.

@@ -125,6 +125,7 @@ class Tensor:
     _view: Any
     _retained: Tensor | None = None  # .grad of a tensor that is not a leaf; rare, so not a slot
     _own_grad: Tensor | None = None  # .grad assigned to a tensor that does not require grad
+    _written: Any = None  # of a saved result that was written in place: a weak reference to the history that the tensor got, where it is another
     _detached: int = 0  # when `detach_` took its history, counted as writes are
 
     def __init__(self, *data: Any, device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any) -> None:

@@ -37,6 +37,7 @@ from genesis.core.op import Op
 from genesis.core.overrides import kernel_form
 from genesis.core.paths import Replay, View
 from genesis.core.quiet import unnamed
+from genesis.core.saved import PACKED
 from genesis.core.site import line_here, site_here
 from genesis.core.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.tensor import Tensor, wrap
@@ -258,7 +259,16 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
             rebase(x, overwritten(x, result._node))
         else:
             rebase(x, result._node)
+        _tell_saved(result._node, x._node)
     return x
+
+
+def _tell_saved(node: Any, now: Any) -> None:
+    """A node that saved its result knows the history of the tensor that it was written to: it is another if that is a view."""
+    if node is None or node is now or now is None or node.__class__ is Output or now.__class__ is Output:
+        return
+    if node.saves_out and node._epoch != PACKED and isinstance(twin := node._saved[-1], Tensor):
+        twin._written = weakref.ref(now)
 
 
 def _depends(result: Any, old: Any, since: int) -> bool:

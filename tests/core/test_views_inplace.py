@@ -227,3 +227,25 @@ def test_writes_to_what_was_detached_leave_the_history_of_the_other_views():
     gx, gy = genesis.autograd.grad(row.sum(), [x, y], allow_unused=True)
     assert gx.tolist() == [[1.5] * 3, [0.0] * 3]
     assert gy is None
+
+
+@pytest.mark.parametrize("write", ["exp_", "tanh_", "sigmoid_"])
+@pytest.mark.parametrize("view", [lambda x: x[:], lambda x: x[1:], lambda x: x.view(3, 1)])
+def test_a_result_that_was_written_through_a_view_and_saved_has_the_history_of_the_view(write, view):
+    x = genesis.tensor([0.3, -0.2, 0.5], dtype=genesis.float64, requires_grad=True)
+    base = x * 2
+    v = view(base)
+    getattr(v, write)()
+    (g,) = genesis.autograd.grad(v.sum(), x, create_graph=True)
+    by_view, by_leaf = genesis.autograd.grad((g * g).sum(), [v, x], retain_graph=True)
+    f = getattr(genesis, write[:-1])
+    y = genesis.tensor(v.detach().tolist(), dtype=v.dtype, requires_grad=True)
+    slope = {"exp_": y, "tanh_": 1 - y * y, "sigmoid_": y * (1 - y)}[write] * 2  # df(2x)/dx in terms of the result
+    assert genesis.allclose(by_view, genesis.autograd.grad((slope * slope).sum(), y)[0])
+    z = x.detach().requires_grad_()
+    (g,) = genesis.autograd.grad(f(view(z * 2)).sum(), z, create_graph=True)
+    assert genesis.allclose(by_leaf, genesis.autograd.grad((g * g).sum(), z)[0])
+    base.mul_(1.0)
+    del v  # its history is gone with it, what was saved is what it was
+    (g,) = genesis.autograd.grad(base.sum(), x, create_graph=True)
+    assert genesis.autograd.grad((g * g).sum(), x)[0].shape == (3,)
