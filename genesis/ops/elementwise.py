@@ -558,7 +558,7 @@ isneginf = unary("isneginf", np.isneginf, "Whether an element is -inf.", "[1., f
 signbit = unary("signbit", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0, "Whether the sign bit is set.", "[1., -1.] -> [False,  True]",
     result="bool", dtypes="fib")  # fmt: skip
 heaviside = binary("heaviside", np.heaviside, "Step: 0 below zero, 1 above, $y$ at zero.", "[-1., 0., 2.], [0.5, 0.5, 0.5] -> [0.0000, 0.5000, 1.0000]",
-    dtypes="f")  # fmt: skip
+    vjp=(_zero, lambda g, input: where(input == 0, g, 0.0)), dtypes="f")  # fmt: skip
 
 for _name, _call, _inplace in [
     ("absolute", abs, True), ("negative", neg, True), ("multiply", mul, True), ("arcsin", asin, True), ("arccos", acos, True),

@@ -239,11 +239,12 @@ def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
     if any(x._array.dtype is not kind for x in tensors):
         kind = dtypes.result_np_dtype([x._array for x in tensors])
         tensors = [x.to(kind) for x in tensors]
-    tensors = [x for x in tensors if x._array.shape != (0,)] or tensors[:1]  # an empty 1-d tensor fits anything; its dtype counts
-    first = tensors[0]
+    first = next((x for x in tensors if x._array.shape != (0,)), tensors[0])
     if not first.ndim:
         raise ShapeError(message("cat", "0-d tensors cannot be concatenated", hint="stack"))
     d = normalize_dim("cat", dim, first.ndim)
+    if first.ndim > 1:  # an empty 1-d tensor fits anything; its dtype and its history count
+        tensors = [reshape(x, _sized(first._array.shape, d, 0)) if x._array.shape == (0,) else x for x in tensors]
     for i, x in enumerate(tensors):
         mine, its = list(first._array.shape), list(x._array.shape)
         if len(mine) != len(its) or mine[:d] + mine[d + 1 :] != its[:d] + its[d + 1 :]:

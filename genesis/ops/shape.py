@@ -129,7 +129,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     (genesis.Size([3, 4]), genesis.Size([3, 4]))
     """
     shape = broadcast_shapes(*[x.shape for x in tensors])
-    return tuple(expand(x, shape) for x in tensors)
+    return tuple(x if x.shape == shape else expand(x, shape) for x in tensors)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Any:
@@ -255,6 +255,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if start > end:
         raise ShapeError(message("flatten", f"start_dim {start_dim} comes after end_dim {end_dim}"))
     shape = tuple(input._array.shape)
+    if start == end and shape:
+        return input  # itself, as PyTorch does, not a view
     return reshape(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
@@ -368,7 +370,7 @@ def t(input: Tensor) -> Tensor:
     """
     if input.ndim > 2:
         raise ShapeError(message("t", f"expected at most 2 dimensions, got {input.ndim}", hint="transpose(dim0, dim1) or mT"))
-    return transpose(input, 0, 1) if input.ndim == 2 else input
+    return transpose(input, 0, 1) if input.ndim == 2 else reshape(input, input.shape)
 
 
 def _matrix_transpose(self: Tensor) -> Tensor:

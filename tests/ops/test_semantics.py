@@ -250,3 +250,43 @@ def test_asarray_without_a_copy():
         with pytest.raises(ValueError, match="asarray: this needs a copy, and copy=False forbids one"):
             torch.asarray(source, dtype=dtype, copy=False)
     assert torch.asarray(x, copy=True) is not x
+
+
+SAME = ("x.flatten()", "x.flatten(0, 0)", "m.flatten(1)", "m.flatten(-1, 1)", "x.contiguous()", "x.to(x.dtype)", "x.float()", "x.conj()", "x.real",
+        "x.positive()", "T.atleast_1d(x)", "T.atleast_2d(m)", "T.broadcast_tensors(x, x)[0]", "x.cpu()", "x.type_as(m)",
+        "T.nn.functional.dropout(x, 0.5, False)")  # fmt: skip
+VIEWS = ("x.reshape(3)", "x.view(3)", "x.ravel()", "x.squeeze()", "x.expand(3)", "x.t()", "x[:]", "x[...]", "x.detach()", "x.transpose(0, 0)", "m.T",
+         "x.unflatten(0, (3,))", "x.narrow(0, 0, 3)", "T.broadcast_tensors(m, x)[1]", "s.flatten()", "s.t()", "m.permute(0, 1)")  # fmt: skip
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("call", [*SAME, *VIEWS])
+def test_what_changes_nothing_gives_the_tensor_itself_or_a_view_of_it_as_pytorch_does(call):
+    other = pytest.importorskip("torch")
+    for lib in (torch, other):
+        scope = {"T": lib, "x": lib.tensor([1.0, 2.0, 3.0]), "m": lib.ones(2, 3), "s": lib.tensor(1.0)}
+        source = scope[call[0]] if call[0] != "T" else scope["m" if "(m)" in call else "x"]
+        result = eval(call, scope)
+        assert (result is source) == (call in SAME)
+        assert result.data_ptr() == source.data_ptr()
+
+
+def test_heaviside_passes_the_gradient_to_the_value_at_zero():
+    x, v = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True), torch.tensor([0.25, 0.5, 0.75], requires_grad=True)
+    torch.heaviside(x, v).backward(torch.tensor([1.0, 2.0, 3.0]))
+    assert x.grad.tolist() == [0, 0, 0] and v.grad.tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (1, 2, 3)])
+@pytest.mark.parametrize("dtype", ["int32", "float64", "bool"])
+def test_cat_keeps_the_history_of_an_empty_vector(shape, dtype):
+    x = torch.zeros(0, dtype=torch.bfloat16, requires_grad=True)
+    rest = torch.ones(shape).to(getattr(torch, dtype))
+    for parts in ([x, rest], [rest, x], [rest, x, rest]):
+        for dim in (0, -1):
+            y = torch.cat(parts, dim)
+            plain = torch.cat([p for p in parts if p is not x], dim)
+            assert y.requires_grad and y.shape == plain.shape and y.float().tolist() == plain.float().tolist()
+            assert y.dtype is torch.promote_types(rest.dtype, torch.bfloat16)
+            assert torch.autograd.grad(y.sum(), x)[0].shape == (0,)
+    assert not torch.cat([x.detach(), torch.ones(2)]).requires_grad
