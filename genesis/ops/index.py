@@ -205,6 +205,8 @@ def _with_places(spec: Spec, key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def select_first(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
     """The tensor with the integers, None and slices of an index applied, and the index tensors that are left; both as they are without integers."""
+    if any(k is Ellipsis for k in key) and sum(map(_consumed, key)) == x.ndim:  # of no dimension: it does not part index tensors
+        key = tuple([k for k in key if k is not Ellipsis])
     if not any(k.__class__ is int or _is_flag(k) for k in key) or all(_is_scalar(k) for k in key if _is_array(k)):
         return x, key
     basic: list[Any] = []

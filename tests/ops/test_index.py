@@ -343,3 +343,18 @@ def test_masks_in_traces_have_their_shapes_and_may_change():
         traced.replay(x)
     with pytest.raises(IndexError, match="does not fit"):
         genesis.jit.trace(lambda x: x[genesis.tensor([True])], x)
+
+
+@pytest.mark.parametrize("key", ["None, i, ..., j", "i, ..., j", "i, ..., None, j", "i, j, ...", "..., i, j", "0, i, ..., j", "i, ..., 0", "m, ..., j", "i, ..., :, j", "i, j, ..., 1"])
+@pytest.mark.parity
+def test_an_ellipsis_of_no_dimension_does_not_part_index_tensors(key):
+    other = pytest.importorskip("torch")
+    found = []
+    for lib in (genesis, other):
+        scope = {"i": lib.tensor([[1], [0]]), "j": lib.tensor([1, 0]), "m": lib.tensor([[True, False], [False, True]]), "x": lib.arange(24.0)}
+        scope["x"] = scope["x"].reshape(2, 2, 6) if "m" in key or ":" in key or "1" in key or "0," in key else scope["x"].reshape(4, 6)
+        picked = eval(f"x[{key}]", scope)
+        scope["values"] = lib.arange(float(picked.numel())).reshape(tuple(picked.shape))
+        exec(f"x[{key}] = values", scope)
+        found.append((tuple(picked.shape), picked.tolist(), scope["x"].tolist()))
+    assert found[0] == found[1]
