@@ -17,6 +17,7 @@ from genesis.core.cuts import BLOCKS
 from genesis.core.generator import default_generator
 from genesis.core.levels import Level, opened
 from genesis.core.modes import enable_grad, grad_mode, no_grad
+from genesis.core.node import AccumulateGrad
 from genesis.core.tensor import Tensor, wrap
 
 Argnums = int | tuple[int, ...]
@@ -113,9 +114,23 @@ def tracked_outside(roots: Sequence[Tensor], own: Sequence[Any]) -> bool:
                 return True
             continue
         if node.is_leaf:
-            return True
+            if node.__class__ is not EndedPlace:
+                return True
+            continue
         ahead.extend([e for e in node._edges if e is not None])
     return False
+
+
+class EndedPlace(AccumulateGrad):
+    """The place of an argument of a transform that is over: nobody asks for its gradient any more, so what depends on it alone is a constant."""
+
+    __slots__ = ()
+
+
+def _end(places: Sequence[Any]) -> None:
+    for place in places:
+        if place.is_leaf:
+            place.__class__ = EndedPlace
 
 
 def released(y: Any, keep: bool) -> Any:
@@ -212,6 +227,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                 found = engine.run([value._node], [engine.seed_for(value, None)], keep_graph=keep or has_aux, create_graph=keep, inputs=places, accumulate=False)
         zeros = or_zeros(twins, found)
         aux, value = _released_aux(aux, outer, places), released(value, keep)
+        _end(places)
         return chosen.put(zeros), (value, aux) if has_aux else value
 
     return gradient_and_value
@@ -263,7 +279,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         return chosen.put(or_zeros(twins, gradients))
 
     result = tree_unflatten([released(y, keep) for y in outs], structure)
-    return (result, vjp_fn, _released_aux(aux, outer, places)) if has_aux else (result, vjp_fn)
+    aux = _released_aux(aux, outer, places)
+    _end(places)
+    return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
 
 
 # ---- forward mode
@@ -360,6 +378,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         results = [None if y._node is None else next(rest) for y in outs]
         return tree_unflatten(or_zeros(outs, results), structure)
 
+    _end([*places, *[u._node for u in seeds]])
     return tree_unflatten([released(y, keep) for y in outs], structure), jvp_fn
 
 
