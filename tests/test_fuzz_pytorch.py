@@ -56,3 +56,30 @@ def test_errors_in_one_library_are_told_apart():
     assert fuzz_pytorch.compare(["r = T.nothing if T.__name__ == 'torch' else 1"], other)[0] == "laxer"
     assert fuzz_pytorch.compare(["r = 1 if T.__name__ == 'torch' else T.nothing"], other)[0] == "stricter"
     assert fuzz_pytorch.compare(["r = T.nothing", "v = T.ones(2)"], other)[0] == "equal"
+
+
+REFUSED = {  # by PyTorch, whatever the answer
+    "saved": ["v1 = x * 2", "v1.addcmul_(v1, v1)", "g = T.autograd.grad(v1.sum(), x, allow_unused=True)"],
+    "overlap": ["v1 = x * 2", "v1.index_add_(0, T.tensor([1, 2, 0]), v1)", "g = T.autograd.grad((v1 * v1).sum(), x, allow_unused=True)"],
+    "assigned": ["v1 = x * 2", "v2 = v1[:-1]", "v1[1:] = v2"],
+    "several views": ["v = x * 2", "w = v.unbind(0)[0]", "w.mul_(3.0)", "g = T.autograd.grad((v * v).sum(), x, allow_unused=True)"],
+}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_pytorch_refuses_on_principle_is_compared_with_a_program_of_copies(monkeypatch, name):
+    other = pytest.importorskip("torch")
+    program = ["x = T.tensor([1.0, 2.0, 3.0], dtype=T.float64).requires_grad_()", *REFUSED[name]]
+    with pytest.raises(RuntimeError, match=fuzz_pytorch.REFUSALS):
+        exec("\n".join(program), {"T": other})
+    assert fuzz_pytorch.compare(program, other) == ("equal", "")
+    right = genesis.Tensor.__mul__
+    monkeypatch.setattr(genesis.Tensor, "__mul__", lambda x, y: right(x, y) * 1.5 if y.__class__ is int else right(x, y))
+    assert fuzz_pytorch.compare(program, other)[0] == "wrong"
+
+
+@pytest.mark.parity
+def test_a_gradient_with_a_history_that_nothing_has_asked_for_is_found():
+    program = ["v = T.nn.Parameter(T.ones(2))", "h = v * 1 if T.__name__ == 'genesis' else v.detach()"]
+    assert fuzz_pytorch.compare(program, pytest.importorskip("torch"))[0] == "wrong"

@@ -3,7 +3,8 @@
     python -m genesis.testing.fuzz_pytorch --programs 2000 --seed 0
 
 The programs are those of `fuzz_pytorch_programs`. Each statement runs in both libraries; one that fails in both is passed over. One that
-fails in one library alone ends the program: "stricter" where Genesis raises, "laxer" where PyTorch does. What differs otherwise is "wrong".
+fails in one library alone is, too, or ends the program if it writes: "stricter" where Genesis raises, "laxer" where PyTorch does. What differs
+otherwise is "wrong". Where PyTorch refuses on principle what has an answer (`REFUSALS`), the reference is the same program with copies.
 """
 
 from __future__ import annotations
@@ -27,43 +28,80 @@ Found = tuple[int, list[str], str]  # seed, the shortest program, what differs
 
 TOLERANCES = (("bfloat16", 5e-2), ("half()", 1e-2), ("float16", 1e-2), ("float32", 1e-4), ("complex64", 1e-4), ("float()", 1e-4))
 UNREADABLE = "unreadable"
-WRITES = re.compile(r"_\(|out=|backward\(|\w\] .?= |apply\(|^\w+ .= ")
-GRADIENTS = "gh"  # whether a gradient has a history is not compared: that of zeros differs
+WRITES = re.compile(r"_\(|out=|backward\(|\] [^=\s]{0,2}= |apply\(|^\w+ .= ")
+COPIES = "__copies__"  # in the scope of a reference that saves copies
+# What PyTorch refuses on principle, whatever the answer: the operands of a backward by their version, several views of one call, overlaps, freed graphs.
+# Where Genesis takes such a program, its answer is that of the program with copies.
+REFUSALS = re.compile(r"modified by an inplace|a function that returns multiple views|refer to a single memory|through the graph a second time")
+COPYING = (
+    (r"\.unbind\(0\)\[0\]", ".select(0, 0)"), (r"\.split\(1, -1\)\[0\]", ".narrow(-1, 0, 1)"),
+    (r"\.chunk\((\d+)\)\[-1\]", lambda found: f".narrow(0, {int(found[1]) - 1}, 1)"),
+    (r"(?<=[a-z]_)\((.*)\)$", lambda found: "(" + re.sub(r"\bv\d+\b", r"\g<0>.clone()", found[1]) + ")"), (r"(\] .?= v\d+)$", r"\1.clone()"),
+    (r"(allow_unused|materialize_grads)=True", r"\g<0>, retain_graph=True"), (r"retain_graph=True, (.*retain_graph=True)", r"\1"),
+    (r"\.backward\(", ".backward(retain_graph=True, "),
+)  # fmt: skip
+GRADIENTS = "gh"  # whether a gradient has a history is compared only where nothing requires one: that of zeros differs
 
 
 def compare(program: Sequence[str], other: Any) -> Outcome:
     """Run a program in both libraries, statement by statement, and compare all that it made."""
-    mine, its = ({"T": lib, "seen": []} for lib in (genesis, other))
-    for place, text in enumerate(program):
-        code = compile(text, "<program>", "exec")
-        errors = [_error(code, scope) for scope in (mine, its)]
+    return _compare(program, program, other, {})
+
+
+def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copying: dict[str, Any]) -> Outcome:
+    mine, its = {"T": genesis, "seen": []}, {"T": other, "seen": [], **copying}
+    first: Outcome = ("equal", "")
+    for place, texts in enumerate(zip(program, reference, strict=True)):
+        errors = [_error(text, scope) for text, scope in zip(texts, (mine, its), strict=True)]
+        if not any(errors):
+            continue
+        if errors[1] and not errors[0] and not copying and REFUSALS.search(str(errors[1])):
+            return _compare(program, list(map(copied, program)), other, {COPIES: True})
         if bool(errors[0]) != bool(errors[1]):
             if NameError in map(type, errors):
-                return "equal", ""  # of a shortened program
-            detail = different(*_finished(program[:place], other), program)
-            kind = "stricter" if errors[0] else "laxer"
-            return ("wrong", detail) if detail else (kind, f"{text}\n  {errors[0] or errors[1]!r}")
-        if errors[0] and WRITES.search(text):  # PyTorch leaves half of what such a statement does: resized results, gradients of some leaves
-            detail = different(*_finished(program[:place], other), program)
-            return ("wrong", detail) if detail else ("equal", "")
+                return first  # of a shortened program, or of a statement that was passed over
+            first = first if first[1] else ("stricter" if errors[0] else "laxer", f"{texts[0]}\n  {errors[0] or errors[1]!r}")
+            for scope in (mine, its):
+                scope.pop(texts[0].partition(" = ")[0], None)
+        if WRITES.search(texts[0]):  # PyTorch leaves half of what such a statement does: resized results, gradients of some leaves
+            detail = different(*_finished(program[:place], reference[:place], other, copying), program)
+            return ("wrong", detail) if detail else first
     detail = different(mine, its, program)
-    return ("wrong", detail) if detail else ("equal", "")
+    return ("wrong", detail) if detail else first
 
 
-def _error(code: Any, scope: dict[str, Any]) -> Exception | None:
+def copied(text: str) -> str:
+    """A statement that PyTorch takes where it refuses ``text`` on principle: views one by one, operands of writes copied, graphs kept."""
+    for pattern, instead in COPYING:
+        text = re.sub(pattern, instead, text)
+    return text
+
+
+def _error(text: str, scope: dict[str, Any]) -> Exception | None:
+    keeping = scope["T"].autograd.graph.saved_tensors_hooks(_clone, _itself) if COPIES in scope else contextlib.nullcontext()
     try:
-        exec(code, scope)
+        with keeping:
+            exec(compile(text, "<program>", "exec"), scope)
     except Exception as error:
         return error.with_traceback(None)
     return None
 
 
-def _finished(program: Sequence[str], other: Any) -> list[dict[str, Any]]:
-    scopes: list[dict[str, Any]] = [{"T": lib, "seen": []} for lib in (genesis, other)]
-    for text in program:
-        code = compile(text, "<program>", "exec")
-        for scope in scopes:
-            _error(code, scope)
+def _clone(x: Any) -> Any:
+    return x.clone()
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _finished(program: Sequence[str], reference: Sequence[str], other: Any, copying: dict[str, Any]) -> list[dict[str, Any]]:
+    scopes: list[dict[str, Any]] = [{"T": genesis, "seen": []}, {"T": other, "seen": [], **copying}]
+    for texts in zip(program, reference, strict=True):
+        errors = [_error(text, scope) for text, scope in zip(texts, scopes, strict=True)]
+        if bool(errors[0]) != bool(errors[1]):
+            for scope in scopes:
+                scope.pop(texts[0].partition(" = ")[0], None)
     return scopes
 
 
@@ -74,19 +112,20 @@ def different(mine: dict[str, Any], its: dict[str, Any], program: Sequence[str])
     if "T.float64" not in text:
         tolerance = max(tolerance, 1e-4)  # numbers make float32
     for name in mine:
-        if name in ("T", "__builtins__"):
+        if name in ("T", "__builtins__", COPIES):
             continue
         if name not in its:
             return f"{name} is there in Genesis alone"
-        a, b = _shown(mine[name], name), _shown(its[name], name)
+        told = name[0] not in GRADIENTS or "requires_grad" not in text
+        a, b = _shown(mine[name], told), _shown(its[name], told)
         if not _same(a, b, tolerance):
             return f"{name} is {a}, the reference has {b}"
     return ""
 
 
-def _shown(x: Any, name: str = "") -> Any:
+def _shown(x: Any, told: bool = True) -> Any:
     if isinstance(x, tuple | list):
-        return [_shown(v, name) for v in x]
+        return [_shown(v, told) for v in x]
     if hasattr(x, "detach") and not isinstance(x, type):
         try:
             values, grad = x.detach().tolist(), x.grad if x.is_leaf else None
@@ -94,13 +133,13 @@ def _shown(x: Any, name: str = "") -> Any:
             return UNREADABLE
         if "complex32" in str(x.dtype):  # Genesis does not have it, complex64 is next
             return UNREADABLE
-        needs = x.requires_grad and name[0] not in GRADIENTS
+        needs = x.requires_grad and told
         return [
             str(x.dtype).partition(".")[2],
             list(x.shape),
             needs,
             values,
-            None if grad is None or not (grad.abs() > 1e-12).any() else _shown(grad, "g"),
+            None if grad is None or not (grad.abs() > 1e-12).any() else _shown(grad, False),
         ]  # zeros or None
     if isinstance(x, bool | int | float | complex | str) or x is None:
         return x
