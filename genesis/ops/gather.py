@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -240,6 +241,15 @@ def _rows(name: str, input: Tensor, dim: int, index: Any) -> tuple[int, Any]:
     return d, array.reshape(-1) if isinstance(array, np.ndarray) else wrap(array).reshape(-1)._array
 
 
+def _check_source(name: str, input: Tensor, d: int, index: Any, source: Tensor) -> None:
+    """Refuse a source that has not one slice of the input for each index."""
+    shape, given = tuple(input._array.shape), tuple(source._array.shape)
+    wanted = (*shape[:d], int(index.shape[0]), *shape[d + 1 :])
+    if given != wanted and (given or math.prod(wanted) > 1) and (given or shape):
+        raise ShapeError(message(name, f"source of shape {list(source.shape)} does not fit, it must be {list(wanted)}",
+                                 [("input", input._spec()), ("source", source._spec())]))  # fmt: skip
+
+
 def _row_key(d: int, array: Any) -> tuple[Any, ...]:
     return (*(slice(None),) * d, array)
 
@@ -260,7 +270,9 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return take_index(input, _row_key(d, array)) if input.ndim else input.clone()
 
 
-@composite(halves="wide", dtypes="fci", inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), t(2, 4)), case(t(3, 4), 1, t.int(2, low=0, high=3), t(3, 2), alpha=2)])
+@composite(halves="wide", dtypes="fci", inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), t(2, 4)), case(t(3, 4), 1, t.int(2, low=0, high=3), t(3, 2), alpha=2)],
+           fails=fails((lambda t: case(t(3, 4), 1, t.int(2, low=0, high=3), t(2, 3, 2, 2)), RuntimeError, "index_add: source of shape [2, 3, 2, 2] does not fit, it must be [3, 2]"),
+                       (lambda t: case(t(3, 4), 0, t.int(2, low=0, high=3), t(4)), RuntimeError, "index_add: source of shape [4] does not fit, it must be [2, 4]")))
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """``input`` with slices of ``source`` added at the places of a 1-d index along ``dim``.
 
@@ -269,11 +281,13 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     tensor([0., 5., 0.])
     """
     d, array = _rows("index_add", input, dim, index)
+    _check_source("index_add", input, d, array, source)
     added = place(source if alpha == 1 else source * alpha, tuple(input._array.shape), _row_key(d, array))
     return input + added
 
 
-@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(1, low=0, high=3), t(1, 4))])
+@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(1, low=0, high=3), t(1, 4))],
+           fails=fails((lambda t: case(t(3, 4), 0, t.int(2, low=0, high=3), t(1, 4)), RuntimeError, "index_copy: source of shape [1, 4] does not fit, it must be [2, 4]")))
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with slices replaced by those of ``source`` at the places of a 1-d index along ``dim``.
 
@@ -282,6 +296,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     tensor([0., 2., 0.])
     """
     d, array = _rows("index_copy", input, dim, index)
+    _check_source("index_copy", input, d, array, source)
     out = input.clone()
     out[_row_key(d, array)] = source
     return out

@@ -422,6 +422,9 @@ def add_at(out: Any, key: Any, values: Any) -> None:
     if isinstance(single, np.ndarray) and single.dtype.kind in "iu" and out.dtype.kind == "f" and single.size:
         _add_rows(out, single, values)
     else:
+        shape = np.broadcast_to(np.False_, out.shape)[key].shape
+        if values.ndim > len(shape):  # NumPy 2.4 crashes
+            raise ShapeError(f"values of shape {list(values.shape)} cannot be added at an index of shape {list(shape)}")
         np.add.at(out, key, values)
 
 

@@ -358,3 +358,14 @@ def test_an_ellipsis_of_no_dimension_does_not_part_index_tensors(key):
         exec(f"x[{key}] = values", scope)
         found.append((tuple(picked.shape), picked.tolist(), scope["x"].tolist()))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.int64, genesis.complex64])
+def test_more_dimensions_than_an_index_has_are_refused(dtype):
+    x, values = genesis.zeros(3, 4, dtype=dtype), genesis.ones(2, 3, 4, 5, dtype=dtype)
+    for index in ((genesis.tensor([0, 1]),), (genesis.tensor([0, 1]), genesis.tensor([0, 1]))):
+        for accumulate in (False, True):
+            with pytest.raises((RuntimeError, ValueError, TypeError)):
+                x.index_put(index, values, accumulate)
+    with pytest.raises(RuntimeError, match=r"cannot be added at an index of shape \[3, 2\]"):
+        genesis.ops.index.add_at(np.zeros((3, 4)), (slice(None), np.array([0, 1])), np.ones((2, 3, 2, 2)))
