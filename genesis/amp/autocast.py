@@ -18,6 +18,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, DeviceError, message
 from genesis.core import autocast as mode
 from genesis.core.autocast import Autocast
+from genesis.core.refusal import switch
 from genesis.core.switches import ACTIVE
 
 
@@ -47,7 +48,7 @@ class autocast:
         if str(device_type).partition(":")[0] != "cpu":
             raise DeviceError(message("autocast", f"{device_type!r} is not built yet", hint="device_type='cpu'"))
         self.device, self.fast_dtype = "cpu", _low_precision(dtype)
-        self._enabled, self._caches = bool(enabled), cache_enabled is not False
+        self._enabled, self._caches = switch("autocast", "enabled", enabled), cache_enabled is not False
         self._open: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> autocast:

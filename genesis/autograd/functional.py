@@ -16,6 +16,7 @@ from genesis.autograd.transforms.jacobians import jacfwd
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, ShapeError, message
 from genesis.core.boundary import twin
 from genesis.core.modes import enable_grad
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.ops.join import stack
 
@@ -240,5 +241,7 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     return vhp(func, inputs, v, create_graph, strict)
 
+
+explain_all(globals(), "vjp", "jvp", "jacobian", "hessian", "vhp", "hvp")
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

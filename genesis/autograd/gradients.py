@@ -9,6 +9,7 @@ from genesis.arrays.protocol import NeedsValues
 from genesis.base.dtypes import from_numpy
 from genesis.base.errors import ArgumentError, GraphError, ShapeError, message
 from genesis.core import engine
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, input_edge, inputs_of_backward
 from genesis.ops.create import zeros
 from genesis.ops.join import stack
@@ -160,3 +161,6 @@ def _batched(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | 
     rest = iter(present)
     columns = [None if missing else next(rest) for missing in unused]
     return type(inputs)(zip(inputs, columns, strict=True)) if isinstance(inputs, dict) else tuple(columns)
+
+
+explain_all(globals(), "backward", "grad")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -378,3 +379,16 @@ class iinfo:  # noqa: N801
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def is_integer(value: Any) -> builtins.bool:
+    """Whether a value can stand for a Python integer, as those of NumPy and tensors of one integer can; True and False cannot.
+
+    >>> is_integer(3), is_integer(3.0)
+    (True, False)
+    """
+    try:
+        operator.index(value)
+    except (TypeError, RuntimeError):
+        return False
+    return not isinstance(value, builtins.bool)

@@ -14,6 +14,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any
 
+from genesis.base.dtypes import is_integer
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 
 _PARTS = 4  # slices for each thread: one that is woken late, or has a slower processor, takes fewer
@@ -73,7 +74,7 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def _positive(name: str, num: Any) -> int:
-    if isinstance(num, bool) or not hasattr(num, "__index__"):
+    if not is_integer(num):
         raise ArgumentError(message(name, f"expected an integer, got {type(num).__name__}"))
     if num.__index__() < 1:
         raise ArgumentValueError(message(name, f"expected a positive number of threads, got {num}"))

@@ -24,6 +24,7 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
+from genesis.base.dtypes import is_integer
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
@@ -61,7 +62,7 @@ class Generator:
         Raises:
             TypeError: the seed is not an integer
         """
-        if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        if not is_integer(seed):
             raise ArgumentError(message("manual_seed", f"the seed must be an integer, got {type(seed).__name__}"))
         active = tracer.get()
         if active is not None:
@@ -94,6 +95,8 @@ class Generator:
 
     def set_state(self, state: Tensor) -> Generator:
         """Go back to a state that `get_state` returned."""
+        if not hasattr(state, "_array"):
+            raise ArgumentError(message("set_state", f"a state is a tensor of 16 bytes, got {type(state).__name__}"))
         array = state._array
         if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.shape != (16,):
             raise ArgumentValueError(message("set_state", f"a state is 16 bytes, got {state._spec()}"))

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar
 
+from genesis.base.errors import ArgumentError, message
 from genesis.core.cuts import Block, block_closed, block_opened, switched_on
 from genesis.core.switches import ACTIVE as ACTIVE
 from genesis.core.switches import ESCAPES as ESCAPES
@@ -85,8 +86,13 @@ class Mode:
         return type(self)()
 
     def __call__(self, target: F) -> F:
+        if not callable(target):
+            raise ArgumentError(message(type(self).__name__, f"decorates functions and classes, got {type(target).__name__}"))
         if inspect.isclass(target):
-            target.__init__ = self(target.__init__)  # type: ignore[misc]
+            try:
+                target.__init__ = self(target.__init__)  # type: ignore[misc]
+            except TypeError:
+                raise ArgumentError(message(type(self).__name__, f"{target.__name__} cannot be changed")) from None
             return target
         if inspect.isgeneratorfunction(target):
             return self._wrap_generator(target)  # type: ignore[return-value]

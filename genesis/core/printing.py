@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -67,9 +68,11 @@ def set_printoptions(
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
+        if not isinstance(value, numbers.Real):
+            raise ArgumentError(message("set_printoptions", f"{name} must be a number, got {type(value).__name__}"))
         if not value >= 0:
             raise ArgumentValueError(message("set_printoptions", f"{name} must not be negative, got {value}"))
-    if profile is not None and profile not in _PROFILES:
+    if profile is not None and (not isinstance(profile, str) or profile not in _PROFILES):
         known = ", ".join(_PROFILES)
         raise ArgumentValueError(
             message("set_printoptions", f"unknown profile {profile!r}", hint=f"one of {known}")

@@ -847,7 +847,7 @@ def _not_an_array(data: Any, error: Exception) -> Exception:
         if abs(largest) >= 2**63:
             return ArgumentValueError(message("tensor", f"{largest} does not fit an integer of 64 bits"))
     if "inhomogeneous" in text:
-        return ValueError(message("tensor", "the nested sequence is ragged, its rows differ in length",
+        return ArgumentValueError(message("tensor", "the nested sequence is ragged, its rows differ in length",
                                   hint="pad the rows to one length"))  # fmt: skip
     return ArgumentError(
         message("tensor", f"cannot make a tensor of {type(data).__name__}", hint="pass numbers, lists or arrays")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentError, GenesisError, ShapeError, message
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.create import tensor
 from genesis.ops.join import stack
@@ -163,3 +164,6 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
         return _like(data, [default_convert(member) for member in data])
     return data
+
+
+explain_all(globals(), "default_collate", "default_convert")

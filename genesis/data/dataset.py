@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from genesis.base.errors import ArgumentValueError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.core.refusal import described, explain_all
 from genesis.core.tensor import Tensor
 from genesis.ops.random import randperm
 
@@ -100,6 +101,8 @@ class Subset(Dataset[Any]):
     """Some examples of a dataset, by their numbers."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        if not hasattr(type(dataset), "__getitem__"):
+            raise ArgumentError(message("Subset", f"a dataset has examples by number, {described(dataset)} has not"))
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: Any) -> Any:
@@ -188,3 +191,6 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
     order = randperm(count, generator=generator).tolist()
     sizes = [int(n) for n in sizes]
     return [Subset(dataset, order[end - n : end]) for n, end in zip(sizes, itertools.accumulate(sizes), strict=True)]
+
+
+explain_all(globals())

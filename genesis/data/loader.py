@@ -12,6 +12,7 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.generator import Generator, mixed
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import wrap
 from genesis.data.collate import default_collate, default_convert
 from genesis.data.dataset import Dataset, IterableDataset
@@ -250,3 +251,6 @@ def _checked_context(context: Any, num_workers: int) -> Any:
         what = f"multiprocessing_context must be a context or one of {known}, got {context!r}"
         raise ArgumentError(message("DataLoader", what))
     return context
+
+
+explain_all(globals(), "DataLoader", strict=False)

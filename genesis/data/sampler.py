@@ -7,13 +7,14 @@ what else is drawn meanwhile, and can begin anywhere (`begin_at`): that is how a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.generator import Generator, default_generator, mixed
+from genesis.core.refusal import described, explain_all
 from genesis.core.tensor import Tensor
 from genesis.ops.create import tensor
 from genesis.ops.random import multinomial
@@ -50,6 +51,12 @@ def begin_at(sampler: Iterable[Any], position: int) -> Iterator[Any]:
     return itertools.islice(iter(sampler), position, None) if position else iter(sampler)
 
 
+def _sized(name: str, value: Any, what: str = "data_source") -> Any:
+    if not isinstance(value, Sized):
+        raise ArgumentError(message(name, f"{what} must have a length, got {described(value)}"))
+    return value
+
+
 def drawn_seed(generator: Any) -> int:
     """A seed from a generator, or from the default one."""
     if generator is not None and not isinstance(generator, Generator):
@@ -66,8 +73,8 @@ def _permutation(count: int, seed: int, begin: int = 0, end: int | None = None) 
 class SequentialSampler(SeekableSampler[int]):
     """The examples in their own order."""
 
-    def __init__(self, data_source: Any) -> None:
-        self.data_source = data_source
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = _sized("SequentialSampler", data_source)
 
     def begin_at(self, position: int) -> Iterator[int]:
         return iter(range(position, len(self.data_source)))
@@ -93,11 +100,11 @@ class RandomSampler(SeekableSampler[int]):
     3
     """
 
-    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None,
+    def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
                  generator: Any = None) -> None:  # fmt: skip
         if not isinstance(replacement, bool):
             raise ArgumentError(message("RandomSampler", f"replacement must be a bool, got {replacement!r}"))
-        self.data_source, self.replacement, self.generator = data_source, replacement, generator
+        self.data_source, self.replacement, self.generator = _sized("RandomSampler", data_source), replacement, generator
         self._num_samples = num_samples
         if num_samples is not None:
             _check_count("RandomSampler", num_samples)
@@ -136,7 +143,7 @@ class SubsetRandomSampler(SeekableSampler[Any]):
     """The given numbers in random order."""
 
     def __init__(self, indices: Sequence[Any], generator: Any = None) -> None:
-        self.indices, self.generator = indices, generator
+        self.indices, self.generator = _sized("SubsetRandomSampler", indices, "indices"), generator
 
     def begin_at(self, position: int) -> Iterator[Any]:
         order = _permutation(len(self.indices), drawn_seed(self.generator), position)
@@ -198,3 +205,6 @@ class BatchSampler(SeekableSampler[list[Any]]):
     def __len__(self) -> int:
         count = len(self.sampler)
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+explain_all(globals(), strict=False)

@@ -12,6 +12,7 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, message
 from genesis.core.kinds import alias, binary, case, composite, unary
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 
 _pairs = lambda t: [case(t.int(2, 3, low=-2, high=3), t.int(3, low=-2, high=3)), case(t.int(), 1), case(t.int(0, 2), 2)]  # noqa: E731
@@ -106,6 +107,8 @@ Tensor.allclose, Tensor.equal = allclose, equal  # type: ignore[attr-defined]
 
 for _name, _call in [("greater", gt), ("greater_equal", ge), ("less", lt), ("less_equal", le), ("not_equal", ne)]:
     globals()[_name] = alias(_name, _call)
+
+explain_all(globals(), "equal", "allclose")
 
 __all__ = [
     "allclose", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "eq", "equal",

@@ -15,6 +15,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, S
 from genesis.base.memory import impossible, too_large
 from genesis.core.dispatch import made_inside, write_out
 from genesis.core.modes import ACTIVE, LEVELS
+from genesis.core.refusal import described, explain_all, refuse_call
 from genesis.core.tensor import Tensor, array_from, in_dtype, wrap
 from genesis.ops.shape import sizes
 
@@ -152,13 +153,21 @@ def _new(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) 
 
 def _maker(name: str, make: Any, what: str) -> Any:
     def create(*size: Any, out: Tensor | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        if out is not None:
-            return write_out(name, wrap(make(sizes(size), out._array.dtype)), out)
-        return _finish(_new(name, sizes(size), dtype, device, make), requires_grad)
+        try:
+            if out is not None:
+                return write_out(name, wrap(make(sizes(size), out._array.dtype)), out)
+            return _finish(_new(name, sizes(size), dtype, device, make), requires_grad)
+        except Exception as error:
+            refuse_call(create, {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error)
+            raise
 
     def create_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:
-        kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-        return _finish(_new(name + "_like", tuple(input._array.shape), kind, place, make), requires_grad)
+        try:
+            kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
+            return _finish(_new(name + "_like", tuple(input._array.shape), kind, place, make), requires_grad)
+        except Exception as error:
+            refuse_call(create_like, {"input": input, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error)
+            raise
 
     def new(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
         kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
@@ -338,6 +347,12 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
+def _tensor(name: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    raise ArgumentError(message(name, f"input must be a tensor, got {described(value)}"))
+
+
 def numel(input: Tensor) -> int:
     """The number of elements.
 
@@ -345,18 +360,20 @@ def numel(input: Tensor) -> int:
     >>> genesis.numel(genesis.zeros(2, 3))
     6
     """
-    return input.numel()
+    return _tensor("numel", input).numel()
 
 
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is floating."""
-    return input.is_floating_point()
+    return _tensor("is_floating_point", input).is_floating_point()
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
-    return input.is_complex()
+    return _tensor("is_complex", input).is_complex()
 
+
+explain_all(globals(), "arange", "asarray", "complex", "eye", "from_dlpack", "frombuffer", "full", "full_like", "linspace", "logspace", "polar", "scalar_tensor")
 
 __all__ = [
     "arange", "as_tensor", "asarray", "complex", "empty", "empty_like", "eye", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like",

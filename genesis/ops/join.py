@@ -17,6 +17,7 @@ from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
 from genesis.core.modes import ACTIVE, grad_mode
 from genesis.core.node import WRITES, Node, Output, next_number
+from genesis.core.refusal import explain_all
 from genesis.core.saved import pack
 from genesis.core.site import user_site
 from genesis.core.tensor import Tensor
@@ -316,7 +317,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
     >>> genesis.hstack([genesis.zeros(1), genesis.ones(1)])
     tensor([0., 1.])
     """
-    parts = [atleast_1d(x) for x in tensors]
+    parts = [atleast_1d(x) for x in _sequence("hstack", tensors)]
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
@@ -327,20 +328,19 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
     >>> genesis.vstack([genesis.zeros(2), genesis.ones(2)]).shape
     genesis.Size([2, 2])
     """
-    return cat([atleast_2d(x) for x in tensors], 0)
+    return cat([atleast_2d(x) for x in _sequence("vstack", tensors)], 0)
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors behind each other, along dim 2."""
-    return cat([atleast_3d(x) for x in tensors], 2)
+    return cat([atleast_3d(x) for x in _sequence("dstack", tensors)], 2)
 
 
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """1-d tensors as the columns of a matrix."""
-    return cat([reshape(x, (x.numel(), 1)) if x.ndim <= 1 else x for x in tensors], 1)
+    return cat([reshape(x, (x.numel(), 1)) if x.ndim <= 1 else x for x in _sequence("column_stack", tensors)], 1)
 
 
-row_stack = vstack
 
 # ---- repeating and turning
 
@@ -511,6 +511,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
         left += p.shape[1]
     return cat(rows, 0)
 
+
+explain_all(globals(), "hstack", "vstack", "dstack", "column_stack", "fliplr", "flipud", "block_diag", "cartesian_prod", "meshgrid")
+row_stack = vstack
 
 __all__ = [
     "block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "concat", "concatenate", "dstack", "flip", "fliplr", "flipud", "hstack",

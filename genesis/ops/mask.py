@@ -13,6 +13,7 @@ from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, mes
 from genesis.core.batching import as_it_is
 from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, primitive, view
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 from genesis.ops.elementwise import where
@@ -222,6 +223,8 @@ def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
 def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
     """Row and column indices of an upper triangle."""
     return wrap(np.stack(np.triu_indices(row, offset, col)))
+
+explain_all(globals(), "tril_indices", "triu_indices")
 
 __all__ = [
     "argwhere", "diag", "diag_embed", "diagonal", "masked_fill", "masked_scatter", "masked_select", "nonzero", "tril", "tril_indices", "triu", "triu_indices",

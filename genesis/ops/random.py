@@ -17,6 +17,7 @@ from genesis.core.draws import DRAWS, drawn
 from genesis.core.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from genesis.core.halves import wide
 from genesis.core.kinds import case, composite, fails
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 from genesis.core.views import bump, check_writable, inplace_method, write, written_over
@@ -359,6 +360,8 @@ def fork_rng(devices: Any = (), enabled: bool = True) -> Iterator[None]:
         if enabled:
             set_rng_state(before)
 
+
+explain_all(globals(), "rand", "randn", "randint", "randperm", "randint_like", "rand_like", "randn_like", "normal", "bernoulli", "multinomial")
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "rand", "rand_like",

@@ -16,6 +16,7 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.kinds import alias, case, composite, fails, normalize_dim, normalize_dims, view
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 
 _ALL = "fcib"
@@ -460,6 +461,8 @@ def _atleast(n: int) -> Any:
 
 
 atleast_1d, atleast_2d, atleast_3d = _atleast(1), _atleast(2), _atleast(3)
+
+explain_all(globals(), "broadcast_tensors", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d")
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "flatten", "moveaxis",

@@ -29,7 +29,7 @@ import genesis
 from genesis.base.errors import GenesisError
 from genesis.core.op import Case
 from genesis.testing.make import Maker
-from genesis.testing.signature_calls import Target, targets
+from genesis.testing.signature_calls import Target, settings_kept, targets
 
 Reference = Callable[[Target, Case], bool]  # whether the call is answered there, too
 
@@ -65,17 +65,25 @@ def mutated(target: Target, rng: random.Random, maker: Maker) -> Case | None:
     """A right call with one or two wrong arguments; None where it has no argument."""
     right = rng.choice(target.calls(maker))
     bound = target.signature.bind(*right.args, **right.kwargs)
-    names = [p.name for p in target.signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    valid = dict(bound.arguments)
+    names = [p.name for p in target.signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not p.name.startswith("_")]
     rest = next((p.name for p in target.signature.parameters.values() if p.kind is p.VAR_POSITIONAL), None)
     for _ in range(1 + (rng.random() < 0.2)):
         if rest is not None and (not names or rng.random() < 0.5):
             values = list(bound.arguments.get(rest, ())) or [None]
-            values[rng.randrange(len(values))] = hostile(rng, maker)
+            place = rng.randrange(len(values))
+            values[place] = _other(values[place], hostile(rng, maker))
             bound.arguments[rest] = tuple(values)
         elif names:
-            bound.arguments[rng.choice(names)] = hostile(rng, maker)
+            name = rng.choice(names)
+            bound.arguments[name] = _other(valid.get(name), hostile(rng, maker))
     ordered = inspect.BoundArguments(target.signature, {n: bound.arguments[n] for n in target.signature.parameters if n in bound.arguments})  # type: ignore[arg-type]
     return Case(ordered.args, ordered.kwargs)
+
+
+def _other(right: Any, wrong: Any) -> Any:
+    """What takes the place of a right argument; another function would not be a wrong one."""
+    return right if callable(right) and callable(wrong) else wrong
 
 
 def _frames(error: BaseException) -> list[str]:
@@ -90,9 +98,10 @@ def run(target: Target, call: Case, maker: Maker) -> Outcome:
     """Make the call, and what follows it, and say what came of it."""
     shown = described(call)
     try:
-        result = target.call(*call.args, **call.kwargs)
-        if target.after is not None:
-            target.after(result, maker)
+        with settings_kept():
+            result = target.call(*call.args, **call.kwargs)
+            if target.after is not None:
+                target.after(result, maker)
     except GenesisError as error:
         first = str(error).partition("\n")[0]
         return Outcome("refused" if re.match(r"[\w.()\[\]', ]+: .", first) else "unnamed", target.path, shown, f"{type(error).__name__}: {first}")

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 import genesis
 from genesis import amp, autograd, data, func, nn, optim
@@ -72,11 +77,43 @@ def _scheduled(schedule: Any, t: Maker) -> None:
 
 
 def _listed(loader: Any, t: Maker) -> list[Any]:
-    return list(loader)
+    return list(itertools.islice(loader, 100))  # an order may be as long as somebody asks for
 
 
 def _square(x: Any) -> Any:
     return (x * x).sum()
+
+
+def _double(x: Any) -> Any:
+    return x * 2
+
+
+def _leaf(t: Maker) -> Any:
+    return t(3).requires_grad_()
+
+
+class _Stream(data.IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        return iter([1, 2])
+
+
+def _entered(mode: Any, t: Maker) -> None:
+    """A mode as a context; a decorated function is left alone."""
+    if hasattr(mode, "__enter__"):
+        with mode:
+            _double(t(3))
+
+
+def _of_one(function: Any, t: Maker) -> None:
+    """What a transform or a form makes is called, and differentiated."""
+    y = function(_leaf(t))
+    y = y[0] if isinstance(y, tuple) else y
+    if isinstance(y, genesis.Tensor) and y.requires_grad:
+        y.sum().backward()
+
+
+def _transposed(function: Any, t: Maker) -> None:
+    function(t(3))
 
 
 _PLAIN: Calls = lambda t: [case()]  # noqa: E731
@@ -101,6 +138,17 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
     "nn.ParameterList": _listed, "nn.ParameterDict": _listed,
     **{f"optim.{name}": _stepped for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")},
     **{f"optim.lr_scheduler.{name}": _scheduled for name in lr_scheduler.__all__ if name != "LRScheduler"},
+    **{f"func.{name}": _of_one for name in ("grad", "grad_and_value", "value_and_grad", "jacrev", "jacfwd", "hessian")},
+    "func.vmap": lambda mapped, t: mapped(t(2, 3)), "func.linear_transpose": _transposed, "func.vjp": lambda pair, t: pair[1](t()),
+    "func.linearize": lambda pair, t: pair[1](t(3)),
+    "custom_jvp": lambda f, t: (f.defjvp(lambda primals, tangents: (f(*primals), _double(tangents[0]))), _of_one(f, t)),
+    "custom_vjp": lambda f, t: (f.defvjp(lambda x: (f(x), None), lambda kept, g: (_double(g),)), _of_one(f, t)),
+    **{name: _of_one for name in ("custom_gradient", "autograd.custom_function", "autograd.defvjp", "autograd.straight_through",
+                                  "autograd.grad_pass_through", "autograd.from_numpy", "autograd.from_scalar")},
+    **{name: _entered for name in ("enable_grad", "no_grad", "inference_mode", "GradientTape", "autograd.detect_anomaly", "autograd.profile",
+                                   "autograd.strong_zero")},
+    "data.ChainDataset": _listed, "data.StackDataset": _listed, "data.Subset": _listed, "data.ConcatDataset": _listed, "data.TensorDataset": _listed,
+    "data.SubsetRandomSampler": _listed,
     **{f"data.{name}": _listed for name in ("DataLoader", "SequentialSampler", "RandomSampler", "WeightedRandomSampler", "BatchSampler")},
 }  # fmt: skip
 _params: Calls = lambda t: [case([_p(t)])]  # noqa: E731
@@ -155,8 +203,72 @@ CALLS: dict[str, Calls] = {
     **{f"nn.functional.{name}": (lambda t: [case(t(2, 3))]) for name in (
         "relu", "relu_", "celu_", "elu_", "hardtanh_", "leaky_relu_", "selu_", "rrelu_")},
     "nn.functional.threshold_": lambda t: [case(t(2, 3), 0.1, 2.0)],
-    "func.linearize": lambda t: [case(_square, t(3))],
+    "func.linearize": lambda t: [case(_square, t(3))], "func.value_and_grad": lambda t: [case(_square)],
+    "func.hvp": lambda t: [case(_square, (t(3),), (t(3),))], "func.linear_transpose": lambda t: [case(_double, t(3))],
+    "func.functional_call": lambda t: [case(nn.ReLU(), {}, (t(3),)), case(nn.Linear(3, 2).double(), {"bias": t(2)}, t(2, 3))],
+    "func.stack_module_state": lambda t: [case([nn.Linear(2, 3), nn.Linear(2, 3)])],
+    # a program's settings, put back by `settings_kept`
+    **{name: _PLAIN for name in (
+        "get_default_device", "get_default_dtype", "get_num_interop_threads", "get_num_threads", "get_rng_state", "initial_seed", "is_grad_enabled",
+        "is_inference_mode_enabled", "seed", "amp.get_autocast_dtype", "amp.is_autocast_enabled", "autograd.is_anomaly_enabled", "data.get_worker_info",
+        "nn.allow_loss_broadcast")},
+    "set_default_device": lambda t: [case("cpu")], "set_default_dtype": lambda t: [case(genesis.float32)], "set_num_threads": lambda t: [case(1)],
+    "set_num_interop_threads": lambda t: [case(1)], "set_printoptions": lambda t: [case(4, 1000), case(profile="full")],
+    "set_grad_enabled": lambda t: [case(True)], "set_rng_state": lambda t: [case(genesis.get_rng_state())],
+    "autograd.set_detect_anomaly": lambda t: [case(False)],
+    **{name: _PLAIN for name in ("enable_grad", "no_grad", "inference_mode", "GradientTape", "autograd.detect_anomaly", "autograd.profile", "autograd.strong_zero")},
+    # values
+    "Generator": _PLAIN, "Size": lambda t: [case((2, 3))], "Tensor": lambda t: [case([1.0, 2.0]), case(2, 3)],
+    "atleast_2d": lambda t: [case(t(3))], "atleast_3d": lambda t: [case(t(3))], "from_dlpack": lambda t: [case(np.ones(3))],
+    "from_numpy": lambda t: [case(np.ones(3))], "frombuffer": lambda t: [case(bytearray(8), dtype=genesis.float32)],
+    "index_put": lambda t: [case(t(3), (t.int(2, low=0, high=3),), t(2))],
+    "data.ChainDataset": lambda t: [case([_Stream()])], "data.StackDataset": lambda t: [case([1, 2], [3, 4])],
+    "data.SubsetRandomSampler": lambda t: [case([2, 0])], "data.default_convert": lambda t: [case({"x": np.ones(2)})],
+    # functions of functions
+    "custom_gradient": lambda t: [case(lambda x: (x * 2, lambda g: g * 2))], "custom_jvp": lambda t: [case(_double)], "custom_vjp": lambda t: [case(_double)],
+    "autograd.custom_function": lambda t: [case(_double)], "autograd.defvjp": lambda t: [case(_double, lambda ans, x: lambda g: g * 2)],
+    "autograd.straight_through": lambda t: [case(genesis.round)], "autograd.grad_pass_through": lambda t: [case(genesis.round)],
+    "autograd.once_differentiable": lambda t: [case(lambda ctx, g: g)], "amp.custom_fwd": lambda t: [case(lambda ctx, x: x)],
+    "amp.custom_bwd": lambda t: [case(lambda ctx, g: g)], "autograd.from_numpy": lambda t: [case(np.sin, np.cos)],
+    "autograd.from_scalar": lambda t: [case(math.sin, math.cos)],
+    **{f"autograd.{name}": (lambda t: [case(_leaf(t), 0.5)]) for name in ("scale_gradient", "reverse_gradient")},
+    "autograd.clip_gradient": lambda t: [case(_leaf(t), -1.0, 1.0)],
+    **{f"autograd.{name}": (lambda t: [case(_square, _leaf(t))]) for name in ("gradcheck", "gradgradcheck", "numerical_gradient_check", "verify")},
+    "autograd.explain": lambda t: [case(x := _leaf(t), _square(x))], "autograd.record": lambda t: [case(_square(_leaf(t)))],
+    "autograd.diff": lambda t: [case(autograd.record(_square(_leaf(t))), autograd.record(_square(_leaf(t))))],
 }  # fmt: skip
+UNCALLED = {  # public, and not to be called by their users
+    **dict.fromkeys(("Context", "autograd.Context", "autograd.FunctionCtx"), "what a Function is given"),
+    **dict.fromkeys(("DType", "dtype", "NDArray"), "classes of values that exist, for isinstance"),
+    **dict.fromkeys(("Function", "autograd.Function", "nn.Module", "optim.Optimizer", "optim.lr_scheduler.LRScheduler", "data.Dataset", "data.IterableDataset",
+                     "data.Sampler"), "base classes"),
+    **dict.fromkeys(("autograd.AddFunction", "autograd.MulFunction", "autograd.MatMulFunction", "autograd.ReluFunction"), "Functions, called by apply"),
+    **dict.fromkeys(("nn.Summary", "autograd.Report", "autograd.BackwardRecord", "autograd.Explanation", "data.WorkerInfo", "autograd.ForeignFunction"),
+                    "results of other calls"),
+    **dict.fromkeys(("nn.BroadcastWarning", "autograd.GradcheckError", "autograd.VerifyError"), "warnings and errors"),
+    "autograd.from_ctypes": "takes a function of a C library",
+}  # fmt: skip
+
+
+@contextmanager
+def settings_kept() -> Iterator[None]:
+    """Puts back what a call sets for the thread or the process."""
+    kind, place, threads, interop, state = (
+        genesis.get_default_dtype(), genesis.get_default_device(), genesis.get_num_threads(), genesis.get_num_interop_threads(), genesis.get_rng_state(),
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        genesis.set_grad_enabled(True)
+        if autograd.is_anomaly_enabled():
+            autograd.set_detect_anomaly(False)
+        nn.allow_loss_broadcast(False)
+        genesis.set_default_dtype(kind)
+        genesis.set_default_device(place)
+        genesis.set_num_threads(threads)
+        genesis.set_num_interop_threads(interop)
+        genesis.set_printoptions(profile="default")
+        genesis.set_rng_state(state)
 
 
 def _of_op(op: Op) -> Calls:

@@ -20,6 +20,7 @@ from genesis.autograd.checking.trial import Measured, Trial
 from genesis.autograd.gradients import grad
 from genesis.base.errors import GenesisError, GraphError, message
 from genesis.base.pytree import tree_flatten
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
 
 
@@ -227,3 +228,6 @@ def _outputs(result: Any) -> list[Tensor]:
 def _weights(rng: Any, y: Tensor) -> Array:
     real = rng.uniform(0.5, 1.5, y.shape) * rng.choice([-1.0, 1.0], y.shape)
     return np.asarray(real + 1j * rng.uniform(0.5, 1.5, y.shape) if y.is_complex() else real)
+
+
+explain_all(globals(), "gradcheck", "gradgradcheck", "numerical_gradient_check")

@@ -22,6 +22,7 @@ from genesis.autograd.checking.report import Report, Row, failed, passed, skippe
 from genesis.autograd.checking.second import check_second_order
 from genesis.autograd.checking.trial import Measured, Trial
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.core.refusal import explain_all
 
 
 def verify(function: Any, *args: Any, raise_exception: bool = False, seed: int = 0, checks: Any = None, **kwargs: Any) -> Report:
@@ -253,3 +254,6 @@ CHECKS: dict[str, Callable[[Trial], Iterator[Row]]] = {
     "unused": conduct.check_unused, "interleaved": conduct.check_interleaved, "saved": conduct.check_saved, "writes": conduct.check_writes, "leaks": conduct.check_leak,
     "packed": conduct.check_packed, "autocast": conduct.check_autocast, "forward_mode": transforms.check_forward_mode, "vmap": transforms.check_batches,
 }  # fmt: skip
+
+
+explain_all(globals(), "verify")

@@ -13,12 +13,14 @@ names it. All can be differentiated twice (`genesis.autograd.forms.rules` says h
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from genesis.autograd.forms.rules import Differentiable, Pulled
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
 from genesis.base.pytree import tree_flatten
+from genesis.core.refusal import expect_function, explain_all
 from genesis.core.tensor import Tensor
 
 Rule = Callable[..., Any]
@@ -105,6 +107,8 @@ class WithStatics(Differentiable):
     def __init__(self, function: Rule, nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()) -> None:
         super().__init__(function)
         places = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
+        for place in places:
+            operator.index(place)
         names = [nondiff_argnames] if isinstance(nondiff_argnames, str) else list(nondiff_argnames)
         parameters = list(inspect.signature(function).parameters) if names or places else []
         for name in names:
@@ -235,6 +239,11 @@ def defvjp(f: Rule, *makers: Rule | None, argnums: Sequence[int] | None = None) 
     places = list(range(len(makers))) if argnums is None else list(argnums)
     if len(places) != len(makers):
         raise ArgumentValueError(message("defvjp", f"{len(makers)} rules for {len(places)} argnums"))
+    for maker in makers:
+        expect_function("defvjp", "a maker", f if maker is None else maker)
     made = _PerArgument(f)
     made.makers = dict(zip(places, makers, strict=True))
     return made
+
+
+explain_all(globals(), "custom_gradient", "WithStatics", "defvjp")

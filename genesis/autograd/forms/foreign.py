@@ -23,6 +23,7 @@ from genesis.base.errors import ArgumentError, GraphError, InplaceError, ShapeEr
 from genesis.base.pytree import tree_flatten, tree_map
 from genesis.core.function import Function
 from genesis.core.modes import grad_mode
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
 from genesis.ops.matmul import tensordot
 
@@ -281,3 +282,6 @@ class ForeignNode(Function):
         g, output = (grads, saved[count:]) if ctx.several else (grads[0], saved[-1] if saved else None)
         function = ctx.options.function
         return (*function.gradients(g, inputs, output, ctx.options.kwargs, list(ctx.needs_input_grad[:count])), None)
+
+
+explain_all(globals(), "from_numpy")

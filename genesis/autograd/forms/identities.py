@@ -17,6 +17,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, S
 from genesis.base.pytree import tree_flatten, tree_map
 from genesis.core.function import Function
 from genesis.core.modes import grad_mode
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 
 
@@ -188,3 +189,4 @@ def _expect_tensor(name: str, x: Any) -> None:
         raise ArgumentError(message(name, f"expected a tensor, got {type(x).__name__}"))
 
 
+explain_all(globals(), "scale_gradient", "reverse_gradient", "clip_gradient", "straight_through")

@@ -14,6 +14,7 @@ import numpy as np
 
 from genesis.autograd.forms.foreign import ForeignFunction, Rule, from_numpy
 from genesis.base.errors import ArgumentValueError, message
+from genesis.core.refusal import expect_function, explain_all
 
 
 def from_scalar(f: Rule, df: Rule | tuple[Rule | None, ...] | None = None, *, ddf: Rule | None = None, name: str | None = None) -> ForeignFunction:
@@ -31,6 +32,9 @@ def from_scalar(f: Rule, df: Rule | tuple[Rule | None, ...] | None = None, *, dd
     >>> y = erf(x); y.sum().backward(); x.grad
     tensor([1.1284, 0.4151])
     """
+    expect_function("from_scalar", "f", f)
+    for rule in df if isinstance(df, tuple) else (df, ddf):
+        expect_function("from_scalar", "a derivative", f if rule is None else rule)
     over = lambda rule: None if rule is None else rule if isinstance(rule, ForeignFunction) else _each(rule)
     rules = tuple(over(rule) for rule in df) if isinstance(df, tuple) else over(df)
     return from_numpy(_each(f), rules, ddf=over(ddf), name=name)
@@ -96,3 +100,6 @@ def _through_pointers(function: Any, kind: np.dtype[Any], pointer: Any) -> Rule:
         return out.astype(_floating(inputs), copy=False)
 
     return call
+
+
+explain_all(globals(), "from_scalar", "from_ctypes")

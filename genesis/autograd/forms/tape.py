@@ -26,6 +26,7 @@ from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core import engine
 from genesis.core.modes import grad_mode, no_grad
 from genesis.core.node import AccumulateGrad, Output, next_number
+from genesis.core.refusal import switch
 from genesis.core.site import warn_user
 from genesis.core.tensor import Tensor
 from genesis.ops.join import stack
@@ -51,8 +52,8 @@ class GradientTape:
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        self._persistent = bool(persistent)
-        self._watch_accessed = bool(watch_accessed_variables)
+        self._persistent = switch("GradientTape", "persistent", persistent)
+        self._watch_accessed = switch("GradientTape", "watch_accessed_variables", watch_accessed_variables)
         self._watched: dict[int, tuple[Tensor, Any]] = {}  # id -> the tensor and its place in the graph
         self._roots: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()  # nodes of targets, while they live
         self._mine: list[tuple[Tensor, Any]] = []  # constants that this tape made require grad

@@ -18,6 +18,7 @@ from genesis.autograd.gradients import grad
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
 from genesis.core.modes import enable_grad, grad_mode
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 
 
@@ -188,3 +189,6 @@ class custom_function(Differentiable):
             return self.vjp_rule(bare(args), pulled.g, value)
         rule = lambda primals, tangents: (None, self.jvp_rule(bare(primals), bare(tangents)))  # type: ignore[misc]
         return transposed(self.name, rule, (), args, pulled.grads)
+
+
+explain_all(globals(), "custom_function")

@@ -18,6 +18,7 @@ from genesis.core import engine
 from genesis.core.modes import Mode, interception, watcher
 from genesis.core.node import Node
 from genesis.core.op import Op
+from genesis.core.refusal import switch
 from genesis.core.site import LIBRARY
 from genesis.core.switches import ACTIVE
 from genesis.core.tensor import Tensor
@@ -52,7 +53,7 @@ class detect_anomaly(Mode):
 
     def __init__(self, check_nan: bool = True, check_inf: bool = False) -> None:
         super().__init__()
-        self.check_nan, self.check_inf = check_nan, check_inf
+        self.check_nan, self.check_inf = switch("detect_anomaly", "check_nan", check_nan), switch("detect_anomaly", "check_inf", check_inf)
         if self._warns:
             warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.", UserWarning, stacklevel=2)
 
@@ -195,8 +196,8 @@ class _Switch(_Quiet):
 
     def __init__(self, mode: bool, check_nan: bool, check_inf: bool) -> None:
         super().__init__(check_nan, check_inf)
-        self._mode, self._undo = mode, _current.get()
-        if mode:
+        self._mode, self._undo = switch("set_detect_anomaly", "mode", mode), _current.get()
+        if self._mode:
             super().__enter__()
         else:
             _current.set(None)

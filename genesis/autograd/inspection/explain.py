@@ -15,6 +15,7 @@ from genesis.core import engine
 from genesis.core.cuts import Cut, cuts, forget_cuts, run_site
 from genesis.core.modes import is_grad_enabled
 from genesis.core.node import FREED, AccumulateGrad, Node, Output
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 
 
@@ -268,3 +269,6 @@ def _steps(path: list[Node]) -> list[str]:
             name = "leaf" if isinstance(node, AccumulateGrad) else _title(node)
             steps.append(f"{name}  {list(node._shape)}")
     return steps
+
+
+explain_all(globals(), "explain")

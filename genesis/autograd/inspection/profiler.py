@@ -14,6 +14,7 @@ from genesis.core import engine
 from genesis.core.modes import interception, watcher
 from genesis.core.node import FUNCTION, Node
 from genesis.core.op import Op
+from genesis.core.refusal import switch
 from genesis.core.site import Site, line_here
 from genesis.core.switches import ACTIVE
 
@@ -51,7 +52,7 @@ class profile(Printed):
     def __init__(self, *, emit_nvtx: bool = False) -> None:
         self.events: list[Event] = []
         self._nvtx: Any = None
-        if emit_nvtx:
+        if switch("profile", "emit_nvtx", emit_nvtx):
             try:
                 self._nvtx = importlib.import_module("nvtx")
             except ImportError:

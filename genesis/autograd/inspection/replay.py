@@ -14,6 +14,7 @@ from genesis.base.text import Printed, Table, name_of
 from genesis.core import engine
 from genesis.core.modes import no_grad
 from genesis.core.node import FREED, Node, Output
+from genesis.core.refusal import explain_all
 from genesis.core.site import Site
 from genesis.core.tensor import Tensor
 
@@ -263,3 +264,4 @@ def _eps(t: Tensor) -> float:
     return float(finfo(t.dtype).eps)
 
 
+explain_all(globals(), "record", "diff")

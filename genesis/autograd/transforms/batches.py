@@ -12,6 +12,7 @@ from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.boundary import batch_in, batch_out
 from genesis.core.generator import default_generator
 from genesis.core.levels import Level, opened
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.ops.join import cat
 
@@ -161,3 +162,6 @@ def _joined(parts: list[Any], out_dims: Any) -> Any:
         raise GraphError(message("vmap", "the function returned other structures for other chunks"))
     places = _spread_out_dims(out_dims, parts[0], structure)
     return tree_unflatten([cat(list(pieces), dim) for pieces, dim in zip(zip(*columns, strict=True), places, strict=True)], structure)
+
+
+explain_all(globals(), "vmap")

@@ -18,6 +18,7 @@ from genesis.core.generator import default_generator
 from genesis.core.levels import Level, opened
 from genesis.core.modes import enable_grad, grad_mode, no_grad
 from genesis.core.node import AccumulateGrad
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
 
 Argnums = int | tuple[int, ...]
@@ -48,6 +49,8 @@ class Chosen:
     """The arguments by which a function is differentiated: their leaves, and how to call it with others in their place."""
 
     def __init__(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums) -> None:
+        if not isinstance(argnums, int | tuple | list):
+            raise ArgumentError(message(name, f"argnums must be an integer or a tuple of integers, got {type(argnums).__name__}"))
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         if not numbers:
             raise ArgumentValueError(message(name, "argnums is empty", hint="name at least one argument"))
@@ -428,3 +431,5 @@ def _check_linear(func: Callable[..., Any], chosen: Chosen, out: Any, pull: Call
         raise GraphError(message("linear_transpose", f"{name_of(func)} is not linear: at a random point it is not the product with its derivative at zero",
                                  hint="for other functions take vjp at a point"))  # fmt: skip
 
+
+explain_all(globals(), "grad", "grad_and_value", "value_and_grad", "vjp", "jvp", "linearize", "linear_transpose")

@@ -13,6 +13,7 @@ from genesis.autograd.transforms.batches import vmap
 from genesis.autograd.transforms.derivatives import Argnums, Chosen, check_function, grad, jvp, split_aux, tensors_of, vjp
 from genesis.base.errors import ArgumentError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor, wrap
 
 
@@ -161,3 +162,6 @@ def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
         raise ArgumentError(message("hvp", "primals and tangents must be tuples", hint="hvp(f, (x,), (v,))"))
     numbers: Argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
     return jvp(grad(func, numbers), primals, tangents)[1]
+
+
+explain_all(globals(), "jacrev", "jacfwd", "hessian", "hvp")

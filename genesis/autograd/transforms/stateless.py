@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
+from genesis.core.refusal import explain_all
 from genesis.core.tensor import Tensor
 from genesis.ops.join import stack
 
@@ -124,3 +125,6 @@ def _stacked(states: list[dict[str, Tensor]], leaves: bool) -> dict[str, Tensor]
         joined = stack([p.detach() for p in parts])
         found[name] = joined.requires_grad_(parts[0].requires_grad) if leaves else joined
     return found
+
+
+explain_all(globals(), "functional_call", "stack_module_state")
