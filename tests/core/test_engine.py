@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 import genesis as torch
+from genesis.core import modes
+from genesis.core.switches import ACTIVE
 
 
 def leaf(*values):
@@ -328,3 +331,16 @@ def test_a_gradient_on_another_device_is_an_error():
     with pytest.raises(RuntimeError, match="the gradient of a leaf is on meta, the tensor on cpu"):
         Elsewhere.apply(x).sum().backward()
     assert x.grad is None
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, torch.enable_grad])
+def test_a_mode_that_is_interrupted_on_its_way_in_is_not_left_on(mode, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with torch.set_grad_enabled(mode is not torch.enable_grad):
+        monkeypatch.setattr(modes, "block_opened", interrupted)
+        before = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), list(ACTIVE)
+        with contextlib.suppress(KeyboardInterrupt), mode():
+            pass
+        assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), list(ACTIVE)) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -341,3 +342,41 @@ def test_a_function_whose_results_all_got_none_is_asked_still(materialize, outpu
     Nothing.apply((result[0] if outputs > 1 else result) * 2, y).sum().backward()  # the product between passes nothing on
     assert got == [[[0, 0] if materialize else None] * outputs]
     assert x.grad.tolist() == [0, 0] and y.grad.tolist() == [1, 1]  # zeros, as in PyTorch: an optimizer decays the weight
+
+
+def test_arguments_after_a_star_are_named_by_their_place():
+    class First(torch.Function):
+        @staticmethod
+        def forward(ctx, scale, *xs):
+            return scale * (xs[0] + xs[1])
+
+        @staticmethod
+        def backward(ctx, g):
+            return tuple(1.0 if i == ctx.wrong else g for i in range(3))
+
+    for wrong, name in enumerate(("scale", r"xs\[0\]", r"xs\[1\]")):
+        y = First.apply(*[torch.ones(2, requires_grad=True) for _ in range(3)])
+        y.grad_fn.wrong = wrong
+        with pytest.raises(TypeError, match=f"the gradient of {name} is float"):
+            y.sum().backward()
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython" or sys.version_info >= (3, 14), reason="counts references as CPython 3.13 does")
+def test_a_gradient_that_nobody_else_holds_is_not_copied():
+    made = []
+
+    class Twice(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            gx = g * 2
+            made.append(gx.data_ptr())
+            return gx
+
+    x = torch.ones(2, requires_grad=True)
+    Twice.apply(x).sum().backward()
+    x.grad.add_(1)
+    assert x.grad.data_ptr() == made[0] and x.grad.tolist() == [3, 3]

@@ -77,3 +77,7 @@ NO_SAMPLES = {
 def test_every_op_has_samples():
     missing = {op.name for op in OPS if not samples_of(op, Maker(sample_dtypes(op)[0]))}
     assert missing == set(NO_SAMPLES)
+
+
+def test_public_functions_know_their_ops():
+    assert [name for name, op in REGISTRY.items() if op.call.op is not op] == []

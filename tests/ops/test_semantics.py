@@ -290,3 +290,9 @@ def test_cat_keeps_the_history_of_an_empty_vector(shape, dtype):
             assert y.dtype is torch.promote_types(rest.dtype, torch.bfloat16)
             assert torch.autograd.grad(y.sum(), x)[0].shape == (0,)
     assert not torch.cat([x.detach(), torch.ones(2)]).requires_grad
+
+
+def test_arrays_are_shared_on_the_cpu_only():
+    a = np.ones(2, np.float32)
+    assert torch.as_tensor(a).numpy() is torch.as_tensor(a, device="cpu").numpy() is a
+    assert torch.as_tensor(a, device="meta").device.type == "meta" and torch.as_tensor(a, torch.float64).numpy() is not a

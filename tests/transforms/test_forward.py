@@ -307,3 +307,16 @@ def test_writes_under_vmap_of_values_with_tangents_and_gradients(write, dims):
         found, wanted = one(place), other(place)
         for x, y in zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]:
             np.testing.assert_array_equal(x.numpy(), y.numpy())
+
+
+def test_what_has_a_tangent_may_meet_random_numbers():
+    genesis.manual_seed(0)
+    noise = genesis.rand(2)
+    genesis.manual_seed(0)
+    y, t = genesis.func.jvp(lambda x: x * genesis.rand(2), (genesis.ones(2),), (genesis.full((2,), 3.0),))
+    assert y.tolist() == noise.tolist() and t.tolist() == (noise * 3).tolist()
+
+
+def test_integers_have_no_tangents():
+    with pytest.raises(RuntimeError, match="jvp: can differentiate by floating and complex tensors only, got genesis.int64"):
+        genesis.func.jvp(lambda x: x * 2, (genesis.tensor([1]),), (genesis.tensor([1]),))
