@@ -153,7 +153,7 @@ def _searched_batch(b: Any, seq: Tensor, values: Tensor, out_int32: bool, right:
     return b.run(seq, rows, out_int32, right, side, sorter).reshape(values.shape)
 
 
-@primitive("search", prepare=_searched, batch=_searched_batch, dtypes="fi", method=False,
+@primitive("search", prepare=_searched, batch=_searched_batch, dtypes="fi",
            infer=lambda seq, input, out_int32, right, side, sorter: Spec(input.shape, np.dtype(np.int32 if out_int32 else np.int64), input.device),
            samples=lambda t: [case(t(5).sort().values, t(2, 3)), case(t(2, 5).sort().values, t(2, 3), right=True),
                               case(t(5).sort().values, 0.5, out_int32=True)],
