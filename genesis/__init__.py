@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray as NDArray  # what a tensor on the CPU holds
 
@@ -84,19 +84,23 @@ _LAZY = {
     "amp": "genesis.amp", "array_api": "genesis.array_api", "cli": "genesis.cli", "data": "genesis.data", "datasets": "genesis.datasets", "debug": "genesis.debug", "func": "genesis.func", "interop": "genesis.interop", "io": "genesis.io", "jit": "genesis.jit", "library": "genesis.library", "nn": "genesis.nn",
     "optim": "genesis.optim", "testing": "genesis.testing", "tiny": "genesis.tiny", "utils": "genesis.utils",
 }  # fmt: skip
-_HIDDEN = {"Any", "ModuleType", "annotations", "arrays", "base", "core", "importlib", "kernels", "sys"}
+_HIDDEN = {"Any", "TYPE_CHECKING", "ModuleType", "annotations", "arrays", "base", "core", "importlib", "kernels", "sys"}
 _LAZY_NAMES = {
     "autocast": "genesis.amp", "draw": "genesis.debug", "get_autocast_dtype": "genesis.amp", "is_autocast_enabled": "genesis.amp", "load": "genesis.io", "save": "genesis.io", "vmap": "genesis.func",
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    """Sub-packages are imported when they are first used."""
-    if name in _LAZY:
-        return importlib.import_module(_LAZY[name])
-    if name in _LAZY_NAMES:
-        return getattr(importlib.import_module(_LAZY_NAMES[name]), name)
-    raise AttributeError(f"module 'genesis' has no attribute {name!r}")
+if TYPE_CHECKING:  # editors and type checkers know all there is, and that there is nothing else
+    from genesis.names import *
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Sub-packages are imported when they are first used."""
+        if name in _LAZY:
+            return importlib.import_module(_LAZY[name])
+        if name in _LAZY_NAMES:
+            return getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+        raise AttributeError(f"module 'genesis' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -6,12 +6,12 @@ import os
 import threading
 
 
-def process_lock() -> threading.RLock:  # type: ignore[valid-type]
+def process_lock() -> threading.RLock:
     """A lock that lives as long as the process, for modules: open in a child that was forked while another thread held it.
 
     Reentrant, because a signal handler or a finalizer may run while its own thread holds it.
     """
     lock = threading.RLock()
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]
     return lock

@@ -43,4 +43,4 @@ def too_large(name: str, shape: Sequence[int], dtype: Any, spec: object) -> OutO
 
 def impossible(shape: Sequence[int], dtype: Any) -> bool:
     """Whether no array of a shape can be addressed."""
-    return math.prod([n for n in shape if n]) * dtype.itemsize >= 2**63
+    return math.prod([n for n in shape if n]) * dtype.itemsize >= 2**63  # type: ignore[no-any-return]

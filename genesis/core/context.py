@@ -151,7 +151,7 @@ class FunctionCtx(Node):
             results = self._matched(results)
         if before is not WRITES[0]:
             self._check_own_writes(before)
-        return results
+        return results  # type: ignore[no-any-return]
 
     def _stale(self) -> bool:
         """Whether a saved tensor was freed or written to."""
@@ -172,7 +172,7 @@ class FunctionCtx(Node):
         try:
             self._saved = self._unpack() if self._edges else saved
         except GraphError as error:
-            self._saved = Unusable(error)
+            self._saved = Unusable(error)  # type: ignore[assignment]
         try:
             with honest.watching(self) as watch, autocast.restored(self._autocast):
                 results = self._only_tensors(self._matched(self._call_backward(g)))

@@ -106,7 +106,7 @@ def unary_path(op: Op) -> Callable[..., Any]:
             refuse_inference(op.name, node._saved)
         return y
 
-    return unnamed(call)
+    return unnamed(call)  # type: ignore[no-any-return]
 
 
 def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
@@ -136,7 +136,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
     def operator(input: Tensor, other: Any) -> Tensor:
         nonlocal users
         if ACTIVE:
-            return operated(op, input, other)
+            return operated(op, input, other)  # type: ignore[no-any-return]
         x = input._array
         dtype = x.dtype
         if isinstance(other, Tensor):
@@ -148,7 +148,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             y = other
             b = None
         else:
-            return operated(op, input, other)
+            return operated(op, input, other)  # type: ignore[no-any-return]
         if (dtype is not F32 and dtype is not F64) or (checks and (x.__class__ is not ndarray or isinstance(y, Virtual))):
             return elementwise(op, (input, other))
         try:
@@ -186,7 +186,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
         keep_x, keep_y = keep[a is not None, b is not None]
         node._saved = saved = (input if keep_x else None, other if keep_y else None)
         if keep_out:
-            node._saved = saved = (*saved, z._alias(None))
+            node._saved = saved = (*saved, z._alias(None))  # type: ignore[assignment]
         if (keep_x and input._counter is INFERENCE) or (keep_y and y is not other and other._counter is INFERENCE):
             refuse_inference(op.name, saved)
         return z
@@ -200,7 +200,7 @@ def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     """The reflected operator, ``2 - x``."""
 
     def reflected(self: Tensor, other: Any) -> Tensor:
-        return elementwise(op, (other, self)) if isinstance(other, KNOWN) else NotImplemented  # type: ignore[return-value]
+        return elementwise(op, (other, self)) if isinstance(other, KNOWN) else NotImplemented
 
     return reflected
 

@@ -189,9 +189,9 @@ class _Task:
                             break
                         before = WRITES[0]
                         if role is FUNCTION and node._epoch is before:  # `Context._pull`, written out: it saves 0.1 us
-                            results = node._function.backward(node, g)  # type: ignore[union-attr]
+                            results = node._function.backward(node, g)  # type: ignore[attr-defined, union-attr]
                             if results.__class__ is not tuple or len(results) != len(node._edges) or before is not WRITES[0]:
-                                results = node._settled(results, before)  # type: ignore[union-attr]
+                                results = node._settled(results, before)  # type: ignore[attr-defined, union-attr]
                         else:
                             results = node._pull(g)
                         if not keep_graph and node._saved and node._frees:

@@ -102,14 +102,14 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _check_definition(cls)
-        cls._split = cls.setup_context is not Function.setup_context
+        cls._split = cls.setup_context is not Function.setup_context  # type: ignore[attr-defined]
         cls._signature = None
         members = {"__slots__": (), "_function": cls, "op_name": cls.__name__}
         cls._ctx = type(cls.__name__ + "Backward", (FunctionCtx,), members)
         run = _compiled(cls, cls._ctx)
-        cls._run = static = staticmethod(run)  # type: ignore[assignment]
+        cls._run = static = staticmethod(run)
         if "apply" not in vars(cls):
-            cls.apply = static  # type: ignore[assignment,method-assign]
+            cls.apply = static
             return
         for base in cls.__mro__[1:]:  # super().apply(...) must run this class, not the base
             if base is not Function and "_run" in vars(base) and vars(base).get("apply") is vars(base)["_run"]:
@@ -197,7 +197,7 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
         ctx = cls._ctx()
         ctx._edges = ctx._saved = ()
         if cls._split:
-            cls.setup_context(ctx, tuple(arguments), cls.forward(*arguments, **keywords))
+            cls.setup_context(ctx, tuple(arguments), cls.forward(*arguments, **keywords))  # type: ignore[attr-defined]
         else:
             cls.forward(ctx, *arguments, **keywords)
         kept: tuple[Any, ...] = ctx._saved
@@ -334,7 +334,7 @@ def _check_definition(cls: type[Function]) -> None:
                 raise ArgumentError(message(cls.__name__, f"defines {name!r}", hint=f"did you mean {close[0]!r}?"))
     forward = own.get("forward")
     function = getattr(forward, "__func__", forward)
-    if "setup_context" not in own and cls.setup_context is Function.setup_context and inspect.isfunction(function):
+    if "setup_context" not in own and cls.setup_context is Function.setup_context and inspect.isfunction(function):  # type: ignore[attr-defined]
         parameters = list(inspect.signature(function).parameters.values())
         if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
             raise ArgumentError(message(cls.__name__, "forward has no parameter for the context", hint="def forward(ctx, ...)"))
@@ -407,7 +407,7 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
         with watch_reads(edges) if watched else nullcontext() as reads:
             if cls._split:
                 result = cls.forward(*inputs, **keywords)
-                cls.setup_context(ctx, inputs, result)
+                cls.setup_context(ctx, inputs, result)  # type: ignore[attr-defined]
             else:
                 result = cls.forward(ctx, *inputs, **keywords)
     finally:
@@ -466,7 +466,7 @@ def _finish(
     first = next(r for r in outs if isinstance(r, Tensor))
     ctx._shape, ctx._dtype = first._array.shape, first._array.dtype
     if structure is not None:
-        ctx._outputs = [(r._array.shape, r._array.dtype) if isinstance(r, Tensor) else None for r in outs]
+        ctx._outputs = [(r._array.shape, r._array.dtype) if isinstance(r, Tensor) else None for r in outs]  # type: ignore[assignment]
         ctx._hooks = SPECIAL
         if structure is not PLAIN_TUPLE and (structure.kind not in (tuple, list) or any(child.kind is not None for child in structure.children)):
             ctx._result = structure

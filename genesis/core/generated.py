@@ -15,7 +15,7 @@ def generated(source: str, name: str, filename: str, scope: dict[str, Any]) -> C
     function = scope.pop("call")
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=name, co_filename=filename)
     function.__name__ = function.__qualname__ = name
-    linecache.cache[filename] = (lambda: source,)  # type: ignore[assignment]  # read when somebody asks
+    linecache.cache[filename] = (lambda: source,)  # read when somebody asks
     return function  # type: ignore[no-any-return]
 
 

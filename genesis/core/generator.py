@@ -120,7 +120,7 @@ class Generator:
         """Numbers in [0, 1) that the dtype has; those of 16 bits come as float32."""
         bits = _BITS[dtypes.from_numpy(np.dtype(dtype)).name]
         kind = np.float64 if bits == 53 else np.float32
-        return ((self.words(math.prod(shape)) >> np.uint64(64 - bits)).astype(kind) * kind(2.0**-bits)).reshape(shape)
+        return ((self.words(math.prod(shape)) >> np.uint64(64 - bits)).astype(kind) * kind(2.0**-bits)).reshape(shape)  # type: ignore[no-any-return, operator]
 
     def normal(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Standard normal numbers."""

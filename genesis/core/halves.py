@@ -29,7 +29,7 @@ HALVES = (np.dtype(np.float16), dtypes.as_np("bfloat16"))
 def wide(value: Any) -> Any:
     """16-bit floating tensors as float32, in lists and tuples, too; anything else as it is."""
     if isinstance(value, Tensor):
-        return value.to(F32) if value._array.dtype in HALVES else value  # type: ignore[attr-defined]
+        return value.to(F32) if value._array.dtype in HALVES else value
     if value.__class__ is list or value.__class__ is tuple:
         return value.__class__([wide(item) for item in value])
     return value
@@ -101,7 +101,7 @@ def _widened(value: Any, once: dict[int, Any]) -> Any:
 
 def _rounded(value: Any, dtype: Any) -> Any:
     if isinstance(value, Tensor):
-        return value.to(dtype) if value._array.dtype is F32 else value  # type: ignore[attr-defined]
+        return value.to(dtype) if value._array.dtype is F32 else value
     if isinstance(value, tuple):
         parts = [_rounded(item, dtype) for item in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

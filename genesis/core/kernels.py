@@ -145,7 +145,7 @@ class Fused:
                 from genesis.core.dispatch import refuse_inference
 
                 refuse_inference(self.op.name, tuple(read))
-        return node
+        return node  # type: ignore[no-any-return]
 
 
 class FusedNode(Node):

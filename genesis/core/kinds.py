@@ -447,7 +447,7 @@ def composite(
         many = sum("Tensor" in str(p.annotation) for p in op.signature.parameters.values()) > 2
         steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
         steps += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
-        names = {"fused": None, "cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function, "Tensor": Tensor, "in_float32": in_float32}
+        names = {"fused": None, "cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function, "Tensor": Tensor, "in_float32": in_float32}  # type: ignore[attr-defined]
         steps += f"    return function({_passed(op)})\n"
         op.call = call = _in_front_of(function, op, steps, names)
         if inplace and "inplace" in op.signature.parameters:

@@ -90,7 +90,7 @@ class Mode:
             raise ArgumentError(message(type(self).__name__, f"decorates functions and classes, got {type(target).__name__}"))
         if inspect.isclass(target):
             try:
-                target.__init__ = self(target.__init__)  # type: ignore[misc]
+                target.__init__ = self(target.__init__)  # type: ignore[method-assign]
             except TypeError:
                 raise ArgumentError(message(type(self).__name__, f"{target.__name__} cannot be changed")) from None
             return target

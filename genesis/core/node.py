@@ -289,7 +289,7 @@ def compiled_when_needed(rules: tuple[Rule | None, ...], saves_out: bool) -> Cal
     def pull(self: Node, g: Any) -> Sequence[Any]:
         for kind in type(self).__mro__:
             if kind.__dict__.get("_pull") is pull:
-                kind._pull = compiled = compile_pull(rules, saves_out)  # type: ignore[method-assign]
+                kind._pull = compiled = compile_pull(rules, saves_out)  # type: ignore[attr-defined]
                 return compiled(self, g)
         return self._pull(g)  # another thread was first and has put the compiled one there
 

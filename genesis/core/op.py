@@ -171,7 +171,7 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
         "saves_out": any(source == "out" for _, source, _, _ in op.saves),
     }  # fmt: skip
     if not op.variadic:
-        members["_pull"] = compiled_when_needed(rules, bool(members["saves_out"]))
+        members["_pull"] = compiled_when_needed(rules, bool(members["saves_out"]))  # type: ignore[assignment]
     plain = type(title, (VariadicNode if op.variadic else Node,), members)
     if op.holomorphic and "c" in op.dtypes:
         op.complex_node = type(title, (ComplexNode, plain), {"__slots__": ()})

@@ -53,6 +53,6 @@ class Buffer(Tensor):
             raise ArgumentError(message("Buffer", f"expected a tensor, got {type(data).__name__}", hint="genesis.tensor(...)"))
         self._array = (Tensor([]) if data is None else data)._array
         self._node = self._counter = self._view = None
-        self.persistent = persistent  # type: ignore[attr-defined]
+        self.persistent = persistent
 
 

@@ -191,7 +191,7 @@ def tensor_repr(array: Any, suffixes: Sequence[str] = (), name: str = "tensor") 
         text, notes = "[]", [] if array.ndim == 1 else [f"size={array.shape}"]
     else:
         text, notes = content(array, indent), [] if OPTIONS.edgeitems else [f"size={array.shape}"]
-        known = (default, default.to_complex(), dtypes.int64, dtypes.bool)  # seen from the numbers
+        known = (default, default.to_complex(), dtypes.int64, dtypes.bool)  # type: ignore[assignment]  # seen from the numbers
     if kind not in known:
         notes.append(f"dtype={kind}")
     return _with_notes(f"{name}({text}", [*notes, *suffixes], indent)

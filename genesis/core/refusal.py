@@ -152,7 +152,7 @@ def explained(function: C, name: str | None = None, strict: bool = True) -> C:
         if "__init__" in function.__dict__:
             function.__init__ = _explained_init(function.__init__, strict)  # type: ignore[misc]
         return function
-    return _guarded(function, name or function.__name__)
+    return _guarded(function, name or function.__name__)  # type: ignore[no-any-return]
 
 
 def _explained_init(function: Any, strict: bool) -> Any:

@@ -105,15 +105,17 @@ def _operator(ufunc: np.ufunc, swapped: bool = False) -> Callable[..., Any]:
     return lambda self, *others: ufunc(*others, self) if swapped else ufunc(self, *others)
 
 
-for _name, _ufunc in {
+_BINARY: dict[str, np.ufunc] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
-}.items():  # fmt: skip
+}  # fmt: skip
+_COMPARED: dict[str, np.ufunc] = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "neg": np.negative, "abs": np.absolute, "invert": np.invert,
+}  # fmt: skip
+for _name, _ufunc in _BINARY.items():
     setattr(_Symbol, f"__{_name}__", _operator(_ufunc))
     setattr(_Symbol, f"__r{_name}__", _operator(_ufunc, swapped=True))
-for _name, _ufunc in {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "neg": np.negative, "abs": np.absolute, "invert": np.invert,
-}.items():  # fmt: skip
+for _name, _ufunc in _COMPARED.items():
     setattr(_Symbol, f"__{_name}__", _operator(_ufunc))
 
 

@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from genesis.base.text import name_of, visible
-from genesis.base.tracebacks import LIBRARY
+from genesis.base.tracebacks import LIBRARY as LIBRARY
 
 
 class Site(NamedTuple):

@@ -26,6 +26,7 @@ from genesis.base.memory import too_large
 from genesis.core import engine
 from genesis.core.cuts import note
 from genesis.core.hooks import RemovableHandle, hooks_of
+from genesis.core.methods import Methods
 from genesis.core.modes import inference
 from genesis.core.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, count_event, counting, leaf
 from genesis.core.site import line_here
@@ -93,7 +94,7 @@ class _Count(int):
         return self._shape[dim]
 
 
-class Tensor:
+class Tensor(Methods):
     """An n-dimensional array that can be differentiated.
 
     As in PyTorch this is the constructor of the default dtype: ``Tensor([1, 2])`` is floating, and integers are sizes,

@@ -78,7 +78,7 @@ def _refuse(self: HostNumber, *others: Any) -> Any:
 
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs", "float", "int", "bool", "lt", "le", "gt", "ge", "eq", "ne", "round", "trunc"):
     setattr(HostNumber, f"__{_name}__", _refuse)
-HostNumber.__hash__ = float.__hash__
+HostNumber.__hash__ = float.__hash__  # type: ignore[method-assign]
 
 
 def host(value: Callable[[], float]) -> float:
@@ -123,4 +123,4 @@ def advance(counts: MutableMapping[str, Any], key: str) -> int:
     active = tracer.get()
     if active is not None:
         active.advanced(counts, key)
-    return counts[key]
+    return counts[key]  # type: ignore[no-any-return]

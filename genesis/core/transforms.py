@@ -149,7 +149,7 @@ def _by_jvp(cls: type[Function], primals: list[Any], tangents: list[Any], struct
         ctx.__dict__["_for_forward"] = None
         out = cls.forward(*args, **kwargs) if cls._split else cls.forward(ctx, *args, **kwargs)
         if cls._split:
-            cls.setup_context(ctx, args, out)
+            cls.setup_context(ctx, args, out)  # type: ignore[attr-defined]
         kept = ctx.__dict__.pop("_for_forward")
         ctx._saved = ctx._saved if kept is None else kept
         ready = [_tangent_given(ctx, x, t) for x, t in zip(primals, tangents, strict=True)]

@@ -94,7 +94,7 @@ def shares(view: Any, source: Any) -> bool:
     if view.__class__ is not np.ndarray:
         memory = getattr(bottom(view), "cell", None)
         if memory is not None:  # traced: a view op gives a view
-            return bottom(view).is_view
+            return bottom(view).is_view  # type: ignore[no-any-return]
         view, source = bottom(view), bottom(source)
     owner = view.base
     return owner is not None and (owner is source or owner is source.base)
@@ -342,7 +342,7 @@ def inplace_method(op: Op, name: str | None = None) -> Callable[..., Tensor]:
     """``Tensor.op_``: without recording the kernel writes straight into the tensor's memory."""
     name, kernel = name or op.name + "_", op.kernel
     direct = op.kind == "elementwise" and isinstance(kernel, np.ufunc) and op.result == "same"
-    method = _direct_method(op, name, kernel) if direct and kernel.nin == 2 else _composed_method(op, name)
+    method = _direct_method(op, name, kernel) if direct and kernel.nin == 2 else _composed_method(op, name)  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place form of `{op.name}`: writes the result into this tensor and returns it."
     return method
@@ -419,4 +419,4 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
         bump(self, name)
         return self
 
-    return unnamed(method)
+    return unnamed(method)  # type: ignore[no-any-return]

@@ -5,12 +5,17 @@ They are the ops of `genesis.ops`, under PyTorch's names.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from genesis import ops
 from genesis.core.tensor import Tensor
 from genesis.ops import activation
 from genesis.ops.elementwise import tanh
 from genesis.ops.matmul import bilinear, linear
 from genesis.ops.random import dropout
+
+if TYPE_CHECKING:
+    from genesis.nn.functions import *
 
 globals().update(ops.FUNCTIONAL)
 
