@@ -224,6 +224,8 @@ digamma = unary("digamma", _digamma, "Derivative of ln gamma.", "[1., 2.] -> [-0
 def _check_order(n: Any) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise ArgumentValueError(message("polygamma", f"n must be an integer of at least 0, got {n!r}"))
+    if n > 170:  # the sum has as many terms
+        raise ArgumentValueError(message("polygamma", f"n must be at most 170, got {n}: its factorial is no float64"))
     return n
 
 

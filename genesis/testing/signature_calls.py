@@ -147,7 +147,7 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
                                   "autograd.grad_pass_through", "autograd.from_numpy", "autograd.from_scalar")},
     **{name: _entered for name in ("enable_grad", "no_grad", "inference_mode", "GradientTape", "autograd.detect_anomaly", "autograd.profile",
                                    "autograd.strong_zero")},
-    "data.ChainDataset": _listed, "data.StackDataset": _listed, "data.Subset": _listed, "data.ConcatDataset": _listed, "data.TensorDataset": _listed,
+    "data.ChainDataset": _listed, "data.StackDataset": _listed, "data.ConcatDataset": _listed, "data.TensorDataset": _listed,
     "data.SubsetRandomSampler": _listed,
     **{f"data.{name}": _listed for name in ("DataLoader", "SequentialSampler", "RandomSampler", "WeightedRandomSampler", "BatchSampler")},
 }  # fmt: skip

@@ -104,6 +104,13 @@ def test_messages(call, words):
         call()
 
 
+def test_an_order_that_would_take_for_ever_is_refused():
+    for n in (171, 10**30):
+        with pytest.raises(ValueError, match=f"polygamma: n must be at most 170, got {n}"):
+            genesis.polygamma(n, genesis.ones(2))
+    assert genesis.polygamma(170, genesis.full((1,), 2.0, dtype=genesis.float64)).isfinite().all()
+
+
 def test_truncated_normals_in_any_range():
     far = nn.init.trunc_normal_(genesis.empty(50), 0.0, 1.0, 5.0, 5.5)
     assert float(far.min()) >= 5.0 and float(far.max()) <= 5.5
