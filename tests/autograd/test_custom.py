@@ -341,6 +341,17 @@ def test_the_gradient_of_one_variable_need_not_be_in_a_list():
     assert w.grad.tolist() == x.tolist() and x.grad.tolist() == w.tolist()
 
 
+def test_gradients_of_keywords_may_be_left_out_whatever_their_number():
+    x, y = double(2), double(2)
+
+    @custom_gradient
+    def product(x, y, *, scale):
+        return x * y * scale, lambda g: (g * y * scale, g * x * scale)
+
+    product(x, y, scale=genesis.tensor(3.0, dtype=genesis.float64)).sum().backward()
+    assert x.grad.tolist() == (y * 3).tolist() and y.grad.tolist() == (x * 3).tolist()
+
+
 def test_variables_wrong():
     w, x = double(2), double(2)
     with pytest.raises(GraphError, match="was given variables and returned Tensor, expected a pair"):

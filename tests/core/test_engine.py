@@ -344,3 +344,12 @@ def test_a_mode_that_is_interrupted_on_its_way_in_is_not_left_on(mode, monkeypat
         with contextlib.suppress(KeyboardInterrupt), mode():
             pass
         assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), list(ACTIVE)) == before
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x + 1, lambda x: torch.cat([x, x]), lambda x: x.sort().values, lambda x: x.sum(), lambda x: x[0], lambda x: x @ x,
+    lambda x: torch.einsum("i,j", x, x), lambda x: torch.zeros(2),
+])  # fmt: skip
+def test_what_is_made_in_inference_mode_is_an_inference_tensor(call):
+    with torch.inference_mode():
+        assert call(torch.ones(3)).is_inference()

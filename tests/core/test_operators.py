@@ -94,3 +94,9 @@ def test_out_is_resized(call):
     view = genesis.empty(7, 2)[0]
     with pytest.raises(RuntimeError, match="out has shape"):
         call(view)
+
+
+@pytest.mark.parametrize("other", [genesis.ones(2, dtype=genesis.int64), genesis.tensor(1.0, dtype=genesis.float64), genesis.tensor(True)])
+def test_the_category_and_then_the_dimensions_decide_the_dtype(other):
+    x = genesis.ones(2)
+    assert (x + other).dtype == (other * x).dtype == (x / other).dtype == genesis.float32

@@ -256,3 +256,8 @@ def test_format_scalar(array, spec, want):
 def test_format_of_several_elements():
     with pytest.raises(TypeError, match=r"format: .\.2f. formats one element, the tensor has 3"):
         format_scalar(np.zeros(3), ".2f")
+
+
+def test_formats():
+    one, several = genesis.tensor(1.5), genesis.tensor([2.5])
+    assert f"{one}" == "1.5" and f"{one:.2f}" == "1.50" and f"{several}" == repr(several) and f"{several:.2f}" == "2.50"

@@ -282,6 +282,7 @@ def test_writes_into_arguments_and_captured_tensors_are_outputs():
 
     graph = jit.trace(f, genesis.ones(2))
     assert total.tolist() == [0, 0] and {w.kind for w in graph.writes} == {"captured", "argument"}
+    assert all(f"\n    {name} <- %" in str(graph) for name in ("w0", "w1", "x0"))
     x = genesis.tensor([1.0, 2.0])
     assert graph.replay(x).tolist() == [1, 2] and x.tolist() == [2, 4]
     assert graph.replay(x).tolist() == [3, 6] and total.tolist() == [3, 6] and count.item() == 2

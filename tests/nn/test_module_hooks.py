@@ -113,3 +113,9 @@ def test_the_same_gradients_as_pytorch():
         (layer(x) ** 2).sum().backward()
         results.append((seen, x.grad.tolist(), layer.weight.grad.tolist()))
     assert str(results[0]) == str(results[1])
+
+
+def test_forward_hooks_put_no_node_into_the_graph():
+    layer = nn.ReLU()
+    layer.register_forward_hook(lambda module, args, result: None)
+    assert layer(torch.ones(2, requires_grad=True)).grad_fn.name() == "ReluBackward"

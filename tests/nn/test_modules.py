@@ -193,3 +193,5 @@ def test_batch_norm_without_statistics_takes_those_of_the_batch_in_evaluation():
     want = (x - x.mean(0)) / (x.var(0, unbiased=False) + 1e-5).sqrt()
     for module in (layer, layer.eval()):
         assert genesis.allclose(module(x), want, rtol=1e-5, atol=1e-6)
+        with pytest.raises(ValueError, match="more than one value per channel"):
+            module(x[:1])

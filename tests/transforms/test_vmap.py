@@ -384,3 +384,11 @@ def test_a_gradient_of_zero_of_a_shared_argument(zero):
     w = genesis.ones(2, requires_grad=True)
     genesis.vmap(First.apply, in_dims=(0, None))(genesis.ones(3), w).sum().backward()
     assert w.grad is None or w.grad.tolist() == [0, 0]
+
+
+def test_a_captured_leaf_is_copied_into_every_sample():
+    w = genesis.tensor([2.0, 3.0], requires_grad=True)
+    y = genesis.vmap(lambda x: (x * 1).copy_(w) * x)(genesis.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert y.tolist() == [[2, 6], [6, 12]]
+    y.sum().backward()
+    assert w.grad.tolist() == [4, 6]
