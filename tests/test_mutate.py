@@ -89,7 +89,7 @@ def test_results_are_kept_and_the_page_tells_old_ones_from_new_ones(mutate, tmp_
     assert again.sample == sample and again.results == kept.results and again.commit == "abc"
     page = mutate.written(again, {b: "it is the same"}, {c}, "scripts/mutate")
     assert "drawn at abc; the last result is at abc for 2, at def for 1" in page and "**1 of them have not met all tests" in page
-    assert "The tests of abc noticed 1 of 3 (33 %)" in page and "**2 of 3 are noticed** (67 %)" in page and "the 1 that make no difference, 2 of 2 (100 %)" in page
+    assert "At abc 1 of 3 were noticed (33 %)" in page and "**2 of 3 are noticed** (67 %)" in page and "the 1 that make no difference, 2 of 2 (100 %)" in page
     assert f"| {b} | genesis/ops/b.py: b | `0` to `1` | it is the same |" in page and f"| {c} | genesis/ops/c.py: c | `0` to `1` | `tests/test_c.py::c` |" in page
     assert f"| {b} | genesis/ops/b.py: b | `0` to `1` | a test is missing |" in mutate.written(again, {}, set(), "scripts/mutate")
     assert f"| {b} | genesis/ops/b.py: b | `0` to `1` | the code is gone" in mutate.written(again, {}, {b}, "scripts/mutate")

@@ -25,6 +25,9 @@ class Spec(Virtual):
 
     base: ClassVar[None] = None  # it is never a view of another array
 
+    def copy(self) -> Spec:
+        return self
+
     def refuse(self, what: str, site: Any = None) -> Exception:
         return DeviceError(message(what, "a meta tensor has no data", operands=[("tensor", self)]))
 

@@ -134,3 +134,9 @@ def test_summaries_of_what_cannot_be_summarised():
 
     with pytest.raises(RuntimeError, match="a meta tensor has no data"):
         nn.summary(Looks(), input_size=(2,))
+
+
+def test_the_gradient_of_a_meta_scalar_is_meta():
+    x = genesis.empty((), device="meta", requires_grad=True)
+    x.backward()
+    assert x.grad.device.type == "meta" and x.grad.shape == ()

@@ -214,3 +214,9 @@ def test_triplets_with_the_anchor_swapped(p):
     assert (far(b, c) < far(a, c)).any() and (far(b, c) > far(a, c)).any()
     found = F.triplet_margin_loss(*map(genesis.from_numpy, (a, b, c)), p=p, swap=True, reduction="none")
     assert np.allclose(found.numpy(), want, rtol=1e-12)
+
+
+def test_softmax_of_nothing_and_of_a_number():
+    for f, one in ((F.softmax, 1.0), (F.log_softmax, 0.0)):
+        assert f(genesis.zeros(0, 3), 0).shape == f(genesis.zeros(0, 3), 1).shape == (0, 3)
+        assert f(genesis.tensor(2.0), 0).item() == one
