@@ -343,7 +343,7 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
         site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
         writes: list[tuple[Any, ...]] = []
         for node, g in gradients:
-            if plain and node._grad is None and g._node is None and g._array.__class__ is np.ndarray:
+            if plain and node._grad is None and g._node is None and g._array.__class__ is np.ndarray and not node._virtual:
                 hooks = node._hooks
                 writes.append((_set_grad, node, g._apart() if g._counter is SHARED or (hooks is not None and hooks.tensor) else g))
             else:
@@ -358,7 +358,7 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
 
 def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool, site: tuple[CodeType | None, int] | None) -> list[tuple[Any, ...]]:
     """The calls that put one gradient into its leaf."""
-    if g._array.__class__ is not np.ndarray:
+    if g._array.__class__ is not np.ndarray or node._virtual:
         _check_device(node, g)
         _check_layers(node, g)
     before = node.grad
@@ -408,7 +408,7 @@ def _without_owners(leaves: Sequence[AccumulateGrad]) -> None:
 
 
 def _check_device(node: AccumulateGrad, g: Tensor) -> None:
-    """A gradient without data for a leaf that has some: a rule made it on another device."""
+    """A gradient on another device than its leaf: a rule made it there."""
     tensor = node.tensor()
     if tensor is not None and tensor.device != g.device:
         raise DeviceError(

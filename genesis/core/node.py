@@ -341,11 +341,12 @@ RECORDED: Any = object()  # in the place of a gradient that the tensor itself ke
 class AccumulateGrad(Node):
     """The place of a leaf: keeps its ``.grad``, and its hooks even while the tensor is out of reach."""
 
-    __slots__ = ("_grad", "tensor")
+    __slots__ = ("_grad", "_virtual", "tensor")
     is_leaf = True
     _role = LEAF
 
     _grad: Tensor | None
+    _virtual: bool  # whether the leaf's array is no memory of NumPy's
     tensor: weakref.ref[Tensor]
 
     @property
@@ -383,6 +384,7 @@ def leaf(tensor: Tensor) -> AccumulateGrad:
     node._edges, node._saved, node._epoch, node._hooks = (), (), 0, None
     node._code, node._at, node._number = None, -1, next_number()
     node._shape, node._dtype = tuple(tensor._array.shape), tensor._array.dtype
+    node._virtual = tensor._array.__class__ is not np.ndarray
     node._grad, node.tensor = None, weakref.ref(tensor)
     return node
 

@@ -455,6 +455,7 @@ class Tensor(Methods):
         self._array = value._array
         if isinstance(self._node, AccumulateGrad):
             self._node._shape, self._node._dtype = tuple(value._array.shape), value._array.dtype
+            self._node._virtual = not isinstance(value._array, np.ndarray)
 
     @property
     def _version(self) -> int:

@@ -317,7 +317,8 @@ def test_a_gradient_with_history_makes_no_cycle():
         gc.enable()
 
 
-def test_a_gradient_on_another_device_is_an_error():
+@pytest.mark.parametrize(("home", "elsewhere"), [("cpu", "meta"), ("meta", "cpu")])
+def test_a_gradient_on_another_device_is_an_error(home, elsewhere):
     class Elsewhere(torch.Function):
         @staticmethod
         def forward(ctx, x):
@@ -325,12 +326,21 @@ def test_a_gradient_on_another_device_is_an_error():
 
         @staticmethod
         def backward(ctx, g):
-            return torch.empty(3, device="meta")
+            return torch.empty(3, device=elsewhere)
 
+    x = torch.ones(3, device=home, requires_grad=True)
+    for _ in range(2):  # with and without a .grad to add to
+        with pytest.raises(RuntimeError, match=f"the gradient of a leaf is on {elsewhere}, the tensor on {home}"):
+            Elsewhere.apply(x).backward(torch.ones(3, device=home))
+        x.grad = torch.ones(3, device=home)
+    assert x.grad.device.type == home
+
+
+def test_a_leaf_that_was_given_data_of_another_device_gets_gradients_there():
     x = torch.ones(3, requires_grad=True)
-    with pytest.raises(RuntimeError, match="the gradient of a leaf is on meta, the tensor on cpu"):
-        Elsewhere.apply(x).sum().backward()
-    assert x.grad is None
+    x.data = torch.ones(3, device="meta")
+    (x * 2).backward(torch.ones(3, device="meta"))
+    assert x.grad.device.type == "meta"
 
 
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, torch.enable_grad])
