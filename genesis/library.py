@@ -12,18 +12,23 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 from genesis import ops
-from genesis.arrays.spec import Spec
+from genesis.arrays.spec import Spec, meta
 from genesis.autograd.checking.surroundings import check_threads, check_warnings
 from genesis.autograd.checking.verify import verify
 from genesis.base import dtypes
+from genesis.base.device import CPU
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten
+from genesis.core import dispatch
 from genesis.core.function import Function
-from genesis.core.tensor import Tensor
+from genesis.core.op import REGISTRY, Op
+from genesis.core.tensor import Tensor, wrap
+from genesis.core.tracing import tracer
 from genesis.core.views import bump
 
 _OPS: dict[str, CustomOp] = {}
@@ -42,6 +47,7 @@ class CustomOp:
         self._cast: Any = None
         self.__name__, self.__doc__, self.__wrapped__ = name.rpartition("::")[2], function.__doc__, function
         self._function = self._node()
+        self._ops: dict[tuple[int, ...], Op] = {}  # by the places of tensors
 
     @property
     def schema(self) -> str:
@@ -114,6 +120,8 @@ class CustomOp:
             if self._fake is None:
                 raise UnsupportedError(message(self.name, "was called without data and has no fake kernel", hint="register one with register_fake"))
             return self._fake(*inputs)
+        if tracer.get() is not None:
+            return dispatch.run(self._opaque(inputs), inputs)
         kind = next((t.device.type for t in tensors.values()), "cpu")
         kernel = self._kernels.get(kind, self._kernels.get(None))
         if kernel is None:
@@ -132,10 +140,49 @@ class CustomOp:
         return result
 
 
+    # ---- in a trace
+
+    def _opaque(self, inputs: tuple[Any, ...]) -> Op:
+        """The op that stands for a call in a graph: one node, of which is known what the fake kernel says."""
+        if self.mutates_args:
+            raise UnsupportedError(message(self.name, f"writes to {', '.join(self.mutates_args)}, and a trace would not know of it", [("schema", self.schema)], "return new tensors instead"))
+        if self._fake is None:
+            raise UnsupportedError(message(self.name, "is called in a trace and has no fake kernel", [("schema", self.schema)], "register one with register_fake"))
+        if any(isinstance(t, Tensor) for value in inputs if not isinstance(value, Tensor) for t in tree_flatten(value)[0]):
+            raise UnsupportedError(message(self.name, "takes containers of tensors, which a trace does not", [("schema", self.schema)], "pass the tensors one by one"))
+        places = tuple(i for i, value in enumerate(inputs) if isinstance(value, Tensor))
+        if places not in self._ops:
+            name = self.name if not self._ops else f"{self.name} of arguments {', '.join(map(str, places))}"
+            op = Op(name, "opaque", self.signature, self._on_arrays(places), infer=self._on_specs(places), torch_name="", module=self.__wrapped__.__module__)
+            op.kernel, op.call, op.run, op.tensors = op.meaning, self, dispatch.run, places
+            REGISTRY[name] = self._ops[places] = op
+        return self._ops[places]
+
+    def _on_arrays(self, places: tuple[int, ...]) -> Callable[..., Any]:
+        def meaning(*args: Any) -> Any:
+            result = self._run(tuple([wrap(a) if i in places else a for i, a in enumerate(args)]))
+            return tuple([y.numpy() for y in result]) if isinstance(result, tuple | list) else result.numpy()
+
+        return meaning
+
+    def _on_specs(self, places: tuple[int, ...]) -> Callable[..., Any]:
+        def infer(*args: Any) -> Any:
+            assert self._fake is not None
+            result = self._fake(*[wrap(meta(a.shape, a.dtype)) if i in places else a for i, a in enumerate(args)])
+            return [replace(y._array, device=CPU) for y in result] if isinstance(result, tuple | list) else replace(result._array, device=CPU)
+
+        return infer
+
+    def _forget(self) -> None:
+        for op in self._ops.values():
+            del REGISTRY[op.name]
+
+
 def custom_op(name: str, function: Callable[..., Any] | None = None, /, *, mutates_args: str | Sequence[str], device_types: str | Sequence[str] | None = None) -> Any:
     """Make a function an operation of its own, ``genesis.ops.<namespace>.<name>``; a decorator without ``function``.
 
-    The function may use anything to compute (NumPy, C, Numba). It is one node of the graph that backward walks.
+    The function may use anything to compute (NumPy, C, Numba). It is one node of the graph that backward walks, and with a fake
+    kernel one opaque node of a trace, which calls it at every replay.
 
     Args:
         name: ``"namespace::name"``
@@ -182,7 +229,7 @@ def remove(name: str) -> None:
     """
     if name not in _OPS:
         raise ArgumentValueError(message("remove", f"there is no custom op {name!r}", hint=f"there are {', '.join(_OPS) or 'none'}"))
-    del _OPS[name]
+    _OPS.pop(name)._forget()
     space, _, short = name.partition("::")
     delattr(getattr(ops, space), short)
     if not vars(getattr(ops, space)):

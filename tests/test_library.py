@@ -7,6 +7,7 @@ import pytest
 
 import genesis
 from genesis import library
+from genesis.core.op import REGISTRY
 
 
 @pytest.fixture
@@ -134,3 +135,86 @@ def test_wrong_arguments(scale):
         scale(genesis.ones(1), factor=2)
     with pytest.raises(ValueError, match="exists already"):
         library.custom_op("mylib::scale", abs, mutates_args=())
+
+
+# ---- in traces
+
+
+@pytest.fixture
+def cube():
+    calls = []
+
+    @genesis.library.custom_op("tests::cube", mutates_args=())
+    def cube(x: genesis.Tensor, factor: float = 1.0) -> genesis.Tensor:
+        calls.append(x)
+        return genesis.from_numpy(x.detach().numpy() ** 3 * np.float32(factor))
+
+    cube.register_fake(lambda x, factor=1.0: genesis.empty_like(x))
+    cube.register_autograd(
+        lambda ctx, g: (g * 3 * ctx.factor * ctx.saved_tensors[0] ** 2, None),
+        setup_context=lambda ctx, inputs, output: (ctx.save_for_backward(inputs[0]), setattr(ctx, "factor", inputs[1])),
+    )
+    cube.calls = calls
+    yield cube
+    genesis.library.remove("tests::cube")
+    assert not [name for name in REGISTRY if name.startswith("tests::")]
+
+
+def test_a_trace_has_it_as_one_node_and_calls_it_at_every_replay(cube):
+    graph = genesis.jit.trace(lambda x: cube(x.exp(), 2.0) + 1, genesis.ones(3))
+    assert [node.op for node in graph.nodes] == ["exp", "tests::cube", "add"]
+    assert not cube.calls, "a trace computes nothing"
+    x = genesis.tensor([0.1, 0.2, -3.0])
+    np.testing.assert_array_equal(graph.replay(x).numpy(), (cube(x.exp(), 2.0) + 1).numpy())
+    assert len(cube.calls) == 2
+    graph.verify()
+
+
+def test_a_training_step_with_it_replays(cube):
+    def step(w, x):
+        loss = cube(x @ w).sum()
+        loss.backward()
+        return loss
+
+    x = genesis.randn(4, 3)
+    w, v = (genesis.ones(3, 2, requires_grad=True) for _ in range(2))
+    graph = genesis.jit.trace(step, w, x)
+    assert w.grad is None
+    graph.replay(w, x)
+    step(v, x)
+    np.testing.assert_array_equal(w.grad.numpy(), v.grad.numpy())
+
+
+def test_calls_of_it_are_neither_merged_nor_folded(cube):
+    graph = genesis.jit.common_subexpressions(genesis.jit.trace(lambda x: cube(x) + cube(x) + cube(genesis.ones(3)), genesis.ones(3)))
+    graph = genesis.jit.fold_constants(graph) if hasattr(genesis.jit, "fold_constants") else graph
+    assert [node.op for node in graph.nodes].count("tests::cube") == 3
+
+
+def test_several_results_and_tensors_in_other_places():
+    @genesis.library.custom_op("tests::both", mutates_args=())
+    def both(x, y):
+        return x.detach() + 1, (y if isinstance(y, float) else y.detach()) * x.detach()
+
+    both.register_fake(lambda x, y: (genesis.empty_like(x), genesis.empty_like(x)))
+    try:
+        x = genesis.tensor([1.0, 2.0])
+        a, b = genesis.jit.trace(lambda x: both(x, x * 3), x).replay(x)
+        assert a.tolist() == [2, 3] and b.tolist() == [3, 12]
+        a, b = genesis.jit.trace(lambda x: both(x, 5.0), x).replay(x)
+        assert b.tolist() == [5, 10]
+    finally:
+        genesis.library.remove("tests::both")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"mutates_args": ()}, "is called in a trace and has no fake kernel"), ({"mutates_args": "x"}, "writes to x, and a trace would not know of it")],
+)
+def test_what_a_trace_cannot_have_says_why(options, words):
+    op = genesis.library.custom_op("tests::no", lambda x: x.detach() * 2, **options)
+    try:
+        with pytest.raises(NotImplementedError, match=words):
+            genesis.jit.trace(lambda x: op(x), genesis.ones(2))
+    finally:
+        genesis.library.remove("tests::no")

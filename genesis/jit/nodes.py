@@ -128,6 +128,11 @@ def renamed(value: Any, f: Callable[[Var], Any]) -> Any:
     return [renamed(v, f) for v in value] if isinstance(value, list) else value
 
 
+def repeatable(node: Node) -> bool:
+    """Whether the same inputs always give the same results: not of draws, and of users' operations nobody knows."""
+    return node.op != "draw" and REGISTRY[node.op].kind != "opaque"
+
+
 def inferred(node: Node) -> list[Spec]:
     """The specs of a node's results, from its op."""
     op = REGISTRY[node.op]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.jit.graph import Graph
-from genesis.jit.nodes import Node, Var, Write, renamed
+from genesis.jit.nodes import Node, Var, Write, renamed, repeatable
 
 
 def common_subexpressions(graph: Graph) -> Graph:
@@ -25,7 +25,7 @@ def common_subexpressions(graph: Graph) -> Graph:
     for node in graph.nodes:
         args = renamed(node.args, lambda v: same.get(v, v))
         key = (node.op, _key(args))
-        if node.op != "draw" and key in seen:
+        if repeatable(node) and key in seen:
             same.update(zip(node.outs, seen[key], strict=True))
             continue
         seen[key] = node.outs

@@ -8,6 +8,7 @@ import numpy as np
 
 from genesis.core.tensor import wrap
 from genesis.jit.graph import Graph
+from genesis.jit.nodes import repeatable
 from genesis.jit.replay import run_node
 
 LIMIT = 1 << 16  # elements: larger results are computed at every call rather than kept
@@ -29,7 +30,7 @@ def constant_folding(graph: Graph) -> Graph:
     for node in graph.nodes:
         inputs = list(node.inputs)
         small = all(np.prod(v.spec.shape) <= LIMIT for v in node.outs)
-        if node.op != "draw" and inputs and small and all(v in values for v in inputs):
+        if repeatable(node) and inputs and small and all(v in values for v in inputs):
             run_node(node, values, [])
             constants += [(v, np.array(values[v]._array)) for v in node.outs]
         else:
