@@ -207,7 +207,10 @@ class set_grad_enabled(_GradMode):
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self._value = bool(mode)
+        try:
+            self._value = bool(mode)
+        except ValueError:  # an array
+            raise ArgumentError(message("set_grad_enabled", f"mode must be True or False, got {type(mode).__name__}")) from None
         self._at_call = grad_mode.get()
         if self._value:
             switched_on(_OFF)

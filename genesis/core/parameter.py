@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from genesis.base.errors import ArgumentError, message
 from genesis.core.tensor import Tensor
 
@@ -29,6 +31,8 @@ class Parameter(Tensor):
             data = Tensor([])
         if not isinstance(data, Tensor):
             raise ArgumentError(message("Parameter", f"expected a tensor, got {type(data).__name__}", hint="genesis.tensor(...)"))
+        if not isinstance(requires_grad, int | np.bool_):
+            raise ArgumentError(message("Parameter", f"requires_grad must be True or False, got {type(requires_grad).__name__}"))
         self._array = data._array
         self._node = self._counter = self._view = None
         if requires_grad:

@@ -12,7 +12,7 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.generator import Generator, mixed
-from genesis.core.refusal import explain_all
+from genesis.core.refusal import expect_function, explain_all
 from genesis.core.tensor import wrap
 from genesis.data.collate import default_collate, default_convert
 from genesis.data.dataset import Dataset, IterableDataset
@@ -86,6 +86,8 @@ class DataLoader(Generic[T_co]):
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.sampler, self.batch_sampler = sampler, batch_sampler
+        if collate_fn is not None:
+            expect_function("DataLoader", "collate_fn", collate_fn)
         self.collate_fn = collate_fn or (default_collate if self.batched else default_convert)
         self._crew: Crew | None = None  # persistent workers
         self._progress: Progress | None = None

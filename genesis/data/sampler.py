@@ -7,6 +7,7 @@ what else is drawn meanwhile, and can begin anywhere (`begin_at`): that is how a
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
@@ -198,7 +199,7 @@ class BatchSampler(SeekableSampler[list[Any]]):
         return self._batches(begin_at(self.sampler, position * self.batch_size))
 
     def _batches(self, numbers: Iterator[Any]) -> Iterator[list[Any]]:
-        while batch := list(itertools.islice(numbers, self.batch_size)):
+        while batch := list(itertools.islice(numbers, min(self.batch_size, sys.maxsize))):
             if len(batch) == self.batch_size or not self.drop_last:
                 yield batch
 

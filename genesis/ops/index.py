@@ -424,7 +424,7 @@ def add_at(out: Any, key: Any, values: Any) -> None:
     else:
         shape = np.broadcast_to(np.False_, out.shape)[key].shape
         if values.ndim > len(shape):  # NumPy 2.4 crashes
-            raise ShapeError(f"values of shape {list(values.shape)} cannot be added at an index of shape {list(shape)}")
+            raise ShapeError(message("index", f"values of shape {list(values.shape)} cannot be added at an index of shape {list(shape)}"))
         np.add.at(out, key, values)
 
 
