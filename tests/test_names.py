@@ -63,7 +63,7 @@ def test_docstrings(path):
 
 # Ours: arrays of NumPy have them, they go with a function, or they are the other half of one.
 METHODS = {
-    "angle_", "astype", "concatenate", "copy", "fill", "flat", "fmax_", "fmin_", "gate", "log1pexp", "log1pexp_", "logaddexp2_", "logaddexp_",
+    "angle_", "astype", "concatenate", "copy", "fill", "flat", "fmax_", "fmin_", "gate", "log1pexp", "log1pexp_", "tanh_rest", "tanh_rest_", "logaddexp2_", "logaddexp_",
     "maximum_", "minimum_", "normal_cdf", "numpy_view", "polygamma_of", "std_mean", "strides", "to_device", "tobytes", "var_mean", "view_shape",
     "zero_grad",
 }  # fmt: skip

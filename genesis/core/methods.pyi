@@ -2550,6 +2550,20 @@ class Methods:
         """
     def tanh_(self) -> Tensor:
         """In-place form of `tanh`: writes the result into this tensor and returns it."""
+    def tanh_rest(self, *, out: Tensor | None = ...) -> Tensor:
+        """$x - \\tanh x$, exact near zero.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.activation.tanh_rest(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.2384])
+        """
+    def tanh_rest_(self) -> Tensor:
+        """In-place form of `tanh_rest`: writes the result into this tensor and returns it."""
     def tensor_split(self, indices_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
         """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
 

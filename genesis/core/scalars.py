@@ -4,8 +4,8 @@ The meaning of an elementwise op is written in NumPy's functions on arrays. Run 
 
 >>> from genesis.core.op import REGISTRY
 >>> from genesis.core.scalars import rule
->>> print(rule(REGISTRY["logit"], "float32"))
-log(divide(x0, subtract(1.0, x0)))
+>>> print(rule(REGISTRY["rsqrt"], "float32"))
+divide(1.0, sqrt(x0))
 
 An expression is made of operands ``x0``, ``x1``, ..., numbers, ``where`` and `ufuncs <https://numpy.org/doc/stable/reference/ufuncs.html>`_ by their
 names; `lowered` writes the less common ones with others, so that `PRIMITIVES` is all an emitter has to know. Every

@@ -37,7 +37,7 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     """
     dims = _trailing("layer_norm", input, normalized_shape)
     away = input - input.mean(dims, True)
-    out = away * ((away * away).mean(dims, True) + eps).rsqrt()
+    out = away / ((away * away).mean(dims, True) + eps).sqrt()
     out = out if weight is None else out * weight
     return out if bias is None else out + bias
 
@@ -55,7 +55,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
 
     dims = _trailing("rms_norm", input, normalized_shape)
     small = finfo(input.dtype).eps if eps is None else eps
-    out = input * ((input * input).mean(dims, True) + small).rsqrt()
+    out = input / ((input * input).mean(dims, True) + small).sqrt()
     return out if weight is None else out * weight
 
 
@@ -92,7 +92,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     else:
         mean, var = wide(running_mean).reshape(shape), wide(running_var).reshape(shape)
         away = input - mean
-    out = away * (var + eps).rsqrt()
+    out = away / (var + eps).sqrt()
     out = out if weight is None else out * weight.reshape(shape)
     return out if bias is None else out + bias.reshape(shape)
 

@@ -29,6 +29,7 @@ from genesis.testing.arguments import replace, tensors_in
 from genesis.testing.kernels import meanings_only
 from genesis.testing.make import Maker
 from genesis.testing.precision import check_halves, check_large_halves
+from genesis.testing.strides import LAYOUTS, check_strides, works_along_dim
 from genesis.testing.tolerance import assert_close
 
 Sample = tuple[Op, Case]
@@ -300,6 +301,10 @@ def opcheck(function: Any, samples: Callable[[Maker], Iterable[Case]] | None = N
             for i, _ in enumerate(samples_of(op, Maker(dtype))):
                 check(op, samples_of(op, Maker(dtype, seed=i, requires_grad=name in _RECORDED))[i])
             done.append(f"{op.name} {dtype.name} {name}")
+    if checks is CHECKS and works_along_dim(op):
+        for layout in LAYOUTS:
+            check_strides(op, layout)
+            done.append(f"{op.name} float32 {layout}")
     return done
 
 

@@ -68,7 +68,8 @@ def test_rules_hold_for_infinities_zeros_and_nan(op):
 
 
 def test_what_an_expression_looks_like():
-    assert str(rule(REGISTRY["logit"], "float32")) == "log(divide(x0, subtract(1.0, x0)))"
+    near, far = "log1p(divide(subtract(multiply(2.0, x0), 1.0), subtract(1.0, x0)))", "log(divide(x0, subtract(1.0, x0)))"
+    assert str(rule(REGISTRY["logit"], "float64")) == f"where(less(absolute(subtract(x0, 0.5)), 0.15), {near}, {far})"
     assert str(rule(REGISTRY["sigmoid"], "float64")) == "divide(1.0, add(1.0, exp(negative(x0))))"
     assert str(rule(REGISTRY["add"], "float32", "int64")) == "add(x0, float32(x1))"
     assert str(rule(REGISTRY["exp"], dtypes.bfloat16.np)) == "bfloat16(exp(float32(x0)))"

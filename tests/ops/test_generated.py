@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import genesis
 from genesis.base import dtypes
 from genesis.core.op import REGISTRY
+from genesis.core.tensor import wrap
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import CHECKS, check_fails, check_layout, sample_dtypes, samples_of
+from genesis.testing.strides import LAYOUTS, check_strides, works_along_dim
 
 OPS = sorted(REGISTRY.values(), key=lambda op: op.name)
 PAIRS = [pytest.param(op, dtype, id=f"{op.name}-{dtype.short}") for op in OPS for dtype in sample_dtypes(op)]
@@ -57,6 +61,23 @@ def test_strided_inputs(op):
     for i in range(len(samples_of(op, Maker(dtype)))):
         genesis.manual_seed(0)
         check_layout(lambda layout, seed=i: Maker(dtype, seed=seed, layout=layout), op, i)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("op", [op for op in OPS if works_along_dim(op)], ids=lambda op: op.name)
+def test_every_stride_of_the_dim(op, layout):
+    check_strides(op, layout)
+
+
+def test_what_strides_break():
+    in_memory_order = SimpleNamespace(name="wrong", call=lambda x, dim: wrap(x._array.ravel("K").reshape(x.shape).sum(dim)))
+    check_strides(in_memory_order, "step of 2")
+    with pytest.raises(AssertionError, match="wrong, largest stride: "):
+        check_strides(in_memory_order, "largest stride")
+    rounded = SimpleNamespace(name="wrong", call=lambda x, dim: x.sum(dim) * (1.000001 if x.dtype is genesis.float32 else 1.0))
+    with pytest.raises(AssertionError, match="units of the last place"):
+        check_strides(rounded, "smallest stride")
+    assert {"sum", "cumsum", "softmax", "layer_norm", "var", "sort"} <= {op.name for op in OPS if works_along_dim(op)}
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.fails], ids=lambda op: op.name)
