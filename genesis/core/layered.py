@@ -61,6 +61,11 @@ def _assign(target: Any, source: Any) -> None:
     if isinstance(target, np.ndarray):
         target[...] = bottom(source)
         return
+    if isinstance(target, Dual) and level_of(source) > target.level and _tangent_below(source, target.level):
+        raise InplaceError(
+            message("write", "in nested transforms, a value that is the same for all samples of the inner one has a tangent of the outer one, which the write would lose",
+                    operands=[("written at", line_here()), ("value", spec_of(source))], hint="use the out-of-place form: genesis.where, genesis.cat, genesis.stack")
+        )  # fmt: skip
     same = level_of(source) == target.level
     if isinstance(target, Batched):
         if (target.batched and same and not source.batched) or (target.batched and not same and level_of(source)):
@@ -74,6 +79,13 @@ def _assign(target: Any, source: Any) -> None:
         tangent = source.tangent if same else None
         _assign(target.tangent, np.zeros((), target.dtype) if tangent is None else tangent)
     _assign(target.primal, source.primal if same else source)
+
+
+def _tangent_below(array: Any, level: int) -> bool:
+    """Whether an array has a tangent of a level, under later layers."""
+    while level_of(array) > level:
+        array = array.inner
+    return level_of(array) == level and _varies(array)
 
 
 def _grow(x: Tensor, source: Any) -> None:
