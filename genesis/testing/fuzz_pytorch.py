@@ -26,9 +26,12 @@ from genesis.testing.fuzz_pytorch_programs import program as write
 Outcome = tuple[str, str]  # "equal", "stricter", "laxer" or "wrong", and what differs
 Found = tuple[int, list[str], str]  # seed, the shortest program, what differs
 
-TOLERANCES = (("bfloat16", 5e-2), ("half()", 1e-2), ("float16", 1e-2), ("float32", 1e-4), ("complex64", 1e-4), ("float()", 1e-4))
+TOLERANCES = (("bfloat16", 5e-2), ("half()", 1e-2), ("float16", 1e-2), ("float32", 1e-4), ("complex64", 1e-4), ("float()", 1e-4),
+              ("(x > y)", 1e-5))  # a bool among the results: its functions are float32  # fmt: skip
 UNREADABLE = "unreadable"
-WRITES = re.compile(r"_\(|out=|backward\(|\] [^=\s]{0,2}= |apply\(|^\w+ .= ")
+WRITES = re.compile(r"_\(|out=|backward\(|\] [^=\s]{0,2}= |apply\(|^\w+ \S{1,2}= ")
+# Left out. PyTorch wraps a negative number around where it is compared with an unsigned tensor, so tensor(3, dtype=uint8) <= -1 is True there.
+NEGATIVE = re.compile(r"(v\d+) [<>=!]=? -1$|-1 [<>=!]=? (v\d+)|T\.(?:eq|ne|lt|le|gt|ge)\((v\d+), -1|(v\d+)\.\S*(?:eq|lt)_\(-1")
 COPIES = "__copies__"  # in the scope of a reference that saves copies
 # What PyTorch refuses on principle, whatever the answer: the operands of a backward by their version, several views of one call, overlaps, freed graphs.
 # Where Genesis takes such a program, its answer is that of the program with copies.
@@ -52,6 +55,8 @@ def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copyi
     mine, its = {"T": genesis, "seen": []}, {"T": other, "seen": [], **copying}
     first: Outcome = ("equal", "")
     for place, texts in enumerate(zip(program, reference, strict=True)):
+        if _on_purpose(texts[0], mine):
+            continue
         errors = [_error(text, scope) for text, scope in zip(texts, (mine, its), strict=True)]
         if not any(errors):
             continue
@@ -87,6 +92,12 @@ def _error(text: str, scope: dict[str, Any]) -> Exception | None:
     return None
 
 
+def _on_purpose(text: str, scope: dict[str, Any]) -> bool:
+    """A statement that means something else in Genesis: see `NEGATIVE`."""
+    found = NEGATIVE.search(text)
+    return found is not None and any("uint" in str(getattr(scope.get(name), "dtype", "")) for name in found.groups() if name)
+
+
 def _clone(x: Any) -> Any:
     return x.clone()
 
@@ -98,6 +109,8 @@ def _itself(x: Any) -> Any:
 def _finished(program: Sequence[str], reference: Sequence[str], other: Any, copying: dict[str, Any]) -> list[dict[str, Any]]:
     scopes: list[dict[str, Any]] = [{"T": genesis, "seen": []}, {"T": other, "seen": [], **copying}]
     for texts in zip(program, reference, strict=True):
+        if _on_purpose(texts[0], scopes[0]):
+            continue
         errors = [_error(text, scope) for text, scope in zip(texts, scopes, strict=True)]
         if bool(errors[0]) != bool(errors[1]):
             for scope in scopes:
@@ -143,6 +156,8 @@ def _shown(x: Any, told: bool = True) -> Any:
         ]  # zeros or None
     if isinstance(x, bool | int | float | complex | str) or x is None:
         return x
+    if "complex32" in str(x):
+        return UNREADABLE
     return str(x).partition(".")[2] if "dtype" in type(x).__name__ else callable(x)
 
 

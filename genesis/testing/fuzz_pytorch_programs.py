@@ -275,6 +275,7 @@ def _assign(w: Writer) -> None:
         return  # which of several values for one place stays is nobody's promise
     got = _indexed(w.shapes[x], index)
     y = w.pick("0.25", w.any(got), w.any(got), w.any())
+    y = f"{y}.clone()" if "[" in index and y in w.shapes else y  # PyTorch reads a view of what it writes to while it writes
     w.lines.append(w.pick(f"{x}[{index}] = {y}", f"{x}[{index}] = {y}", f"{x}[{index}] *= {y}", f"{x}[{index}] += {y}"))
 
 
