@@ -542,7 +542,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = ...,
     """
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the elements of 1-d tensors, as rows."""
-def cat(tensors: Sequence[Tensor], dim: builtins.int = ...) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:
@@ -660,7 +660,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     >>> genesis.complex(genesis.tensor([1.]), genesis.tensor([2.]))
     tensor([1.+2.j])
     """
-def concat(tensors: Sequence[Tensor], dim: builtins.int = ...) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:
@@ -671,7 +671,7 @@ def concat(tensors: Sequence[Tensor], dim: builtins.int = ...) -> Tensor:
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
-def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ...) -> Tensor:
+def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
     Raises:
@@ -1050,6 +1050,13 @@ def fliplr(input: Tensor) -> Tensor:
     """Columns in reverse order."""
 def flipud(input: Tensor) -> Tensor:
     """Rows in reverse order."""
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """Power, $x^y$, in double precision whatever the dtypes are.
+
+    >>> import genesis
+    >>> genesis.float_power(genesis.tensor([1, 2, 3]), -1)
+    tensor([1.0000, 0.5000, 0.3333], dtype=genesis.float64)
+    """
 def floor(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Largest integer not above $x$.
 
@@ -2357,6 +2364,18 @@ def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     >>> import genesis
     >>> genesis.select(genesis.tensor([[1., 2.], [3., 4.]]), 1, 0)
     tensor([1., 3.])
+    """
+def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+    """``input`` with the slice at ``index`` along ``dim`` replaced: what `select` is the inverse of.
+
+    Raises:
+        IndexError: the index is out of range
+        RuntimeError: ``src`` has not the shape of the slice
+
+    >>> import genesis
+    >>> genesis.select_scatter(genesis.zeros(2, 2), genesis.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
     """
 def selu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """Self-normalising unit, a scaled `elu` (Klambauer et al. 2017).

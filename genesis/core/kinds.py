@@ -187,7 +187,7 @@ def binary(
     operators: Iterable[str] = (),
     reflected: str | None = None,
     commutes: bool = False,
-    inplace: bool = True,
+    inplace: bool | None = None,
     inplace_operator: str | None = None,
     weak_scalars: bool | None = None,
     path: str | None = None,
@@ -209,7 +209,7 @@ def binary(
     prepare_record(op)
     weak = isinstance(op.kernel, np.ufunc) if weak_scalars is None else weak_scalars
     op.call = dispatch.binary_path(op, weak)
-    call = _finish(op, operators, inplace and result != "bool")
+    call = _finish(op, operators, result != "bool" if inplace is None else inplace)
     if reflected is not None:
         setattr(Tensor, reflected, call.operator if commutes else dispatch.reversed_path(op, call))  # type: ignore[attr-defined]
     if inplace_operator is not None:

@@ -905,6 +905,8 @@ class Methods:
         >>> genesis.eq(genesis.tensor([1., 2.]), 2)
         tensor([False,  True])
         """
+    def eq_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `eq`: writes the result into this tensor and returns it."""
     def equal(self, other: Tensor) -> builtins.bool:
         """Whether two tensors have the same shape and the same elements.
 
@@ -1036,6 +1038,15 @@ class Methods:
     def flip(self, *dims: Any) -> Any: ...
     def float(self) -> Tensor:
         """This tensor as genesis.float32."""
+    def float_power(self, exponent: Any) -> Tensor:
+        """Power, $x^y$, in double precision whatever the dtypes are.
+
+        >>> import genesis
+        >>> genesis.float_power(genesis.tensor([1, 2, 3]), -1)
+        tensor([1.0000, 0.5000, 0.3333], dtype=genesis.float64)
+        """
+    def float_power_(self, exponent: Any) -> Tensor:
+        """In-place form of `float_power`: writes the result into this tensor and returns it."""
     def floor(self, *, out: Tensor | None = ...) -> Tensor:
         """Largest integer not above $x$.
 
@@ -1156,6 +1167,8 @@ class Methods:
         >>> genesis.ge(genesis.tensor([1., 2.]), 2)
         tensor([False,  True])
         """
+    def ge_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `ge`: writes the result into this tensor and returns it."""
     def geometric_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with the number of trials to a first success."""
     def greater(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
@@ -1194,6 +1207,8 @@ class Methods:
         >>> genesis.gt(genesis.tensor([1., 2.]), 1)
         tensor([False,  True])
         """
+    def gt_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `gt`: writes the result into this tensor and returns it."""
     def half(self) -> Tensor:
         """This tensor as genesis.float16."""
     def heaviside(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
@@ -1391,6 +1406,8 @@ class Methods:
         >>> genesis.le(genesis.tensor([1., 2.]), 1)
         tensor([ True, False])
         """
+    def le_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `le`: writes the result into this tensor and returns it."""
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
         """Linear interpolation, $x + w (end - x)$.
 
@@ -1568,6 +1585,8 @@ class Methods:
         >>> genesis.logical_and(genesis.tensor([1., 0.]), genesis.tensor([2., 3.]))
         tensor([ True, False])
         """
+    def logical_and_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `logical_and`: writes the result into this tensor and returns it."""
     def logical_not(self, *, out: Tensor | None = ...) -> Tensor:
         """Whether an element is zero.
 
@@ -1592,6 +1611,8 @@ class Methods:
         >>> genesis.logical_or(genesis.tensor([1., 0.]), genesis.tensor([0., 0.]))
         tensor([ True, False])
         """
+    def logical_or_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `logical_or`: writes the result into this tensor and returns it."""
     def logical_xor(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether exactly one is non-zero.
 
@@ -1604,6 +1625,8 @@ class Methods:
         >>> genesis.logical_xor(genesis.tensor([1., 0.]), genesis.tensor([2., 3.]))
         tensor([False,  True])
         """
+    def logical_xor_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `logical_xor`: writes the result into this tensor and returns it."""
     def logit(self, *, out: Tensor | None = ...) -> Tensor:
         """Inverse of the sigmoid, $\\ln(x / (1 - x))$.
 
@@ -1639,6 +1662,8 @@ class Methods:
         >>> genesis.lt(genesis.tensor([1., 2.]), 2)
         tensor([ True, False])
         """
+    def lt_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `lt`: writes the result into this tensor and returns it."""
     @property
     def mH(self) -> Tensor:
         """"""
@@ -1897,6 +1922,8 @@ class Methods:
         >>> genesis.ne(genesis.tensor([1., 2.]), 2)
         tensor([ True, False])
         """
+    def ne_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `ne`: writes the result into this tensor and returns it."""
     def neg(self, *, out: Tensor | None = ...) -> Tensor:
         """Negation, $-x$.
 
@@ -2264,6 +2291,18 @@ class Methods:
         >>> import genesis
         >>> genesis.select(genesis.tensor([[1., 2.], [3., 4.]]), 1, 0)
         tensor([1., 3.])
+        """
+    def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+        """``input`` with the slice at ``index`` along ``dim`` replaced: what `select` is the inverse of.
+
+        Raises:
+            IndexError: the index is out of range
+            RuntimeError: ``src`` has not the shape of the slice
+
+        >>> import genesis
+        >>> genesis.select_scatter(genesis.zeros(2, 2), genesis.ones(2), 0, 1)
+        tensor([[0., 0.],
+                [1., 1.]])
         """
     def sgn(self, *, out: Tensor | None = ...) -> Tensor:
         """Sign, of complex numbers $x / |x|$.

@@ -19,7 +19,7 @@ _pairs = lambda t: [case(t.int(2, 3, low=-2, high=3), t.int(3, low=-2, high=3)),
 
 
 def _compare(name: str, ufunc: Any, sign: str, example: str, operator: str, dtypes: str = "fib") -> Any:
-    return binary(name, ufunc, f"Whether $x {sign} y$.", example, result="bool", dtypes=dtypes, operators=[operator])
+    return binary(name, ufunc, f"Whether $x {sign} y$.", example, result="bool", dtypes=dtypes, operators=[operator], inplace=True)
 
 
 eq = _compare("eq", np.equal, "=", "[1., 2.], 2 -> [False,  True]", "__eq__", "fcib")
@@ -45,9 +45,9 @@ def _comparable(name: str) -> Any:
 
 Tensor.__eq__, Tensor.__ne__ = _comparable("__eq__"), _comparable("__ne__")  # type: ignore[method-assign, assignment]
 
-logical_and = binary("logical_and", np.logical_and, "Whether both are non-zero.", "[1., 0.], [2., 3.] -> [ True, False]", result="bool")
-logical_or = binary("logical_or", np.logical_or, "Whether one is non-zero.", "[1., 0.], [0., 0.] -> [ True, False]", result="bool")
-logical_xor = binary("logical_xor", np.logical_xor, "Whether exactly one is non-zero.", "[1., 0.], [2., 3.] -> [False,  True]", result="bool")
+logical_and = binary("logical_and", np.logical_and, "Whether both are non-zero.", "[1., 0.], [2., 3.] -> [ True, False]", result="bool", inplace=True)
+logical_or = binary("logical_or", np.logical_or, "Whether one is non-zero.", "[1., 0.], [0., 0.] -> [ True, False]", result="bool", inplace=True)
+logical_xor = binary("logical_xor", np.logical_xor, "Whether exactly one is non-zero.", "[1., 0.], [2., 3.] -> [False,  True]", result="bool", inplace=True)
 logical_not = unary("logical_not", np.logical_not, "Whether an element is zero.", "[1., 0.] -> [False,  True]", result="bool")
 
 bitwise_and = binary("bitwise_and", np.bitwise_and, "Bits set in both; for bool, and.", "[6, 3], 2 -> [2, 2]", dtypes="ib",

@@ -20,7 +20,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, m
 from genesis.core.dispatch import public, write_out
 from genesis.core.halves import wide
 from genesis.core.kinds import alias, binary, case, composite, elementwise, fails, unary
-from genesis.core.tensor import Tensor
+from genesis.core.tensor import Tensor, wrap
 from genesis.core.views import inplace_method
 
 # ---- arithmetic
@@ -55,18 +55,29 @@ _quotient = binary(
 )  # fmt: skip
 
 
-def _times(input: Any, other: Any, alpha: Any) -> Any:
+def _times(name: str, input: Any, other: Any, alpha: Any) -> Any:
     """``other * alpha`` in the dtype of the sum, so that a negative alpha does not wrap around in an unsigned one."""
+    kind = dtypes.result_type(input, other)
+    _check_factor(name, "alpha", alpha, kind)
     if isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype is not other.dtype:
-        other = other.to(dtypes.result_type(input, other))
+        other = other.to(kind)
+    if kind is dtypes.bool:
+        return other if alpha else other & False
     return other * alpha
+
+
+def _check_factor(name: str, title: str, factor: Any, kind: Any) -> None:
+    """Refuse a number that the dtype of the result cannot hold."""
+    wrong = isinstance(factor, complex) if kind.is_floating_point else isinstance(factor, float | complex) if not kind.is_complex else False
+    if wrong:
+        raise DTypeError(message(name, f"{title} is {factor}, the result is {kind}", hint=f"x.to({'genesis.complex64' if isinstance(factor, complex) else 'genesis.float32'})"))
 
 
 def _scaled(name: str, plain: Any, doc: str) -> Any:
     def scaled(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         if alpha.__class__ is not int and not isinstance(alpha, int | float | complex | np.number | Tensor):
             raise ArgumentError(message(name, f"alpha must be a number, got {type(alpha).__name__}"))
-        result: Tensor = plain(input, other if alpha == 1 else _times(input, other, alpha))
+        result: Tensor = plain(input, other if alpha == 1 else _times(name, input, other, alpha))
         return result if out is None else write_out(name, result, out)
 
     scaled.__name__ = scaled.__qualname__ = name
@@ -443,6 +454,19 @@ _clamp_max = binary("clamp_max", np.minimum, "No more than a limit, $\\min(x, y)
     vjp=(lambda g, input, other: g * (input <= other).to(g.dtype), lambda g, input, other: g * (input > other).to(g.dtype)))  # fmt: skip
 clamp_min, clamp_max = _clamp_min, _clamp_max
 
+
+
+@composite(dtypes="fci", inplace=True, samples=lambda t: [case(t.positive(2, 3), t(3)), case(t(3), 2), case(t.positive(3), -0.5), case(t(0), 1)])
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """Power, $x^y$, in double precision whatever the dtypes are.
+
+    >>> import genesis
+    >>> genesis.float_power(genesis.tensor([1, 2, 3]), -1)
+    tensor([1.0000, 0.5000, 0.3333], dtype=genesis.float64)
+    """
+    wide = dtypes.complex128 if any(isinstance(v, complex) or (isinstance(v, Tensor) and v.is_complex()) for v in (input, exponent)) else dtypes.float64
+    return pow(*[v.to(wide) if isinstance(v, Tensor) else wrap(np.asarray(v, wide.np)) for v in (input, exponent)])
+
 # ---- blends
 
 
@@ -465,6 +489,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     >>> genesis.addcmul(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([3., 4.]), value=0.5)
     tensor([2.5000, 5.0000])
     """
+    if value != 1:
+        _check_factor("addcmul", "value", value, dtypes.promote_types(input.dtype, dtypes.promote_types(tensor1.dtype, tensor2.dtype)))
     return input + (tensor1 * tensor2 if value == 1 else tensor1 * tensor2 * value)
 
 

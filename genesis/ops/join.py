@@ -12,6 +12,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DimError, ShapeError, message
+from genesis.core.dispatch import write_out
 from genesis.core.hooks import SPECIAL
 from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
@@ -218,6 +219,28 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _one_node(input, tuple([select(input, d, i) for i in range(input._array.shape[d])]), d, UnbindBackward)
 
 
+@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), t(4), 0, 1), case(t(3, 4), t(3), -1, -1)],
+           fails=fails((lambda t: case(t(3, 4), t(1, 4), 0, 1), RuntimeError, "select_scatter: src has shape [1, 4], the slice [4]")))  # fmt: skip
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """``input`` with the slice at ``index`` along ``dim`` replaced: what `select` is the inverse of.
+
+    Raises:
+        IndexError: the index is out of range
+        RuntimeError: ``src`` has not the shape of the slice
+
+    >>> import genesis
+    >>> genesis.select_scatter(genesis.zeros(2, 2), genesis.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    part = select(input, dim, index)
+    if src.shape != part.shape:
+        raise ShapeError(message("select_scatter", f"src has shape {list(src.shape)}, the slice {list(part.shape)}"))
+    out = input.clone()
+    out[(*(slice(None),) * normalize_dim("select_scatter", dim, input.ndim), index)] = src
+    return out
+
+
 # ---- joining
 
 
@@ -284,7 +307,17 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
     return packed(np.concatenate(tensors, dim))
 
 
-concat = concatenate = cat
+def _with_out(plain: Any) -> Any:
+    def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+        result: Tensor = plain(tensors, dim)
+        return result if out is None else write_out("cat", result, out)
+
+    cat.__qualname__, cat.__module__, cat.__doc__ = "cat", __name__, plain.__doc__
+    cat.op, plain.op.call = plain.op, cat  # type: ignore[attr-defined]
+    return cat
+
+
+concat = concatenate = cat = _with_out(cat)
 
 
 @composite(dtypes=_ALL, method=False, samples=lambda t: [case([t(2, 3), t(2, 3)]), case([t(3), t(3)], -1), case([t(), t()])],
@@ -517,5 +550,6 @@ row_stack = vstack
 
 __all__ = [
     "block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "concat", "concatenate", "dstack", "flip", "fliplr", "flipud", "hstack",
-    "meshgrid", "narrow", "repeat_interleave", "roll", "rot90", "row_stack", "select", "split", "stack", "tensor_split", "tile", "unbind", "vstack",
+    "meshgrid", "narrow", "repeat_interleave", "roll", "rot90", "row_stack", "select", "select_scatter", "split",
+    "stack", "tensor_split", "tile", "unbind", "vstack",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ NOT_COMPARED = {
     "rms_norm": "compared in tests/ops/test_norm.py, with eps", "scatter_reduce": "torch refuses samples of other sizes",
 }  # fmt: skip
 DIFFERENT = {
+    ("select_scatter", "complex128"): "torch has no gradient of it",
     ("all", "uint8"): "torch keeps uint8 here and bool for all others", ("any", "uint8"): "torch keeps uint8 here and bool for all others",
     ("kthvalue", "int64"): "the order of equals", ("kthvalue", "uint8"): "the order of equals",
     ("topk", "int64"): "the order of equals", ("topk", "uint8"): "the order of equals",

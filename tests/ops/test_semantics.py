@@ -296,3 +296,52 @@ def test_arrays_are_shared_on_the_cpu_only():
     a = np.ones(2, np.float32)
     assert torch.as_tensor(a).numpy() is torch.as_tensor(a, device="cpu").numpy() is a
     assert torch.as_tensor(a, device="meta").device.type == "meta" and torch.as_tensor(a, torch.float64).numpy() is not a
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda i: torch.add(i, i, alpha=1.5), "add: alpha is 1.5, the result is genesis.int64"), (lambda i: torch.sub(i.bool(), i.bool(), alpha=0.5), "alpha is 0.5"),
+        (lambda i: torch.add(i.float(), i, alpha=1j), "alpha is 1j, the result is genesis.float32"), (lambda i: i.sub_(i, alpha=2.5), "alpha is 2.5"),
+        (lambda i: torch.addcmul(i, i, i, value=0.5), "addcmul: value is 0.5, the result is genesis.int64"),
+        (lambda i: torch.zeros(3, 3).index_add(0, i, torch.ones(1, 3)), r"index_add: source of shape \[1, 3\] does not fit, it must be \[2, 3\]"),
+        (lambda i: torch.zeros(3, 3).index_copy_(1, i, torch.ones(2, 3)), "index_copy: source of shape"), (lambda i: torch.zeros(3).index_add(0, i, torch.tensor(1.0)), "source of shape"),
+    ],
+)  # fmt: skip
+def test_what_would_be_truncated_or_repeated_is_refused(call, words):
+    with pytest.raises((RuntimeError, TypeError), match=words):
+        call(torch.tensor([1, 2]))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "bool", "bfloat16"])
+def test_comparisons_in_place_keep_the_dtype(name, dtype):
+    other = pytest.importorskip("torch")
+    found = []
+    for lib in (torch, other):
+        x = lib.tensor([0, 1, 0, 1]).to(getattr(lib, dtype))
+        y = getattr(x, name + "_")(lib.tensor([1.0, 1.0, 0.0, 0.0]))
+        assert y is x
+        found.append((str(x.dtype).split(".")[1], x.tolist()))
+    assert found[0] == found[1]
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    getattr(y, name + "_")(torch.ones(2))
+    assert y.requires_grad and torch.autograd.grad(y.sum(), x)[0].tolist() == [0, 0]
+
+
+@pytest.mark.parity
+def test_alpha_keeps_the_dtype_of_bools_and_float_power_is_double():
+    other = pytest.importorskip("torch")
+    for lib in (torch, other):
+        b = lib.tensor([True, False])
+        for alpha, want in ((2, [True, True]), (-1, [True, True]), (0, [True, False])):
+            added = lib.add(b, ~b, alpha=alpha)
+            assert added.tolist() == want and added.dtype is lib.bool
+        assert lib.add(b, True, alpha=3).tolist() == [True, True]
+        for base, exponent in ((lib.tensor([2, 3]), -1), (2, lib.tensor([0.5, 2.0])), (lib.tensor([2.0]).half(), lib.tensor([3]))):
+            assert lib.float_power(base, exponent).dtype is lib.float64
+        assert lib.float_power(lib.tensor([1j]), 2).dtype is lib.complex128
+        out = lib.zeros(0)
+        assert lib.cat([lib.ones(1), lib.zeros(2)], out=out) is out and out.tolist() == [1, 0, 0]
