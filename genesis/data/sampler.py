@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -144,6 +144,8 @@ class SubsetRandomSampler(SeekableSampler[Any]):
     """The given numbers in random order."""
 
     def __init__(self, indices: Sequence[Any], generator: Any = None) -> None:
+        if isinstance(indices, Mapping | Set):
+            raise ArgumentError(message("SubsetRandomSampler", f"expected a sequence of indices, got {type(indices).__name__}", hint="list(indices)"))
         self.indices, self.generator = _sized("SubsetRandomSampler", indices, "indices"), generator
 
     def begin_at(self, position: int) -> Iterator[Any]:
