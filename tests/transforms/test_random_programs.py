@@ -22,7 +22,7 @@ def test_a_hundred_programs():
 def test_three_thousand_programs():
     counts, wrong = check(3000)
     assert not wrong, explain(wrong)
-    assert counts["trace equal"] > 2600 and counts["vmap equal"] > 2600 and counts["jvp equal"] > 2400  # the gradients of the others are refused
+    assert counts["trace equal"] > 2700 and counts["vmap equal"] > 2700 and counts["jvp equal"] > 2400
 
 
 def views_are_copies(monkeypatch):
