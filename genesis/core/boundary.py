@@ -15,7 +15,6 @@ boundaries has the same mark afterwards: they share a ``link``, in which the one
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,8 +27,7 @@ from genesis.base.errors import GraphError, message
 from genesis.core.cuts import touched
 from genesis.core.levels import Level, born, is_open
 from genesis.core.modes import grad_mode
-from genesis.core.node import WRITES, Node, next_number
-from genesis.core.site import user_site
+from genesis.core.node import Node, recorded
 from genesis.core.switches import ACTIVE, LEVELS, UNTOUCHED
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
@@ -134,11 +132,7 @@ def _recorded(kind: type[_Boundary], out: Any, sources: tuple[Tensor | None, ...
         if UNTOUCHED:
             touched(*edges)
         return y
-    node = kind()
-    node._edges, node._hooks, node._epoch, node._number = edges, None, WRITES[0], next_number()
-    node._code, node._at = user_site(sys._getframe(2))
-    node._shape, node._dtype, node._saved = tuple(out.shape), out.dtype, state
-    y._node = node
+    y._node = recorded(kind, edges, out, state)
     return y
 
 

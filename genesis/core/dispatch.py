@@ -34,7 +34,7 @@ from genesis.core.hooks import SPECIAL
 from genesis.core.layout import packed, with_strides
 from genesis.core.levels import born, check_at_home, levels
 from genesis.core.modes import ACTIVE, LEVELS, grad_mode, inference, interception
-from genesis.core.node import INFERENCE, WRITES, Output, next_number
+from genesis.core.node import INFERENCE, WRITES, Output, next_number, recorded
 from genesis.core.op import REGISTRY, Op, node_for
 from genesis.core.overrides import OVERRIDES, override_of
 from genesis.core.quiet import quietly, silent, unnamed
@@ -359,18 +359,13 @@ def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
     if op.node is None or not grad_mode.get() or not _differentiable(y._array.dtype):
         _unrecorded(op, edges, y)
         return
-    node = node_for(op, y._array.dtype)()
-    node._edges, node._hooks, node._epoch, node._number = edges, None, WRITES[0], next_number()
-    node._code, node._at = user_site(_frame(2))
-    node._shape, node._dtype = tuple(y._array.shape), y._array.dtype
-    if not op.saves:
-        node._saved = ()
-    elif op.plain:  # the layout of the fast paths: the operands, then the result
+    node = recorded(node_for(op, y._array.dtype), edges, y._array)
+    if op.saves and op.plain:  # the layout of the fast paths: the operands, then the result
         active = {i for i, e in enumerate(edges) if e is not None}
         users = {place: who for _, source, place, who in op.saves if source == "tensor"}
         saved = tuple([a if users.get(i, frozenset()) & active else None for i, a in enumerate(args)])
         node._saved = (*saved, y._alias(None)) if op.node.saves_out else saved
-    else:
+    elif op.saves:
         node._saved = saved_values(op, args, edges, y)
     refuse_inference(op.name, node._saved)
     y._node = node

@@ -21,5 +21,5 @@ def generated(source: str, name: str, filename: str, scope: dict[str, Any]) -> C
 
 @functools.cache
 def _compiled(source: str) -> CodeType:
-    """Ops have few signatures between them: the same text is compiled once (a third of the time of importing the package)."""
+    """Ops have few signatures between them: the same text is compiled once."""
     return compile(source, "<genesis>", "exec")

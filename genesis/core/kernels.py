@@ -23,7 +23,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,12 +31,15 @@ import numpy as np
 from genesis.base.errors import InplaceError
 from genesis.core import engine
 from genesis.core.cuts import UNTOUCHED, touched
+from genesis.core.dispatch import refuse_inference
+from genesis.core.halves import called
 from genesis.core.modes import ACTIVE, LEVELS, enable_grad, grad_mode
-from genesis.core.node import INFERENCE, WRITES, Node, next_number, stale_message
+from genesis.core.node import WRITES, Node, recorded, stale_message
 from genesis.core.op import REGISTRY, Op
 from genesis.core.quiet import quietly
-from genesis.core.site import user_site
+from genesis.core.site import site_here
 from genesis.core.tensor import Tensor, wrap
+from genesis.core.views import bump
 
 Kernel = Callable[..., Any]
 When = Callable[..., bool]
@@ -124,28 +126,16 @@ class Fused:
             touched(*edges)
         return out
 
-    def _write(self, args: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
-        from genesis.core.views import bump
-
+    def _write(self, args: tuple[Any, ...], arrays: Sequence[Any]) -> None:
         quietly(self.kernel, *arrays)
-        site = user_site(sys._getframe(3))
+        site = site_here()
         for x in [args[i] for i in self.written if args[i] is not None]:
             bump(x, self.op.name, site)
-        return None
 
     def _record(self, args: tuple[Any, ...], edges: tuple[Any, ...], kept: Any, out: Tensor) -> Node:
-        node = self.node()
-        node._edges, node._hooks, node._epoch, node._number = edges, None, WRITES[0], next_number()
-        node._code, node._at = user_site(sys._getframe(4))
-        node._shape, node._dtype = out._array.shape, out._array.dtype
         read = [args[i] for i in self.reads if args[i] is not None]
-        node._saved = (read, kept, args)
-        for x in read:
-            if x._counter is INFERENCE:
-                from genesis.core.dispatch import refuse_inference
-
-                refuse_inference(self.op.name, tuple(read))
-        return node  # type: ignore[no-any-return]
+        refuse_inference(self.op.name, tuple(read))
+        return recorded(self.node, edges, out._array, (read, kept, args))  # type: ignore[no-any-return]
 
 
 class FusedNode(Node):
@@ -164,8 +154,6 @@ class FusedNode(Node):
 
     def _composed(self, g: Any, args: tuple[Any, ...]) -> Sequence[Any]:
         """Run the composite's function on the same tensors, and differentiate that."""
-        from genesis.core.halves import called
-
         further = grad_mode.get()
         changed, twins = list(args), []
         for place, edge in zip(self.fused.places, self._edges, strict=True):

@@ -389,6 +389,15 @@ def leaf(tensor: Tensor) -> AccumulateGrad:
     return node
 
 
+def recorded(kind: type[Node], edges: tuple[Edge, ...], array: Any, saved: tuple[Any, ...] = ()) -> Any:
+    """A node for a result with this array, recorded in the line of the program that runs. (The fast paths write it out.)"""
+    node = kind()
+    node._edges, node._saved, node._hooks, node._epoch, node._number = edges, saved, None, WRITES[0], next_number()
+    node._code, node._at = site_here()
+    node._shape, node._dtype = tuple(array.shape), array.dtype
+    return node
+
+
 def freed_message(node: Node | None) -> str:
     made, freed = (None, None) if node is None else (node.where(), run_site(node._epoch))
     return message(

@@ -186,13 +186,9 @@ def _sigmoid(x: Any) -> Any:
     return (1 / (1 + np.exp(-wide))).astype(x.dtype)
 
 
-def _by_zero(function: np.ufunc) -> Callable[..., Any]:
-    return lambda x, y: function(x, y)  # the check for zeros among integers is the caller's
-
-
 BY_HAND: dict[str, Callable[..., Any]] = {
     **{name: _special(name) for name in SPECIAL},
-    "sigmoid": _sigmoid, "floor_divide": _by_zero(np.floor_divide), "remainder": _by_zero(np.remainder),
+    "sigmoid": _sigmoid, "floor_divide": np.floor_divide, "remainder": np.remainder,  # their checks for zeros among integers are the caller's
 }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from genesis.core.generated import generated
 from genesis.core.hooks import hooks_of
 from genesis.core.layered import store
 from genesis.core.modes import enable_grad, grad_mode, inference
-from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Output, Version, count_write, counting, next_number
+from genesis.core.node import INFERENCE, SHARED, WRITES, Node, Output, Version, count_write, counting, next_number, recorded
 from genesis.core.op import Op
 from genesis.core.overrides import kernel_form
 from genesis.core.paths import Replay, View
@@ -286,11 +286,7 @@ def _depends(result: Any, old: Any, since: int) -> bool:
 
 def overwritten(x: Tensor, new: Any = None) -> Node:
     """The history of a tensor whose whole value was replaced by one that comes from ``new``: that before gets zeros."""
-    node = OverwriteBackward()
-    node._edges, node._saved, node._hooks, node._epoch, node._number = (x._node, new), (), None, WRITES[0], next_number()
-    node._code, node._at = site_here()
-    node._shape, node._dtype = tuple(x._array.shape), x._array.dtype
-    return node
+    return recorded(OverwriteBackward, (x._node, new), x._array)  # type: ignore[no-any-return]
 
 
 def fits(name: str, x: Tensor, result: Tensor) -> None:

@@ -22,8 +22,8 @@ from genesis.core.halves import F32, HALVES
 from genesis.core.layout import packed
 from genesis.core.kinds import case, fails, primitive, view
 from genesis.core.modes import grad_mode
-from genesis.core.node import WRITES, next_number, Node
-from genesis.core.site import line_here, site_here, user_level
+from genesis.core.node import Node, recorded
+from genesis.core.site import line_here, user_level
 from genesis.core.tensor import Tensor, wrap
 from genesis.core.tracing import tracer
 from genesis.core.views import bump, check_writable, inplace, rebase
@@ -574,13 +574,8 @@ def _set(self: Tensor, parsed: tuple[Any, ...], value: Any) -> None:
         _write(self._array, parsed, value)
     bump(self, "setitem")
     if recording:
-        node = IndexPutBackward()
-        node._edges = (self._node, None if tensor is None else tensor._node)
-        node._hooks, node._epoch, node._number = None, WRITES[0], next_number()
-        node._code, node._at = site_here()
-        node._shape, node._dtype = self._array.shape, self._array.dtype
-        node._saved = (own_indices(parsed),)
-        rebase(self, node)
+        edges = self._node, None if tensor is None else tensor._node
+        rebase(self, recorded(IndexPutBackward, edges, self._array, (own_indices(parsed),)))
 
 
 def _write(array: Any, key: Any, value: Any) -> None:

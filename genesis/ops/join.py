@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,10 +16,9 @@ from genesis.core.hooks import SPECIAL
 from genesis.core.layout import packed
 from genesis.core.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
 from genesis.core.modes import ACTIVE, grad_mode
-from genesis.core.node import WRITES, Node, Output, next_number
+from genesis.core.node import Node, Output, recorded
 from genesis.core.refusal import explain_all
 from genesis.core.saved import pack
-from genesis.core.site import user_site
 from genesis.core.tensor import Tensor
 from genesis.ops.shape import atleast_1d, atleast_2d, atleast_3d, reshape, sizes, unsqueeze
 import itertools
@@ -133,10 +131,8 @@ def _one_node(input: Tensor, pieces: tuple[Tensor, ...], dim: int, kind: type[Sp
     """Make views that were taken one by one the results of one node (a write to one of them tells them apart again)."""
     if input._node is None or not pieces or not grad_mode.get():
         return pieces
-    node = kind()
-    node._edges, node._saved, node._hooks, node._epoch, node._number = (input._node,), (dim,), SPECIAL, WRITES[0], next_number()
-    node._code, node._at = user_site(sys._getframe(2))
-    node._shape, node._dtype = tuple(pieces[0]._array.shape), pieces[0]._array.dtype
+    node = recorded(kind, (input._node,), pieces[0]._array, (dim,))
+    node._hooks = SPECIAL
     node._outputs = [(tuple(piece._array.shape), piece._array.dtype) for piece in pieces]
     for i, piece in enumerate(pieces):
         piece._node = Output(node, i)
