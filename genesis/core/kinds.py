@@ -18,6 +18,7 @@ from genesis.base import dtypes
 from genesis.base.device import CPU
 from genesis.base.errors import ArgumentError, DeviceError, DimError, DTypeError, ShapeError, message
 from genesis.core import dispatch, views
+from genesis.core.generated import passed
 from genesis.core.halves import in_float32
 from genesis.core.op import Fail, Op, Samples, attach_methods, positional, prepare_record, public_function, register
 from genesis.core.op import case as case  # what the blocks of ops import from here
@@ -448,7 +449,7 @@ def composite(
         steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
         steps += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
         names = {"fused": None, "cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function, "Tensor": Tensor, "in_float32": in_float32}  # type: ignore[attr-defined]
-        steps += f"    return function({_passed(op)})\n"
+        steps += f"    return function({passed(op.signature.parameters.values())})\n"
         op.call = call = _in_front_of(function, op, steps, names)
         if inplace and "inplace" in op.signature.parameters:
             first, *others = [p for p in op.signature.parameters if p != "inplace"]
@@ -480,11 +481,6 @@ def _steps_before(op: Op, casts: bool) -> str:
                  for p in parameters if p.name != "out" and ("Tensor" in str(p.annotation) or p.kind is p.VAR_POSITIONAL)]  # fmt: skip
         body += f"    if {' or '.join(looks)}: return in_float32(_op, function, ARGS)\n"
     return body
-
-
-def _passed(op: Op) -> str:
-    """The parameters of an op as its function takes them."""
-    return ", ".join(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else "*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in op.signature.parameters.values())
 
 
 def alias(name: str, call: Callable[..., Any], *, method: bool = True, inplace: bool = False) -> Callable[..., Any]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from genesis.core.generated import generated
+from genesis.core.generated import defined, generated
 from genesis.core.halves import HALVES, HalfNode
 from genesis.core.node import ComplexNode, Node, Rule, VariadicNode, compiled_when_needed
 from genesis.core.tensor import Tensor
@@ -198,23 +198,9 @@ def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = ""
     """Compile ``def name(signature): body``: a real signature costs nothing per call, ``*args`` would (160 ns)."""
     parameters = [p.replace(annotation=inspect.Parameter.empty) for p in op.signature.parameters.values()]
     scope: dict[str, Any] = {"_op": op, **names}
-    parts = []
-    keyword_only = False
-    for p in parameters:
-        if p.kind is p.VAR_POSITIONAL:
-            parts.append("*" + p.name)
-            keyword_only = True
-            continue
-        if p.kind is p.KEYWORD_ONLY and not keyword_only:
-            parts.append("*")
-            keyword_only = True
-        if p.default is p.empty:
-            parts.append(p.name)
-        else:
-            scope[f"_default_{p.name}"] = p.default
-            parts.append(f"{p.name}=_default_{p.name}")
+    parts = defined(parameters, scope)
     if extra:
-        parts.append(extra if keyword_only else "*, " + extra)
+        parts.append(extra if any([part.startswith("*") for part in parts]) else "*, " + extra)
     arguments = ", ".join(p.name for p in parameters) + ","
     guarded = "    try:\n" + textwrap.indent(body, "    ") + _GUARD  # costs nothing while calls succeed
     source = f"def call({', '.join(parts)}):\n" + guarded.replace("ARGS", f"({arguments})")

@@ -28,7 +28,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DTypeError, InplaceError, ShapeError, message
 from genesis.core.boundary import joined
 from genesis.core.cuts import note
-from genesis.core.generated import generated
+from genesis.core.generated import defined, generated
 from genesis.core.hooks import hooks_of
 from genesis.core.layered import store
 from genesis.core.modes import enable_grad, grad_mode, inference
@@ -354,25 +354,9 @@ def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
     """With the parameters of the function, but for ``out`` and ``inplace``."""
     parameters = [p for n, p in op.signature.parameters.items() if n not in ("out", "inplace")]
     scope: dict[str, Any] = {"inplace": inplace, "expect_tensor": _expect_tensor, "op": op, "name": name}
-    scope |= {f"_{p.name}": p.default for p in parameters if p.default is not p.empty}
-    written: list[str] = []
-    given: list[str] = []
-    named: list[str] = []
-    star = False
-    for p in parameters:
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            stars = "*" if p.kind is p.VAR_POSITIONAL else "**"
-            written.append(stars + p.name)
-            (given if stars == "*" else named).append(stars + p.name)
-            star = star or stars == "*"
-            continue
-        if p.kind is p.KEYWORD_ONLY:
-            written += [] if star else ["*"]
-            star = True
-            named.append(f"{p.name!r}: {p.name}")
-        else:
-            given.append(p.name)
-        written.append(p.name if p.default is p.empty else f"{p.name}=_{p.name}")
+    written = defined(parameters, scope)
+    given = [("*" if p.kind is p.VAR_POSITIONAL else "") + p.name for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    named = [f"**{p.name}" if p.kind is p.VAR_KEYWORD else f"{p.name!r}: {p.name}" for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
     first, *others = given
     call = f"inplace(name, op.call, {first}, ({''.join(o + ', ' for o in others)}), {{{', '.join(named)}}})"
     source = f"def call({', '.join(written)}):\n    try:\n        return {call}\n    except AttributeError:\n        expect_tensor(name, {first})\n        raise\n"
