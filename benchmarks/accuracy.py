@@ -29,7 +29,7 @@ import torch
 from mpmath import mp
 
 import genesis
-from genesis.core.tensor import wrap
+from genesis.core.graph.tensor import wrap
 from genesis.testing.precision import ulps
 
 mp.dps = 40

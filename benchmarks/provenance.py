@@ -46,7 +46,7 @@ print(json.dumps(times))
 def stripped(target: Path) -> None:
     """A copy of the package that records no lines."""
     shutil.copytree(ROOT / "genesis", target / "genesis", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("dispatch", "function"):
+    for name in ("call/dispatch", "functions/function"):
         path = target / "genesis" / "core" / f"{name}.py"
         text = path.read_text()
         inline = re.compile(
@@ -58,7 +58,7 @@ def stripped(target: Path) -> None:
         text, more = re.subn(r"user_site\(_frame\(\d\)\)", "(None, -1)", text)
         assert count and more, f"{name}.py has no recording of sites where it was"
         path.write_text(text)
-    engine = target / "genesis" / "core" / "engine.py"
+    engine = target / "genesis" / "core" / "graph" / "engine.py"
     text = engine.read_text()
     assert "number_of_run(sys._getframe(2))" in text
     engine.write_text(text.replace("number_of_run(sys._getframe(2))", "-1"))

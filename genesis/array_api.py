@@ -25,7 +25,7 @@ from genesis import bool, complex64, complex128, float64, int64, uint64
 from genesis.base import dtypes as _dtypes
 from genesis.base.device import default_device
 from genesis.base.errors import ArgumentValueError, DTypeError, message
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 
 __array_api_version__ = "2024.12"
 e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None

@@ -10,9 +10,9 @@ tensor([ 3., 12.])
 
 from __future__ import annotations
 
-from genesis.autograd.transforms.batches import vmap
-from genesis.autograd.transforms.derivatives import grad, grad_and_value, jvp, linear_transpose, linearize, value_and_grad, vjp
-from genesis.autograd.transforms.jacobians import hessian, hvp, jacfwd, jacrev
-from genesis.autograd.transforms.stateless import functional_call, stack_module_state
+from genesis.autograd.func.batches import vmap
+from genesis.autograd.func.derivatives import grad, grad_and_value, jvp, linear_transpose, linearize, value_and_grad, vjp
+from genesis.autograd.func.jacobians import hessian, hvp, jacfwd, jacrev
+from genesis.autograd.func.stateless import functional_call, stack_module_state
 
 __all__ = ["functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linear_transpose", "linearize", "stack_module_state", "value_and_grad", "vjp", "vmap"]

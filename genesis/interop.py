@@ -14,7 +14,7 @@ import importlib.util
 from typing import Any
 
 import genesis
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 
 
 def register_einops() -> Any:

@@ -24,12 +24,12 @@ from genesis.base import dtypes
 from genesis.base.device import CPU
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten
-from genesis.core import dispatch
-from genesis.core.function import Function
-from genesis.core.op import REGISTRY, Op
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.tracing import tracer
-from genesis.core.views import bump
+from genesis.core.call import dispatch
+from genesis.core.call.op import REGISTRY, Op
+from genesis.core.call.views import bump
+from genesis.core.functions.function import Function
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 
 _OPS: dict[str, CustomOp] = {}
 

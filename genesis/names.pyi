@@ -26,7 +26,7 @@ from genesis.amp import is_autocast_enabled as is_autocast_enabled
 from genesis.io import load as load
 from genesis.io import save as save
 from genesis.func import vmap as vmap
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 
 Generator: Any
 def abs(input: Tensor, *, out: Tensor | None = ...) -> Tensor:

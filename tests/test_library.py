@@ -7,7 +7,7 @@ import pytest
 
 import genesis
 from genesis import library
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
 
 
 @pytest.fixture

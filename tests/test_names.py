@@ -48,7 +48,7 @@ def unknown(text: str) -> list[str]:
 
 
 def test_wrong_names_are_found():
-    assert unknown("see `genesis.autograd.rules`, `genesis.nn.Linear` and genesis.core.tensor.Tensor.data.") == ["genesis.autograd.rules"]
+    assert unknown("see `genesis.autograd.rules`, `genesis.nn.Linear` and genesis.core.graph.tensor.Tensor.data.") == ["genesis.autograd.rules"]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -4,7 +4,7 @@
         loss = loss_fn(model(x), y)
     loss.backward()
 
-The policy of an op stands in its record (`core/op.py`), the casts are made on the general call path (`core/dispatch.py`), so that
+The policy of an op stands in its record (`core/call/op.py`), the casts are made on the general call path (`core/call/dispatch.py`), so that
 ordinary calls pay nothing. Backward runs outside autocast; the backward of a user's `Function` runs in the mode of its forward.
 """
 
@@ -16,10 +16,11 @@ from typing import Any
 
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, DeviceError, message
-from genesis.core import autocast as mode
-from genesis.core.autocast import Autocast
-from genesis.core.refusal import switch
-from genesis.core.switches import ACTIVE
+from genesis.core.call.casts import cast_for
+from genesis.core.call.refusal import switch
+from genesis.core.graph import autocast as mode
+from genesis.core.graph.autocast import Autocast
+from genesis.core.graph.switches import ACTIVE
 
 
 class autocast:
@@ -140,7 +141,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str = "cpu
         if region is None or cast_inputs is None:
             return fwd(*args, **kwargs)
         dtype = dtypes.as_np(cast_inputs)
-        cast = mode.cast_for(dtypes.from_numpy(dtype), (*args, *kwargs.values()), region._replace(cache=None))
+        cast = cast_for(dtypes.from_numpy(dtype), (*args, *kwargs.values()), region._replace(cache=None))
         with mode.restored(None):
             return fwd(*cast[: len(args)], **dict(zip(kwargs, cast[len(args) :], strict=True)))
 

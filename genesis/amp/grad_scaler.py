@@ -13,10 +13,10 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_map
-from genesis.core.modes import no_grad
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
-from genesis.core.tracing import host
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import host
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
 

@@ -1,6 +1,6 @@
 """Batched arrays: an array with a hidden first dimension, one entry for each sample; what `vmap` computes with.
 
-How ops act on batched arrays is said in `core/batching.py`.
+How ops act on batched arrays is said in `core/layers/batches.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Batched(Layer):
 
     __slots__ = ("array", "batched", "dim", "size_hidden")
 
-    def __init__(self, array: Any, batched: bool, size_hidden: int, level: int, co: bool = False, dim: int = 0) -> None:
-        self.array, self.batched, self.size_hidden, self.level, self.co, self.dim = array, batched, size_hidden, level, co, dim
+    def __init__(self, array: Any, batched: bool, size_hidden: int, level: int, from_outside: bool = False, dim: int = 0) -> None:
+        self.array, self.batched, self.size_hidden, self.level, self.from_outside, self.dim = array, batched, size_hidden, level, from_outside, dim
 
     @property
     def inner(self) -> Any:
@@ -39,10 +39,10 @@ class Batched(Layer):
 
     def without_tangents(self) -> Any:
         inner = self.array.without_tangents() if isinstance(self.array, Layer) else self.array
-        return Batched(inner, self.batched, self.size_hidden, self.level, self.co)
+        return Batched(inner, self.batched, self.size_hidden, self.level, self.from_outside)
 
     def copy(self) -> Batched:
-        return Batched(copied(self.array), self.batched, self.size_hidden, self.level, self.co)
+        return Batched(copied(self.array), self.batched, self.size_hidden, self.level, self.from_outside)
 
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(

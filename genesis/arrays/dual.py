@@ -1,6 +1,6 @@
 """Dual arrays: a value and its tangent, $x + \\dot x \\varepsilon$ with $\\varepsilon^2 = 0$; what forward mode computes with.
 
-A tangent of zero is None. How ops act on dual arrays is said in `core/forward.py`.
+A tangent of zero is None. How ops act on dual arrays is said in `core/layers/duals.py`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Dual(Layer):
 
     __slots__ = ("primal", "shared", "tangent")
 
-    def __init__(self, primal: Any, tangent: Any, level: int, co: bool = False, shared: bool = True) -> None:
-        self.primal, self.tangent, self.level, self.co, self.shared = primal, tangent, level, co, shared
+    def __init__(self, primal: Any, tangent: Any, level: int, from_outside: bool = False, shared: bool = True) -> None:
+        self.primal, self.tangent, self.level, self.from_outside, self.shared = primal, tangent, level, from_outside, shared
 
     def own_tangent(self) -> None:
         """Give the tangent memory of its own, if it may be somebody else's."""
@@ -62,7 +62,7 @@ class Dual(Layer):
         return self.primal.without_tangents() if isinstance(self.primal, Layer) else self.primal
 
     def copy(self) -> Dual:
-        return Dual(copied(self.primal), None if self.tangent is None else copied(self.tangent), self.level, self.co, shared=False)
+        return Dual(copied(self.primal), None if self.tangent is None else copied(self.tangent), self.level, self.from_outside, shared=False)
 
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
@@ -75,9 +75,9 @@ class Dual(Layer):
 def _copied(array: Any, strides: tuple[int, ...]) -> Any:
     """A copy whose dimensions lie in memory in the order of these strides, behind hidden ones."""
     if isinstance(array, Batched):
-        return Batched(_copied(array.array, strides), array.batched, array.size_hidden, array.level, array.co)
+        return Batched(_copied(array.array, strides), array.batched, array.size_hidden, array.level, array.from_outside)
     if isinstance(array, Dual):
-        return Dual(_copied(array.primal, strides), None if array.tangent is None else _copied(array.tangent, strides), array.level, array.co, shared=False)
+        return Dual(_copied(array.primal, strides), None if array.tangent is None else _copied(array.tangent, strides), array.level, array.from_outside, shared=False)
     if not isinstance(array, np.ndarray):
         return array.copy()
     hidden = array.ndim - len(strides)

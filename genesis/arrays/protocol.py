@@ -29,7 +29,7 @@ class Array(Protocol):
 
 
 class Virtual:
-    """An array that is no memory: ops on it are interpreted (`core/dispatch.py`), not computed by a kernel."""
+    """An array that is no memory: ops on it are interpreted (`core/call/dispatch.py`), not computed by a kernel."""
 
     __slots__ = ()
     __array_ufunc__: ClassVar[None] = None  # NumPy must refuse it, not wrap it in an object array
@@ -71,14 +71,14 @@ def asked_for_at(site: Any) -> list[tuple[str, Any]]:
 class Layer(Virtual):
     """A virtual array around another array, put there by a transform of this ``level``; outer layers have higher levels.
 
-    A gradient that comes from outside of the transform has the mark ``co``: at the boundary back to the outside it is
+    A gradient that comes from outside of the transform has the mark ``from_outside``: at the boundary back to the outside it is
     taken apart (summed over a batch, its tangent part taken), while a gradient that was asked for inside stays as it is.
     """
 
-    __slots__ = ("co", "level")
+    __slots__ = ("from_outside", "level")
 
     level: int
-    co: bool
+    from_outside: bool
 
     @property
     def inner(self) -> Any:

@@ -27,10 +27,10 @@ from genesis.autograd.forms.identities import (
 from genesis.autograd.forms.tape import GradientTape
 from genesis.autograd.forms.transposed import custom_function, custom_jvp
 from genesis.autograd.gradients import backward, grad
-from genesis.core.context import Context, FunctionCtx
-from genesis.core.function import Function
-from genesis.core.honest import once_differentiable
-from genesis.core.modes import (
+from genesis.core.functions.context import Context, FunctionCtx
+from genesis.core.functions.function import Function
+from genesis.core.functions.second_order import once_differentiable
+from genesis.core.graph.modes import (
     enable_grad,
     inference_mode,
     is_grad_enabled,

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genesis.arrays.dual import Dual
-from genesis.autograd.transforms.derivatives import check_differentiable, check_tangent
+from genesis.autograd.func.derivatives import check_differentiable, check_tangent
 from genesis.base.errors import GraphError, message
-from genesis.core.boundary import dual_in, primal_of, tangent_of
-from genesis.core.levels import Level, levels, opened
-from genesis.core.tensor import Tensor
+from genesis.core.graph.boundary import dual_in, primal_of, tangent_of
+from genesis.core.graph.levels import Level, levels, opened
+from genesis.core.graph.tensor import Tensor
 
 _NAME = "dual_level"
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from genesis.autograd.func.derivatives import check_tangent
+from genesis.autograd.func.derivatives import jvp as _forward
+from genesis.autograd.func.jacobians import jacfwd
 from genesis.autograd.gradients import grad
-from genesis.autograd.transforms.derivatives import check_tangent
-from genesis.autograd.transforms.derivatives import jvp as _forward
-from genesis.autograd.transforms.jacobians import jacfwd
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, ShapeError, message
-from genesis.core.boundary import twin
-from genesis.core.modes import enable_grad
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.boundary import inside_copy
+from genesis.core.graph.modes import enable_grad
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.join import stack
 
 Function = Callable[..., Any]
@@ -35,7 +35,7 @@ def _tuple(name: str, what: str, value: Any) -> tuple[tuple[Tensor, ...], bool]:
 
 def _ran(name: str, func: Function, inputs: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], bool, bool]:
     xs, many_in = _tuple(name, "inputs", inputs)
-    twins = tuple(twin(x) for x in xs)
+    twins = tuple(inside_copy(x) for x in xs)
     ys, many_out = _tuple(name, "the outputs of the function", func(*twins))
     return twins, ys, many_in, many_out
 
@@ -114,7 +114,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     for i, (x, t) in enumerate(zip(xs, vs, strict=True)):
         check_tangent("jvp", lambda i=i: f"inputs[{i}]", x, t)
     with enable_grad():
-        points = tuple(twin(x) for x in xs) if create_graph else xs
+        points = tuple(inside_copy(x) for x in xs) if create_graph else xs
         ys, pushed = _forward(flat, points, vs, strict=strict)
     if strict and create_graph and any(t._node is None for t in pushed):
         raise GraphError(message("jvp", "the derivative is constant, and strict=True with create_graph=True asks for one with a history"))
@@ -183,7 +183,7 @@ def _forward_jacobian(func: Function, inputs: Any, create_graph: bool, strict: b
         return ys
 
     with enable_grad():
-        points = tuple(twin(x) for x in xs) if create_graph else xs
+        points = tuple(inside_copy(x) for x in xs) if create_graph else xs
         found = jacfwd(flat, tuple(range(len(xs))))(*points)
     return _one([_one([_kept(g, create_graph) for g in row], many_in) for row in found], many_out[0])
 
@@ -199,7 +199,7 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
     xs, many_in = _tuple("hessian", "inputs", inputs)
 
     def gradient(*args: Tensor) -> Any:
-        points = tuple(twin(x) for x in args)
+        points = tuple(inside_copy(x) for x in args)
         (y,), _ = _tuple("hessian", "the output of the function", func(*points))
         _check_scalar("hessian", y)
         return tuple(_settled("hessian", _grad([y], points, [y.detach().new_ones(y.shape)], True), points, True, strict, "output"))

@@ -8,9 +8,9 @@ from typing import Any
 from genesis.arrays.protocol import NeedsValues
 from genesis.base.dtypes import from_numpy
 from genesis.base.errors import ArgumentError, GraphError, ShapeError, message
-from genesis.core import engine
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor, input_edge, inputs_of_backward
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph import engine
+from genesis.core.graph.tensor import Tensor, input_edge, inputs_of_backward
 from genesis.ops.create import zeros
 from genesis.ops.join import stack
 
@@ -132,7 +132,7 @@ def grad(
 
 def _batched(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool, *policies: Any) -> Any:
     """`grad` for all elements of the first dimension of ``grad_outputs`` at once: one backward, of batched arrays."""
-    from genesis.autograd.transforms.batches import vmap  # which builds on this file
+    from genesis.autograd.func.batches import vmap  # which builds on this file
 
     seeds = _listed(grad_outputs)
     sizes = {g.shape[0] if g.ndim else -1 for g in seeds if g is not None}

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
-from genesis.core import engine
-from genesis.core.hooks import RemovableHandle
-from genesis.core.node import Node, Output
-from genesis.core.saved import disable_saved_tensors_hooks, saved_tensors_hooks
-from genesis.core.tensor import Tensor
-from genesis.core.views import bump
+from genesis.core.call.views import bump
+from genesis.core.graph import engine
+from genesis.core.graph.hooks import RemovableHandle
+from genesis.core.graph.node import Node, Output
+from genesis.core.graph.saved import disable_saved_tensors_hooks, saved_tensors_hooks
+from genesis.core.graph.tensor import Tensor
 
 
 class GradientEdge(NamedTuple):

@@ -1,13 +1,9 @@
-"""The core: tensors, the call path, the recorded graph and the engine that differentiates it.
+"""The core: tensors and their graph, the call path, the layers of transforms, and the functions of users.
 
-`op`        the record of an op, and the registry          `tensor`    what a tensor is
-`kinds`     what all ops of one kind have in common        `node`      the recorded graph
-`dispatch`  from a call to its result                      `engine`    backward
-`kernels`   who computes an op on which arrays             `generated` functions made of text
-`scalars`   what an elementwise op does to one element
-`views`     views and in-place writes                      `hooks`     functions that see gradients
-`function`  differentiable operations of your own          `modes`     no_grad and its relatives
-`forward`   ops on dual arrays                             `batching`  ops on batched arrays
-`boundary`  the ways in and out of a transform             `tracing`   what a trace is told
-`printing`  how tensors look; the other rooms are in docs/ARCHITECTURE.md
+`graph`      what a tensor is, the recorded graph, and the engine that differentiates it
+`call`       what an op is, and the way from a call to its result
+`layers`     ops on dual and batched arrays: forward mode and vmap
+`functions`  differentiable operations of your own
+
+Each builds on those above it only; import-linter holds the order.
 """

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentError, GenesisError, ShapeError, message
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.create import tensor
 from genesis.ops.join import stack
 

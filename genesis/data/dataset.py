@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core.refusal import described, explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import described, explain_all
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.random import randperm
 
 T_co = TypeVar("T_co", covariant=True)

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from genesis.core.generator import SeededPlace, mixed, seeded_place
+from genesis.core.graph.generator import SeededPlace, mixed, seeded_place
 from genesis.data.collate import default_collate
 from genesis.data.dataset import Subset, TensorDataset
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentValueError, WorkerError, message
-from genesis.core.generator import SeededPlace, mixed, seeded_place
+from genesis.core.graph.generator import SeededPlace, mixed, seeded_place
 from genesis.data.fetch import ORDER, End, Task
 from genesis.data.sampler import begin_at
 from genesis.data.threads import Crew, Failure

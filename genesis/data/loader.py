@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core.generator import Generator, mixed
-from genesis.core.refusal import expect_function, explain_all
-from genesis.core.tensor import wrap
+from genesis.core.call.refusal import expect_function, explain_all
+from genesis.core.graph.generator import Generator, mixed
+from genesis.core.graph.tensor import wrap
 from genesis.data.collate import default_collate, default_convert
 from genesis.data.dataset import Dataset, IterableDataset
 from genesis.data.fetch import WORKERS, Job

@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core.generator import Generator, default_generator, mixed
-from genesis.core.refusal import described, explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import described, explain_all
+from genesis.core.graph.generator import Generator, default_generator, mixed
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.create import tensor
 from genesis.ops.random import multinomial
 

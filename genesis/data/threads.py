@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any, Protocol
 
 from genesis.base.errors import WorkerError, message
-from genesis.core.generator import SeededPlace, seeded_place
+from genesis.core.graph.generator import SeededPlace, seeded_place
 from genesis.data.fetch import Fetcher, Job, Stopped, Task, WorkerInfo, worker_info
 
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 import numpy as np
 
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.tensor import Tensor, wrap
 
 COUNT, PIXELS = 1797, 64
 

@@ -13,7 +13,7 @@ from typing import Any
 from genesis.base.errors import ArgumentValueError, message
 from genesis.base.pytree import tree_flatten
 from genesis.base.text import Printed, visible
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.debug.graph import Box, fold, graph
 from genesis.debug.layout import LINE, Place, arrange, lines_of, short
 from genesis.debug.memory import size

@@ -11,9 +11,9 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.text import name_of
-from genesis.core.node import FREED, FUNCTION, AccumulateGrad, Node, Output
-from genesis.core.site import Site
-from genesis.core.tensor import Tensor
+from genesis.core.graph.node import FREED, FUNCTION, AccumulateGrad, Node, Output
+from genesis.core.graph.site import Site
+from genesis.core.graph.tensor import Tensor
 
 
 @dataclass(eq=False)

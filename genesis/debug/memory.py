@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from genesis.base.errors import ArgumentError, message
 from genesis.base.text import Printed, Table, name_of
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.debug.graph import nodes, saved_bytes
 
 

@@ -14,9 +14,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from genesis.base.text import name_of
-from genesis.core.modes import ACTIVE, watcher
-from genesis.core.node import Node
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
+from genesis.core.graph.modes import ACTIVE, watcher
+from genesis.core.graph.node import Node
 from genesis.debug.graph import Box
 from genesis.nn.module import Module
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from genesis.arrays.protocol import Virtual
 from genesis.base import dtypes
-from genesis.core.site import line_here
-from genesis.core.tensor import Tensor
+from genesis.core.graph.site import line_here
+from genesis.core.graph.tensor import Tensor
 from genesis.io.source import Damaged
 
 Array = np.ndarray[Any, Any]

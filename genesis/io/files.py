@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.io import safetensors
 from genesis.io.atomic import replacing
 from genesis.io.location import CallersError, Placement, placement

@@ -18,8 +18,8 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.parameter import Parameter
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.parameter import Parameter
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.io.blocks import Array, array_of, places, short, strided
 from genesis.io.source import Damaged, Source
 from genesis.io.structure import Reader, Writer

@@ -15,8 +15,8 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.device import device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core.parameter import Parameter
-from genesis.core.tensor import Size, Tensor
+from genesis.core.graph.parameter import Parameter
+from genesis.core.graph.tensor import Size, Tensor
 from genesis.io.source import Damaged
 
 DEPTH = 100  # of values that are saved: a level takes four frames

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from genesis.core.tracing import advance, host, keep
+from genesis.core.graph.tracing import advance, host, keep
 from genesis.jit.graph import Graph
 from genesis.jit.nodes import Node, Var
 from genesis.jit.passes import common_subexpressions, constant_folding, dead_code, optimized, simplification

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genesis.base.errors import GraphError, message
-from genesis.core.node import AccumulateGrad, next_number
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.node import AccumulateGrad, next_number
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.nodes import Leaf, Var, Write, hooks_on
 from genesis.jit.traced import Cell, Traced
 

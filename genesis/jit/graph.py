@@ -18,8 +18,8 @@ from genesis.base import dtypes
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import TreeDef
 from genesis.base.text import Printed
-from genesis.core.generator import Generator
-from genesis.core.tensor import Tensor
+from genesis.core.graph.generator import Generator
+from genesis.core.graph.tensor import Tensor
 from genesis.jit.nodes import Alias, Draw, Leaf, Node, Var, Write, inferred
 from genesis.jit.replay import replay
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.device import default_device
-from genesis.core import autocast
-from genesis.core.modes import grad_mode, inference
-from genesis.core.reach import contents
-from genesis.core.site import LIBRARY
-from genesis.core.tensor import Tensor
-from genesis.core.tracing import PLAIN, Dependable
+from genesis.core.functions.captures import contents
+from genesis.core.graph import autocast
+from genesis.core.graph.modes import grad_mode, inference
+from genesis.core.graph.site import LIBRARY
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import PLAIN, Dependable
 from genesis.jit.nodes import Var, hooks_on
 
 State = dict[str, Any]

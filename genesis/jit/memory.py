@@ -18,8 +18,8 @@ from numpy.lib.array_utils import byte_bounds
 
 from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
-from genesis.core.node import AccumulateGrad
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.node import AccumulateGrad
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.nodes import Var, Write
 from genesis.jit.traced import Cell
 

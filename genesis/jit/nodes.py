@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.core.layout import with_strides
-from genesis.core.node import AccumulateGrad
-from genesis.core.op import REGISTRY
-from genesis.core.site import Site
-from genesis.core.tensor import Tensor
+from genesis.core.call.op import REGISTRY
+from genesis.core.call.strides import with_strides
+from genesis.core.graph.node import AccumulateGrad
+from genesis.core.graph.site import Site
+from genesis.core.graph.tensor import Tensor
 
 
 class Var:

@@ -10,12 +10,12 @@ from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
-from genesis.core import dispatch
-from genesis.core.draws import DRAWS
-from genesis.core.modes import grad_mode, no_grad
-from genesis.core.op import REGISTRY
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.views import bump, write
+from genesis.core.call import dispatch
+from genesis.core.call.op import REGISTRY
+from genesis.core.call.views import bump, write
+from genesis.core.graph.modes import grad_mode, no_grad
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.layers.draws import DRAWS
 from genesis.jit.nodes import Alias, Leaf, Node, Var, hooks_on, renamed
 
 if TYPE_CHECKING:

@@ -17,16 +17,17 @@ from genesis.base import dtypes
 from genesis.base.device import CPU, META
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
-from genesis.core import dispatch, draws
-from genesis.core.draws import DRAWS
-from genesis.core.generator import Generator
-from genesis.core.layout import view_strides, with_strides
-from genesis.core.node import AccumulateGrad
-from genesis.core.op import Op
-from genesis.core.site import line_here, site_of, user_site
-from genesis.core.switches import ACTIVE
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.tracing import Dependable, HostNumber, tracer
+from genesis.core.call import dispatch
+from genesis.core.call.op import Op
+from genesis.core.call.strides import view_strides, with_strides
+from genesis.core.graph.generator import Generator
+from genesis.core.graph.node import AccumulateGrad
+from genesis.core.graph.site import line_here, site_of, user_site
+from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import Dependable, HostNumber, tracer
+from genesis.core.layers import draws
+from genesis.core.layers.draws import DRAWS
 from genesis.jit.gradients import Gradients
 from genesis.jit.graph import Graph
 from genesis.jit.guards import Guards

@@ -6,8 +6,8 @@ import inspect
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core.refusal import check_types, described, explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import check_types, described, explain_all
+from genesis.core.graph.tensor import Tensor
 from genesis.nn import functional as F
 from genesis.nn import init
 from genesis.nn.linear import Linear

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from genesis.base.errors import ArgumentError, message
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.ops.random import dropout
 

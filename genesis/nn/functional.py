@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from genesis import ops
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.ops import activation
 from genesis.ops.elementwise import tanh
 from genesis.ops.matmul import bilinear, linear

@@ -3,7 +3,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = ..., bias: Tensor | None = ..., training: builtins.bool = ..., momentum: builtins.float | Tensor = ..., eps: builtins.float = ...) -> Tensor:
     """Normalise each channel (dim 1) by the batch's mean and variance, or in evaluation by the running ones (Ioffe and Szegedy 2015).

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
-from genesis.core.function import Function
-from genesis.core.hooks import RemovableHandle
-from genesis.core.modes import grad_mode
-from genesis.core.tensor import Tensor
+from genesis.core.functions.function import Function
+from genesis.core.graph.hooks import RemovableHandle
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tensor import Tensor
 
 
 class ModuleHooks:

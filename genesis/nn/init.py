@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.modes import no_grad
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.random import rand, randn
 
 _GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75}

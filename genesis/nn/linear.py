@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor
 from genesis.nn import init
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter

@@ -6,8 +6,8 @@ import inspect
 from typing import Any
 
 from genesis.base.errors import ArgumentError, message
-from genesis.core.refusal import check_types
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import check_types
+from genesis.core.graph.tensor import Tensor
 from genesis.nn import functional as F
 from genesis.nn.module import Module
 from genesis.ops.loss import reduction_of

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, UnsupportedError, message
 from genesis.base.text import name_of
-from genesis.core.hooks import RemovableHandle
-from genesis.core.modes import ACTIVE, no_grad
-from genesis.core.tensor import Tensor
-from genesis.core.tracing import Dependable, depends, plain_only
+from genesis.core.graph.hooks import RemovableHandle
+from genesis.core.graph.modes import ACTIVE, no_grad
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import Dependable, depends, plain_only
 from genesis.nn.hooks import EVERY_MODULE, ModuleHooks, add, call_with_hooks, hooks_of
 from genesis.nn.parameter import Buffer, Parameter
 

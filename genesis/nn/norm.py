@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.base.errors import ShapeError, message
-from genesis.core.modes import no_grad
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 from genesis.ops import create

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from genesis.core.parameter import Buffer, Parameter
+from genesis.core.graph.parameter import Buffer, Parameter
 
 __all__ = ["Buffer", "Parameter"]

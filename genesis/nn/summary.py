@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genesis.arrays.spec import meta
-from genesis.autograd.transforms.stateless import functional_call
+from genesis.autograd.func.stateless import functional_call
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, message
 from genesis.base.pytree import tree_flatten, tree_map
 from genesis.base.text import Printed, Table, name_of
-from genesis.core.modes import no_grad
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.nn.module import Module
 
 

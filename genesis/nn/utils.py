@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from genesis.base.errors import GraphError, message
-from genesis.core.modes import no_grad
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.join import cat, stack
 from genesis.ops.reduce import norm
 

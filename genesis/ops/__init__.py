@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
 from genesis.ops import (
     activation, attention, compare, convert, create, elementwise, embedding, gather as _gather, index, join, mask, loss, matmul as _matmul, norm as _norm, random,
     reduce, scan, shape, softmax as _softmax, sort as _sort, special, update,

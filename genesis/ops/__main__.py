@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from genesis.core.op import matrix
+from genesis.ops.matrix import matrix
 
 
 def main() -> None:

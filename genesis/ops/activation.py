@@ -9,9 +9,9 @@ import numpy as np
 
 from genesis.base.dtypes import bool as bool_
 from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
-from genesis.core.kinds import binary, case, composite, fails, unary
-from genesis.core.tensor import Tensor
-from genesis.core.views import inplace_method
+from genesis.core.call.kinds import binary, case, composite, fails, unary
+from genesis.core.graph.tensor import Tensor
+from genesis.core.call.views import inplace_method
 from genesis.ops.elementwise import expm1, square, tanh, where
 from genesis.ops.pieces import in_blocks, in_float64, ratio
 from genesis.ops.special import normal_cdf

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.kinds import case, composite, fails
-from genesis.core.tensor import Tensor
+from genesis.core.call.kinds import case, composite, fails
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.create import ones
 from genesis.ops.elementwise import where
 from genesis.ops.matmul import matmul

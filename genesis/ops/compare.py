@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentError, message
-from genesis.core.kinds import alias, binary, case, composite, unary
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.kinds import alias, binary, case, composite, unary
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor
 
 _pairs = lambda t: [case(t.int(2, 3, low=-2, high=3), t.int(3, low=-2, high=3)), case(t.int(), 1), case(t.int(0, 2), 2)]  # noqa: E731
 

@@ -11,10 +11,10 @@ from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
-from genesis.core.batching import as_it_is
-from genesis.core.kinds import case, primitive, unary, view
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.views import inplace
+from genesis.core.layers.batches import as_it_is
+from genesis.core.call.kinds import case, primitive, unary, view
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.call.views import inplace
 
 # ---- copies and conversions
 

@@ -13,10 +13,10 @@ from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
-from genesis.core.dispatch import made_inside, write_out
-from genesis.core.modes import ACTIVE, LEVELS
-from genesis.core.refusal import described, explain_all, refuse_call
-from genesis.core.tensor import Tensor, array_from, in_dtype, wrap
+from genesis.core.call.dispatch import made_inside, write_out
+from genesis.core.graph.modes import ACTIVE, LEVELS
+from genesis.core.call.refusal import described, explain_all, refuse_call
+from genesis.core.graph.tensor import Tensor, array_from, in_dtype, wrap
 from genesis.ops.shape import sizes
 
 

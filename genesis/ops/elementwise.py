@@ -1,7 +1,7 @@
 """Elementwise arithmetic and mathematics: one statement each.
 
-An op's gradient rule gets ``g`` and, by name, what it needs (`core/op.py`). It is linear in ``g``, so the same rule
-serves forward mode, and complex gradients follow by conjugation (`core/node.py`).
+An op's gradient rule gets ``g`` and, by name, what it needs (`core/call/op.py`). It is linear in ``g``, so the same rule
+serves forward mode, and complex gradients follow by conjugation (`core/graph/node.py`).
 
 Conventions at points without a derivative: abs'(0) = 0, sign' = 0, sqrt'(0) = inf; maximum and minimum share the
 gradient evenly between equal operands; clamp has slope 1 on its edges.
@@ -17,11 +17,11 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
-from genesis.core.dispatch import public, write_out
-from genesis.core.halves import wide
-from genesis.core.kinds import alias, binary, case, composite, elementwise, fails, unary
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.views import inplace_method
+from genesis.core.call.dispatch import public, write_out
+from genesis.core.call.halves import wide
+from genesis.core.call.kinds import alias, binary, case, composite, elementwise, fails, unary
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.call.views import inplace_method
 
 # ---- arithmetic
 

@@ -7,9 +7,9 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
-from genesis.core.kinds import case, composite, fails
+from genesis.core.call.kinds import case, composite, fails
 from genesis.base.dtypes import int64
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.create import arange
 from genesis.ops.elementwise import where
 from genesis.ops.index import in_range

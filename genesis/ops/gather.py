@@ -12,9 +12,9 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, ShapeError, message
-from genesis.core.layout import packed
-from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.strides import packed
+from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
 from genesis.ops.index import add_at, as_index, in_range, index_by, place, take_index, tensor_key
 

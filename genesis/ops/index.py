@@ -16,17 +16,17 @@ import numpy as np
 from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError, UnsupportedError, message
-from genesis.core.batching import as_it_is
-from genesis.core.dispatch import own_indices
-from genesis.core.halves import F32, HALVES
-from genesis.core.layout import packed
-from genesis.core.kinds import case, fails, primitive, view
-from genesis.core.modes import grad_mode
-from genesis.core.node import Node, recorded
-from genesis.core.site import line_here, user_level
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.tracing import tracer
-from genesis.core.views import bump, check_writable, inplace, rebase
+from genesis.core.layers.batches import as_it_is
+from genesis.core.call.dispatch import own_indices
+from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.strides import packed
+from genesis.core.call.kinds import case, fails, primitive, view
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.node import Node, recorded
+from genesis.core.graph.site import line_here, user_level
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
+from genesis.core.call.views import bump, check_writable, inplace, rebase
 from genesis.ops.elementwise import where
 from genesis.ops.shape import sum_to
 

@@ -11,15 +11,15 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DimError, ShapeError, message
-from genesis.core.dispatch import write_out
-from genesis.core.hooks import SPECIAL
-from genesis.core.layout import packed
-from genesis.core.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
-from genesis.core.modes import ACTIVE, grad_mode
-from genesis.core.node import Node, Output, recorded
-from genesis.core.refusal import explain_all
-from genesis.core.saved import pack
-from genesis.core.tensor import Tensor
+from genesis.core.call.dispatch import write_out
+from genesis.core.graph.hooks import SPECIAL
+from genesis.core.call.strides import packed
+from genesis.core.call.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
+from genesis.core.graph.modes import ACTIVE, grad_mode
+from genesis.core.graph.node import Node, Output, recorded
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.saved import pack
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.shape import atleast_1d, atleast_2d, atleast_3d, reshape, sizes, unsqueeze
 import itertools
 
@@ -418,7 +418,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
     """
     x, d = (reshape(input, (-1,)), 0) if dim is None else (input, normalize_dim("repeat_interleave", dim, input.ndim))
     counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
-    from genesis.core.tensor import wrap
+    from genesis.core.graph.tensor import wrap
 
     return x.index_select(d, wrap(np.repeat(np.arange(x.shape[d]), counts)))
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from genesis.arrays.protocol import Virtual, bottom
 from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, IndexOutOfRange, ShapeError, message
-from genesis.core.kinds import case, composite, fails
-from genesis.core.site import warn_user
-from genesis.core.tracing import tracer
-from genesis.core.tensor import Tensor
+from genesis.core.call.kinds import case, composite, fails
+from genesis.core.graph.site import warn_user
+from genesis.core.graph.tracing import tracer
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.activation import log1pexp
 from genesis.ops.elementwise import where
 from genesis.ops.shape import broadcast_shapes

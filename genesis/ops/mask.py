@@ -10,12 +10,12 @@ import numpy as np
 from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
-from genesis.core.batching import as_it_is
-from genesis.core.layout import packed
-from genesis.core.kinds import case, composite, fails, normalize_dim, primitive, view
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.tracing import tracer
+from genesis.core.layers.batches import as_it_is
+from genesis.core.call.strides import packed
+from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive, view
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 from genesis.ops.elementwise import where
 
 _ALL = "fcib"

@@ -14,11 +14,11 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.blas import one_thread, product
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
-from genesis.core.batching import decomposed
-from genesis.core.dispatch import HALVES
-from genesis.core.layout import packed
-from genesis.core.kinds import case, composite, fails, primitive
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.layers.batches import decomposed
+from genesis.core.call.dispatch import HALVES
+from genesis.core.call.strides import packed
+from genesis.core.call.kinds import case, composite, fails, primitive
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.shape import sum_to
 
 _F32 = np.dtype(np.float32)

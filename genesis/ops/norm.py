@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from genesis.base.errors import ShapeError, message
-from genesis.core.halves import wide
-from genesis.core.kinds import case, composite, fails
-from genesis.core.modes import no_grad
-from genesis.core.tensor import Tensor
+from genesis.core.call.halves import wide
+from genesis.core.call.kinds import case, composite, fails
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.reduce import norm
 
 

@@ -18,7 +18,7 @@ def in_blocks(formula: Formula, dtype: Any = None) -> Formula:
 
     @functools.wraps(formula)
     def kernel(x: Any) -> Any:
-        if not isinstance(x, np.ndarray) or x.size <= _BLOCK:  # or it is a symbol (`core/scalars.py`)
+        if not isinstance(x, np.ndarray) or x.size <= _BLOCK:  # or it is a symbol (`core/call/scalars.py`)
             return formula(x if dtype is None else x.astype(dtype)).astype(x.dtype)
         out = np.empty_like(x)
         kinds, access = [dtype or x.dtype, x.dtype], [["readonly"], ["writeonly"]]

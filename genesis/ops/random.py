@@ -1,4 +1,4 @@
-"""Random tensors, from a counter-based stream (`core/generator.py`): same seed, same numbers."""
+"""Random tensors, from a counter-based stream (`core/graph/generator.py`): same seed, same numbers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, DomainError, ShapeError, message
-from genesis.core.draws import DRAWS, drawn
-from genesis.core.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from genesis.core.halves import wide
-from genesis.core.kinds import case, composite, fails
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.tracing import tracer
-from genesis.core.views import bump, check_writable, inplace_method, write, written_over
+from genesis.core.layers.draws import DRAWS, drawn
+from genesis.core.graph.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from genesis.core.call.halves import wide
+from genesis.core.call.kinds import case, composite, fails
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
+from genesis.core.call.views import bump, check_writable, inplace_method, write, written_over
 from genesis.ops.create import _finish, arange
 from genesis.ops.elementwise import minimum, where
 from genesis.ops.search import searchsorted

@@ -1,6 +1,6 @@
 """Reductions: sums, means, extremes, counts and norms over some or all dimensions (`ops/spread.py`: var and std).
 
-The kind (`core/kinds.py`) brings ``dim`` into the form of a tuple of non-negative integers, knows ``keepdim`` and the
+The kind (`core/call/kinds.py`) brings ``dim`` into the form of a tuple of non-negative integers, knows ``keepdim`` and the
 NumPy spellings ``axis`` and ``keepdims``, and infers the result; an op says how to compute and how to go back.
 
 - 16-bit floats are accumulated in float32 and rounded once.
@@ -20,8 +20,8 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, UnsupportedError, message
-from genesis.core.kinds import ALL_DIMS, case, check_empty, composite, fails, normalize_dim, normalize_dims, primitive, reduced_shape, reduction
-from genesis.core.tensor import Tensor
+from genesis.core.call.kinds import ALL_DIMS, case, check_empty, composite, fails, normalize_dim, normalize_dims, primitive, reduced_shape, reduction
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import WIDE, average, axes, check_floating, count, fold, pick, product_of_others, real_of, restore, rounded, total, widened
 from genesis.ops.elementwise import maximum, minimum
 from genesis.ops.spread import std, std_mean, var, var_mean

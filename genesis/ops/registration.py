@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core import overrides
-from genesis.core.op import REGISTRY, Op
-from genesis.core.switches import OVERRIDES
+from genesis.core.call import overrides
+from genesis.core.call.op import REGISTRY, Op
+from genesis.core.graph.switches import OVERRIDES
 
 
 class Registration:

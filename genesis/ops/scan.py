@@ -10,9 +10,9 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
-from genesis.core.dispatch import F32, F64
-from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
-from genesis.core.tensor import Tensor
+from genesis.core.call.dispatch import F32, F64
+from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import WIDE, check_floating, check_ordered, pick, rounded, widened
 from genesis.ops.join import cat, pad_dim
 

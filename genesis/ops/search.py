@@ -10,8 +10,8 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, UnsupportedError, message
-from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
-from genesis.core.tensor import Tensor
+from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import check_floating, resized, widened
 from genesis.ops.create import as_tensor
 

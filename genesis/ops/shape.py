@@ -1,6 +1,6 @@
 """Changes of shape: views where memory allows.
 
-View ops share the memory of their input; `core/views.py` makes writes through them differentiable.
+View ops share the memory of their input; `core/call/views.py` makes writes through them differentiable.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.kinds import alias, case, composite, fails, normalize_dim, normalize_dims, view
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.kinds import alias, case, composite, fails, normalize_dim, normalize_dims, view
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor
 
 _ALL = "fcib"
 
@@ -140,8 +140,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Any:
     >>> genesis.broadcast_shapes((3, 1), (4,))
     genesis.Size([3, 4])
     """
-    from genesis.core.kinds import broadcast
-    from genesis.core.tensor import Size
+    from genesis.core.call.kinds import broadcast
+    from genesis.core.graph.tensor import Size
 
     kind = np.dtype(np.float32)
     return Size(broadcast("broadcast_shapes", [Spec((s,) if isinstance(s, int) else tuple(s), kind) for s in shapes]))

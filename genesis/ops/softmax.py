@@ -9,10 +9,10 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import DTypeError, message
-from genesis.core.dispatch import HALVES
-from genesis.core.site import warn_user
-from genesis.core.kinds import case, composite, fails, normalize_dim, primitive
-from genesis.core.tensor import Tensor
+from genesis.core.call.dispatch import HALVES
+from genesis.core.graph.site import warn_user
+from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import total
 from genesis.ops.reduce import sum
 

@@ -12,9 +12,9 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, message
-from genesis.core.layout import packed
-from genesis.core.kinds import case, check_empty, composite, fails, normalize_dim, primitive
-from genesis.core.tensor import Tensor
+from genesis.core.call.strides import packed
+from genesis.core.call.kinds import case, check_empty, composite, fails, normalize_dim, primitive
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import check_floating, check_ordered, pick, resized, widened
 from genesis.ops.create import arange, as_tensor
 from genesis.ops.elementwise import lerp, where

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.kinds import case, composite, elementwise, fails, unary
+from genesis.core.call.kinds import case, composite, elementwise, fails, unary
 from genesis.arrays.protocol import Array
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.ops import error_functions, gamma_functions
 from genesis.ops.elementwise import exp
 from genesis.ops.pieces import in_float64

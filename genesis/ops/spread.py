@@ -10,8 +10,8 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, message
-from genesis.core.kinds import ALL_DIMS, case, composite, fails, normalize_dims, primitive, reduced_shape
-from genesis.core.tensor import Tensor
+from genesis.core.call.kinds import ALL_DIMS, case, composite, fails, normalize_dims, primitive, reduced_shape
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import average, check_floating, count, real_of, restore, rounded, total, widened
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from genesis.core.kinds import composite
-from genesis.core.tensor import Tensor
+from genesis.core.call.kinds import composite
+from genesis.core.graph.tensor import Tensor
 
 
 @composite(method=False, torch_name="", dtypes="fc", written=("param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"))

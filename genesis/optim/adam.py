@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from genesis.core.refusal import explain_all
-from genesis.core.tracing import advance, host
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tracing import advance, host
 from genesis.ops.update import adam_step
 from genesis.optim.optimizer import Group, Optimizer, check_options
 

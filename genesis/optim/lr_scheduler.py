@@ -9,9 +9,9 @@ from types import FunctionType
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
-from genesis.core.refusal import explain_all
-from genesis.core.site import warn_user
-from genesis.core.tracing import tracer
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.site import warn_user
+from genesis.core.graph.tracing import tracer
 from genesis.optim.optimizer import Optimizer, StateDictError, whole_number
 
 _EARLY = message("lr_scheduler.step()", "called before optimizer.step(), the first learning rate of the schedule is skipped",

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, message
-from genesis.core.interrupts import uninterrupted
-from genesis.core.modes import enable_grad, no_grad
-from genesis.core.tensor import Tensor
-from genesis.core.tracing import Dependable, depends, keep, plain_only, tracer
+from genesis.core.graph.interrupts import uninterrupted
+from genesis.core.graph.modes import enable_grad, no_grad
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import Dependable, depends, keep, plain_only, tracer
 
 Group = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
-from genesis.core.tracing import host
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import host
 from genesis.optim.optimizer import Group, Optimizer, check_options
 
 

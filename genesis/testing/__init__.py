@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from genesis.core.op import case
+from genesis.core.call.op import case
 from genesis.testing.kernels import check_kernel, meanings_only
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import CHECKS, check_fails, opcheck, samples_of

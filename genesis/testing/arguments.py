@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from genesis.core.function import Function
+from genesis.core.functions.function import Function
 
 
 class SaveInput(Function):

@@ -27,7 +27,7 @@ import numpy as np
 
 import genesis
 from genesis.base.errors import GenesisError
-from genesis.core.op import Case
+from genesis.core.call.op import Case
 from genesis.testing.make import Maker
 from genesis.testing.signature_calls import Target, settings_kept, targets
 

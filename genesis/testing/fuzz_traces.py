@@ -23,7 +23,7 @@ import numpy as np
 import genesis
 from genesis import jit, nn, optim
 from genesis.base.errors import GenesisError
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.func import grad, jvp, vmap
 
 CALLS = 3

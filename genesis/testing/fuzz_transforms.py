@@ -20,7 +20,7 @@ import numpy as np
 import genesis
 from genesis import jit
 from genesis.base.errors import GenesisError
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.func import jvp
 from genesis.testing import fuzz
 

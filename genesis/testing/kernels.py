@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from genesis.autograd.gradients import grad
-from genesis.core.generator import get_rng_state, set_rng_state
-from genesis.core.modes import ACTIVE, interception
-from genesis.core.op import Case, Op
-from genesis.core.tensor import Tensor
+from genesis.core.call.op import Case, Op
+from genesis.core.graph.generator import get_rng_state, set_rng_state
+from genesis.core.graph.modes import ACTIVE, interception
+from genesis.core.graph.tensor import Tensor
 from genesis.testing.arguments import tensors_in
 from genesis.testing.tolerance import assert_close
 

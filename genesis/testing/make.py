@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.tensor import Tensor, wrap
 
 
 class Maker:

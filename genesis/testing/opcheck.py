@@ -21,10 +21,10 @@ from genesis.autograd.checking.calls import resolve
 from genesis.autograd.gradients import grad
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, message
-from genesis.core.generator import get_rng_state, set_rng_state
-from genesis.core.modes import no_grad
-from genesis.core.op import Case, Op, case
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.op import Case, Op, case
+from genesis.core.graph.generator import get_rng_state, set_rng_state
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.testing.arguments import replace, tensors_in
 from genesis.testing.kernels import meanings_only
 from genesis.testing.make import Maker

@@ -10,9 +10,9 @@ import numpy as np
 from genesis.autograd.gradients import grad
 from genesis.base import dtypes
 from genesis.base.errors import GenesisError
-from genesis.core.halves import F32, HALVES
-from genesis.core.op import Case, Op
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.op import Case, Op
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.testing.arguments import replace, tensors_in
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import genesis
 from genesis import amp, autograd, data, func, nn, optim
 from genesis.autograd.inspection import anomaly
-from genesis.core.op import Case, Op, case
+from genesis.core.call.op import Case, Op, case
 from genesis.nn import functional as F
 from genesis.nn import init, utils
 from genesis.optim import lr_scheduler

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.op import Op
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.op import Op
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.testing.arguments import tensors_in
 from genesis.testing.precision import ulps
 

@@ -4,7 +4,7 @@
     y = checkpoint(block, x, context_fn=...)       # but for what a policy says, see `create_selective_checkpoint_contexts`
 
 How it works: the forward runs and is recorded as usual, but a saved tensor is replaced by an empty `_Place`
-(`core/saved.py`). When backward asks for the first of them, the function runs again, recorded, with the same arguments,
+(`core/graph/saved.py`). When backward asks for the first of them, the function runs again, recorded, with the same arguments,
 random numbers and modes, and every tensor that it saves goes to the place of the same number; the run ends as soon as
 all are filled. There is nothing reentrant about it: any kind of arguments, ``autograd.grad``, double backward, nested
 checkpoints and hooks work.
@@ -25,17 +25,16 @@ from genesis.arrays.spec import Spec
 from genesis.base.device import CPU
 from genesis.base.errors import ArgumentValueError, GraphError, message
 from genesis.base.pytree import tree_flatten
-from genesis.core.autocast import restored, state
-from genesis.core.generator import default_generator
-from genesis.core.levels import again, numbered, remembered
-from genesis.core.modes import enable_grad, grad_mode, interception
-from genesis.core.node import WRITES, Node
-from genesis.core.op import Op
-from genesis.core.overrides import kernels_are_forced, kernels_only
-from genesis.core.saved import saved_tensors_hooks
-from genesis.core.site import Site
-from genesis.core.switches import ACTIVE
-from genesis.core.tensor import Tensor
+from genesis.core.call.op import Op
+from genesis.core.graph.autocast import restored, state
+from genesis.core.graph.generator import default_generator
+from genesis.core.graph.levels import again, numbered, remembered
+from genesis.core.graph.modes import enable_grad, grad_mode, interception, kernels_are_forced, kernels_only
+from genesis.core.graph.node import WRITES, Node
+from genesis.core.graph.saved import saved_tensors_hooks
+from genesis.core.graph.site import Site
+from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.tensor import Tensor
 
 ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
 
@@ -123,7 +122,7 @@ class _Note:
         return str(Spec(*self.array, CPU))
 
     def __str__(self) -> str:
-        from genesis.core.site import site_of
+        from genesis.core.graph.site import site_of
 
         site: Site | None = site_of(*self.site)
         return f"{self.name} saves {self.spec}" + ("" if site is None else f" at {site}")

@@ -13,7 +13,7 @@ import pytest
 import genesis
 from genesis import Function, nn
 from genesis.autograd import explain
-from genesis.core import cuts
+from genesis.core.graph import lost
 
 SOURCE = Path(__file__).read_text().splitlines()
 
@@ -29,7 +29,7 @@ def at(mark):
 
 @pytest.fixture(autouse=True)
 def _fresh_notes():
-    cuts.forget_cuts()
+    lost.forget_cuts()
     yield
     genesis.set_grad_enabled(True)
 
@@ -330,9 +330,9 @@ def test_notes_keep_nothing_alive_and_stay_few():
         assert gone() is None
     finally:
         gc.enable()
-    for i in range(cuts.LIMIT + 50):
+    for i in range(lost.LIMIT + 50):
         exec(compile("\n" * i + "x.detach()", "notes.py", "exec"), {"x": x})
-    assert len(cuts.cuts()) == cuts.LIMIT
+    assert len(lost.cuts()) == lost.LIMIT
     with genesis.no_grad():
         pass
-    assert cuts.UNTOUCHED == []
+    assert lost.UNTOUCHED == []

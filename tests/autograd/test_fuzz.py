@@ -6,8 +6,9 @@ import pytest
 
 import genesis
 from genesis import Function
-from genesis.core import engine, node, views
-from genesis.core.context import FunctionCtx
+from genesis.core.call import views
+from genesis.core.functions.context import FunctionCtx
+from genesis.core.graph import engine, node
 from genesis.testing import fuzz
 
 

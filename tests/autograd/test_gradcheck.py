@@ -9,7 +9,7 @@ import pytest
 
 import genesis
 from genesis.autograd import gradcheck, gradgradcheck
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of, tensors_in
 

@@ -70,7 +70,7 @@ def test_nothing_stays_and_other_threads_are_left_alone():
         thread.join()
     (x * 2).sum().backward()
     assert p.events == []
-    assert genesis.core.engine.around_node.get() == ()
+    assert genesis.core.graph.engine.around_node.get() == ()
 
 
 def test_nvtx(monkeypatch):

@@ -82,7 +82,7 @@ def test_every_report_prints_where_the_output_is_ascii():
 
 
 def test_warnings_with_names_are_escaped():
-    from genesis.core.site import warn_user
+    from genesis.core.graph.site import warn_user
 
     with pytest.warns(UserWarning, match=r"^odd\\x1b name$"):
         warn_user("odd\x1b name")

@@ -15,7 +15,7 @@ import genesis
 from genesis import nn
 from genesis.base import tracebacks
 from genesis.base.errors import GenesisError
-from genesis.core.site import Site
+from genesis.core.graph.site import Site
 
 PACKAGE = os.path.dirname(genesis.__file__)
 

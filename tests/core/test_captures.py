@@ -10,8 +10,8 @@ import pytest
 
 import genesis
 from genesis import Function, nn
-from genesis.core import cuts
-from genesis.core.reach import may_reach_tensors
+from genesis.core.functions.captures import may_reach_tensors
+from genesis.core.graph import lost
 
 WEIGHT = genesis.tensor([2.0, 3.0], requires_grad=True)
 TABLE = {"scale": genesis.tensor([5.0, 5.0], requires_grad=True)}
@@ -135,7 +135,7 @@ def test_nothing_stays_open_after_an_error():
 
     with pytest.raises(KeyError):
         function(fail).apply(leaf())
-    assert cuts.UNTOUCHED == []
+    assert lost.UNTOUCHED == []
 
 
 def test_capture_gives_gradients_by_name():

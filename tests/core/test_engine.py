@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import genesis as torch
-from genesis.core import modes
-from genesis.core.switches import ACTIVE
+from genesis.core.graph import modes
+from genesis.core.graph.switches import ACTIVE
 
 
 def leaf(*values):

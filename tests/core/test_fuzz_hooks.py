@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import genesis
-from genesis.core import engine, views
-from genesis.core.hooks import NodeHooks
+from genesis.core.call import views
+from genesis.core.graph import engine
+from genesis.core.graph.hooks import NodeHooks
 from genesis.testing import fuzz_hooks
 
 

@@ -11,8 +11,8 @@ import genesis
 import genesis.nn.functional as F
 from genesis.autograd import grad
 from genesis.base.errors import InplaceError
-from genesis.core.kernels import attach
-from genesis.core.op import REGISTRY
+from genesis.core.call.kernels import attach
+from genesis.core.call.op import REGISTRY
 from genesis.testing import Maker, check_kernel, samples_of
 
 

@@ -10,9 +10,9 @@ import pytest
 import genesis
 from genesis import nn
 from genesis.arrays.spec import Spec, meta
-from genesis.core.layout import reshaped
-from genesis.core.op import REGISTRY
-from genesis.core.tensor import wrap
+from genesis.core.call.op import REGISTRY
+from genesis.core.call.strides import reshaped
+from genesis.core.graph.tensor import wrap
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import _call, replace, sample_dtypes, samples_of, tensors_in
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
 
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift"]
 

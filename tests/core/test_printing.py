@@ -10,7 +10,7 @@ import pytest
 
 import genesis
 from genesis.base import dtypes
-from genesis.core.printing import OPTIONS, format_scalar, printoptions, set_printoptions, tensor_repr
+from genesis.core.graph.printing import OPTIONS, format_scalar, printoptions, set_printoptions, tensor_repr
 
 SHAPES = [
     (), (1,), (3,), (7,), (40,), (300,), (0,), (0, 3), (2, 0), (1, 1), (3, 4), (5, 30), (2, 3, 4), (2, 1, 2, 3), (2, 2, 2, 2, 2), (3, 0, 2),

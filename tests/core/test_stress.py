@@ -14,8 +14,8 @@ import genesis
 from genesis import Function
 from genesis.autograd import forward_ad
 from genesis.autograd.checking.surroundings import at_once
-from genesis.core import cuts, modes, switches
-from genesis.core.engine import current
+from genesis.core.graph import lost, modes, switches
+from genesis.core.graph.engine import current
 
 THREADS = 8
 
@@ -142,7 +142,7 @@ WORKS = [blocks, training, batches, tangents, traces, precisions, saving, functi
 def nothing_is_open():
     assert switches.ACTIVE == switches.LEVELS == switches.ESCAPES == switches.UNTOUCHED == []
     assert switches.OVERRIDES == {}
-    assert modes.grad_mode.get() and current() is None and cuts._innermost.get() is None
+    assert modes.grad_mode.get() and current() is None and lost._innermost.get() is None
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)

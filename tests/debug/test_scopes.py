@@ -10,7 +10,7 @@ import pytest
 
 import genesis
 from genesis import nn
-from genesis.core.modes import ACTIVE, watcher
+from genesis.core.graph.modes import ACTIVE, watcher
 from genesis.debug.graph import Box
 from genesis.debug.layout import arrange
 from genesis.debug.scopes import Scope

@@ -31,7 +31,7 @@ EVIL = [
     "shutil rmtree", "ctypes CDLL", "code interact", "codecs open", "numpy load", "numpy memmap", "numpy f2py", "numpy.testing._private.utils runstring",
     "torch load", "torch.hub load", "torch.storage _load_from_bytes", "torch._utils _import_dotted_name", "torch.nn.modules.linear Linear",
     "torch.jit load", "collections namedtuple", "collections UserDict", "pathlib PosixPath", "argparse Namespace", "genesis load", "genesis.io.files load",
-    "genesis.core.tensor _rebuild", "copyreg _reconstructor", "sys exit", "sys modules", "torch.utils.data DataLoader", "torch._utils _rebuild_sparse_tensor",
+    "genesis.core.graph.tensor _rebuild", "copyreg _reconstructor", "sys exit", "sys modules", "torch.utils.data DataLoader", "torch._utils _rebuild_sparse_tensor",
     "torch._utils _rebuild_qtensor", "torch float8_e4m3fn", "torch QInt8Storage", "torch.serialization _get_layout", "builtins.eval eval", "os.path os.system",
     "collections OrderedDict.__class__", "collections OrderedDict.__init__.__globals__", "torch Size.__class__", " ", "\u202e evil",
 ]  # fmt: skip

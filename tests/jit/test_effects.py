@@ -7,7 +7,7 @@ import pytest
 
 import genesis
 from genesis import jit, nn
-from genesis.core import views
+from genesis.core.call import views
 from genesis.func import grad, jvp, vmap
 from genesis.jit.gradients import Gradients
 from genesis.jit.memory import Memory

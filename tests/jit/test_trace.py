@@ -208,7 +208,7 @@ def test_transforms_are_traced_away():
     x = genesis.tensor(RNG.normal(size=(3, 2)))
     graph = jit.trace(f, x).verify()
     same(graph.replay(x), f(x))
-    assert {node.op for node in graph.nodes} <= set(genesis.core.op.REGISTRY)
+    assert {node.op for node in graph.nodes} <= set(genesis.core.call.op.REGISTRY)
 
 
 def test_custom_functions_and_checkpoints_are_traced_away():
@@ -504,7 +504,7 @@ def test_an_error_inside_leaves_nothing_open():
 
     with pytest.raises(KeyError, match="half-way"):
         jit.trace(f, genesis.ones(2))
-    assert w.grad is None and w.tolist() == [1, 1] and not genesis.core.switches.ACTIVE
+    assert w.grad is None and w.tolist() == [1, 1] and not genesis.core.graph.switches.ACTIVE
 
 
 def test_an_error_during_a_replay_leaves_everything_as_it_was():

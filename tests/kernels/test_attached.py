@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
 from genesis.testing import Maker, check_kernel
 from genesis.testing.opcheck import sample_dtypes, samples_of
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import matmul as kernel
 from genesis.kernels.cpu import native
 

@@ -10,7 +10,7 @@ import pytest
 
 import genesis
 import genesis.nn.functional as F
-from genesis.core.tensor import wrap
+from genesis.core.graph.tensor import wrap
 from genesis.testing.precision import ulps
 
 LAYOUTS = {

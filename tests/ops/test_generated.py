@@ -8,8 +8,8 @@ import pytest
 
 import genesis
 from genesis.base import dtypes
-from genesis.core.op import REGISTRY
-from genesis.core.tensor import wrap
+from genesis.core.call.op import REGISTRY
+from genesis.core.graph.tensor import wrap
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import CHECKS, check_fails, check_layout, sample_dtypes, samples_of
 from genesis.testing.strides import LAYOUTS, check_strides, works_along_dim

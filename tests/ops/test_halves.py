@@ -11,7 +11,7 @@ import genesis
 import genesis.nn.functional as F
 from genesis import jit
 from genesis.base import dtypes
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
 from genesis.testing import Maker, samples_of
 from genesis.testing.arguments import replace, tensors_in
 from genesis.testing.opcheck import sample_dtypes

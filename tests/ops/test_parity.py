@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.core.op import REGISTRY, Case
+from genesis.core.call.op import REGISTRY, Case
 from genesis.testing import Maker, samples_of
 from genesis.testing.opcheck import replace, sample_dtypes, tensors_in
 from genesis.testing.tolerance import tolerance

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.core.draws import DRAWS
+from genesis.core.layers.draws import DRAWS
 
 HALVES = [genesis.float16, genesis.bfloat16]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from genesis.base import dtypes
-from genesis.core import batching, forward
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
+from genesis.core.layers import batches, duals
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import sample_dtypes, samples_of
-from genesis.testing.transforms import check_jvp, check_nesting, check_trace, check_vmap
+from genesis.testing.transform_checks import check_jvp, check_nesting, check_trace, check_vmap
 
 OPS = sorted(REGISTRY.values(), key=lambda op: op.name)
 WIDE = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sample_dtypes(op) if d in (dtypes.float64, dtypes.complex128)]
@@ -51,14 +51,14 @@ def test_transforms_nest(op, dtype):
 
 def test_every_op_says_how_it_is_batched():
     """Only ops whose result's shape depends on data, and tables of counts, go one by one."""
-    slow = {op.name for op in OPS if batching.how(op) == "one by one"}
+    slow = {op.name for op in OPS if batches.how(op) == "one by one"}
     assert slow == {"bincount", "histc", "unique"}
 
 
 def test_forward_mode_by_transposition_is_for_what_has_no_rule():
-    linear = {op.name for op in OPS if forward.how(op) in ("linear", "multilinear")}
+    linear = {op.name for op in OPS if duals.how(op) in ("linear", "multilinear")}
     assert {"sum", "mean", "reshape", "cat", "matmul", "take_index", "cumsum"} <= linear
-    assert forward.how(REGISTRY["exp"]) == "same factor" and forward.how(REGISTRY["logsumexp"]) == "transposed"
+    assert duals.how(REGISTRY["exp"]) == "same factor" and duals.how(REGISTRY["logsumexp"]) == "transposed"
 
 
 UNTRACED = {"bincount": "no data here", "masked_select": "depends on the values", "nonzero": "depends on values", "unique": "no data here"}

@@ -56,8 +56,8 @@ def test_an_error_from_inside_is_found():
     def careless(input):
         return input.shape[3]
 
-    target = signature_calls.Target("careless", careless, lambda t: [genesis.core.op.case(t(2))])
-    assert fuzz_signatures.run(target, genesis.core.op.case(genesis.ones(2)), Maker()).kind == "bare"
+    target = signature_calls.Target("careless", careless, lambda t: [genesis.core.call.op.case(t(2))])
+    assert fuzz_signatures.run(target, genesis.core.call.op.case(genesis.ones(2)), Maker()).kind == "bare"
 
 
 def test_errors_of_users_pass_as_they_are():

@@ -11,7 +11,7 @@ import pytest
 
 import genesis
 from genesis import Function, library
-from genesis.core.op import REGISTRY
+from genesis.core.call.op import REGISTRY
 from genesis.testing import CHECKS, case, opcheck
 
 SAMPLES = lambda t: [case(t(2, 3))]  # noqa: E731

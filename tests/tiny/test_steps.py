@@ -65,7 +65,7 @@ def test_guide_code(block):
 
 
 def test_guide_names_what_exists():
-    found = re.findall(r"`genesis/(\w+/\w+)\.py` \(([^)]*)\)", GUIDE.replace("`: `", "` (`").replace("`)", "`)"))
+    found = re.findall(r"`genesis/(\w+(?:/\w+)+)\.py` \(([^)]*)\)", GUIDE.replace("`: `", "` (`").replace("`)", "`)"))
     assert len(found) >= 10
     for file, names in found:
         module = importlib.import_module("genesis." + file.replace("/", "."))

@@ -21,11 +21,11 @@ import numpy as np
 from genesis.autograd.gradients import grad
 from genesis.base.errors import GenesisError, InplaceError
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
-from genesis.core.function import Function, FunctionCtx
-from genesis.core.generator import get_rng_state, set_rng_state
-from genesis.core.hooks import SPECIAL
-from genesis.core.node import FREED, Node
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.functions.function import Function, FunctionCtx
+from genesis.core.graph.generator import get_rng_state, set_rng_state
+from genesis.core.graph.hooks import SPECIAL
+from genesis.core.graph.node import FREED, Node
+from genesis.core.graph.tensor import Tensor, wrap
 
 Array = np.ndarray[Any, Any]
 

@@ -19,10 +19,10 @@ from genesis.autograd.checking.evidence import factor_words
 from genesis.autograd.checking.report import Row, failed, passed, skipped
 from genesis.autograd.checking.trial import Measured, Trial
 from genesis.base.dtypes import as_np
-from genesis.core.autocast import Autocast, restored
-from genesis.core.node import FREED
-from genesis.core.saved import saved_tensors_hooks
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.autocast import Autocast, restored
+from genesis.core.graph.node import FREED
+from genesis.core.graph.saved import saved_tensors_hooks
+from genesis.core.graph.tensor import Tensor, wrap
 
 
 def equal(a: Array | None, b: Array | None, rtol: float = 0.0) -> bool:

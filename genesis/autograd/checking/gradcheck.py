@@ -20,8 +20,8 @@ from genesis.autograd.checking.trial import Measured, Trial
 from genesis.autograd.gradients import grad
 from genesis.base.errors import GenesisError, GraphError, message
 from genesis.base.pytree import tree_flatten
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor, wrap
 
 
 class GradcheckError(GraphError):

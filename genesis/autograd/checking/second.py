@@ -15,7 +15,7 @@ from genesis.autograd.checking.report import Row, failed, passed, skipped
 from genesis.autograd.checking.trial import Trial
 from genesis.autograd.gradients import grad
 from genesis.base.errors import GenesisError
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.tensor import Tensor, wrap
 
 
 def check_second_order(trial: Trial) -> Iterator[Row]:

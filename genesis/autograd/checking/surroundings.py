@@ -18,9 +18,9 @@ import numpy as np
 
 from genesis.autograd.gradients import grad
 from genesis.base.pytree import tree_flatten, tree_unflatten
-from genesis.core.modes import no_grad
-from genesis.core.node import Node
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.node import Node
+from genesis.core.graph.tensor import Tensor, wrap
 
 Call = Callable[..., Any]
 Array = np.ndarray[Any, Any]

@@ -17,8 +17,8 @@ from genesis.autograd.checking.diagnose import diagnose
 from genesis.autograd.checking.differences import DOUBLE, SINGLE, Array, Column, Precision, column, inner, is_kink, one_sided, slope
 from genesis.autograd.checking.evidence import Diagnosis, Evidence, wrong_elements
 from genesis.base.errors import ArgumentError, message
-from genesis.core.function import FunctionCtx
-from genesis.core.tensor import wrap
+from genesis.core.functions.function import FunctionCtx
+from genesis.core.graph.tensor import wrap
 
 
 @dataclass(slots=True)

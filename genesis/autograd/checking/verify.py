@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.checking import conduct, transforms
+from genesis.autograd.checking import conduct, in_transforms
 from genesis.autograd.checking.calls import Calls, refusal
 from genesis.autograd.checking.differences import SINGLE, Array
 from genesis.autograd.checking.evidence import Diagnosis
@@ -22,7 +22,7 @@ from genesis.autograd.checking.report import Report, Row, failed, passed, skippe
 from genesis.autograd.checking.second import check_second_order
 from genesis.autograd.checking.trial import Measured, Trial
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core.refusal import explain_all
+from genesis.core.call.refusal import explain_all
 
 
 def verify(function: Any, *args: Any, raise_exception: bool = False, seed: int = 0, checks: Any = None, **kwargs: Any) -> Report:
@@ -252,7 +252,7 @@ CHECKS: dict[str, Callable[[Trial], Iterator[Row]]] = {
     "repeats": conduct.check_repeats, "gradient": check_gradient, "values": check_values, "linear": check_linear, "second_order": check_second_order,
     "dtypes": conduct.check_dtypes, "layouts": conduct.check_layouts, "zero_size": conduct.check_zero_size, "broadcast": check_broadcast, "alone": conduct.check_alone,
     "unused": conduct.check_unused, "interleaved": conduct.check_interleaved, "saved": conduct.check_saved, "writes": conduct.check_writes, "leaks": conduct.check_leak,
-    "packed": conduct.check_packed, "autocast": conduct.check_autocast, "forward_mode": transforms.check_forward_mode, "vmap": transforms.check_batches,
+    "packed": conduct.check_packed, "autocast": conduct.check_autocast, "forward_mode": in_transforms.check_forward_mode, "vmap": in_transforms.check_batches,
 }  # fmt: skip
 
 

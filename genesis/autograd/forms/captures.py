@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten
-from genesis.core.node import AccumulateGrad, Output
-from genesis.core.reach import captured, place_key
-from genesis.core.tensor import Tensor
+from genesis.core.functions.captures import captured, place_key
+from genesis.core.graph.node import AccumulateGrad, Output
+from genesis.core.graph.tensor import Tensor
 
 if TYPE_CHECKING:
     from genesis.autograd.forms.rules import Differentiable

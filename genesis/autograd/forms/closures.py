@@ -13,8 +13,8 @@ from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from genesis.base.pytree import tree_flatten, tree_unflatten
-from genesis.core.reach import contents, names_in
-from genesis.core.tensor import Tensor
+from genesis.core.functions.captures import contents, names_in
+from genesis.core.graph.tensor import Tensor
 
 Rebuild = Callable[[list[Any]], Any]
 

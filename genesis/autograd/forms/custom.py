@@ -20,8 +20,8 @@ from typing import Any
 from genesis.autograd.forms.rules import Differentiable, Pulled
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
 from genesis.base.pytree import tree_flatten
-from genesis.core.refusal import expect_function, explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import expect_function, explain_all
+from genesis.core.graph.tensor import Tensor
 
 Rule = Callable[..., Any]
 

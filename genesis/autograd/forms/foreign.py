@@ -21,10 +21,10 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, ShapeError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten, tree_map
-from genesis.core.function import Function
-from genesis.core.modes import grad_mode
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.call.refusal import explain_all
+from genesis.core.functions.function import Function
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.matmul import tensordot
 
 Rule = Callable[..., Any]

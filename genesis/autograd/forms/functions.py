@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from genesis import ops
-from genesis.core.context import FunctionCtx
-from genesis.core.function import Function
-from genesis.core.tensor import Tensor
+from genesis.core.functions.context import FunctionCtx
+from genesis.core.functions.function import Function
+from genesis.core.graph.tensor import Tensor
 
 
 class AddFunction(Function):

@@ -15,10 +15,10 @@ from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_map
-from genesis.core.function import Function
-from genesis.core.modes import grad_mode
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.functions.function import Function
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tensor import Tensor
 
 
 def stop_gradient(x: Any) -> Any:

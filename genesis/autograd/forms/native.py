@@ -14,7 +14,7 @@ import numpy as np
 
 from genesis.autograd.forms.foreign import ForeignFunction, Rule, from_numpy
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.refusal import expect_function, explain_all
+from genesis.core.call.refusal import expect_function, explain_all
 
 
 def from_scalar(f: Rule, df: Rule | tuple[Rule | None, ...] | None = None, *, ddf: Rule | None = None, name: str | None = None) -> ForeignFunction:

@@ -29,11 +29,11 @@ from genesis.autograd.forms.closures import global_tensors, take_apart
 from genesis.base.dtypes import dtype
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, message
 from genesis.base.pytree import LEAF, TreeDef, flatten_up_to, tree_flatten, tree_unflatten
-from genesis.core.function import Function
-from genesis.core.generator import default_generator
-from genesis.core.modes import LEVELS, grad_mode
-from genesis.core.tensor import Tensor, wrap
-from genesis.core.transforms import derived, dual_level
+from genesis.core.functions.function import Function
+from genesis.core.graph.generator import default_generator
+from genesis.core.graph.modes import LEVELS, grad_mode
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.layers.function_rules import derived, dual_level
 
 _LEAVES = (Tensor, int, float, str, type(None))  # arguments that are no containers, at a glance
 # captured values that cannot hide a tensor

@@ -23,12 +23,12 @@ from typing import Any
 from genesis.autograd.forms.captures import place_key
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
-from genesis.core import engine
-from genesis.core.modes import grad_mode, no_grad
-from genesis.core.node import AccumulateGrad, Output, next_number
-from genesis.core.refusal import switch
-from genesis.core.site import warn_user
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import switch
+from genesis.core.graph import engine
+from genesis.core.graph.modes import grad_mode, no_grad
+from genesis.core.graph.node import AccumulateGrad, Output, next_number
+from genesis.core.graph.site import warn_user
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.join import stack
 
 _open: ContextVar[tuple[GradientTape, ...]] = ContextVar("genesis_open_tapes", default=())

@@ -17,9 +17,9 @@ from genesis.autograd.forms.rules import Differentiable, Pulled
 from genesis.autograd.gradients import grad
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_map, tree_unflatten
-from genesis.core.modes import enable_grad, grad_mode
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.modes import enable_grad, grad_mode
+from genesis.core.graph.tensor import Tensor
 
 
 class custom_jvp(WithStatics):

@@ -14,14 +14,14 @@ import numpy as np
 
 from genesis.base.errors import AnomalyError, message
 from genesis.base.pytree import tree_flatten
-from genesis.core import engine
-from genesis.core.modes import Mode, interception, watcher
-from genesis.core.node import Node
-from genesis.core.op import Op
-from genesis.core.refusal import switch
-from genesis.core.site import LIBRARY
-from genesis.core.switches import ACTIVE
-from genesis.core.tensor import Tensor
+from genesis.core.call.op import Op
+from genesis.core.call.refusal import switch
+from genesis.core.graph import engine
+from genesis.core.graph.modes import Mode, interception, watcher
+from genesis.core.graph.node import Node
+from genesis.core.graph.site import LIBRARY
+from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.tensor import Tensor
 
 _current: ContextVar[detect_anomaly | None] = ContextVar("genesis_anomaly", default=None)
 

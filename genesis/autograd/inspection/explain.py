@@ -11,12 +11,12 @@ import numpy as np
 from genesis.autograd.graph import every_node
 from genesis.base.errors import ArgumentError, GenesisError, message
 from genesis.base.text import Printed
-from genesis.core import engine
-from genesis.core.cuts import Cut, cuts, forget_cuts, run_site
-from genesis.core.modes import is_grad_enabled
-from genesis.core.node import FREED, AccumulateGrad, Node, Output
-from genesis.core.refusal import explain_all
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph import engine
+from genesis.core.graph.lost import Cut, cuts, forget_cuts, run_site
+from genesis.core.graph.modes import is_grad_enabled
+from genesis.core.graph.node import FREED, AccumulateGrad, Node, Output
+from genesis.core.graph.tensor import Tensor
 
 
 @dataclass(repr=False)

@@ -10,13 +10,13 @@ from typing import Any
 
 from genesis.base.errors import UnsupportedError, message
 from genesis.base.text import Printed, Table, for_stream, name_of
-from genesis.core import engine
-from genesis.core.modes import interception, watcher
-from genesis.core.node import FUNCTION, Node
-from genesis.core.op import Op
-from genesis.core.refusal import switch
-from genesis.core.site import Site, line_here
-from genesis.core.switches import ACTIVE
+from genesis.core.call.op import Op
+from genesis.core.call.refusal import switch
+from genesis.core.graph import engine
+from genesis.core.graph.modes import interception, watcher
+from genesis.core.graph.node import FUNCTION, Node
+from genesis.core.graph.site import Site, line_here
+from genesis.core.graph.switches import ACTIVE
 
 
 @dataclass

@@ -11,12 +11,12 @@ import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
 from genesis.base.text import Printed, Table, name_of
-from genesis.core import engine
-from genesis.core.modes import no_grad
-from genesis.core.node import FREED, Node, Output
-from genesis.core.refusal import explain_all
-from genesis.core.site import Site
-from genesis.core.tensor import Tensor
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph import engine
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.node import FREED, Node, Output
+from genesis.core.graph.site import Site
+from genesis.core.graph.tensor import Tensor
 
 
 @dataclass(eq=False, repr=False)

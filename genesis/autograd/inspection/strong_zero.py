@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from genesis import ops
-from genesis.core.modes import Mode, no_grad, repair
-from genesis.core.node import Node
-from genesis.core.tensor import Tensor
+from genesis.core.graph.modes import Mode, no_grad, repair
+from genesis.core.graph.node import Node
+from genesis.core.graph.tensor import Tensor
 
 
 class strong_zero(Mode):

@@ -9,7 +9,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.io.blocks import Array, array_of
 from genesis.io.location import Placement
 from genesis.io.pytorch.archive import Archive, Writer, chunks

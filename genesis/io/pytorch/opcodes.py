@@ -16,7 +16,7 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.device import device
-from genesis.core.tensor import Tensor
+from genesis.core.graph.tensor import Tensor
 from genesis.io.pytorch.inert import Built, Named
 from genesis.io.pytorch.numpy_values import complete
 from genesis.io.source import Damaged

@@ -13,8 +13,8 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.device import device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core.parameter import Parameter
-from genesis.core.tensor import Size, Tensor
+from genesis.core.graph.parameter import Parameter
+from genesis.core.graph.tensor import Size, Tensor
 from genesis.io.blocks import Array, Place, places
 from genesis.io.pytorch.tensors import STORAGES
 from genesis.io.structure import DEPTH

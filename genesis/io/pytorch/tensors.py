@@ -10,8 +10,8 @@ import numpy as np
 from genesis.arrays.spec import meta
 from genesis.base import dtypes
 from genesis.base.device import CPU, device
-from genesis.core.parameter import Parameter
-from genesis.core.tensor import Tensor, wrap
+from genesis.core.graph.parameter import Parameter
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.io.blocks import Array, short, strided
 from genesis.io.pytorch.inert import Built, Named
 from genesis.io.source import Damaged

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.tensor import wrap
+from genesis.core.graph.tensor import wrap
 from genesis.jit.graph import Graph
 from genesis.jit.nodes import repeatable
 from genesis.jit.replay import run_node

@@ -6,7 +6,7 @@
 `memory`   memory of large arrays, used again
 `native`   machine code through LLVM, where llvmlite is installed
 
-Each attaches what it has to the ops (`genesis.core.kernels`) when it is imported.
+Each attaches what it has to the ops (`genesis.core.call.kernels`) when it is imported.
 """
 
 from genesis.kernels.cpu import matmul as matmul

@@ -15,9 +15,9 @@ import numpy as np
 
 from genesis.base.blas import product
 from genesis.base.threads import in_parallel
-from genesis.core.dispatch import HALVES
-from genesis.core.kernels import attach
-from genesis.core.op import REGISTRY
+from genesis.core.call.dispatch import HALVES
+from genesis.core.call.kernels import attach
+from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory, native
 
 LARGE = 1 << 20  # elements of a result, from where it pays to compile and to use threads

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.kernels import attach
+from genesis.core.call.kernels import attach
 
 BLOCK = 16_384
 

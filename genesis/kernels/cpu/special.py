@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.kernels import attach
+from genesis.core.call.kernels import attach
 from genesis.ops.pieces import in_float64, polynomial
 
 _FARTHEST = 40.0

@@ -1,0 +1,49 @@
+"""Casts of arguments under autocast: which precision an op computes in, read by the call path (`core/call/dispatch.py`).
+
+Every op has a policy in its record: "low" (products: computed in the low precision), "float32" (exp, sums, losses, norms: computed
+in float32), "promote" (everything else: as it comes, the widest operand wins). Casts are ordinary recorded conversions, so gradients
+arrive in the dtype of the tensors they belong to. float64 and integer tensors are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.base import dtypes
+from genesis.core.call.halves import F32, HALVES
+from genesis.core.graph.autocast import Autocast
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import tracer
+
+
+def cast_for(policy: Any, args: Sequence[Any], mode: Autocast) -> tuple[Any, ...]:
+    """Arguments as an op's policy wants them; tensors in lists, too."""
+    dtype = mode.dtype if policy == "low" else F32 if policy == "float32" else None
+    if policy == "promote":
+        found = [t._array.dtype for t in args if isinstance(t, Tensor) and t.dtype.is_floating_point]
+        dtype = dtypes.result_np_dtype([np.empty(1, d) for d in found]) if found else None
+    elif not isinstance(policy, str):
+        dtype = dtypes.as_np(policy)
+    if dtype is None:
+        return tuple(args)
+    return tuple([_cast(a, dtype, mode) for a in args])
+
+
+def _cast(a: Any, dtype: np.dtype[Any], mode: Autocast) -> Any:
+    if isinstance(a, Tensor):
+        mine = a._array.dtype
+        if mine == dtype or not (mine == F32 or mine in HALVES):
+            return a
+        if mode.cache is not None and tracer.get() is None and a._node is not None and a._node.is_leaf and mine == F32:
+            key = (id(a), a._version, dtype, grad_mode.get())
+            if key not in mode.cache:
+                mode.cache[key] = (a, a.to(dtypes.from_numpy(dtype)))
+            return mode.cache[key][1]
+        return a.to(dtypes.from_numpy(dtype))
+    if isinstance(a, list | tuple) and any(isinstance(item, Tensor) for item in a):
+        return type(a)([_cast(item, dtype, mode) for item in a])
+    return a

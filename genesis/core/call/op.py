@@ -1,0 +1,234 @@
+"""The op record: everything there is to say about an operation, said in one block.
+
+An op is declared once, in `genesis/ops`, by one of the kinds below. The declaration makes the record,
+the public function with its real signature, the method (and its in-place form) on `Tensor`, and the
+`Node` class that stands for it in the graph.
+
+    exp = unary("exp", np.exp, vjp=lambda g, out: g * out, doc="...")
+
+    @reduction(vjp={"input": lambda g, input_shape, dim, keepdim: restore(g, input_shape, dim)})
+    def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+        '''Documentation...'''
+        return np.add.reduce(input, axis=dim, dtype=dtype, keepdims=keepdim)
+
+A gradient rule is a function of ``g`` and, *by name*, of what it needs: inputs, other arguments, ``out``
+(the result), or ``<input>_shape``. The names are the declaration of what is saved: nothing else is kept,
+and only for the inputs that need a gradient. Rules are written in Genesis ops, so they can be
+differentiated, traced and batched like any other code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+from genesis.core.call.generated import defined, generated
+from genesis.core.call.halves import HALVES, HalfNode
+from genesis.core.graph.node import ComplexNode, Node, Rule, VariadicNode, compiled_when_needed
+from genesis.core.graph.tensor import Tensor
+
+REGISTRY: dict[str, Op] = {}
+
+Samples = Callable[[Any], Iterable["Case"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call of an op, as its samples and wrong inputs give it."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+def case(*args: Any, **kwargs: Any) -> Case:
+    """``case(t(2, 3), dim=1)``: call the op with these arguments."""
+    return Case(args, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """A call that must fail: how to make its arguments, the exception, and words of its message."""
+
+    make: Callable[[Any], Case]
+    error: type[Exception]
+    match: str
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """Everything about one operation."""
+
+    name: str
+    kind: str  # elementwise, reduction, view, contraction, indexing, random, composite, ...
+    signature: inspect.Signature
+    meaning: Callable[..., Any]  # NumPy arrays in, NumPy arrays out: the oracle and the fallback
+    infer: Callable[..., Any] | None = None  # specs in, specs out; raises the errors users see
+    vjp: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    samples: Samples | None = None
+    fails: tuple[Fail, ...] = ()
+    dtypes: str = "f"  # kinds that the samples are tried with: f floating, c complex, i integer, b bool
+    autocast: str = "promote"  # what autocast does with it: "low", "float32" or "promote"
+    holomorphic: bool = True  # false: complex gradients are written out by the rule itself
+    jvp: str | Callable[..., Any] | None = None  # forward mode, where the kind's rule is not the one: see `core/layers/duals.py`
+    batch: Callable[..., Any] | None = None  # vmap, where the kind's rule is not the one: see `core/layers/batches.py`
+    decompose: Callable[..., Any] | None = None  # for vmap: the op as a function of others
+    result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
+    halves: str = ""  # composites of 16-bit floats: "wide", "input" or "alike", see `core/call/halves.py`
+    written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are
+    kernel: Callable[..., Any] = field(default=lambda: None)  # what runs on NumPy arrays: the meaning, or what was attached (`core/call/kernels.py`)
+    kernels: dict[type, Any] = field(default_factory=dict)  # what was attached, by the class of arrays
+    shortcuts: list[Callable[[Any], None]] = field(default_factory=list)  # tell the fast paths of another kernel
+    torch_name: str | None = None  # where PyTorch's name differs; "" when it has no such function
+    module: str = ""
+    call: Callable[..., Any] = field(default=lambda: None)  # the public function
+    run: Callable[..., Any] = field(default=lambda: None)  # run(op, args), from `core/call/dispatch.py`
+    node: type[Node] | None = None  # None: never recorded
+    complex_node: type[Node] | None = None  # the same for complex results, where rules are conjugated
+    half_node: type[Node] | None = None  # and for 16-bit floats, where rules compute in float32: see `core/call/halves.py`
+    tensors: tuple[int, ...] = ()  # which parameters are tensors
+    variadic: bool = False  # the first parameter is a sequence of tensors
+    saves: tuple[tuple[str, str, int, frozenset[int]], ...] = ()  # see `_plan_saves`
+    save: Callable[..., Any] | None = None  # compiled from them by `core/call/dispatch.py`
+    inplace: bool = False
+    plain: bool = False  # elementwise, one or two tensors and nothing else: the layout of the fast paths
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}{self.signature}>"
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.call) or ""
+
+
+def register(op: Op, module: str) -> None:
+    """Enter an op in the registry; declaring the same thing twice, or half, is an error at import."""
+    assert op.name not in REGISTRY, f"op {op.name!r} is declared twice: {REGISTRY[op.name].module} and {module}"
+    assert op.doc, f"op {op.name!r} has no documentation"
+    assert op.kind == "composite" or op.infer is not None, f"op {op.name!r} has no infer"
+    names = set(op.signature.parameters)
+    assert set(op.vjp) <= names, f"op {op.name!r} has a rule for an unknown input: {set(op.vjp) - names}"
+    op.module = module
+    REGISTRY[op.name] = op
+
+
+def prepare_record(op: Op) -> None:
+    """Derive what recording needs: which parameters are tensors, the node class, and what is saved."""
+    parameters = list(op.signature.parameters.values())
+    op.tensors = tuple(i for i, p in enumerate(parameters) if "Array" in str(p.annotation))
+    op.variadic = bool(parameters) and "Sequence[Array]" in str(parameters[0].annotation)
+    if not op.vjp:
+        return
+    names = [parameters[i].name for i in op.tensors]
+    rules = [op.vjp.get(name) for name in names]
+    op.saves, picks = _plan_saves(op, rules, [p.name for p in parameters])
+    op.plain = op.kind == "elementwise" and len(op.tensors) == len(parameters) <= 2
+    if op.plain:  # the fast paths save all operands, then the result
+        layout = [*names, "out"]
+        picks = [() if r is None else tuple(layout.index(n) for n in _asked_for(r)) for r in rules]
+    op.node = op.complex_node = op.half_node = None
+    node = node_class(op, names, tuple(None if r is None else Rule(r, p) for r, p in zip(rules, picks, strict=True)))
+    op.node, op.complex_node, op.half_node = node, op.complex_node or node, op.half_node or node
+
+
+def _asked_for(rule: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a rule's parameters after the gradient."""
+    if isinstance(rule, FunctionType) and not hasattr(rule, "__wrapped__"):
+        return rule.__code__.co_varnames[1 : rule.__code__.co_argcount]  # a tenth of the time of a signature
+    return tuple(inspect.signature(rule).parameters)[1:]
+
+
+def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, list[tuple[int, ...]]]:
+    """From the names in the rules: (name, source, parameter place, which rules use it), ``out`` last."""
+    needs = [() if rule is None else _asked_for(rule) for rule in rules]
+    order = sorted({name for need in needs for name in need}, key=lambda name: (name == "out", name))
+    saves = []
+    for name in order:
+        users = frozenset(i for i, need in enumerate(needs) if name in need)
+        if name == "out":
+            saves.append((name, "out", -1, users))
+        elif name in parameters:
+            place = parameters.index(name)
+            saves.append((name, "tensor" if place in op.tensors else "value", place, users))
+        else:
+            stem, _, what = name.rpartition("_")
+            assert what in ("shape", "shapes") and stem in parameters, f"op {op.name!r}: a rule asks for unknown {name!r}"
+            saves.append((name, what, parameters.index(stem), users))
+    return tuple(saves), [tuple(order.index(name) for name in need) for need in needs]
+
+
+def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type[Node]:
+    """The class of the op's nodes: ``add`` -> ``AddBackward``."""
+    title = "".join(part.capitalize() for part in op.name.split("_")) + "Backward"
+    members = {
+        "__slots__": () if op.kind == "elementwise" else ("_outputs",),
+        "op": op, "op_name": op.name, "rules": rules, "input_names": tuple(names),
+        "_frees": any(source in ("tensor", "out") for _, source, _, _ in op.saves),
+        "sums_broadcasts": op.kind == "elementwise",
+        "saves_out": any(source == "out" for _, source, _, _ in op.saves),
+    }  # fmt: skip
+    if not op.variadic:
+        members["_pull"] = compiled_when_needed(rules, bool(members["saves_out"]))  # type: ignore[assignment]
+    plain = type(title, (VariadicNode if op.variadic else Node,), members)
+    if op.holomorphic and "c" in op.dtypes:
+        op.complex_node = type(title, (ComplexNode, plain), {"__slots__": ()})
+    if members["_frees"]:
+        op.half_node = type(title, (HalfNode, plain), {"__slots__": ()})
+    return plain
+
+
+def node_for(op: Op, dtype: Any) -> type[Node]:
+    """The class of the op's nodes for results of a dtype."""
+    node = op.complex_node if dtype.kind == "c" else op.half_node if dtype in HALVES else op.node
+    assert node is not None
+    return node
+
+
+_GUARD = """    except Exception as error:
+        from genesis.core.call.refusal import refuse_op
+        refuse_op(_op.name, ARGS, error)
+        raise
+"""
+
+
+def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = "") -> Callable[..., Any]:
+    """Compile ``def name(signature): body``: a real signature costs nothing per call, ``*args`` would (160 ns)."""
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in op.signature.parameters.values()]
+    scope: dict[str, Any] = {"_op": op, **names}
+    parts = defined(parameters, scope)
+    if extra:
+        parts.append(extra if any([part.startswith("*") for part in parts]) else "*, " + extra)
+    arguments = ", ".join(p.name for p in parameters) + ","
+    guarded = "    try:\n" + textwrap.indent(body, "    ") + _GUARD  # costs nothing while calls succeed
+    source = f"def call({', '.join(parts)}):\n" + guarded.replace("ARGS", f"({arguments})")
+    function = generated(source, op.name, f"<genesis op {op.name}>", scope)
+    function.__doc__ = op.meaning.__doc__
+    return function
+
+
+def positional(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function with its keyword-only parameters positional: kernels are called with plain tuples."""
+    code = function.__code__
+    if not code.co_kwonlyargcount:
+        return function
+    count = code.co_argcount + code.co_kwonlyargcount
+    plain = FunctionType(
+        code.replace(co_argcount=count, co_kwonlyargcount=0), function.__globals__, function.__name__, None, function.__closure__
+    )
+    plain.__doc__ = function.__doc__
+    return plain
+
+
+def attach_methods(op: Op, call: Callable[..., Any], operators: Iterable[str] = (), inplace: Any = None) -> None:
+    """Make an op whose first parameter is ``input`` a method of `Tensor`, and give it its operators."""
+    first = next(iter(op.signature.parameters), None)
+    if first == "input" and not hasattr(Tensor, op.name):
+        setattr(Tensor, op.name, call)
+    for name in operators:
+        setattr(Tensor, name, getattr(call, "operator", call))
+    if inplace is not None:
+        op.inplace = True
+        setattr(Tensor, op.name + "_", inplace)

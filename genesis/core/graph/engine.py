@@ -1,0 +1,558 @@
+"""The backward engine: walk the recorded graph from its results to its leaves, each node once.
+
+1. `_plan` counts, for each node, how many uses of its output still owe it a gradient (a loop, never
+   recursion: a graph a million nodes deep works).
+2. `run` takes a node that is owed nothing more, runs its hooks, asks it for its inputs' gradients, and
+   hands those on, summing where a value was used more than once.
+3. Leaf gradients are put into ``.grad`` at the very end, all or none: an exception on the way leaves
+   every ``.grad`` as it was. (A leaf with hooks that run after the accumulation gets its gradient at once, so that an
+   optimizer can run inside backward.)
+
+The order of the hooks around a node: `core/graph/hooks.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from itertools import starmap
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genesis.arrays.protocol import level_of
+from genesis.base.errors import DeviceError, GraphError, ShapeError, message
+from genesis.base.locks import process_lock
+from genesis.core.graph import autocast
+from genesis.core.graph.hooks import SPECIAL
+from genesis.core.graph.lost import number_of_run, recent_lines
+from genesis.core.graph.modes import grad_mode, kernels_are_forced, kernels_only, repair, watcher
+from genesis.core.graph.node import FREED, FUNCTION, INFERENCE, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output, count_write
+from genesis.core.graph.quiet import quietly
+from genesis.core.graph.site import site_here
+from genesis.core.graph.switches import ACTIVE, OVERRIDES
+from genesis.core.graph.tracing import tracer
+
+if TYPE_CHECKING:
+    from genesis.core.graph.tensor import Tensor
+
+# How often CPython counts a reference: if a gradient that a user's function returned is held by nobody else, it need not be
+# wrapped. Python 3.14 counts differently; there (and elsewhere) it always is.
+refs: Callable[[Any], int] = sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
+
+_running: ContextVar[_Task | None] = ContextVar("genesis_backward", default=None)
+current = _running.get  # the innermost backward that runs in this thread, or None
+
+# (before, after): hooks around every node of every backward in this thread, see `genesis.autograd.graph`
+around_node: ContextVar[tuple[tuple[Any, Any], ...]] = ContextVar("genesis_every_node", default=())
+
+
+@contextmanager
+def around_nodes(before: Any, after: Any) -> Iterator[None]:
+    """Open a pair of `around_node`."""
+    outer = around_node.get()
+    try:
+        around_node.set((*outer, (before, after)))
+        yield
+    finally:
+        around_node.set(outer)
+
+
+def run(
+    roots: Sequence[Edge],
+    seeds: Sequence[Tensor],
+    *,
+    keep_graph: bool = False,
+    create_graph: bool = False,
+    inputs: Sequence[Edge] | None = None,
+    accumulate: bool = True,
+    since: int = 0,
+) -> list[Tensor | None]:
+    """Differentiate from ``roots``; returns the gradients of ``inputs`` when ``accumulate`` is off. No node with a number below ``since`` runs."""
+    if ACTIVE and autocast.state() is not None:  # rules compute in the precision of what they get
+        with autocast.restored(None):
+            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate, since=since)
+    if OVERRIDES and not kernels_are_forced():
+        with kernels_only():
+            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate, since=since)
+    mode, outer = grad_mode.get(), _running.get()
+    try:
+        grad_mode.set(create_graph)
+        task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate, since)
+        _running.set(task)
+        task.loop()
+        if accumulate:
+            deliver(task.finished, create_graph)
+        else:
+            task.captured.update(task.finished)  # type: ignore[union-attr]
+        for callback in task.at_end:
+            callback()
+    finally:
+        try:  # Ctrl-C may come between the two
+            grad_mode.set(mode)
+        finally:
+            _running.set(outer)
+    return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
+
+
+def release(roots: Sequence[Edge]) -> None:
+    """Free what the nodes below these places saved, as a backward does that does not keep the graph."""
+    for node in _plan([edge.node if edge.__class__ is Output else edge for edge in roots])[1]:
+        node._release()
+
+
+def _tell(error: Exception, node: Node | None) -> None:
+    """Add to an exception from a rule where its forward was called, if it does not say so itself."""
+    watch = watcher.get()
+    if watch is not None and node is not None:
+        watch.failed(node)
+    site = None if node is None else node.where()
+    if node is None or site is None or str(site) in str(error) or any(str(site) in note for note in getattr(error, "__notes__", ())):
+        return
+    error.add_note(f"in the backward of {type(node).__name__}, called at {site}")
+    calls = node._hooks.metadata.get("calls") if node._hooks is not None else None  # from anomaly mode
+    if calls:
+        error.add_note("The forward of this node was called from (most recent call last):\n" + "".join(traceback.format_list(calls)).rstrip())
+
+
+def _key(edge: Edge) -> Any:
+    """Two `Output` records of one place are one place."""
+    return (edge.node, edge.index) if isinstance(edge, Output) else edge
+
+
+class _Task:
+    """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
+
+    __slots__ = (
+        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "ends", "finished", "grads", "inputs", "keep_graph", "like", "number", "owed", "reached", "ready", "repair", "wanted",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        roots: Sequence[Edge],
+        seeds: Sequence[Tensor],
+        keep_graph: bool,
+        create_graph: bool,
+        inputs: Sequence[Edge] | None,
+        accumulate: bool,
+        since: int,
+    ) -> None:
+        self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
+        self.like: Any = seeds[0] if seeds else None  # what zeros are made like
+        self.grads: dict[Node, Any] = {}  # a tensor, or for a node with several outputs a list of them
+        self.finished: list[tuple[AccumulateGrad, Tensor]] = []
+        self.at_end: list[Callable[[], None]] = []
+        self.number = number_of_run(sys._getframe(2))  # what it frees remembers it by this
+        self.inputs = self.wanted = None
+        self.ends: set[Node] = set()  # nodes that are reached but do not run: their gradient is all that was asked for
+        self.repair = repair.get()
+        self.captured: dict[Any, Tensor | None] | None = None
+        nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
+        self.owed, self.reached = _plan(nodes)
+        if inputs is not None:
+            self.inputs, self.captured = {_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}
+            if since or accumulate or not all([node in self.inputs for node in self.reached if node._role is LEAF]) or not _all_leaves(inputs):
+                self.wanted, running = _leading_to(self.reached, self.inputs, since)
+                if not accumulate:
+                    self.ends = self.wanted - running
+        for edge, seed in zip(roots, seeds):  # noqa: B905
+            self._add(edge, seed if seed._counter is SHARED else seed._shared())
+        self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
+
+    def loop(self) -> None:
+        ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted
+        keep_graph, finished, freed = self.keep_graph, self.finished, self.number
+        plain = wanted is None and not self.create_graph and not around_node.get() and self.repair is None
+        node: Node | None = None
+        try:
+            while ready:
+                node = ready.pop()
+                g, role = grads.pop(node, None), node._role
+                while node is not None:  # a chain of nodes is followed without going through the tables
+                    if plain and g is not None and node._hooks is None:
+                        if role is LEAF:
+                            finished.append((node, g))  # type: ignore[arg-type]
+                            break
+                        before = WRITES[0]
+                        if role is FUNCTION and node._epoch is before:  # `Context._pull`, written out: it saves 0.1 us
+                            results = node._function.backward(node, g)  # type: ignore[attr-defined, union-attr]
+                            if results.__class__ is not tuple or len(results) != len(node._edges) or before is not WRITES[0]:
+                                results = node._settled(results, before)  # type: ignore[attr-defined, union-attr]
+                        else:
+                            results = node._pull(g)
+                        if not keep_graph and node._saved and node._frees:
+                            node._saved, node._epoch = FREED, freed
+                    elif plain and role is LEAF and g is not None and self.inputs is None:
+                        self._finish(node, node._hooks.before(node, g))  # type: ignore[union-attr, arg-type]
+                        break
+                    else:
+                        results = self._visit(node, g)
+                    following = None
+                    for edge, gx in zip(node._edges, results):  # noqa: B905 (strict=True costs 0.1 us)
+                        if edge is None:
+                            continue
+                        target = edge.node if edge.__class__ is Output else edge
+                        left = owed.get(target) if owed else None
+                        if gx is not None and (wanted is None or target in wanted):
+                            try:
+                                array = gx._array
+                            except AttributeError:
+                                raise node.no_tensor(edge, gx) from None
+                            if array.shape != edge._shape or array.dtype is not edge._dtype:
+                                gx = fit(node, edge, gx)
+                                array = gx._array
+                            its = target._role
+                            if its is not OP and not (  # it may write to the gradient: is that nobody else's?
+                                refs(gx) == 4 and refs(array) == 3 and array.base is None if role is FUNCTION
+                                else array.base is None and g.__class__ is not list and array is not g._array
+                            ):  # fmt: skip
+                                gx = gx._shared()
+                            if left is None and edge is target:
+                                if its is LEAF and plain and target._hooks is None:
+                                    finished.append((target, gx))
+                                    continue
+                                if following is None:
+                                    following, passed, its_role = edge, gx, its
+                                    continue
+                            self._add(edge, gx)
+                        if left is None:  # this was its only use
+                            ready.append(target)
+                        elif left == 1:
+                            del owed[target]
+                            ready.append(target)
+                        else:
+                            owed[target] = left - 1
+                    node = following
+                    if node is not None:
+                        g, role = passed, its_role
+        except Exception as error:
+            _tell(error, node)
+            raise
+
+    def _visit(self, node: Node, g: Any) -> Sequence[Any]:
+        """A node with hooks, several outputs, or requested inputs; or a leaf."""
+        hooks = node._hooks if node._hooks is not SPECIAL else None
+        idle = node in self.ends or (self.wanted is not None and node not in self.wanted)
+        if g is not None and (idle or (node.is_leaf and not self.accumulate)):
+            g = g if hooks is None else hooks.on_outputs(node, g)
+            if self.captured is not None:
+                self._capture(node, g)
+            return [None] * len(node._edges)
+        if self.inputs is not None and not self.accumulate:
+            self._capture(node, g)  # as PyTorch does: what the hooks of a node that runs make of it is for that node alone
+        if hooks is not None and g is not None:
+            g = hooks.before(node, g)
+        if node.is_leaf:
+            if g is not None:
+                self._finish(node, g)  # type: ignore[arg-type]
+            return ()
+        if idle or (g is None and node._role is not FUNCTION):
+            return [None] * len(node._edges)
+        came = g
+        if g is None:  # all that used its results gave None: a user's function is asked all the same, as PyTorch does
+            g = self._nothing(node)
+        if node._outputs is not None:
+            g = materialize(node, g)
+        watching = around_node.get()
+        for before, _ in watching:
+            if before is not None:
+                before(node, tuple(g) if isinstance(g, list) else (g,))
+        results = node._pull_special(g)
+        if self.repair is not None:
+            results = self.repair(node, g, results)
+        for _, after in reversed(watching):
+            if after is not None:
+                after(node, tuple(results), tuple(g) if isinstance(g, list) else (g,))
+        if hooks is not None:
+            if hooks.post and self.wanted is not None and node._role is OP:  # nobody asked for the others
+                results = [r if e is not None and (e.node if e.__class__ is Output else e) in self.wanted else None for e, r in zip(node._edges, results, strict=True)]
+            results = hooks.after(node, results, came)
+        if not self.keep_graph:
+            node._release()
+            if node._saved is FREED:
+                node._epoch = self.number
+        return results
+
+    def _nothing(self, node: Node) -> Any:
+        """What a function gets whose results got no gradient: zeros, or None if it asked for that."""
+        zeros = getattr(node, "materialize_grads", True)
+        if node._outputs is None:
+            return self.like._zeros(node._shape, node._dtype) if zeros else None
+        return [None if spec is None or not zeros else self.like._zeros(*spec) for spec in node._outputs]
+
+    def will_reach(self, edges: Sequence[Edge]) -> int:
+        """At how many of these places a gradient arrives in this backward."""
+        reached = set(self.reached) if self.wanted is None else self.wanted
+        return sum((edge.node if isinstance(edge, Output) else edge) in reached for edge in edges)
+
+    def _add(self, edge: Edge, gx: Tensor) -> None:
+        if edge.__class__ is not Output:
+            before = self.grads.get(edge)
+            self.grads[edge] = gx if before is None else before + gx
+            return
+        slots = self.grads.setdefault(edge.node, [None] * len(edge.node._outputs or ()))
+        before = slots[edge.index]
+        slots[edge.index] = gx if before is None else before + gx
+
+    def _capture(self, node: Node, g: Any) -> None:
+        assert self.inputs is not None and self.captured is not None
+        if node._outputs is None:
+            if node in self.inputs:
+                self.captured[node] = g
+        elif g is not None:
+            for index, part in enumerate(g):
+                if (node, index) in self.inputs:
+                    self.captured[node, index] = part
+
+    def _finish(self, node: AccumulateGrad, g: Tensor) -> None:
+        if not self.accumulate or (self.inputs is not None and node not in self.inputs):
+            return  # `_capture` has it
+        if node._hooks is not None and (node._hooks.post_accumulate or node._hooks.post):
+            deliver([(node, g)], self.create_graph)
+            node._hooks.after_accumulation(node, g)
+        else:
+            self.finished.append((node, g))
+
+
+_delivering = process_lock()  # one thread at a time reads and writes `.grad`
+_set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
+
+
+def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bool) -> None:
+    """``.grad += g`` for these leaves, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds.
+
+    All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so neither an
+    error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
+    """
+    plain = not ACTIVE and not create_graph
+    with _delivering:
+        site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
+        writes: list[tuple[Any, ...]] = []
+        for node, g in gradients:
+            if plain and node._grad is None and g._node is None and g._array.__class__ is np.ndarray and not node._virtual:
+                hooks = node._hooks
+                writes.append((_set_grad, node, g._apart() if g._counter is SHARED or (hooks is not None and hooks.tensor) else g))
+            else:
+                writes += _writes_of(node, g, create_graph, site)
+        if len(writes) == 1:
+            quietly(*writes[0])
+        else:
+            quietly(deque, starmap(operator.call, writes), 0)
+        if create_graph:
+            _without_owners([node for node, _ in gradients])
+
+
+def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool, site: tuple[CodeType | None, int] | None) -> list[tuple[Any, ...]]:
+    """The calls that put one gradient into its leaf."""
+    if g._array.__class__ is not np.ndarray or node._virtual:
+        _check_device(node, g)
+        _check_layers(node, g)
+    before = node.grad
+    if before is not None and ACTIVE and tracer.get() is not None:
+        tracer.get().grad_adds(node)
+    if before is None:
+        held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
+        if held and g._node is None:
+            g._counter = SHARED
+            g._own_memory()
+            held = False
+        g = g.clone() if held else g
+        if ACTIVE and tracer.get() is not None:
+            g = tracer.get().first_gradient(node, g)
+        return node.writes_of(g)
+    if create_graph or before._node is not None:
+        return node.writes_of(before + g)
+    return _inplace_sum(before, g, site)
+
+
+def _inplace_sum(x: Tensor, y: Tensor, site: tuple[CodeType | None, int] | None) -> list[tuple[Any, ...]]:
+    """The calls that add ``y`` to ``x`` in place: one where both are NumPy's and nothing watches."""
+    if ACTIVE or x._array.__class__ is not np.ndarray or y._array.__class__ is not np.ndarray or x._counter is INFERENCE:
+        return [(copy_context().run, x.add_, y)]
+    if x._counter is SHARED:
+        x._own_memory()
+    if not x._array.flags.writeable or x._array.shape != y._array.shape or x._array.dtype.kind not in "fcV" or x._array.dtype is not y._array.dtype:
+        return [(copy_context().run, x.add_, y)]
+    count_write(x._shared_counter(), "add_", site)
+    return [(np.add, x._array, y._array, x._array)]
+
+
+def _without_owners(leaves: Sequence[AccumulateGrad]) -> None:
+    """Graphs of recorded gradients keep twins of the leaves whose ``.grad`` they are: the leaves themselves would keep all of it alive for ever."""
+    owners = {id(t): t for t in (node.tensor() for node in leaves) if t is not None and t._retained is not None}
+    ahead: list[Edge] = [t._retained._node for t in owners.values()]  # type: ignore[union-attr]
+    seen: set[Node] = set()
+    while ahead:
+        edge = ahead.pop()
+        node = edge.node if edge.__class__ is Output else edge
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        ahead.extend(node._edges)
+        if node._saved is not FREED and any(id(v) in owners for v in node._saved):
+            node._saved = tuple([v._alias(v._node) if id(v) in owners else v for v in node._saved])
+
+
+def _check_device(node: AccumulateGrad, g: Tensor) -> None:
+    """A gradient on another device than its leaf: a rule made it there."""
+    tensor = node.tensor()
+    if tensor is not None and tensor.device != g.device:
+        raise DeviceError(
+            message("backward", f"the gradient of a leaf is on {g.device}, the tensor on {tensor.device}", operands=[("leaf", tensor._spec())],
+                    hint="a backward on the way made it on another device; genesis.autograd.record(loss) shows each node's gradients")
+        )  # fmt: skip
+
+
+def _check_layers(node: AccumulateGrad, g: Tensor) -> None:
+    """A gradient from inside a transform for the ``.grad`` of a leaf that is outside of it."""
+    tensor = node.tensor()
+    if tensor is not None and level_of(g._array) > level_of(tensor._array):
+        raise GraphError(
+            message("backward", "inside vmap or jvp, the gradient of a leaf from outside cannot go into its .grad",
+                    operands=[("leaf", tensor._spec()), ("gradient", f"{g._spec()}, {g._array.described()}")],
+                    hint="return genesis.autograd.grad(loss, w) from the function, or use genesis.func.grad; or call backward() on the result of the transform")
+        )  # fmt: skip
+
+
+def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:
+    """Zeros for the outputs that nothing used, unless the node asked for None."""
+    if None not in [part if part is None else 0 for part in g] or not getattr(node, "materialize_grads", True):
+        return g
+    like = next(part for part in g if part is not None)
+    assert node._outputs is not None
+    return [
+        like._zeros(*spec) if part is None and spec is not None else part
+        for part, spec in zip(g, node._outputs, strict=True)
+    ]
+
+
+def fit(node: Node, edge: Edge, gx: Tensor) -> Tensor:
+    """Sum a gradient back over broadcast axes and give it the dtype of the value it belongs to.
+
+    Only shapes that broadcasting explains are summed; anything else is an error of the rule.
+    """
+    shape, want = gx._array.shape, edge._shape
+    if shape != want:
+        extra = len(shape) - len(want)
+        explained = extra >= 0 and all(n in (1, m) for m, n in zip(shape[extra:], want, strict=True))
+        if not explained or not (node.sums_broadcasts or node.may_reduce(shape, want)):
+            raise ShapeError(node.shape_message(edge, shape))
+        axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(want) if n == 1 != shape[i + extra])
+        gx = gx.sum(axes).reshape(want) if axes else gx.reshape(want)
+    if gx._array.dtype is not edge._dtype:
+        if gx._array.dtype.kind == "c" and edge._dtype.kind != "c":
+            gx = gx.real
+        gx = gx.to(edge._dtype)
+    return gx
+
+
+def _plan(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
+    """How many gradients each node waits for, where it is more than one; and every node that can be reached.
+
+    A root that is also used by another root waits for that use.
+    """
+    owed: dict[Node, int] = {}
+    reached = list(dict.fromkeys(roots)) if len(roots) > 1 else list(roots)
+    seen = set(reached)
+    inner_roots = seen.copy() if len(roots) > 1 else ()
+    add, append = seen.add, reached.append
+    for node in reached:  # grows while it is walked
+        for target in node._edges:
+            if target is None:
+                continue
+            if target.__class__ is Output:
+                target = target.node  # noqa: PLW2901
+            if target not in seen:
+                add(target)
+                append(target)
+            elif target in inner_roots:
+                owed[target] = owed.get(target, 0) + 1
+            else:
+                owed[target] = owed.get(target, 1) + 1
+    return owed, reached
+
+
+def _all_leaves(edges: Sequence[Edge]) -> bool:
+    """Whether the gradients of leaves only are asked for: then (if of all leaves) every node has to run, and none is special."""
+    return all([edge.is_leaf for edge in edges])
+
+
+def _leading_to(reached: list[Node], inputs: set[Any], since: int) -> tuple[set[Node], set[Node]]:
+    """The nodes that get a gradient, because they are inputs or one can be reached from them; and of these the latter, which must run."""
+    if since:
+        reached = [node for node in reached if node._sequence_nr() >= since]
+    users: dict[Node, list[Node]] = {}
+    for node in reached:
+        for edge in node._edges:
+            if edge is not None:
+                users.setdefault(edge.node if edge.__class__ is Output else edge, []).append(node)
+    stack = [key[0] if isinstance(key, tuple) else key for key in inputs]
+    leading, running = set(stack), set()
+    while stack:
+        for user in users.get(stack.pop(), ()):
+            running.add(user)
+            if user not in leading:
+                leading.add(user)
+                stack.append(user)
+    return leading, running
+
+
+def seed_for(output: Tensor, gradient: Tensor | None) -> Tensor:
+    """The gradient to start from: one for a single element, else what the caller gave, checked."""
+    array = output._array
+    if gradient is None:
+        if array.size != 1:
+            raise GraphError(
+                message(
+                    "backward",
+                    f"a gradient is created implicitly only for one element, the output has shape {list(array.shape)}",
+                    hint="reduce it (y.sum().backward()) or pass gradient=... of the output's shape",
+                )
+            )
+        if array.dtype.kind == "c":
+            raise GraphError(
+                message("backward", f"a gradient is created implicitly only for a real output, it is {output.dtype}", [("output", output._spec())],
+                        "y.abs() or y.real, or pass gradient=... for one of the two derivatives")
+            )  # fmt: skip
+        return output._ones(array.shape, array.dtype)
+    if ACTIVE and tracer.get() is not None:
+        tracer.get().capture(gradient)
+    if tuple(gradient._array.shape) != tuple(array.shape):
+        raise ShapeError(
+            message(
+                "backward",
+                f"the gradient's shape {list(gradient._array.shape)} is not the output's, {list(array.shape)}",
+                hint="pass a gradient of the output's shape",
+            )
+        )
+    if gradient.device != output.device:
+        raise DeviceError(
+            message("backward", f"the gradient is on {gradient.device}, the output on {output.device}")
+        )
+    return gradient if gradient._array.dtype is array.dtype else gradient.to(array.dtype)
+
+
+def edge_of(output: Tensor) -> Edge:
+    """Where backward starts from a tensor; an error that says why when it has no history."""
+    if output._node is not None:
+        return output._node
+    kind = output.dtype
+    why = (
+        f"its dtype {kind} cannot carry gradients"
+        if not (kind.is_floating_point or kind.is_complex)
+        else "it was made under no_grad, detached, or from tensors that do not require grad"
+    )
+    raise GraphError(
+        message(
+            "backward",
+            f"the tensor does not require grad and has no grad_fn: {why}",
+            operands=[("output", output._spec()), *recent_lines()],
+            hint="call requires_grad_() on an input before computing the output, outside no_grad; genesis.autograd.explain(x, output) tells more",
+        )
+    )

@@ -1,0 +1,182 @@
+"""The places in a user's program where values with history left the graph, and the backwards that freed one.
+
+They are noted as they happen, one note for each line of the program, so that an error or `genesis.autograd.explain` can
+say where a gradient was lost. A note holds no tensor and no graph.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from contextvars import ContextVar
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from genesis.core.graph.site import LIBRARY, Site, site_of, user_site
+from genesis.core.graph.switches import UNTOUCHED as UNTOUCHED
+
+LIMIT = 64  # lines of the program
+
+_Place = tuple[CodeType | None, int]
+_cuts: dict[_Place, tuple[str, weakref.ref[Any], _Place]] = {}  # the newest last
+BLOCKS = [0]  # how many no_grad blocks a program has opened
+
+
+# An open block without recording, which waits for the first use of something with history: what opened it, where, what was open
+# before, and a list that is not empty while it waits. (A tuple: a class of its own would cost 0.2 us.)
+Block = tuple[str, _Place, Any, list[bool]]
+
+
+class Reads:
+    """The places of tensors with history that a forward uses, apart from those it may."""
+
+    __slots__ = ("allowed", "found", "outer")
+
+    def __init__(self, allowed: set[Any]) -> None:
+        self.allowed = allowed
+        self.found: dict[Any, Any] = {}
+
+    def __enter__(self) -> dict[Any, Any]:
+        self.outer = _innermost.get()
+        UNTOUCHED.append(self)
+        _innermost.set(self)
+        return self.found
+
+    def __exit__(self, *_: object) -> None:
+        _innermost.set(self.outer)
+        UNTOUCHED.pop()
+
+
+_innermost: ContextVar[Block | Reads | None] = ContextVar("genesis_untouched", default=None)
+
+# the last backwards, by the number that the nodes they freed have; in plain lists, so that nothing is allocated for one
+_KEPT = 512
+_next_number = itertools.count(-11, -1).__next__  # small negative epochs have other meanings
+_numbers: list[int] = [0] * _KEPT
+_codes: list[CodeType | None] = [None] * _KEPT
+_positions: list[int] = [-1] * _KEPT
+
+
+class Cut(NamedTuple):
+    """A line at which a value with history gave one without."""
+
+    what: str  # detach(), no_grad, a conversion to int64, ...
+    where: Site | None
+    node: Any  # where the value came from, while that is alive
+
+    def __str__(self) -> str:
+        name = "" if self.node is None else f" of {_described(self.node)}"
+        return f"{self.what}{name}, {self.where}"
+
+
+def _described(node: Any) -> str:
+    if node.is_leaf:
+        return f"a leaf of shape {list(node._shape)}"
+    site = node.where()
+    return f"the {type(node).__name__} of shape {list(node._shape)}" + (f" from line {site.line}" if site is not None else "")
+
+
+def note(what: str, edge: Any, frame: FrameType | None) -> None:
+    """A value from ``edge`` left the graph in (or above) this frame."""
+    place = user_site(frame)
+    if place[0] is None:
+        return
+    with suppress(KeyError, RuntimeError, StopIteration):  # another thread was at it
+        _cuts.pop(place, None)
+        _cuts[place] = (what, weakref.ref(getattr(edge, "node", edge)), place)
+        if len(_cuts) > LIMIT:
+            del _cuts[next(iter(_cuts))]
+
+
+def cuts() -> list[Cut]:
+    """What was noted, the newest first."""
+    return [Cut(what, site_of(*place), ref()) for what, ref, place in reversed(list(_cuts.values()))]
+
+
+def forget_cuts() -> None:
+    _cuts.clear()
+
+
+# ---- no_grad
+
+
+def block_opened(what: str, frame: FrameType | None) -> Block | None:
+    """A mode that records nothing was switched on; by the library itself it is no cut."""
+    if frame is None or (LIBRARY[frame.f_code.co_filename] and frame.f_code.co_name != "wrapped"):
+        return None
+    BLOCKS[0] += 1
+    block = (what, user_site(frame), _innermost.get(), [True])
+    UNTOUCHED.append(block)
+    _innermost.set(block)
+    return block
+
+
+def block_closed(block: Block | None) -> None:
+    """What `block_opened` gave is over."""
+    if block is not None:
+        _settle(block)
+        _innermost.set(block[2])
+
+
+def _settle(block: Block) -> bool:
+    """Let a block wait no longer; whether it did."""
+    try:
+        block[3].pop()  # one thread gets it, if several share a context
+    except IndexError:
+        return False
+    UNTOUCHED.pop()
+    return True
+
+
+def switched_on(what: str) -> None:
+    """Recording was switched on for good: a block of this kind ends."""
+    block = _innermost.get()
+    if block.__class__ is tuple and block[0] == what:
+        block_closed(block)
+
+
+def touched(*edges: Any) -> None:
+    """Something with history is used in a mode that records nothing: the first time in a block it is noted."""
+    entry = _innermost.get()
+    while entry is not None:
+        if isinstance(entry, Reads):
+            for e in edges:
+                key = (e.node, e.index) if hasattr(e, "index") else e
+                if e is not None and key not in entry.allowed:
+                    entry.found[key] = e
+            return
+        what, place, outer, _ = entry
+        if _settle(entry):
+            edge = next(e for e in edges if e is not None)
+            block = site_of(*place)
+            where = "" if block is None else f" (the block of {block.place})"
+            note(what + where, edge, sys._getframe(2))
+            return
+        entry = outer
+
+
+# ---- backwards
+
+
+def number_of_run(frame: FrameType | None) -> int:
+    """A number for a backward that starts now, by which `run_site` finds the line that called it."""
+    number = _next_number()
+    place = number % _KEPT
+    _numbers[place] = number
+    _codes[place], _positions[place] = user_site(frame)
+    return number
+
+
+def run_site(number: int) -> Site | None:
+    """Where the backward of this number was called, if it is one of the last ones."""
+    place = number % _KEPT
+    return site_of(_codes[place], _positions[place]) if _numbers[place] == number else None
+
+
+def recent_lines(limit: int = 3) -> Iterator[tuple[str, object]]:
+    """For an error: where history was last cut."""
+    for cut in cuts()[:limit]:
+        yield "history was last cut by", cut

@@ -1,0 +1,2807 @@
+# Written by scripts/signatures; do not edit.
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+from genesis.core.graph.tensor import Tensor
+
+class Methods:
+    def __add__(self, other: Tensor | complex) -> Tensor: ...
+    def __radd__(self, other: Tensor | complex) -> Tensor: ...
+    def __sub__(self, other: Tensor | complex) -> Tensor: ...
+    def __rsub__(self, other: Tensor | complex) -> Tensor: ...
+    def __mul__(self, other: Tensor | complex) -> Tensor: ...
+    def __rmul__(self, other: Tensor | complex) -> Tensor: ...
+    def __truediv__(self, other: Tensor | complex) -> Tensor: ...
+    def __rtruediv__(self, other: Tensor | complex) -> Tensor: ...
+    def __floordiv__(self, other: Tensor | complex) -> Tensor: ...
+    def __rfloordiv__(self, other: Tensor | complex) -> Tensor: ...
+    def __mod__(self, other: Tensor | complex) -> Tensor: ...
+    def __rmod__(self, other: Tensor | complex) -> Tensor: ...
+    def __pow__(self, other: Tensor | complex) -> Tensor: ...
+    def __rpow__(self, other: Tensor | complex) -> Tensor: ...
+    def __iadd__(self, other: Tensor | complex) -> Tensor: ...
+    def __isub__(self, other: Tensor | complex) -> Tensor: ...
+    def __imul__(self, other: Tensor | complex) -> Tensor: ...
+    def __itruediv__(self, other: Tensor | complex) -> Tensor: ...
+    def __ifloordiv__(self, other: Tensor | complex) -> Tensor: ...
+    def __imod__(self, other: Tensor | complex) -> Tensor: ...
+    def __ipow__(self, other: Tensor | complex) -> Tensor: ...
+    def __and__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rand__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __or__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __ror__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __xor__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rxor__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __lshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rlshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rrshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __iand__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __ior__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __ixor__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __ilshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __irshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+    def __rmatmul__(self, other: Tensor) -> Tensor: ...
+    def __neg__(self) -> Tensor: ...
+    def __pos__(self) -> Tensor: ...
+    def __abs__(self) -> Tensor: ...
+    def __invert__(self) -> Tensor: ...
+    def __lt__(self, other: Tensor | complex) -> Tensor: ...
+    def __le__(self, other: Tensor | complex) -> Tensor: ...
+    def __gt__(self, other: Tensor | complex) -> Tensor: ...
+    def __ge__(self, other: Tensor | complex) -> Tensor: ...
+    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __hash__(self) -> builtins.int: ...
+    def __getitem__(self, key: Any) -> Tensor: ...
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+    @property
+    def H(self) -> Tensor:
+        """"""
+    @property
+    def T(self) -> Tensor:
+        """"""
+    def abs(self, *, out: Tensor | None = ...) -> Tensor:
+        """Absolute value, $|x|$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.abs(genesis.tensor([1., -2.]))
+        tensor([1., 2.])
+        """
+    def abs_(self) -> Tensor:
+        """In-place form of `abs`: writes the result into this tensor and returns it."""
+    def absolute(self, *, out: Tensor | None = ...) -> Tensor:
+        """Absolute value, $|x|$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.abs(genesis.tensor([1., -2.]))
+        tensor([1., 2.])
+        """
+    def absolute_(self) -> Tensor:
+        """In-place form of `abs`: writes the result into this tensor and returns it."""
+    def acos(self, *, out: Tensor | None = ...) -> Tensor:
+        """Arc cosine, in radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.acos(genesis.tensor([0., 1.]))
+        tensor([1.5708, 0.0000])
+        """
+    def acos_(self) -> Tensor:
+        """In-place form of `acos`: writes the result into this tensor and returns it."""
+    def acosh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Inverse hyperbolic cosine.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.acosh(genesis.tensor([1., 2.]))
+        tensor([0.0000, 1.3170])
+        """
+    def acosh_(self) -> Tensor:
+        """In-place form of `acosh`: writes the result into this tensor and returns it."""
+    def add(self, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Sum, $x + alpha y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.add(genesis.tensor([1., 2.]), 3)
+        tensor([4., 5.])
+        """
+    def add_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `add`: writes the result into this tensor and returns it."""
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
+        """Sum with a scaled quotient, $x + value \\cdot a / b$.
+
+        >>> import genesis
+        >>> genesis.addcdiv(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([2., 4.]), value=2)
+        tensor([2., 2.])
+        """
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
+        """In-place form of `addcdiv`: writes the result into this tensor and returns it."""
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
+        """Sum with a scaled product, $x + value \\cdot a b$.
+
+        >>> import genesis
+        >>> genesis.addcmul(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([3., 4.]), value=0.5)
+        tensor([2.5000, 5.0000])
+        """
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
+        """In-place form of `addcmul`: writes the result into this tensor and returns it."""
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """$\\beta x + \\alpha A B$ for matrices.
+
+        >>> import genesis
+        >>> genesis.addmm(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2, 1))
+        tensor([[3.]])
+        """
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """$\\beta x + \\alpha A v$ for a matrix and a vector.
+
+        >>> import genesis
+        >>> genesis.addmv(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2))
+        tensor([3.])
+        """
+    def all(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
+
+        >>> import genesis
+        >>> genesis.all(genesis.tensor([False, True]))
+        tensor(False)
+        """
+    def allclose(self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> builtins.bool:
+        """Whether all elements are close, see `isclose`.
+
+        >>> import genesis
+        >>> genesis.allclose(genesis.ones(2), genesis.ones(2) + 1e-9)
+        True
+        """
+    def amax(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Largest element over ``dim`` (None: all); nan if there is one. Equal maxima share the gradient evenly.
+
+        Raises:
+            IndexError: a dim out of range, or of size 0
+
+        >>> import genesis
+        >>> genesis.amax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
+        tensor([5., 7.])
+        """
+    def amin(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Smallest element over ``dim`` (None: all); nan if there is one. Equal minima share the gradient evenly.
+
+        Raises:
+            IndexError: a dim out of range, or of size 0
+
+        >>> import genesis
+        >>> genesis.amin(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
+        tensor([1., 2.])
+        """
+    def aminmax(self, *, dim: builtins.int | None = ..., keepdim: builtins.bool = ...) -> Any:
+        """Smallest and largest element over ``dim`` (None: all), as a named tuple ``(min, max)``.
+
+        >>> import genesis
+        >>> genesis.aminmax(genesis.tensor([1., 5., 2.])).max
+        tensor(5.)
+        """
+    def angle(self, *, out: Tensor | None = ...) -> Tensor:
+        """Argument of a complex number in radians; for reals 0 or pi.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.angle(genesis.tensor([1., -1.]))
+        tensor([0.0000, 3.1416])
+        """
+    def angle_(self) -> Tensor:
+        """In-place form of `angle`: writes the result into this tensor and returns it."""
+    def any(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Whether one element over ``dim`` (None: all) is non-zero; False of nothing. The result is bool (uint8 of uint8).
+
+        >>> import genesis
+        >>> genesis.any(genesis.tensor([False, True]))
+        tensor(True)
+        """
+    def arccos(self, *, out: Tensor | None = ...) -> Tensor:
+        """Arc cosine, in radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.acos(genesis.tensor([0., 1.]))
+        tensor([1.5708, 0.0000])
+        """
+    def arccos_(self) -> Tensor:
+        """In-place form of `acos`: writes the result into this tensor and returns it."""
+    def arccosh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Inverse hyperbolic cosine.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.acosh(genesis.tensor([1., 2.]))
+        tensor([0.0000, 1.3170])
+        """
+    def arccosh_(self) -> Tensor:
+        """In-place form of `acosh`: writes the result into this tensor and returns it."""
+    def arcsin(self, *, out: Tensor | None = ...) -> Tensor:
+        """Arc sine, in radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.asin(genesis.tensor([0., 1.]))
+        tensor([0.0000, 1.5708])
+        """
+    def arcsin_(self) -> Tensor:
+        """In-place form of `asin`: writes the result into this tensor and returns it."""
+    def arcsinh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Inverse hyperbolic sine.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.asinh(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.8814])
+        """
+    def arcsinh_(self) -> Tensor:
+        """In-place form of `asinh`: writes the result into this tensor and returns it."""
+    def arctan(self, *, out: Tensor | None = ...) -> Tensor:
+        """Arc tangent, in radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.atan(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.7854])
+        """
+    def arctan2(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Angle of the point $(y, x)$, in radians.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.atan2(genesis.tensor([0., 1.]), 1.)
+        tensor([0.0000, 0.7854])
+        """
+    def arctan2_(self, other: Any) -> Tensor:
+        """In-place form of `atan2`: writes the result into this tensor and returns it."""
+    def arctan_(self) -> Tensor:
+        """In-place form of `atan`: writes the result into this tensor and returns it."""
+    def arctanh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Inverse hyperbolic tangent.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.atanh(genesis.tensor([0., 0.5]))
+        tensor([0.0000, 0.5493])
+        """
+    def arctanh_(self) -> Tensor:
+        """In-place form of `atanh`: writes the result into this tensor and returns it."""
+    def argmax(self, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Index of the largest element along ``dim``, or in the flattened tensor for None; the first of equals.
+
+        Raises:
+            IndexError: a dim out of range, or of size 0
+            TypeError: several dims
+
+        >>> import genesis
+        >>> genesis.argmax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
+        tensor([1, 0])
+        """
+    def argmin(self, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Index of the smallest element along ``dim``, or in the flattened tensor for None; the first of equals.
+
+        Raises:
+            IndexError: a dim out of range, or of size 0
+            TypeError: several dims
+
+        >>> import genesis
+        >>> genesis.argmin(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
+        tensor([0, 1])
+        """
+    def argsort(self, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Tensor:
+        """Indices that sort along ``dim``; equals keep their order, nan comes last (first when descending).
+
+        Raises:
+            IndexError: a dim out of range
+            RuntimeError: a complex tensor
+
+        >>> import genesis
+        >>> genesis.argsort(genesis.tensor([3., 1., 2.]))
+        tensor([1, 2, 0])
+        """
+    def asin(self, *, out: Tensor | None = ...) -> Tensor:
+        """Arc sine, in radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.asin(genesis.tensor([0., 1.]))
+        tensor([0.0000, 1.5708])
+        """
+    def asin_(self) -> Tensor:
+        """In-place form of `asin`: writes the result into this tensor and returns it."""
+    def asinh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Inverse hyperbolic sine.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.asinh(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.8814])
+        """
+    def asinh_(self) -> Tensor:
+        """In-place form of `asinh`: writes the result into this tensor and returns it."""
+    def atan(self, *, out: Tensor | None = ...) -> Tensor:
+        """Arc tangent, in radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.atan(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.7854])
+        """
+    def atan2(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Angle of the point $(y, x)$, in radians.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.atan2(genesis.tensor([0., 1.]), 1.)
+        tensor([0.0000, 0.7854])
+        """
+    def atan2_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `atan2`: writes the result into this tensor and returns it."""
+    def atan_(self) -> Tensor:
+        """In-place form of `atan`: writes the result into this tensor and returns it."""
+    def atanh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Inverse hyperbolic tangent.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.atanh(genesis.tensor([0., 0.5]))
+        tensor([0.0000, 0.5493])
+        """
+    def atanh_(self) -> Tensor:
+        """In-place form of `atanh`: writes the result into this tensor and returns it."""
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """$\\beta x + \\alpha A_i B_i$ for batches of matrices.
+
+        >>> import genesis
+        >>> genesis.baddbmm(genesis.ones(1), genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
+        tensor([[[3.]]])
+        """
+    def bernoulli(self, p: builtins.float | None = ..., *, generator: Any = ...) -> Tensor:
+        """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
+
+        Raises:
+            RuntimeError: a probability outside [0, 1]
+
+        >>> import genesis
+        >>> genesis.bernoulli(genesis.tensor([0., 1.]))
+        tensor([0., 1.])
+        """
+    def bernoulli_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
+        """Fill with ones of probability p, zeros otherwise."""
+    def bfloat16(self) -> Tensor:
+        """This tensor as genesis.bfloat16."""
+    def bincount(self, weights: Tensor | None = ..., minlength: builtins.int = ...) -> Tensor:
+        """How often each integer from 0 to the largest occurs, as int64; or the sum of its weights, as float32 or float64.
+
+        Not differentiable.
+
+        Raises:
+            RuntimeError: the input is not 1-d or has negative elements; ``weights`` of another shape
+
+        >>> import genesis
+        >>> genesis.bincount(genesis.tensor([0, 1, 1]))
+        tensor([1, 2])
+        """
+    def bitwise_and(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Bits set in both; for bool, and.
+
+        Element by element, on tensors that broadcast together; integer, bool dtypes. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.bitwise_and(genesis.tensor([6, 3]), 2)
+        tensor([2, 2])
+        """
+    def bitwise_and_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `bitwise_and`: writes the result into this tensor and returns it."""
+    def bitwise_left_shift(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Bits moved up, $x 2^y$.
+
+        Element by element, on tensors that broadcast together; integer dtypes. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.bitwise_left_shift(genesis.tensor([1, 2]), 2)
+        tensor([4, 8])
+        """
+    def bitwise_left_shift_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `bitwise_left_shift`: writes the result into this tensor and returns it."""
+    def bitwise_not(self, *, out: Tensor | None = ...) -> Tensor:
+        """All bits turned; for bool, not.
+
+        Element by element, on tensors that broadcast together; integer, bool dtypes. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.bitwise_not(genesis.tensor([0, 1]))
+        tensor([-1, -2])
+        """
+    def bitwise_not_(self) -> Tensor:
+        """In-place form of `bitwise_not`: writes the result into this tensor and returns it."""
+    def bitwise_or(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Bits set in either; for bool, or.
+
+        Element by element, on tensors that broadcast together; integer, bool dtypes. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.bitwise_or(genesis.tensor([4, 3]), 2)
+        tensor([6, 3])
+        """
+    def bitwise_or_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `bitwise_or`: writes the result into this tensor and returns it."""
+    def bitwise_right_shift(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Bits moved down, $\\lfloor x / 2^y \\rfloor$.
+
+        Element by element, on tensors that broadcast together; integer dtypes. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.bitwise_right_shift(genesis.tensor([4, 8]), 2)
+        tensor([1, 2])
+        """
+    def bitwise_right_shift_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `bitwise_right_shift`: writes the result into this tensor and returns it."""
+    def bitwise_xor(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Bits set in one of the two.
+
+        Element by element, on tensors that broadcast together; integer, bool dtypes. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.bitwise_xor(genesis.tensor([6, 3]), 2)
+        tensor([4, 1])
+        """
+    def bitwise_xor_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `bitwise_xor`: writes the result into this tensor and returns it."""
+    def bmm(self, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
+        """Products of two batches of matrices, of the same size.
+
+        >>> import genesis
+        >>> genesis.bmm(genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
+        tensor([[[2.]]])
+        """
+    def bool(self) -> Tensor:
+        """This tensor as genesis.bool."""
+    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
+        """The tensor in a shape it broadcasts to, as a view.
+
+        >>> import genesis
+        >>> genesis.broadcast_to(genesis.tensor([1., 2.]), (2, 2))
+        tensor([[1., 2.],
+                [1., 2.]])
+        """
+    def byte(self) -> Tensor:
+        """This tensor as genesis.uint8."""
+    def cauchy_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
+        """Fill with Cauchy numbers."""
+    def cdouble(self) -> Tensor:
+        """This tensor as genesis.complex128."""
+    def ceil(self, *, out: Tensor | None = ...) -> Tensor:
+        """Smallest integer not below $x$.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ceil(genesis.tensor([1.5, -1.5]))
+        tensor([ 2., -1.])
+        """
+    def ceil_(self) -> Tensor:
+        """In-place form of `ceil`: writes the result into this tensor and returns it."""
+    def cfloat(self) -> Tensor:
+        """This tensor as genesis.complex64."""
+    def char(self) -> Tensor:
+        """This tensor as genesis.int8."""
+    def chunk(self, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
+        """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
+
+        >>> import genesis
+        >>> [len(piece) for piece in genesis.chunk(genesis.arange(5), 2)]
+        [3, 2]
+        """
+    def clamp(self, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+        """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a tensor.
+
+        The slope is 1 inside and on the edges, 0 outside.
+
+        Raises:
+            ValueError: neither limit is given
+
+        >>> import genesis
+        >>> genesis.clamp(genesis.tensor([-1., 0.5, 2.]), 0, 1)
+        tensor([0.0000, 0.5000, 1.0000])
+        """
+    def clamp_(self, min: Any = ..., max: Any = ...) -> Tensor:
+        """In-place form of `clamp`: writes the result into this tensor and returns it."""
+    def clamp_max(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """No more than a limit, $\\min(x, y)$.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.clamp_max(genesis.tensor([1., 5.]), 3.)
+        tensor([1., 3.])
+        """
+    def clamp_max_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `clamp_max`: writes the result into this tensor and returns it."""
+    def clamp_min(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """No less than a limit, $\\max(x, y)$.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.clamp_min(genesis.tensor([1., 5.]), 3.)
+        tensor([3., 5.])
+        """
+    def clamp_min_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `clamp_min`: writes the result into this tensor and returns it."""
+    def clip(self, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+        """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a tensor.
+
+        The slope is 1 inside and on the edges, 0 outside.
+
+        Raises:
+            ValueError: neither limit is given
+
+        >>> import genesis
+        >>> genesis.clamp(genesis.tensor([-1., 0.5, 2.]), 0, 1)
+        tensor([0.0000, 0.5000, 1.0000])
+        """
+    def clip_(self, min: Any = ..., max: Any = ...) -> Tensor:
+        """In-place form of `clamp`: writes the result into this tensor and returns it."""
+    def clone(self, *, memory_format: Any = ...) -> Tensor:
+        """A copy with its own memory; the gradient passes through.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.clone(genesis.tensor([1., 2.]))
+        tensor([1., 2.])
+        """
+    def conj(self) -> Tensor:
+        """Complex conjugate; of a real tensor the same tensor.
+
+        >>> import genesis
+        >>> genesis.conj(genesis.tensor([1 + 2j]))
+        tensor([1.-2.j])
+        """
+    def conj_physical(self, *, out: Tensor | None = ...) -> Tensor:
+        """Complex conjugate, in new memory.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.conj_physical(genesis.tensor([1., 2.]))
+        tensor([1., 2.])
+        """
+    def conj_physical_(self) -> Tensor:
+        """In-place form of `conj_physical`: writes the result into this tensor and returns it."""
+    def contiguous(self, memory_format: Any = ...) -> Tensor:
+        """This tensor if its memory is in row-major order, else a copy that is."""
+    def copy_(self, src: Any, non_blocking: builtins.bool = ...) -> Tensor:
+        """Write ``src``, broadcast and converted, into this tensor's memory."""
+    def copysign(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """The size of $x$ with the sign of $y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.copysign(genesis.tensor([1., -2.]), -1)
+        tensor([-1., -2.])
+        """
+    def copysign_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `copysign`: writes the result into this tensor and returns it."""
+    def cos(self, *, out: Tensor | None = ...) -> Tensor:
+        """Cosine, of radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.cos(genesis.tensor([0., 1.]))
+        tensor([1.0000, 0.5403])
+        """
+    def cos_(self) -> Tensor:
+        """In-place form of `cos`: writes the result into this tensor and returns it."""
+    def cosh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Hyperbolic cosine.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.cosh(genesis.tensor([0., 1.]))
+        tensor([1.0000, 1.5431])
+        """
+    def cosh_(self) -> Tensor:
+        """In-place form of `cosh`: writes the result into this tensor and returns it."""
+    def count_nonzero(self, dim: builtins.int | Sequence[builtins.int] | None = ...) -> Tensor:
+        """How many elements over ``dim`` (None: all) are not zero, as int64.
+
+        >>> import genesis
+        >>> genesis.count_nonzero(genesis.tensor([0., 1., 2.]))
+        tensor(2)
+        """
+    def cpu(self) -> Any: ...
+    def cross(self, other: Tensor, dim: builtins.int | None = ...) -> Tensor:
+        """Cross product of vectors of three elements along ``dim`` (None: the first dimension of size 3).
+
+        Raises:
+            RuntimeError: another size
+
+        >>> import genesis
+        >>> genesis.cross(genesis.tensor([1., 0., 0.]), genesis.tensor([0., 1., 0.]))
+        tensor([0., 0., 1.])
+        """
+    def cuda(self, device: Any = ..., non_blocking: builtins.bool = ...) -> Tensor:
+        """This tensor on a GPU; an error where there is no backend for one."""
+    def cummax(self, dim: builtins.int) -> Any:
+        """Running maximum along ``dim`` as a named tuple ``(values, indices)``; of equals the last, nan once there is one.
+
+        Raises:
+            IndexError: a dim out of range
+            RuntimeError: a complex tensor
+
+        >>> import genesis
+        >>> genesis.cummax(genesis.tensor([1., 3., 2.]), 0).values
+        tensor([1., 3., 3.])
+        """
+    def cummin(self, dim: builtins.int) -> Any:
+        """Running minimum along ``dim``, with the indices where it was last reached; see `cummax`.
+
+        >>> import genesis
+        >>> genesis.cummin(genesis.tensor([3., 1., 2.]), 0).values
+        tensor([3., 1., 1.])
+        """
+    def cumprod(self, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
+        """Running product along ``dim``, $y_i = x_1 ... x_i$; integers and bool give int64.
+
+        The gradient is right where elements are zero, too.
+
+        Raises:
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.cumprod(genesis.tensor([1., 2., 3.]), dim=0)
+        tensor([1., 2., 6.])
+        """
+    def cumsum(self, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
+        """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.
+
+        Raises:
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.cumsum(genesis.tensor([1., 2., 3.]), dim=0)
+        tensor([1., 3., 6.])
+        """
+    def deg2rad(self, *, out: Tensor | None = ...) -> Tensor:
+        """Degrees to radians.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.deg2rad(genesis.tensor([0., 180.]))
+        tensor([0.0000, 3.1416])
+        """
+    def deg2rad_(self) -> Tensor:
+        """In-place form of `deg2rad`: writes the result into this tensor and returns it."""
+    def diag(self, diagonal: builtins.int = ...) -> Tensor:
+        """The diagonal of a matrix, or the matrix with this diagonal.
+
+        >>> import genesis
+        >>> genesis.diag(genesis.tensor([[1., 2.], [3., 4.]]))
+        tensor([1., 4.])
+        """
+    def diag_embed(self, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
+        """Matrices with the last dimension on their diagonal.
+
+        >>> import genesis
+        >>> genesis.diag_embed(genesis.tensor([1., 2.]))
+        tensor([[1., 0.],
+                [0., 2.]])
+        """
+    def diagonal(self, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
+        """The diagonal of two dimensions, last in the result; a view.
+
+        >>> import genesis
+        >>> genesis.diagonal(genesis.tensor([[1., 2.], [3., 4.]]))
+        tensor([1., 4.])
+        """
+    def diff(self, n: builtins.int = ..., dim: builtins.int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
+        """Differences of neighbours along ``dim``, $y_i = x_{i+1} - x_i$, taken ``n`` times; for bool, whether they differ.
+
+        Args:
+            prepend, append: elements to put before and after along ``dim`` first
+
+        Raises:
+            RuntimeError: a 0-d tensor, or a negative ``n``
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.diff(genesis.tensor([1., 4., 9.]))
+        tensor([3., 5.])
+        """
+    def digamma(self, *, out: Tensor | None = ...) -> Tensor:
+        """Derivative of ln gamma.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.digamma(genesis.tensor([1., 2.]))
+        tensor([-0.5772,  0.4228])
+        """
+    def digamma_(self) -> Tensor:
+        """In-place form of `digamma`: writes the result into this tensor and returns it."""
+    def div(self, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
+        """Quotient, $x / y$, exact or rounded.
+
+        Args:
+            rounding_mode: None for the exact quotient, ``"floor"`` to round down, ``"trunc"`` to round towards zero
+
+        Raises:
+            ValueError: another rounding mode
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.])
+        """
+    def div_(self, other: Tensor | builtins.complex, *, rounding_mode: Any = ...) -> Tensor:
+        """In-place form of `divide`: writes the result into this tensor and returns it."""
+    def divide(self, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
+        """Quotient, $x / y$, exact or rounded.
+
+        Args:
+            rounding_mode: None for the exact quotient, ``"floor"`` to round down, ``"trunc"`` to round towards zero
+
+        Raises:
+            ValueError: another rounding mode
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.])
+        """
+    def divide_(self, other: Any, *, rounding_mode: builtins.str | None = ...) -> Tensor:
+        """In-place form of `divide`: writes the result into this tensor and returns it."""
+    def dot(self, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
+        """Dot product of two vectors, $\\\\sum_i x_i y_i$.
+
+        >>> import genesis
+        >>> genesis.dot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
+        tensor(11.)
+        """
+    def double(self) -> Tensor:
+        """This tensor as genesis.float64."""
+    def eq(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x = y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.eq(genesis.tensor([1., 2.]), 2)
+        tensor([False,  True])
+        """
+    def eq_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `eq`: writes the result into this tensor and returns it."""
+    def equal(self, other: Tensor) -> builtins.bool:
+        """Whether two tensors have the same shape and the same elements.
+
+        >>> import genesis
+        >>> genesis.equal(genesis.ones(2), genesis.ones(3))
+        False
+        """
+    def erf(self, *, out: Tensor | None = ...) -> Tensor:
+        """Error function, $\\frac{2}{\\sqrt\\pi} \\int_0^x e^{-t^2} dt$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.erf(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.8427])
+        """
+    def erf_(self) -> Tensor:
+        """In-place form of `erf`: writes the result into this tensor and returns it."""
+    def erfc(self, *, out: Tensor | None = ...) -> Tensor:
+        """One minus the error function, accurate for large $x$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.erfc(genesis.tensor([0., 1.]))
+        tensor([1.0000, 0.1573])
+        """
+    def erfc_(self) -> Tensor:
+        """In-place form of `erfc`: writes the result into this tensor and returns it."""
+    def erfinv(self, *, out: Tensor | None = ...) -> Tensor:
+        """Inverse of the error function.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.erfinv(genesis.tensor([0., 0.5]))
+        tensor([0.0000, 0.4769])
+        """
+    def erfinv_(self) -> Tensor:
+        """In-place form of `erfinv`: writes the result into this tensor and returns it."""
+    def exp(self, *, out: Tensor | None = ...) -> Tensor:
+        """Exponential, $e^x$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.exp(genesis.tensor([0., 1.]))
+        tensor([1.0000, 2.7183])
+        """
+    def exp2(self, *, out: Tensor | None = ...) -> Tensor:
+        """Power of two, $2^x$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.exp2(genesis.tensor([0., 3.]))
+        tensor([1., 8.])
+        """
+    def exp2_(self) -> Tensor:
+        """In-place form of `exp2`: writes the result into this tensor and returns it."""
+    def exp_(self) -> Tensor:
+        """In-place form of `exp`: writes the result into this tensor and returns it."""
+    def expand(self, *shape: Any) -> Tensor:
+        """The same elements seen in a larger shape, without copying: dimensions of size 1 are stretched, -1 keeps one.
+
+        Raises:
+            RuntimeError: a dimension of another size is to change
+
+        >>> import genesis
+        >>> genesis.tensor([[1.], [2.]]).expand(2, 3)
+        tensor([[1., 1., 1.],
+                [2., 2., 2.]])
+        """
+    def expand_as(self, other: Any) -> Any: ...
+    def expm1(self, *, out: Tensor | None = ...) -> Tensor:
+        """Exponential minus one, $e^x - 1$, accurate near zero.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.expm1(genesis.tensor([0., 1.]))
+        tensor([0.0000, 1.7183])
+        """
+    def expm1_(self) -> Tensor:
+        """In-place form of `expm1`: writes the result into this tensor and returns it."""
+    def exponential_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
+        """Fill with exponential numbers of a rate."""
+    def fill_(self, value: Any) -> Tensor:
+        """Set all elements to a number or 0-d tensor."""
+    def fix(self, *, out: Tensor | None = ...) -> Tensor:
+        """Integer part of $x$.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.trunc(genesis.tensor([1.5, -1.5]))
+        tensor([ 1., -1.])
+        """
+    def fix_(self) -> Tensor:
+        """In-place form of `trunc`: writes the result into this tensor and returns it."""
+    def flatten(self, start_dim: builtins.int = ..., end_dim: builtins.int = ...) -> Tensor:
+        """Merge the dimensions from ``start_dim`` to ``end_dim`` into one.
+
+        >>> import genesis
+        >>> genesis.flatten(genesis.zeros(2, 3, 4), 1).shape
+        genesis.Size([2, 12])
+        """
+    def flip(self, *dims: Any) -> Any: ...
+    def float(self) -> Tensor:
+        """This tensor as genesis.float32."""
+    def float_power(self, exponent: Any) -> Tensor:
+        """Power, $x^y$, in double precision whatever the dtypes are.
+
+        >>> import genesis
+        >>> genesis.float_power(genesis.tensor([1, 2, 3]), -1)
+        tensor([1.0000, 0.5000, 0.3333], dtype=genesis.float64)
+        """
+    def float_power_(self, exponent: Any) -> Tensor:
+        """In-place form of `float_power`: writes the result into this tensor and returns it."""
+    def floor(self, *, out: Tensor | None = ...) -> Tensor:
+        """Largest integer not above $x$.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.floor(genesis.tensor([1.5, -1.5]))
+        tensor([ 1., -2.])
+        """
+    def floor_(self) -> Tensor:
+        """In-place form of `floor`: writes the result into this tensor and returns it."""
+    def floor_divide(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Quotient rounded towards minus infinity, $\\lfloor x / y \\rfloor$.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.floor_divide(genesis.tensor([7., -7.]), 2)
+        tensor([ 3., -4.])
+        """
+    def floor_divide_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `floor_divide`: writes the result into this tensor and returns it."""
+    def fmax(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """The larger of two, ignoring nan.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.fmax(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
+        tensor([3., 5.])
+        """
+    def fmax_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `fmax`: writes the result into this tensor and returns it."""
+    def fmin(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """The smaller of two, ignoring nan.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.fmin(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
+        tensor([1., 2.])
+        """
+    def fmin_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `fmin`: writes the result into this tensor and returns it."""
+    def fmod(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Remainder with the sign of the dividend.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.fmod(genesis.tensor([7., -7.]), 3)
+        tensor([ 1., -1.])
+        """
+    def fmod_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `fmod`: writes the result into this tensor and returns it."""
+    def frac(self, *, out: Tensor | None = ...) -> Tensor:
+        """Fractional part, $x - trunc(x)$.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.frac(genesis.tensor([1.5, -1.5]))
+        tensor([ 0.5000, -0.5000])
+        """
+    def frac_(self) -> Tensor:
+        """In-place form of `frac`: writes the result into this tensor and returns it."""
+    def gate(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """$x$ where $y$ is positive, zero elsewhere; the gradient of `relu`.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.activation.gate(genesis.tensor([5., 6.]), genesis.tensor([-1., 1.]))
+        tensor([0., 6.])
+        """
+    def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = ...) -> Tensor:
+        """Elements named along ``dim``, ``out[i][j] = input[index[i][j]][j]`` for dim 0; in the shape of ``index``.
+
+        Raises:
+            IndexError: an index out of range
+            RuntimeError: ``index`` has other dimensions, or is larger than the input elsewhere
+
+        >>> import genesis
+        >>> genesis.gather(genesis.tensor([[1., 2.], [3., 4.]]), 1, genesis.tensor([[0], [1]]))
+        tensor([[1.],
+                [4.]])
+        """
+    def ge(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x \\ge y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ge(genesis.tensor([1., 2.]), 2)
+        tensor([False,  True])
+        """
+    def ge_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `ge`: writes the result into this tensor and returns it."""
+    def geometric_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
+        """Fill with the number of trials to a first success."""
+    def greater(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x > y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.gt(genesis.tensor([1., 2.]), 1)
+        tensor([False,  True])
+        """
+    def greater_equal(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x \\ge y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ge(genesis.tensor([1., 2.]), 2)
+        tensor([False,  True])
+        """
+    def gt(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x > y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.gt(genesis.tensor([1., 2.]), 1)
+        tensor([False,  True])
+        """
+    def gt_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `gt`: writes the result into this tensor and returns it."""
+    def half(self) -> Tensor:
+        """This tensor as genesis.float16."""
+    def heaviside(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Step: 0 below zero, 1 above, $y$ at zero.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.heaviside(genesis.tensor([-1., 0., 2.]), genesis.tensor([0.5, 0.5, 0.5]))
+        tensor([0.0000, 0.5000, 1.0000])
+        """
+    def heaviside_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `heaviside`: writes the result into this tensor and returns it."""
+    def histc(self, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ...) -> Tensor:
+        """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's range).
+
+        The last bin includes its end. Elements outside and nan are left out. Not differentiable.
+
+        Raises:
+            RuntimeError: an input that is not floating, no bins, ``max`` below ``min``, or a range that is not finite
+
+        >>> import genesis
+        >>> genesis.histc(genesis.tensor([1., 2., 1.]), bins=2, min=0, max=3)
+        tensor([2., 1.])
+        """
+    def hypot(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Length of $(x, y)$, $\\sqrt{x^2 + y^2}$.
+
+        Element by element, on tensors that broadcast together; floating dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.hypot(genesis.tensor([3., 5.]), genesis.tensor([4., 12.]))
+        tensor([ 5., 13.])
+        """
+    def hypot_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `hypot`: writes the result into this tensor and returns it."""
+    @property
+    def imag(self) -> Tensor:
+        """"""
+    def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = ...) -> Tensor:
+        """``input`` with slices of ``source`` added at the places of a 1-d index along ``dim``.
+
+        >>> import genesis
+        >>> genesis.index_add(genesis.zeros(3), 0, genesis.tensor([1, 1]), genesis.tensor([2., 3.]))
+        tensor([0., 5., 0.])
+        """
+    def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `index_add`: writes the result into this tensor and returns it."""
+    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """``input`` with slices replaced by those of ``source`` at the places of a 1-d index along ``dim``.
+
+        >>> import genesis
+        >>> genesis.index_copy(genesis.zeros(3), 0, genesis.tensor([1]), genesis.tensor([2.]))
+        tensor([0., 2., 0.])
+        """
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """In-place form of `index_copy`: writes the result into this tensor and returns it."""
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """``input`` with slices set to one value at the places of a 1-d index along ``dim``.
+
+        >>> import genesis
+        >>> genesis.index_fill(genesis.zeros(3), 0, genesis.tensor([1]), 7)
+        tensor([0., 7., 0.])
+        """
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """In-place form of `index_fill`: writes the result into this tensor and returns it."""
+    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: builtins.bool = ...) -> Tensor:
+        """``input`` with ``values`` at (or, with ``accumulate``, added at) a tuple of indices.
+
+        >>> import genesis
+        >>> genesis.index_put(genesis.zeros(3), (genesis.tensor([1, 1]),), genesis.tensor([2., 3.]), accumulate=True)
+        tensor([0., 5., 0.])
+        """
+    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: builtins.bool = ...) -> Tensor:
+        """In-place form of `index_put`: writes the result into this tensor and returns it."""
+    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
+        """The slices along ``dim`` named by a 1-d index, in that order.
+
+        Raises:
+            IndexError: an index out of range
+
+        >>> import genesis
+        >>> genesis.index_select(genesis.tensor([1., 2., 3.]), 0, genesis.tensor([2, 0]))
+        tensor([3., 1.])
+        """
+    def inner(self, other: Tensor) -> Tensor:
+        """Products summed over the last dimensions.
+
+        >>> import genesis
+        >>> genesis.inner(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
+        tensor(11.)
+        """
+    def int(self) -> Tensor:
+        """This tensor as genesis.int32."""
+    def isclose(self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> Tensor:
+        """Whether $|x - y| \\le atol + rtol |y|$; equal infinities are close, nan only with ``equal_nan``.
+
+        >>> import genesis
+        >>> genesis.isclose(genesis.tensor([1., 2.]), genesis.tensor([1., 2.1]))
+        tensor([ True, False])
+        """
+    def isfinite(self, *, out: Tensor | None = ...) -> Tensor:
+        """Whether an element is neither infinite nor nan.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.isfinite(genesis.tensor([1., float('inf')]))
+        tensor([ True, False])
+        """
+    def isinf(self, *, out: Tensor | None = ...) -> Tensor:
+        """Whether an element is infinite.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.isinf(genesis.tensor([1., float('inf')]))
+        tensor([False,  True])
+        """
+    def isnan(self, *, out: Tensor | None = ...) -> Tensor:
+        """Whether an element is nan.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.isnan(genesis.tensor([1., float('nan')]))
+        tensor([False,  True])
+        """
+    def isneginf(self, *, out: Tensor | None = ...) -> Tensor:
+        """Whether an element is -inf.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.isneginf(genesis.tensor([1., float('inf')]))
+        tensor([False, False])
+        """
+    def isposinf(self, *, out: Tensor | None = ...) -> Tensor:
+        """Whether an element is inf.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.isposinf(genesis.tensor([1., float('inf')]))
+        tensor([False,  True])
+        """
+    def kron(self, other: Tensor) -> Tensor:
+        """Kronecker product.
+
+        >>> import genesis
+        >>> genesis.kron(genesis.tensor([1., 2.]), genesis.tensor([1., 10.]))
+        tensor([ 1., 10.,  2., 20.])
+        """
+    def kthvalue(self, k: builtins.int, dim: builtins.int = ..., keepdim: builtins.bool = ...) -> Any:
+        """The ``k``-th smallest element along ``dim`` (counted from 1) and its index.
+
+        Raises:
+            RuntimeError: there are fewer than ``k``, or a complex tensor
+            IndexError: a dim out of range, or of size 0
+
+        >>> import genesis
+        >>> genesis.kthvalue(genesis.tensor([3., 1., 2.]), 2).values
+        tensor(2.)
+        """
+    def le(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x \\le y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.le(genesis.tensor([1., 2.]), 1)
+        tensor([ True, False])
+        """
+    def le_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `le`: writes the result into this tensor and returns it."""
+    def lerp(self, end: Tensor, weight: Any) -> Tensor:
+        """Linear interpolation, $x + w (end - x)$.
+
+        >>> import genesis
+        >>> genesis.lerp(genesis.tensor([0., 10.]), genesis.tensor([10., 20.]), 0.5)
+        tensor([ 5., 15.])
+        """
+    def lerp_(self, end: Tensor, weight: Any) -> Tensor:
+        """In-place form of `lerp`: writes the result into this tensor and returns it."""
+    def less(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x < y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.lt(genesis.tensor([1., 2.]), 2)
+        tensor([ True, False])
+        """
+    def less_equal(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x \\le y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.le(genesis.tensor([1., 2.]), 1)
+        tensor([ True, False])
+        """
+    def lgamma(self, *, out: Tensor | None = ...) -> Tensor:
+        """Logarithm of the absolute value of the gamma function.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.lgamma(genesis.tensor([1., 4.]))
+        tensor([0.0000, 1.7918])
+        """
+    def lgamma_(self) -> Tensor:
+        """In-place form of `lgamma`: writes the result into this tensor and returns it."""
+    def log(self, *, out: Tensor | None = ...) -> Tensor:
+        """Natural logarithm, $\\ln x$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.log(genesis.tensor([1., 2.]))
+        tensor([0.0000, 0.6931])
+        """
+    def log10(self, *, out: Tensor | None = ...) -> Tensor:
+        """Logarithm to base ten.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.log10(genesis.tensor([1., 50.]))
+        tensor([0.0000, 1.6990])
+        """
+    def log10_(self) -> Tensor:
+        """In-place form of `log10`: writes the result into this tensor and returns it."""
+    def log1p(self, *, out: Tensor | None = ...) -> Tensor:
+        """Logarithm of one plus $x$, accurate near zero.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.log1p(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.6931])
+        """
+    def log1p_(self) -> Tensor:
+        """In-place form of `log1p`: writes the result into this tensor and returns it."""
+    def log1pexp(self, *, out: Tensor | None = ...) -> Tensor:
+        """Stable $\\ln(1 + e^x)$.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.activation.log1pexp(genesis.tensor([0., 1.]))
+        tensor([0.6931, 1.3133])
+        """
+    def log1pexp_(self) -> Tensor:
+        """In-place form of `log1pexp`: writes the result into this tensor and returns it."""
+    def log2(self, *, out: Tensor | None = ...) -> Tensor:
+        """Logarithm to base two.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.log2(genesis.tensor([1., 8.]))
+        tensor([0., 3.])
+        """
+    def log2_(self) -> Tensor:
+        """In-place form of `log2`: writes the result into this tensor and returns it."""
+    def log_(self) -> Tensor:
+        """In-place form of `log`: writes the result into this tensor and returns it."""
+    def log_normal_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
+        """Fill with exponentials of normal numbers."""
+    def log_softmax(self, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
+        """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
+
+        >>> import genesis
+        >>> genesis.log_softmax(genesis.tensor([0., 0.]), dim=0)
+        tensor([-0.6931, -0.6931])
+        """
+    def logaddexp(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Stable $\\ln(e^x + e^y)$.
+
+        Element by element, on tensors that broadcast together; floating dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.logaddexp(genesis.tensor([0., 1.]), genesis.tensor([0., 2.]))
+        tensor([0.6931, 2.3133])
+        """
+    def logaddexp2(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Stable $\\log_2(2^x + 2^y)$.
+
+        Element by element, on tensors that broadcast together; floating dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.logaddexp2(genesis.tensor([0., 1.]), genesis.tensor([0., 1.]))
+        tensor([1., 2.])
+        """
+    def logaddexp2_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `logaddexp2`: writes the result into this tensor and returns it."""
+    def logaddexp_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `logaddexp`: writes the result into this tensor and returns it."""
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without overflow.
+
+        Raises:
+            RuntimeError: a tensor that is not floating
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.logcumsumexp(genesis.tensor([-1000., -1000., 0.]), 0)
+        tensor([-1000.0000,  -999.3068,     0.0000])
+        """
+    def logical_and(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether both are non-zero.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.logical_and(genesis.tensor([1., 0.]), genesis.tensor([2., 3.]))
+        tensor([ True, False])
+        """
+    def logical_and_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `logical_and`: writes the result into this tensor and returns it."""
+    def logical_not(self, *, out: Tensor | None = ...) -> Tensor:
+        """Whether an element is zero.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.logical_not(genesis.tensor([1., 0.]))
+        tensor([False,  True])
+        """
+    def logical_or(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether one is non-zero.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.logical_or(genesis.tensor([1., 0.]), genesis.tensor([0., 0.]))
+        tensor([ True, False])
+        """
+    def logical_or_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `logical_or`: writes the result into this tensor and returns it."""
+    def logical_xor(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether exactly one is non-zero.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.logical_xor(genesis.tensor([1., 0.]), genesis.tensor([2., 3.]))
+        tensor([False,  True])
+        """
+    def logical_xor_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `logical_xor`: writes the result into this tensor and returns it."""
+    def logit(self, *, out: Tensor | None = ...) -> Tensor:
+        """Inverse of the sigmoid, $\\ln(x / (1 - x))$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.logit(genesis.tensor([0.5, 0.75]))
+        tensor([0.0000, 1.0986])
+        """
+    def logit_(self) -> Tensor:
+        """In-place form of `logit`: writes the result into this tensor and returns it."""
+    def logsumexp(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of nothing.
+
+        >>> import genesis
+        >>> genesis.logsumexp(genesis.tensor([100., 100.]), dim=0)
+        tensor(100.6931)
+        """
+    def long(self) -> Tensor:
+        """This tensor as genesis.int64."""
+    def lt(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x < y$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.lt(genesis.tensor([1., 2.]), 2)
+        tensor([ True, False])
+        """
+    def lt_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `lt`: writes the result into this tensor and returns it."""
+    @property
+    def mH(self) -> Tensor:
+        """"""
+    @property
+    def mT(self) -> Tensor:
+        """"""
+    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
+        """``input`` with one value wherever the mask is True.
+
+        Raises:
+            TypeError: the mask is not bool
+
+        >>> import genesis
+        >>> genesis.masked_fill(genesis.ones(2), genesis.tensor([True, False]), 0.0)
+        tensor([0., 1.])
+        """
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
+        """In-place form of `masked_fill`: writes the result into this tensor and returns it."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """``input`` with the elements where the mask is True replaced, in order, by those of ``source``.
+
+        >>> import genesis
+        >>> genesis.masked_scatter(genesis.zeros(3), genesis.tensor([True, False, True]), genesis.tensor([5., 6.]))
+        tensor([5., 0., 6.])
+        """
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """In-place form of `masked_scatter`: writes the result into this tensor and returns it."""
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """The elements where the mask is True, in one dimension.
+
+        >>> import genesis
+        >>> genesis.masked_select(genesis.tensor([1., 2.]), genesis.tensor([False, True]))
+        tensor([2.])
+        """
+    def matmul(self, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
+        """Matrix product; ``a @ b``.
+
+        Two vectors give their dot product, a matrix and a vector their product; leading dimensions are batches and broadcast.
+
+        Raises:
+            RuntimeError: inner sizes, batch sizes or dtypes differ, or an operand is 0-d
+
+        >>> import genesis
+        >>> genesis.matmul(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
+        tensor([3., 7.])
+        """
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """A square matrix multiplied ``n`` times with itself, by repeated squaring.
+
+        >>> import genesis
+        >>> genesis.matrix_power(genesis.tensor([[1., 1.], [0., 1.]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]])
+        """
+    def max(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
+        """Largest element: of all, along ``dim`` with its indices, or of two tensors.
+
+        ``max(x)`` gives one value; ``max(x, dim)`` a named tuple ``(values, indices)``, the gradient going to that index;
+        ``max(x, other)`` is `maximum`.
+
+        Raises:
+            IndexError: a dim out of range, or of size 0
+
+        >>> import genesis
+        >>> genesis.max(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).indices
+        tensor([1, 0])
+        """
+    def maximum(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """The larger of two, nan if either is.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.maximum(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
+        tensor([3., 5.])
+        """
+    def maximum_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `maximum`: writes the result into this tensor and returns it."""
+    def mean(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Mean over ``dim`` (None: all), $\\frac{1}{n} \\sum_i x_i$; nan of nothing.
+
+        Raises:
+            RuntimeError: an integer tensor without ``dtype=``
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.mean(genesis.tensor([1., 2., 6.]))
+        tensor(3.)
+        """
+    def median(self, dim: builtins.int | None = ..., keepdim: builtins.bool = ...) -> Any:
+        """The middle element, the lower of two: of all, or along ``dim`` with its index; nan if there is one.
+
+        The gradient goes to the element at the index, also where others are equal. Of no floating elements it is nan.
+
+        Raises:
+            IndexError: a dim out of range, or of size 0
+            RuntimeError: a complex tensor
+
+        >>> import genesis
+        >>> genesis.median(genesis.tensor([3., 1., 2., 9.]))
+        tensor(2.)
+        """
+    def min(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
+        """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
+
+        >>> import genesis
+        >>> genesis.min(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).values
+        tensor([1., 2.])
+        """
+    def minimum(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """The smaller of two, nan if either is.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.minimum(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
+        tensor([1., 2.])
+        """
+    def minimum_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `minimum`: writes the result into this tensor and returns it."""
+    def mm(self, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
+        """Product of two matrices.
+
+        >>> import genesis
+        >>> genesis.mm(genesis.ones(1, 2), genesis.ones(2, 1))
+        tensor([[2.]])
+        """
+    def mode(self, dim: builtins.int = ..., keepdim: builtins.bool = ...) -> Any:
+        """The most frequent element along ``dim``, the smallest if there are several, and the index of its last occurrence.
+
+        Raises:
+            IndexError: a dim out of range, or of size 0
+            RuntimeError: a complex tensor
+
+        >>> import genesis
+        >>> genesis.mode(genesis.tensor([3, 1, 2, 1]))
+        mode_result(values=tensor(1), indices=tensor(3))
+        """
+    def moveaxis(self, source: Any, destination: Any) -> Tensor:
+        """Dimensions moved to other places, the rest in order.
+
+        >>> import genesis
+        >>> genesis.movedim(genesis.zeros(2, 3, 4), 0, -1).shape
+        genesis.Size([3, 4, 2])
+        """
+    def movedim(self, source: Any, destination: Any) -> Tensor:
+        """Dimensions moved to other places, the rest in order.
+
+        >>> import genesis
+        >>> genesis.movedim(genesis.zeros(2, 3, 4), 0, -1).shape
+        genesis.Size([3, 4, 2])
+        """
+    def msort(self) -> Tensor:
+        """Elements in order along dim 0.
+
+        >>> import genesis
+        >>> genesis.msort(genesis.tensor([3., 1., 2.]))
+        tensor([1., 2., 3.])
+        """
+    def mul(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Product, $x y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.mul(genesis.tensor([1., 2.]), 3)
+        tensor([3., 6.])
+        """
+    def mul_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `mul`: writes the result into this tensor and returns it."""
+    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ...) -> Tensor:
+        """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
+
+        Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
+
+        Raises:
+            ValueError: negative or infinite weights, or a row of zeros
+            RuntimeError: more samples than weights that are not zero
+
+        >>> import genesis
+        >>> genesis.multinomial(genesis.tensor([0., 1., 0.]), 2, replacement=True)
+        tensor([1, 1])
+        """
+    def multiply(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Product, $x y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.mul(genesis.tensor([1., 2.]), 3)
+        tensor([3., 6.])
+        """
+    def multiply_(self, other: Any, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `mul`: writes the result into this tensor and returns it."""
+    def mv(self, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
+        """Product of a matrix and a vector.
+
+        >>> import genesis
+        >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
+        tensor([2.])
+        """
+    def nan_to_num(self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
+        """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
+
+        >>> import genesis
+        >>> genesis.nan_to_num(genesis.tensor([float("nan"), 1.]), nan=5.0)
+        tensor([5., 1.])
+        """
+    def nan_to_num_(self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ...) -> Tensor:
+        """In-place form of `nan_to_num`: writes the result into this tensor and returns it."""
+    def nanmean(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ...) -> Tensor:
+        """Mean over ``dim`` (None: all) of the elements that are not nan.
+
+        >>> import genesis
+        >>> genesis.nanmean(genesis.tensor([1., float("nan"), 2.]))
+        tensor(1.5000)
+        """
+    def nansum(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Sum over ``dim`` (None: all) with nan counted as zero.
+
+        >>> import genesis
+        >>> genesis.nansum(genesis.tensor([1., float("nan"), 2.]))
+        tensor(3.)
+        """
+    def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+        """The part of ``length`` slices from ``start`` along ``dim``, as a view.
+
+        Raises:
+            IndexError: it does not fit
+
+        >>> import genesis
+        >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
+        tensor([1, 2, 3])
+        """
+    def ne(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x \\ne y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ne(genesis.tensor([1., 2.]), 2)
+        tensor([ True, False])
+        """
+    def ne_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `ne`: writes the result into this tensor and returns it."""
+    def neg(self, *, out: Tensor | None = ...) -> Tensor:
+        """Negation, $-x$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.neg(genesis.tensor([1., -2.]))
+        tensor([-1.,  2.])
+        """
+    def neg_(self) -> Tensor:
+        """In-place form of `neg`: writes the result into this tensor and returns it."""
+    def negative(self, *, out: Tensor | None = ...) -> Tensor:
+        """Negation, $-x$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.neg(genesis.tensor([1., -2.]))
+        tensor([-1.,  2.])
+        """
+    def negative_(self) -> Tensor:
+        """In-place form of `neg`: writes the result into this tensor and returns it."""
+    def nelement(self) -> builtins.int: ...
+    def new_empty(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+        """A tensor of whatever the memory holds, in this one's dtype and place."""
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+        """A tensor of one value, in this one's dtype and place."""
+    def new_ones(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+        """A tensor of ones, in this one's dtype and place."""
+    def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+        """`tensor` in this one's dtype and place."""
+    def new_zeros(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+        """A tensor of zeros, in this one's dtype and place."""
+    def nextafter(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """The next number after $x$ towards $y$.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.nextafter(genesis.tensor([1.]), genesis.tensor([2.]))
+        tensor([1.0000])
+        """
+    def nextafter_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `nextafter`: writes the result into this tensor and returns it."""
+    def nonzero(self, *, as_tuple: builtins.bool = ...) -> Any:
+        """Indices of the elements that are not zero: a row each, or with ``as_tuple`` a tensor for each dimension.
+
+        >>> import genesis
+        >>> genesis.nonzero(genesis.tensor([0., 3.]))
+        tensor([[1]])
+        """
+    def norm(self, p: builtins.float | builtins.str | None = ..., dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., dtype: Any = ...) -> Tensor:
+        """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
+
+        Args:
+            p: any number; inf is the largest and -inf the smallest magnitude, 0 counts what is not zero, "fro" is 2
+            dtype: what the input is converted to first
+
+        The gradient is zero where the norm, or for p < 1 the element, is zero.
+
+        Raises:
+            RuntimeError: an integer tensor
+            IndexError: a dim out of range, or of size 0 where p is negative or infinite
+
+        >>> import genesis
+        >>> genesis.norm(genesis.tensor([3., 4.]))
+        tensor(5.)
+        """
+    def normal_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
+        """Fill with normal numbers of a mean and standard deviation."""
+    def normal_cdf(self, *, out: Tensor | None = ...) -> Tensor:
+        """Cumulative distribution of the standard normal, $\\Phi(x) = erfc(-x / \\sqrt 2) / 2$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.special.normal_cdf(genesis.tensor([0., 1.]))
+        tensor([0.5000, 0.8413])
+        """
+    def not_equal(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Whether $x \\ne y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ne(genesis.tensor([1., 2.]), 2)
+        tensor([ True, False])
+        """
+    def outer(self, vec2: Tensor) -> Tensor:
+        """Outer product of two vectors, $x_i y_j$.
+
+        >>> import genesis
+        >>> genesis.outer(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
+        tensor([[3., 4.],
+                [6., 8.]])
+        """
+    def permute(self, *shape: Any) -> Tensor:
+        """The dimensions in another order, as a view.
+
+        Raises:
+            RuntimeError: ``dims`` does not name each dimension once
+
+        >>> import genesis
+        >>> genesis.permute(genesis.zeros(2, 3, 4), (2, 0, 1)).shape
+        genesis.Size([4, 2, 3])
+        """
+    def polygamma_of(self, n: builtins.int, *, out: Tensor | None = ...) -> Tensor:
+        """The derivative of order $n \\ge 1$ of `digamma`, with the tensor first.
+
+        >>> import genesis
+        >>> genesis.ops.special.polygamma_of(genesis.tensor([1.0, 2.0]), 1)
+        tensor([1.6449, 0.6449])
+        """
+    def positive(self) -> Tensor:
+        """The same tensor.
+
+        Raises:
+            RuntimeError: of bool
+
+        >>> import genesis
+        >>> +genesis.tensor([1., -2.])
+        tensor([ 1., -2.])
+        """
+    def pow(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Power, $x^y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.pow(genesis.tensor([1., 2., 3.]), 2)
+        tensor([1., 4., 9.])
+        """
+    def pow_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `pow`: writes the result into this tensor and returns it."""
+    def prelu(self, weight: Tensor) -> Tensor:
+        """`leaky_relu` with learned slopes, one for all elements or one per channel (dim 1).
+
+        Raises:
+            RuntimeError: another number of weights
+
+        >>> import genesis
+        >>> genesis.prelu(genesis.tensor([-2., 2.]), genesis.tensor([0.5]))
+        tensor([-1.,  2.])
+        """
+    def prod(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Product over ``dim`` (None: all), $\\prod_i x_i$; 1 of nothing.
+
+        Integers and bool are multiplied as int64. The gradient is right where elements are zero, too.
+
+        Raises:
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.prod(genesis.tensor([2., 3., 4.]))
+        tensor(24.)
+        """
+    def quantile(self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
+        """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
+
+        Args:
+            q: a number or a tensor in [0, 1]; a 1-d tensor adds a leading dimension to the result
+            dim: along which dimension; None: of all elements
+            interpolation: between neighbours: "linear", "lower", "higher", "midpoint" or "nearest"
+
+        Raises:
+            RuntimeError: q outside [0, 1], nothing to take a quantile of, or a tensor that is not floating
+            ValueError: an unknown interpolation
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.quantile(genesis.tensor([0., 1., 2., 3.]), 0.5)
+        tensor(1.5000)
+        """
+    def rad2deg(self, *, out: Tensor | None = ...) -> Tensor:
+        """Radians to degrees.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.rad2deg(genesis.tensor([0., 1.]))
+        tensor([ 0.0000, 57.2958])
+        """
+    def rad2deg_(self) -> Tensor:
+        """In-place form of `rad2deg`: writes the result into this tensor and returns it."""
+    def random_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
+        """Fill with integers in [low, high), or of the dtype's whole range."""
+    def ravel(self) -> Tensor:
+        """The elements in one dimension.
+
+        >>> import genesis
+        >>> genesis.ravel(genesis.zeros(2, 3)).shape
+        genesis.Size([6])
+        """
+    @property
+    def real(self) -> Tensor:
+        """"""
+    def reciprocal(self, *, out: Tensor | None = ...) -> Tensor:
+        """Reciprocal, $1 / x$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.reciprocal(genesis.tensor([1., -2.]))
+        tensor([ 1.0000, -0.5000])
+        """
+    def reciprocal_(self) -> Tensor:
+        """In-place form of `reciprocal`: writes the result into this tensor and returns it."""
+    def relu(self, *, out: Tensor | None = ...) -> Tensor:
+        """Rectifier, $\\max(x, 0)$, with slope 0 at 0.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.relu(genesis.tensor([-1., 2.]))
+        tensor([0., 2.])
+        """
+    def relu_(self) -> Tensor:
+        """In-place form of `relu`: writes the result into this tensor and returns it."""
+    def remainder(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Remainder with the sign of the divisor, $x - y \\lfloor x / y \\rfloor$.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.remainder(genesis.tensor([7., -7.]), 3)
+        tensor([1., 2.])
+        """
+    def remainder_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `remainder`: writes the result into this tensor and returns it."""
+    def repeat(self, *repeats: Any) -> Tensor:
+        """The tensor repeated like tiles, one count for each dimension.
+
+        >>> import genesis
+        >>> genesis.tensor([1., 2.]).repeat(2, 1).shape
+        genesis.Size([2, 2])
+        """
+    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = ...) -> Tensor:
+        """Each slice repeated in place, the same or its own number of times.
+
+        >>> import genesis
+        >>> genesis.repeat_interleave(genesis.tensor([1., 2.]), 2)
+        tensor([1., 1., 2., 2.])
+        """
+    def reshape(self, *shape: Any) -> Tensor:
+        """The same elements, in row-major order, in another shape; one size may be -1. A view where memory allows.
+
+        Raises:
+            RuntimeError: the number of elements differs
+
+        >>> import genesis
+        >>> genesis.reshape(genesis.arange(4), (2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+        """
+    def reshape_as(self, other: Any) -> Any: ...
+    def roll(self, shifts: Any, dims: Any = ...) -> Tensor:
+        """Slices moved on by ``shifts`` along ``dims`` (None: the flattened tensor), the last ones coming first.
+
+        >>> import genesis
+        >>> genesis.roll(genesis.arange(4), 1)
+        tensor([3, 0, 1, 2])
+        """
+    def rot90(self, k: builtins.int = ..., dims: Sequence[builtins.int] = ...) -> Tensor:
+        """Turned by ``k`` right angles in the plane of two dimensions.
+
+        >>> import genesis
+        >>> genesis.rot90(genesis.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+        """
+    def round(self, *, decimals: builtins.int = ..., out: Tensor | None = ...) -> Tensor:
+        """Round to ``decimals`` digits, halves to the even neighbour (IEEE 754).
+
+        Integers are returned as they are. The derivative is zero.
+
+        >>> import genesis
+        >>> genesis.round(genesis.tensor([0.5, 1.5, 2.25]), decimals=0)
+        tensor([0., 2., 2.])
+        """
+    def round_(self, *, decimals: builtins.int = ...) -> Tensor:
+        """In-place form of `round`: writes the result into this tensor and returns it."""
+    def rsqrt(self, *, out: Tensor | None = ...) -> Tensor:
+        """Reciprocal square root, $1 / \\sqrt x$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.rsqrt(genesis.tensor([4., 16.]))
+        tensor([0.5000, 0.2500])
+        """
+    def rsqrt_(self) -> Tensor:
+        """In-place form of `rsqrt`: writes the result into this tensor and returns it."""
+    def scatter(self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...) -> Tensor:
+        """``input`` with the elements named along ``dim`` replaced by those of ``src`` (or by one value).
+
+        Args:
+            reduce: "add" or "multiply" to combine instead of replacing
+
+        Raises:
+            IndexError: an index out of range
+
+        >>> import genesis
+        >>> genesis.scatter(genesis.zeros(3), 0, genesis.tensor([2]), genesis.tensor([5.]))
+        tensor([0., 0., 5.])
+        """
+    def scatter_(self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...) -> Tensor:
+        """In-place form of `scatter`: writes the result into this tensor and returns it."""
+    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+        """``input`` with elements of ``src`` added at the places named along ``dim``.
+
+        >>> import genesis
+        >>> genesis.scatter_add(genesis.zeros(3), 0, genesis.tensor([2, 2]), genesis.tensor([5., 1.]))
+        tensor([0., 0., 6.])
+        """
+    def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+        """In-place form of `scatter_add`: writes the result into this tensor and returns it."""
+    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
+        """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
+
+        >>> import genesis
+        >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
+        tensor([0., 4.])
+        """
+    def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
+        """In-place form of `scatter_reduce`: writes the result into this tensor and returns it."""
+    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
+        """The slice at ``index`` along ``dim``, without that dimension; a view.
+
+        Raises:
+            IndexError: the index is out of range
+
+        >>> import genesis
+        >>> genesis.select(genesis.tensor([[1., 2.], [3., 4.]]), 1, 0)
+        tensor([1., 3.])
+        """
+    def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+        """``input`` with the slice at ``index`` along ``dim`` replaced: what `select` is the inverse of.
+
+        Raises:
+            IndexError: the index is out of range
+            RuntimeError: ``src`` has not the shape of the slice
+
+        >>> import genesis
+        >>> genesis.select_scatter(genesis.zeros(2, 2), genesis.ones(2), 0, 1)
+        tensor([[0., 0.],
+                [1., 1.]])
+        """
+    def sgn(self, *, out: Tensor | None = ...) -> Tensor:
+        """Sign, of complex numbers $x / |x|$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sgn(genesis.tensor([3., 0., -2.]))
+        tensor([ 1.,  0., -1.])
+        """
+    def sgn_(self) -> Tensor:
+        """In-place form of `sgn`: writes the result into this tensor and returns it."""
+    def short(self) -> Tensor:
+        """This tensor as genesis.int16."""
+    def sigmoid(self, *, out: Tensor | None = ...) -> Tensor:
+        """Logistic function, $1 / (1 + e^{-x})$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sigmoid(genesis.tensor([0., 1.]))
+        tensor([0.5000, 0.7311])
+        """
+    def sigmoid_(self) -> Tensor:
+        """In-place form of `sigmoid`: writes the result into this tensor and returns it."""
+    def sign(self, *, out: Tensor | None = ...) -> Tensor:
+        """Sign: -1, 0 or 1.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sign(genesis.tensor([3., 0., -2.]))
+        tensor([ 1.,  0., -1.])
+        """
+    def sign_(self) -> Tensor:
+        """In-place form of `sign`: writes the result into this tensor and returns it."""
+    def signbit(self, *, out: Tensor | None = ...) -> Tensor:
+        """Whether the sign bit is set.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; the result is bool. Not differentiable: the result never requires grad.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.signbit(genesis.tensor([1., -1.]))
+        tensor([False,  True])
+        """
+    def sin(self, *, out: Tensor | None = ...) -> Tensor:
+        """Sine, of radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sin(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.8415])
+        """
+    def sin_(self) -> Tensor:
+        """In-place form of `sin`: writes the result into this tensor and returns it."""
+    def sinc(self, *, out: Tensor | None = ...) -> Tensor:
+        """Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sinc(genesis.tensor([0., 0.5]))
+        tensor([1.0000, 0.6366])
+        """
+    def sinc_(self) -> Tensor:
+        """In-place form of `sinc`: writes the result into this tensor and returns it."""
+    def sinh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Hyperbolic sine.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sinh(genesis.tensor([0., 1.]))
+        tensor([0.0000, 1.1752])
+        """
+    def sinh_(self) -> Tensor:
+        """In-place form of `sinh`: writes the result into this tensor and returns it."""
+    def softmax(self, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
+        """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
+
+        Warns:
+            UserWarning: no ``dim``; it is 0 of 0, 1 or 3 dimensions, else 1
+
+        Raises:
+            IndexError: a dim out of range
+            RuntimeError: an integer tensor
+
+        >>> import genesis
+        >>> genesis.softmax(genesis.tensor([0., 0.]), dim=0)
+        tensor([0.5000, 0.5000])
+        """
+    def sort(self, dim: builtins.int = ..., descending: builtins.bool = ..., *, stable: builtins.bool = ...) -> Any:
+        """Elements in order along ``dim`` and the indices they came from, as a named tuple ``(values, indices)``.
+
+        Equals keep their order whether or not ``stable`` is asked for; nan comes last (first when descending).
+
+        Raises:
+            IndexError: a dim out of range
+            RuntimeError: a complex tensor
+
+        >>> import genesis
+        >>> genesis.sort(genesis.tensor([3., 1., 2.])).values
+        tensor([1., 2., 3.])
+        """
+    def split(self, split_size: Any, dim: Any = ...) -> Any: ...
+    def split_with_sizes(self, split_size: Any, dim: Any = ...) -> Any: ...
+    def sqrt(self, *, out: Tensor | None = ...) -> Tensor:
+        """Square root.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sqrt(genesis.tensor([4., 9.]))
+        tensor([2., 3.])
+        """
+    def sqrt_(self) -> Tensor:
+        """In-place form of `sqrt`: writes the result into this tensor and returns it."""
+    def square(self, *, out: Tensor | None = ...) -> Tensor:
+        """Square, $x^2$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.square(genesis.tensor([1., -2.]))
+        tensor([1., 4.])
+        """
+    def square_(self) -> Tensor:
+        """In-place form of `square`: writes the result into this tensor and returns it."""
+    def squeeze(self, dim: Any = ...) -> Tensor:
+        """Drop dimensions of size 1: all, or those named in ``dim``; a view.
+
+        >>> import genesis
+        >>> genesis.squeeze(genesis.zeros(2, 1, 3)).shape
+        genesis.Size([2, 3])
+        """
+    def std(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
+        """Standard deviation, the square root of `var`; its gradient is zero where it is zero.
+
+        >>> import genesis
+        >>> genesis.std(genesis.tensor([1., 2., 3., 4.]))
+        tensor(1.2910)
+        """
+    def std_mean(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
+        """Standard deviation and mean.
+
+        >>> import genesis
+        >>> genesis.std_mean(genesis.tensor([1., 3.]))
+        (tensor(1.4142), tensor(2.))
+        """
+    def sub(self, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Difference, $x - alpha y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sub(genesis.tensor([1., 2.]), 3)
+        tensor([-2., -1.])
+        """
+    def sub_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `sub`: writes the result into this tensor and returns it."""
+    def subtract(self, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Difference, $x - alpha y$.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.sub(genesis.tensor([1., 2.]), 3)
+        tensor([-2., -1.])
+        """
+    def subtract_(self, other: Any, *, alpha: Any = ...) -> Tensor:
+        """In-place form of `sub`: writes the result into this tensor and returns it."""
+    def sum(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+        """Sum over ``dim`` (None: all), $\\sum_i x_i$.
+
+        Integers and bool are summed as int64; an empty sum is 0.
+
+        Raises:
+            IndexError: a dim out of range
+            RuntimeError: a dim named twice
+
+        >>> import genesis
+        >>> genesis.sum(genesis.tensor([[1., 2.], [3., 4.]]), dim=0)
+        tensor([4., 6.])
+        """
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Two dimensions exchanged, as a view.
+
+        >>> import genesis
+        >>> genesis.transpose(genesis.tensor([[1., 2.], [3., 4.]]), 0, 1)
+        tensor([[1., 3.],
+                [2., 4.]])
+        """
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Two dimensions exchanged, as a view.
+
+        >>> import genesis
+        >>> genesis.transpose(genesis.tensor([[1., 2.], [3., 4.]]), 0, 1)
+        tensor([[1., 3.],
+                [2., 4.]])
+        """
+    def t(self) -> Tensor:
+        """The transpose of a matrix, as a view; vectors as they are.
+
+        Raises:
+            RuntimeError: more than two dimensions
+
+        >>> import genesis
+        >>> genesis.t(genesis.zeros(2, 3)).shape
+        genesis.Size([3, 2])
+        """
+    def take(self, index: Tensor) -> Tensor:
+        """Elements of the flattened tensor, in the shape of ``index``.
+
+        >>> import genesis
+        >>> genesis.take(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([0, 3]))
+        tensor([1., 4.])
+        """
+    def take_along_dim(self, indices: Tensor, dim: builtins.int | None = ...) -> Tensor:
+        """Elements named along ``dim``, the indices broadcast against the input; of the flattened tensor for None.
+
+        >>> import genesis
+        >>> genesis.take_along_dim(genesis.tensor([[3., 1.]]), genesis.tensor([[1, 0]]), 1)
+        tensor([[1., 3.]])
+        """
+    def tan(self, *, out: Tensor | None = ...) -> Tensor:
+        """Tangent, of radians.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.tan(genesis.tensor([0., 1.]))
+        tensor([0.0000, 1.5574])
+        """
+    def tan_(self) -> Tensor:
+        """In-place form of `tan`: writes the result into this tensor and returns it."""
+    def tanh(self, *, out: Tensor | None = ...) -> Tensor:
+        """Hyperbolic tangent.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.tanh(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.7616])
+        """
+    def tanh_(self) -> Tensor:
+        """In-place form of `tanh`: writes the result into this tensor and returns it."""
+    def tanh_rest(self, *, out: Tensor | None = ...) -> Tensor:
+        """$x - \\tanh x$, exact near zero.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.activation.tanh_rest(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.2384])
+        """
+    def tanh_rest_(self) -> Tensor:
+        """In-place form of `tanh_rest`: writes the result into this tensor and returns it."""
+    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
+        """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
+
+        >>> import genesis
+        >>> [len(piece) for piece in genesis.tensor_split(genesis.arange(7), 3)]
+        [3, 2, 2]
+        """
+    def tile(self, *dims: Any) -> Any: ...
+    def to(self, *args: Any, dtype: Any = ..., device: Any = ..., non_blocking: builtins.bool = ..., copy: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+        """This tensor in another dtype or on another device; itself when nothing changes.
+
+        ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` and ``to(other)`` are all understood. Differentiable.
+
+        >>> import genesis
+        >>> genesis.ones(2).to(genesis.float64).dtype
+        genesis.float64
+        """
+    def topk(self, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...) -> Any:
+        """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
+
+        Which of equal elements are among them is not said.
+
+        Raises:
+            RuntimeError: there are fewer than ``k``, or a complex tensor
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.topk(genesis.tensor([1., 5., 3.]), 2).values
+        tensor([5., 3.])
+        """
+    def trace(self) -> Tensor:
+        """Sum of the diagonal of a matrix.
+
+        Raises:
+            RuntimeError: not a matrix
+
+        >>> import genesis
+        >>> genesis.trace(genesis.eye(3))
+        tensor(3.)
+        """
+    def transpose(self, *dims: Any, dim0: Any = ..., dim1: Any = ...) -> Tensor:
+        """Two integers exchange these dimensions, one sequence reorders all, nothing reverses the order."""
+    def tril(self, diagonal: builtins.int = ...) -> Tensor:
+        """Lower triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
+
+        >>> import genesis
+        >>> genesis.tril(genesis.ones(2, 2))
+        tensor([[1., 0.],
+                [1., 1.]])
+        """
+    def tril_(self, diagonal: builtins.int = ...) -> Tensor:
+        """In-place form of `tril`: writes the result into this tensor and returns it."""
+    def triu(self, diagonal: builtins.int = ...) -> Tensor:
+        """Upper triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
+
+        >>> import genesis
+        >>> genesis.triu(genesis.ones(2, 2))
+        tensor([[1., 1.],
+                [0., 1.]])
+        """
+    def triu_(self, diagonal: builtins.int = ...) -> Tensor:
+        """In-place form of `triu`: writes the result into this tensor and returns it."""
+    def true_divide(self, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
+        """Quotient, $x / y$, exact or rounded.
+
+        Args:
+            rounding_mode: None for the exact quotient, ``"floor"`` to round down, ``"trunc"`` to round towards zero
+
+        Raises:
+            ValueError: another rounding mode
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
+        tensor([ 3., -3.])
+        """
+    def true_divide_(self, other: Any, *, rounding_mode: Any = ...) -> Tensor:
+        """In-place form of `divide`: writes the result into this tensor and returns it."""
+    def trunc(self, *, out: Tensor | None = ...) -> Tensor:
+        """Integer part of $x$.
+
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.trunc(genesis.tensor([1.5, -1.5]))
+        tensor([ 1., -1.])
+        """
+    def trunc_(self) -> Tensor:
+        """In-place form of `trunc`: writes the result into this tensor and returns it."""
+    def type(self, dtype: Any = ...) -> Any:
+        """The dtype's name, or with an argument this tensor converted."""
+    def type_as(self, other: Any) -> Any: ...
+    def unbind(self, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
+        """All slices along ``dim``, without that dimension; views.
+
+        >>> import genesis
+        >>> genesis.unbind(genesis.tensor([1., 2.]))
+        (tensor(1.), tensor(2.))
+        """
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+        """Split one dimension into several; one size may be -1.
+
+        >>> import genesis
+        >>> genesis.unflatten(genesis.zeros(2, 6), 1, (2, 3)).shape
+        genesis.Size([2, 2, 3])
+        """
+    def uniform_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
+        """Fill with uniform numbers in [from, to)."""
+    def unique(self, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
+        """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often each occurs.
+
+        Each nan is distinct. Complex numbers are in the order of their real parts, then of their imaginary parts. Not differentiable.
+
+        Raises:
+            IndexError: a dim out of range
+            RuntimeError: slices without elements
+
+        >>> import genesis
+        >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3]), tensor([1, 2]))
+        """
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """Add a dimension of size 1 at ``dim``; a view.
+
+        Raises:
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.unsqueeze(genesis.zeros(3), 0).shape
+        genesis.Size([1, 3])
+        """
+    def var(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
+        """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless given.
+
+        ``unbiased`` is an older way to say ``correction=1`` (True) or ``correction=0``. Real, also for complex tensors.
+
+        Raises:
+            RuntimeError: an integer tensor
+            TypeError: both ``unbiased`` and ``correction``
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.var(genesis.tensor([1., 2., 3., 4.]))
+        tensor(1.6667)
+        """
+    def var_mean(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
+        """Variance and mean.
+
+        >>> import genesis
+        >>> genesis.var_mean(genesis.tensor([1., 3.]))
+        (tensor(2.), tensor(2.))
+        """
+    def vdot(self, other: Tensor) -> Tensor:
+        """Dot product with the first vector conjugated.
+
+        >>> import genesis
+        >>> genesis.vdot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
+        tensor(11.)
+        """
+    def view(self, *shape: Any) -> Tensor:
+        """`reshape` that never copies; ``x.view(2, 3)``.
+
+        Raises:
+            RuntimeError: the number of elements differs, or the memory layout needs a copy
+
+        >>> import genesis
+        >>> genesis.arange(4).view(2, 2)
+        tensor([[0, 1],
+                [2, 3]])
+        """
+    def view_as(self, other: Any) -> Any: ...
+    def view_shape(self, shape: Sequence[builtins.int]) -> Tensor:
+        """`reshape` that never copies; ``x.view(2, 3)``.
+
+        Raises:
+            RuntimeError: the number of elements differs, or the memory layout needs a copy
+
+        >>> import genesis
+        >>> genesis.arange(4).view(2, 2)
+        tensor([[0, 1],
+                [2, 3]])
+        """
+    def where(self, condition: Any, other: Any) -> Any: ...
+    def xlogy(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """$x \\ln y$, zero where $x$ is zero.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.xlogy(genesis.tensor([0., 2.]), genesis.tensor([0., 1.]))
+        tensor([0., 0.])
+        """
+    def xlogy_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `xlogy`: writes the result into this tensor and returns it."""
+    def zero_(self) -> Tensor:
+        """Set all elements to zero."""

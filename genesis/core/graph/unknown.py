@@ -1,0 +1,31 @@
+"""The history of a value whose derivative is not known: it leads to the inputs, and says why when a derivative is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from genesis.base.errors import GraphError
+from genesis.core.graph.node import WRITES, Node
+from genesis.core.graph.tensor import Tensor
+
+
+class UnknownDerivative(Node):
+    """The history of a value whose derivative is not known: an error when it is asked for."""
+
+    __slots__ = ("reason",)
+    op_name = "unknown derivative"
+    _frees = False
+    reason: str
+
+    def _pull(self, g: Any) -> Sequence[Any]:
+        raise GraphError(self.reason)
+
+
+def without_derivative(t: Tensor, edges: Sequence[Any], reason: str) -> Tensor:
+    """The same value with a history that leads to the inputs but cannot be differentiated."""
+    node = UnknownDerivative()
+    node._edges, node._saved, node._hooks, node._epoch = tuple(edges), (), None, WRITES[0]
+    node._shape, node._dtype = tuple(t._array.shape), t._array.dtype
+    node._code, node._at, node.reason = None, -1, reason
+    return t._alias(node)

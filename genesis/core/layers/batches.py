@@ -1,0 +1,251 @@
+"""How ops act on batched arrays: on all samples at once, by a rule.
+
+A rule ``(b, *args) -> results`` gets the arguments of the op with the hidden dimension in front of those tensors that have one
+(``b.batched`` says which), and gives results with the hidden dimension in front. Where an op says nothing, the rule follows from its kind:
+
+- elementwise               operands are given the same number of dimensions behind the hidden one
+- parameters called dim...  count from the first dimension: they are one more
+- views                     shapes and indices get one more entry in front
+- no rule                   one sample after the other (`sequential`), with a warning the first time
+
+``batch=...`` in the op's block is a rule of its own; ``decompose=...`` a function of other ops that means the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.batched import Batched
+from genesis.arrays.spec import spec_of
+from genesis.base.errors import GenesisError, GraphError, message
+from genesis.core.call import dispatch
+from genesis.core.call.op import Op
+from genesis.core.graph.tensor import Tensor, wrap
+
+_DIMS = ("dim", "dims", "dim0", "dim1", "dim2")
+
+
+class Batch:
+    """What a rule knows besides the arguments."""
+
+    __slots__ = ("_operands", "batched", "level", "op", "size")
+
+    def __init__(self, op: Op, size: int, level: int, batched: list[bool], operands: list[Any]) -> None:
+        self.op, self.size, self.level = op, size, level
+        self.batched = batched  # for each tensor, in order
+        self._operands = operands
+
+    @property
+    def specs(self) -> list[Any]:
+        """Of one sample, for each tensor."""
+        return [spec_of(a) if hasattr(a, "shape") else a for a in self._operands]
+
+    def run(self, *args: Any) -> Any:
+        return dispatch.apply(self.op, args)
+
+    def spread(self, x: Tensor, batched: bool) -> Tensor:
+        """A tensor with the hidden dimension, expanded where it had none."""
+        return x if batched else x.unsqueeze(0).expand(self.size, *[-1] * x.ndim)
+
+    def padded(self, x: Tensor, batched: bool, ndim: int) -> Tensor:
+        """Dimensions of size 1 behind the hidden one, so that ``ndim`` follow it."""
+        if not batched or x.ndim - 1 == ndim:
+            return x
+        shape = x._array.shape
+        return x.reshape(shape[0], *[1] * (ndim + 1 - len(shape)), *shape[1:])
+
+    def index(self, array: Any) -> tuple[Any, bool]:
+        """An index array, without its layer, and whether it has the hidden dimension."""
+        if isinstance(array, Batched) and array.level == self.level:
+            return array.array, array.batched
+        return array, False
+
+
+def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
+    """The result arrays of an op on arguments among which there are batched arrays of one level, and none of a higher one."""
+    level, size = top.level, top.size_hidden
+    operands = args[0] if op.variadic else [args[i] for i in op.tensors]
+    flags: list[bool] = []
+    tensors: list[Any] = []
+    from_outside = False
+    for a in operands:
+        if a.__class__ is Batched and a.level == level:
+            if a.size_hidden != size:
+                raise GraphError(message(op.name, f"samples of two batches meet, of {size} and {a.size_hidden}"))
+            flags.append(a.batched)
+            from_outside = from_outside or a.from_outside
+            tensors.append(wrap(a.array))
+        else:
+            flags.append(False)
+            tensors.append(wrap(a) if hasattr(a, "shape") else a)
+    inner = list(args)
+    if op.variadic:
+        inner[0] = tensors
+    else:
+        for i, x in zip(op.tensors, tensors, strict=True):
+            inner[i] = x
+    indices = [x for i, a in enumerate(args) if i not in op.tensors for x in dispatch.index_arrays(a)] if op.kind == "indexing" else []
+    hidden = any(flags) or any(isinstance(x, Batched) and x.level == level and x.batched for x in indices)
+    if not hidden:
+        if indices:
+            inner = [dispatch.map_indices(a, lambda x: x.array if isinstance(x, Batched) and x.level == level else x) for a in inner]
+        out = dispatch.apply(op, tuple(inner))
+    else:
+        out = rule_of(op)(Batch(op, size, level, flags, operands), *inner)
+
+    def around(y: Tensor) -> Any:
+        # a result that is the same for all samples stays a member of the batch: its gradient is not summed twice
+        return Batched(y._array, hidden, size, level, from_outside) if hidden or op.node is not None else y._array
+
+    return tuple([around(y) for y in out]) if isinstance(out, tuple | list) else around(out)
+
+
+# ---- rules
+
+
+def rule_of(op: Op) -> Callable[..., Any]:
+    if op.batch is not None:
+        return op.batch
+    if op.decompose is not None:
+        return decomposed
+    if op.kind == "elementwise":
+        return _elementwise
+    if op.kind == "elementwise_cast":
+        return as_it_is
+    if op.kind in ("reduction", "scan", "sort", "movement", "view") and len(op.tensors) == 1 and any(n in op.signature.parameters for n in _DIMS):
+        return _shift_dims
+    return sequential
+
+
+def how(op: Op) -> str:
+    """What the op matrix prints of batching."""
+    if op.kind == "composite":
+        return "composed"
+    rule = rule_of(op)
+    names = {decomposed: "composed", _elementwise: "aligned", as_it_is: "as it is", _shift_dims: "dims + 1", sequential: "one by one"}
+    return names.get(rule, "own rule")
+
+
+def as_it_is(b: Batch, *args: Any) -> Any:
+    """For ops that treat leading dimensions alike anyway."""
+    return b.run(*args)
+
+
+def _elementwise(b: Batch, *args: Any) -> Any:
+    op = b.op
+    tensors = args if op.plain else [args[i] for i in op.tensors]
+    ndim = max([x.ndim - flag for x, flag in zip(tensors, b.batched, strict=True) if isinstance(x, Tensor)])
+    operands = [b.padded(x, flag, ndim) if isinstance(x, Tensor) else x for x, flag in zip(tensors, b.batched, strict=True)]
+    kinds = [x._array.dtype for x in operands if isinstance(x, Tensor)]
+    wanted = None
+    if len(kinds) > 1 and any([k is not kinds[0] for k in kinds]):  # a sample of no dimensions gives way to others in promotion, a batch of them would not
+        wanted = op.infer(*b.specs).dtype  # type: ignore[misc]
+        dtypes = dispatch.compute_dtypes(op, b.specs)
+        operands = [x.to(d) if isinstance(x, Tensor) and d is not None and x._array.dtype is not d else x for x, d in zip(operands, dtypes, strict=True)]
+    if op.plain:
+        out = op.call(*operands) if isinstance(operands[0], Tensor) else b.run(*operands)
+        return out if wanted is None or out._array.dtype is wanted else out.to(wanted)
+    full = list(args)
+    for i, x in zip(op.tensors, operands, strict=True):
+        full[i] = x
+    out = b.run(*full)
+    return out if wanted is None or out._array.dtype is wanted else out.to(wanted)
+
+
+def _shift_dims(b: Batch, x: Tensor, *args: Any) -> Any:
+    """All dimensions that arguments name are one further."""
+    names = list(b.op.signature.parameters)[1:]
+    ndim = x.ndim - 1
+    if not ndim:  # a sample without dimensions: it is given one, and loses it again
+        x = x.unsqueeze(1)
+    shifted = [_shift(a, max(ndim, 1)) if name in _DIMS else a for name, a in zip(names, args, strict=True)]
+    if not ndim and b.op.kind == "reduction":  # all dimensions of a sample that has none
+        shifted = [(1,) if a == () and name in _DIMS else a for name, a in zip(names, shifted, strict=True)]
+    out = b.run(x, *shifted)
+    if ndim:
+        return out
+    specs = b.op.infer(b.specs[0], *args)  # type: ignore[misc]
+    if isinstance(out, tuple | list):
+        return tuple(y.reshape(b.size, *s.shape) for y, s in zip(out, specs, strict=True))
+    return out.reshape(b.size, *specs.shape)
+
+
+def _shift(dim: Any, ndim: int) -> Any:
+    if dim is None:
+        return tuple(range(1, ndim + 1))
+    if isinstance(dim, int | np.integer):
+        return int(dim) % ndim + 1
+    return tuple(int(d) % ndim + 1 for d in dim)
+
+
+def decomposed(b: Batch, *args: Any) -> Any:
+    """Other ops that mean the same, called at this level."""
+    flags = iter(b.batched)
+    again = [
+        wrap(Batched(x._array, flag, b.size, b.level)) if isinstance(x, Tensor) else x
+        for x, flag in ((a, next(flags) if i in b.op.tensors else False) for i, a in enumerate(args))
+    ]
+    out = b.op.decompose(*again)  # type: ignore[misc]
+    return tuple(_opened(b, y) for y in out) if isinstance(out, tuple) else _opened(b, out)
+
+
+def _opened(b: Batch, y: Tensor) -> Tensor:
+    array = y._array
+    mine = isinstance(array, Batched) and array.level == b.level
+    return b.spread(wrap(array.array if mine else array), mine and array.batched)
+
+
+_warned: set[str] = set()
+
+
+def sequential(b: Batch, *args: Any) -> Any:
+    """One sample after the other."""
+    if b.op.name not in _warned:
+        _warned.add(b.op.name)
+        warnings.warn(message("vmap", f"{b.op.name} has no rule for batches, it is computed for one sample after the other"), UserWarning, stacklevel=6)
+    found = []
+    for i in range(b.size):
+        flags = iter(b.batched)
+
+        def sample(x: Any, flags: Any = flags, i: int = i) -> Any:
+            flag = next(flags)
+            return x[i] if flag else x
+
+        one = [[sample(x) for x in a] if isinstance(a, list) else sample(a) if k in b.op.tensors else _indices_of(b, a, i) for k, a in enumerate(args)]
+        found.append(b.run(*one))
+    return stacked(b.op.name, found)
+
+
+def _indices_of(b: Batch, a: Any, i: int) -> Any:
+    def one(x: Any) -> Any:
+        array, batched = b.index(x)
+        return wrap(array)[i]._array if batched else array
+
+    return dispatch.map_indices(a, one)
+
+
+def stacked(name: str, results: Sequence[Any]) -> Any:
+    """The results of all samples, with the hidden dimension in front."""
+    stack = dispatch.public("stack")
+    try:
+        if isinstance(results[0], tuple | list):
+            return tuple(stack(list(column)) for column in zip(*results, strict=True))
+        return stack(list(results))
+    except GenesisError as error:
+        raise GraphError(
+            message(name, "the shape of the result differs from sample to sample", operands=[("shapes", _shapes(results))],
+                    hint="the shape depends on the data, which vmap cannot do: use where and masks, or loop over the samples")
+        ) from error  # fmt: skip
+
+
+def _shapes(results: Sequence[Any]) -> str:
+    return ", ".join(str(list(r.shape)) for r in results[:4] if isinstance(r, Tensor))
+
+
+dispatch.INTERPRETERS[Batched] = interpret
+
+__all__ = ["Batch", "how", "interpret", "rule_of", "sequential", "stacked"]

@@ -1,0 +1,219 @@
+"""How ops act on dual arrays: the value as ever, the tangent by a rule.
+
+Where an op says nothing of forward mode, its rule follows from its kind:
+
+- elementwise      the factor of its gradient rule is also the factor of the tangent: ``rule(tangent)``
+- views, movement  linear: the op itself, on the tangent
+- everything else  from its gradient rule, transposed: $g \\mapsto J^T g$ is linear in $g$, and the transpose of a linear
+                   function is its gradient, so $J \\dot x$ is the derivative of $\\langle J^T u, \\dot x\\rangle$ by $u$
+
+An op that knows better says ``jvp="linear"`` (in its first tensor), ``jvp="multilinear"`` (in each of them), or gives a function
+``(args, tangents, out) -> tangent``, where ``tangents`` holds one tensor or None for each argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from genesis.arrays.dual import Dual
+from genesis.arrays.protocol import Virtual, copied
+from genesis.core.call import dispatch
+from genesis.core.call.halves import HALVES, wide
+from genesis.core.call.op import Op
+from genesis.core.call.views import shares
+from genesis.core.graph import engine
+from genesis.core.graph.modes import grad_mode, inference
+from genesis.core.graph.tensor import Tensor, wrap
+
+_LINEAR_KINDS = ("view", "movement", "elementwise_cast")
+
+
+def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
+    """The result arrays of an op on arguments among which there are dual arrays of one level, and none of a higher one."""
+    if op.kind == "view" and isinstance(args[0], Dual) and args[0].level == top.level:
+        return _view(op, args, args[0])
+    primals, tangents, from_outside = _taken_apart(op, args, top.level)
+    out = dispatch.apply(op, primals)
+    several = isinstance(out, tuple)
+    outs = out if several else (out,)
+    differentiable = op.node is not None
+    found: Any = [None] * len(outs)
+    if differentiable and any(t is not None for t in _flat(tangents)):
+        rule = rule_of(op)
+        if outs[0]._array.dtype in HALVES and rule is not _linear:  # several steps, rounded once
+            primals, tangents, out = tuple([wide(p) for p in primals]), [wide(t) for t in tangents], wide(out)
+        found = rule(op, primals, tangents, out)
+        found = found if several else (found,)
+    arrays = [_dual(y._array, t, top.level, from_outside, tangents) if differentiable else y._array for y, t in zip(outs, found, strict=True)]
+    return tuple(arrays) if several else arrays[0]
+
+
+def _view(op: Op, args: tuple[Any, ...], source: Dual) -> Any:
+    """A view of a dual array is a view of its value and a view of its tangent."""
+    source.own_tangent()
+    rest = tuple([dispatch.map_indices(a, lambda x: x.primal if isinstance(x, Dual) and x.level == source.level else x) for a in args[1:]])
+    primal = dispatch.apply(op, (wrap(source.primal), *rest))._array
+    if source.tangent is None:
+        return Dual(primal, None, source.level, source.from_outside)
+    tangent = dispatch.apply(op, (wrap(source.tangent), *rest))._array
+    return Dual(primal, tangent, source.level, source.from_outside, shared=not shares(primal, source.primal))
+
+
+def _dual(array: Any, tangent: Tensor | None, level: int, from_outside: bool, given: list[Any]) -> Any:
+    if tangent is None:
+        return Dual(array, None, level, from_outside)
+    if tangent._array.dtype is not array.dtype:
+        tangent = tangent.to(array.dtype)
+    if tuple(tangent._array.shape) != tuple(array.shape):
+        tangent = dispatch.public("expand")(tangent, tuple(array.shape)).clone()
+    moved = tangent._array
+    if moved.base is not None or any([t is not None and t._array is moved for t in _flat(given)]):
+        moved = copied(moved)  # the tangent of x + 1 is that of x, but x may be written to later
+    return Dual(array, moved, level, from_outside, shared=getattr(moved, "strides", None) != getattr(array, "strides", None))
+
+
+def _flat(tangents: list[Any]) -> list[Any]:
+    return [t for item in tangents for t in (item if isinstance(item, list) else [item])]
+
+
+def _taken_apart(op: Op, args: tuple[Any, ...], level: int) -> tuple[tuple[Any, ...], list[Any], bool]:
+    """The arguments with values for dual arrays; their tangents at the same places; whether one is a gradient from outside."""
+    from_outside = False
+
+    def part(a: Any) -> tuple[Any, Any]:
+        nonlocal from_outside
+        if isinstance(a, Dual) and a.level == level:
+            from_outside = from_outside or a.from_outside
+            return wrap(a.primal), None if a.tangent is None else wrap(a.tangent)
+        return wrap(a) if hasattr(a, "shape") else a, None
+
+    primals: list[Any] = list(args)
+    tangents: list[Any] = [None] * len(args)
+    if op.variadic:
+        pairs = [part(a) for a in args[0]]
+        primals[0], tangents[0] = [p for p, _ in pairs], [t for _, t in pairs]
+        return tuple(primals), tangents, from_outside
+    for i in op.tensors:
+        primals[i], tangents[i] = part(args[i])
+    for i, a in enumerate(primals):
+        if isinstance(a, Virtual | tuple) and i not in op.tensors:  # indices have no tangent
+            primals[i] = dispatch.map_indices(a, lambda x: x.primal if isinstance(x, Dual) and x.level == level else x)
+    return tuple(primals), tangents, from_outside
+
+
+# ---- rules
+
+
+def rule_of(op: Op) -> Any:
+    """The function ``(op, args, tangents, out) -> tangents of the results``."""
+    if callable(op.jvp):
+        return lambda op, args, tangents, out: op.jvp(args, tangents, out)
+    if op.jvp == "linear" or (op.jvp is None and op.kind in _LINEAR_KINDS):
+        return _linear
+    if op.jvp == "multilinear":
+        return _multilinear
+    if op.jvp is None and op.kind == "elementwise" and op.holomorphic:
+        return _elementwise
+    return transposed
+
+
+def how(op: Op) -> str:
+    """What the op matrix prints of forward mode."""
+    if op.kind == "composite":
+        return "composed"
+    if not op.vjp:
+        return "no gradient"
+    rule = rule_of(op)
+    return {_linear: "linear", _multilinear: "multilinear", _elementwise: "same factor", transposed: "transposed"}.get(rule, "own rule")
+
+
+def _linear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
+    if op.variadic:
+        pieces = [x._zeros(tuple(x._array.shape), x._array.dtype) if t is None else t for x, t in zip(args[0], tangents[0], strict=True)]
+        return dispatch.apply(op, (pieces, *args[1:]))
+    return dispatch.apply(op, tuple(a if t is None else t for a, t in zip(args, tangents, strict=True)))
+
+
+def _multilinear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
+    total = None
+    places = range(len(args[0])) if op.variadic else op.tensors
+    for i in places:
+        t = tangents[0][i] if op.variadic else tangents[i]
+        if t is None:
+            continue
+        changed = (*args[:i], t, *args[i + 1 :])
+        if op.variadic:
+            changed = ([*args[0][:i], t, *args[0][i + 1 :]], *args[1:])
+        part = dispatch.apply(op, changed)
+        total = part if total is None else total + part
+    return total
+
+
+def _elementwise(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
+    values = (*args, out)
+    total = None
+    for t, (fn, picks) in zip(tangents, _factors(op), strict=True):
+        if t is None or fn is None:
+            continue
+        part = fn(t, *[values[place]._array.shape if shape else values[place] for place, shape in picks])
+        total = part if total is None else total + part
+    return total
+
+
+@functools.cache
+def _factors(op: Op) -> list[tuple[Any, list[tuple[int, bool]]]]:
+    """For each parameter its gradient rule, and where that finds what it asks for by name: a place, and whether only its shape."""
+    names = [*op.signature.parameters, "out"]
+    found: list[tuple[Any, list[tuple[int, bool]]]] = []
+    for name in names[:-1]:
+        fn = op.vjp.get(name)
+        needs = [] if fn is None else list(inspect.signature(fn).parameters)[1:]
+        found.append((fn, [(names.index(n), False) if n in names else (names.index(n.removesuffix("_shape")), True) for n in needs]))
+    return found
+
+
+def transposed(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
+    """The tangents of the results from the gradient rules, which are recorded and differentiated."""
+    mode, inferring = grad_mode.get(), inference.get()
+    try:
+        grad_mode.set(True)
+        inference.set(False)
+        twins = [_leaf(x, t) for x, t in zip(args[0], tangents[0], strict=True)] if op.variadic else None
+        again = (twins, *args[1:]) if op.variadic else tuple(_leaf(a, t) for a, t in zip(args, tangents, strict=True))
+        results = dispatch.apply(op, again)
+        several = isinstance(results, tuple)
+        found = transpose(results if several else (results,), _paired(again[0] if op.variadic else again, tangents[0] if op.variadic else tangents))
+    finally:
+        grad_mode.set(mode)
+        inference.set(inferring)
+    return tuple(found) if several else found[0]
+
+
+def _leaf(x: Any, tangent: Any) -> Any:
+    return x if tangent is None else wrap(x._array).requires_grad_()
+
+
+def _paired(inputs: Any, tangents: Any) -> list[tuple[Tensor, Tensor]]:
+    return [(x, t) for x, t in zip(inputs, tangents, strict=True) if t is not None]
+
+
+def transpose(outs: tuple[Tensor, ...], inputs: list[tuple[Tensor, Tensor]], create_graph: bool = False) -> list[Tensor | None]:
+    """$J \\dot x$ for outputs recorded from inputs, given as pairs of an input and its tangent: two backwards."""
+    roots = [y for y in outs if y._node is not None]
+    if not roots:
+        return [None] * len(outs)
+    seeds = [y._zeros(tuple(y._array.shape), y._array.dtype).requires_grad_() for y in roots]
+    pulled = engine.run([y._node for y in roots], seeds, keep_graph=True, create_graph=True, inputs=[x._node for x, _ in inputs], accumulate=False)
+    reached = [(gx, t) for gx, (_, t) in zip(pulled, inputs, strict=True) if gx is not None and gx._node is not None]
+    if not reached:
+        return [None] * len(outs)
+    weights = [t if t._array.dtype is gx._array.dtype else t.to(gx._array.dtype) for gx, t in reached]
+    pushed = engine.run([gx._node for gx, _ in reached], weights, keep_graph=create_graph, create_graph=create_graph,
+                        inputs=[u._node for u in seeds], accumulate=False)  # fmt: skip
+    found = iter(pushed)
+    return [None if y._node is None else next(found) for y in outs]
+
+
+dispatch.INTERPRETERS[Dual] = interpret

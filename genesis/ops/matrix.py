@@ -1,0 +1,29 @@
+"""The op matrix: what each op has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from genesis.core.call.op import REGISTRY
+from genesis.core.layers import batches, duals
+
+
+def matrix() -> list[dict[str, Any]]:
+    """Rows of the op matrix that ``python -m genesis.ops`` prints."""
+    return [
+        {
+            "op": op.name,
+            "kind": op.kind,
+            "infer": op.infer is not None or op.kind == "composite",
+            "vjp": bool(op.vjp) or op.kind == "composite",
+            "jvp": duals.how(op),
+            "vmap": batches.how(op),
+            "trace": "composed" if op.kind == "composite" else "view" if op.kind == "view" else "node",
+            "in-place": op.inplace,
+            "kernel": bool(op.kernels) or (op.kind != "composite" and op.kernel is not op.meaning and op.kernel is not getattr(op.meaning, "__wrapped__", None)),
+            "samples": op.samples is not None,
+            "fails": len(op.fails),
+            "module": op.module,
+        }
+        for op in sorted(REGISTRY.values(), key=lambda op: op.name)
+    ]
