@@ -104,6 +104,16 @@ class Op:
         return inspect.getdoc(self.call) or ""
 
 
+def samples(call: Callable[..., Any], cases: Samples) -> None:
+    """Give an op the calls that the generated tests make of it."""
+    call.op.samples = cases  # type: ignore[attr-defined]
+
+
+def wrong_inputs(call: Callable[..., Any], *cases: Fail | tuple[Callable[[Any], Any], type[Exception], str]) -> None:
+    """Give an op calls that it refuses: ``(lambda t: case(t(3), dim=3), IndexError, "dim 3 is out of range")``."""
+    call.op.fails = tuple([case if isinstance(case, Fail) else Fail(*case) for case in cases])  # type: ignore[attr-defined]
+
+
 def register(op: Op, module: str) -> None:
     """Enter an op in the registry; declaring the same thing twice, or half, is an error at import."""
     assert op.name not in REGISTRY, f"op {op.name!r} is declared twice: {REGISTRY[op.name].module} and {module}"
