@@ -2,10 +2,14 @@
 
     python benchmarks/accuracy.py [--write] [--only NAME ...]
 
-Elementwise ops are compared with mpmath (40 digits, more where the formula cancels) at points over their whole domain, the others with
-longdouble. An op passes where its error is at most 2 units in each layout, or PyTorch's own on the same numbers in that layout. Units are
-those of the exact result. Where the result is a sum of terms of both signs, no sum of rounded terms has more digits near its zero than the
-terms have: there they are units of the largest term, which the case names (`terms`), or of a part of the largest result (`floor`).
+Elementwise ops are compared with mpmath (40 digits, more where the formula cancels) at points over their whole domain,
+the others with
+longdouble. An op passes where its error is at most 2 units in each layout, or PyTorch's own on the same numbers in that
+layout. Units are
+those of the exact result. Where the result is a sum of terms of both signs, no sum of rounded terms has more digits
+near its zero than the
+terms have: there they are units of the largest term, which the case names (`terms`), or of a part of the largest result
+(`floor`).
 With --write the table goes to benchmarks/accuracy.md.
 """
 
@@ -48,7 +52,8 @@ class Case(NamedTuple):
     inputs: Callable[[Any], tuple[Any, ...]]  # (random generator) -> float64 arrays
     elementwise: bool = False
     floor: float = 0.0  # units are those of at least this part of the largest value: for sums of both signs
-    terms: Callable[..., Any] | None = None  # (*longdouble arrays) -> the largest term of each sum: units are those of at least that
+    # (*longdouble arrays) -> the largest term of each sum: units are those of at least that
+    terms: Callable[..., Any] | None = None
 
 
 # ---- numbers to try
@@ -145,38 +150,84 @@ SMALL = spread(-80, 80)
 POSITIVE = spread(0.0, 1e30)
 UNIT = spread(-0.9999, 0.9999)
 UNARY: list[tuple[str, Any, Any]] = [
-    ("exp", mpmath.exp, SMALL), ("exp2", lambda x: mpmath.mpf(2) ** x, SMALL), ("expm1", mpmath.expm1, SMALL),
-    ("log", mpmath.log, POSITIVE), ("log2", lambda x: mpmath.log(x) / mpmath.log(2), POSITIVE), ("log10", mpmath.log10, POSITIVE),
-    ("log1p", mpmath.log1p, spread(-0.9999, 1e30)), ("sqrt", mpmath.sqrt, POSITIVE), ("rsqrt", lambda x: 1 / mpmath.sqrt(x), POSITIVE),
-    ("reciprocal", lambda x: 1 / x, spread(-1e30, 1e30, 1e-20)), ("square", lambda x: x * x, spread(-1e15, 1e15, 1e-15)),
-    ("sin", mpmath.sin, spread(-1e4, 1e4)), ("cos", mpmath.cos, spread(-1e4, 1e4)), ("tan", mpmath.tan, spread(-1e4, 1e4)),
-    ("asin", mpmath.asin, UNIT), ("acos", mpmath.acos, UNIT), ("atan", mpmath.atan, EVERY), ("sinh", mpmath.sinh, SMALL), ("cosh", mpmath.cosh, SMALL),
-    ("tanh", mpmath.tanh, EVERY), ("asinh", mpmath.asinh, EVERY), ("acosh", mpmath.acosh, spread(1.0, 1e30)), ("atanh", mpmath.atanh, UNIT),
-    ("erf", mpmath.erf, spread(-1e4, 1e4)), ("erfc", mpmath.erfc, spread(-9, 9)), ("erfinv", mpmath.erfinv, UNIT),
-    ("lgamma", lambda x: mpmath.log(abs(mpmath.gamma(x))) if abs(x) < 1e4 else mpmath.loggamma(x).real, spread(-50, 1e30)),
-    ("digamma", mpmath.digamma, spread(-50, 1e30)), ("logit", lambda x: mpmath.log(x / (1 - x)), spread(0.0, 0.9999)),
-    ("sinc", lambda x: mpmath.sincpi(x), spread(-100, 100)), ("sigmoid", _sigmoid, spread(-700, 1e30)),
-    ("deg2rad", mpmath.radians, EVERY), ("rad2deg", mpmath.degrees, EVERY),
+    ("exp", mpmath.exp, SMALL),
+    ("exp2", lambda x: mpmath.mpf(2) ** x, SMALL),
+    ("expm1", mpmath.expm1, SMALL),
+    ("log", mpmath.log, POSITIVE),
+    ("log2", lambda x: mpmath.log(x) / mpmath.log(2), POSITIVE),
+    ("log10", mpmath.log10, POSITIVE),
+    ("log1p", mpmath.log1p, spread(-0.9999, 1e30)),
+    ("sqrt", mpmath.sqrt, POSITIVE),
+    ("rsqrt", lambda x: 1 / mpmath.sqrt(x), POSITIVE),
+    ("reciprocal", lambda x: 1 / x, spread(-1e30, 1e30, 1e-20)),
+    ("square", lambda x: x * x, spread(-1e15, 1e15, 1e-15)),
+    ("sin", mpmath.sin, spread(-1e4, 1e4)),
+    ("cos", mpmath.cos, spread(-1e4, 1e4)),
+    ("tan", mpmath.tan, spread(-1e4, 1e4)),
+    ("asin", mpmath.asin, UNIT),
+    ("acos", mpmath.acos, UNIT),
+    ("atan", mpmath.atan, EVERY),
+    ("sinh", mpmath.sinh, SMALL),
+    ("cosh", mpmath.cosh, SMALL),
+    ("tanh", mpmath.tanh, EVERY),
+    ("asinh", mpmath.asinh, EVERY),
+    ("acosh", mpmath.acosh, spread(1.0, 1e30)),
+    ("atanh", mpmath.atanh, UNIT),
+    ("erf", mpmath.erf, spread(-1e4, 1e4)),
+    ("erfc", mpmath.erfc, spread(-9, 9)),
+    ("erfinv", mpmath.erfinv, UNIT),
+    (
+        "lgamma",
+        lambda x: mpmath.log(abs(mpmath.gamma(x))) if abs(x) < 1e4 else mpmath.loggamma(x).real,
+        spread(-50, 1e30),
+    ),
+    ("digamma", mpmath.digamma, spread(-50, 1e30)),
+    ("logit", lambda x: mpmath.log(x / (1 - x)), spread(0.0, 0.9999)),
+    ("sinc", lambda x: mpmath.sincpi(x), spread(-100, 100)),
+    ("sigmoid", _sigmoid, spread(-700, 1e30)),
+    ("deg2rad", mpmath.radians, EVERY),
+    ("rad2deg", mpmath.degrees, EVERY),
     ("frac", lambda x: x - (mpmath.floor(x) if x > 0 else mpmath.ceil(x)), EVERY),
-]  # fmt: skip
+]
 ACTIVATIONS: list[tuple[str, Any, Any, dict[str, Any]]] = [
-    ("gelu", lambda x: x * _phi(x), spread(-35, 1e30), {}), ("gelu", _gelu_tanh, spread(-35, 1e10), {"approximate": "tanh"}),
-    ("silu", lambda x: x * _sigmoid(x), spread(-700, 1e30), {}), ("mish", _mish, spread(-700, 1e10), {}),
-    ("softplus", lambda x: x if x > 20 else _softplus(x), spread(-700, 1e30), {}), ("logsigmoid", lambda x: -_softplus(-x), spread(-1e30, 700), {}),
-    ("elu", lambda x: x if x > 0 else mpmath.expm1(x), EVERY, {}), ("celu", lambda x: x if x > 0 else 2 * mpmath.expm1(x / 2), EVERY, {"alpha": 2.0}),
-    ("selu", lambda x: mpmath.mpf(1.0507009873554804934193349852946) * (x if x > 0 else mpmath.mpf(1.6732632423543772848170429916717) * mpmath.expm1(x)), EVERY, {}),
-    ("softsign", lambda x: x / (1 + abs(x)), EVERY, {}), ("tanhshrink", _tanhshrink, EVERY, {}),
-    ("hardsigmoid", lambda x: min(max(x / 6 + mpmath.mpf(1) / 2, 0), 1), EVERY, {}), ("hardswish", lambda x: x * min(max(x / 6 + mpmath.mpf(1) / 2, 0), 1), EVERY, {}),
+    ("gelu", lambda x: x * _phi(x), spread(-35, 1e30), {}),
+    ("gelu", _gelu_tanh, spread(-35, 1e10), {"approximate": "tanh"}),
+    ("silu", lambda x: x * _sigmoid(x), spread(-700, 1e30), {}),
+    ("mish", _mish, spread(-700, 1e10), {}),
+    ("softplus", lambda x: x if x > 20 else _softplus(x), spread(-700, 1e30), {}),
+    ("logsigmoid", lambda x: -_softplus(-x), spread(-1e30, 700), {}),
+    ("elu", lambda x: x if x > 0 else mpmath.expm1(x), EVERY, {}),
+    ("celu", lambda x: x if x > 0 else 2 * mpmath.expm1(x / 2), EVERY, {"alpha": 2.0}),
+    (
+        "selu",
+        lambda x: (
+            mpmath.mpf(1.0507009873554804934193349852946)
+            * (x if x > 0 else mpmath.mpf(1.6732632423543772848170429916717) * mpmath.expm1(x))
+        ),
+        EVERY,
+        {},
+    ),
+    ("softsign", lambda x: x / (1 + abs(x)), EVERY, {}),
+    ("tanhshrink", _tanhshrink, EVERY, {}),
+    ("hardsigmoid", lambda x: min(max(x / 6 + mpmath.mpf(1) / 2, 0), 1), EVERY, {}),
+    ("hardswish", lambda x: x * min(max(x / 6 + mpmath.mpf(1) / 2, 0), 1), EVERY, {}),
     ("leaky_relu", lambda x: x if x > 0 else x * mpmath.mpf(0.01), EVERY, {}),
-]  # fmt: skip
-BINARY_TERMS = dict.fromkeys(("logaddexp", "logaddexp2"), lambda x, y: np.abs(np.maximum(x, y)))  # to which at most ln 2 is added
+]
+# to which at most ln 2 is added
+BINARY_TERMS = dict.fromkeys(("logaddexp", "logaddexp2"), lambda x, y: np.abs(np.maximum(x, y)))
 BINARY: list[tuple[str, Any, Any]] = [
-    ("add", lambda x, y: x + y, pairs(-1e4, 1e4)), ("sub", lambda x, y: x - y, pairs(-1e4, 1e4)), ("mul", lambda x, y: x * y, pairs(-1e10, 1e10)),
-    ("div", lambda x, y: x / y, pairs(-1e4, 1e4)), ("pow", lambda x, y: x**y, pairs(0.0, 8.0)), ("atan2", _atan2, pairs(-1e10, 1e10)),
-    ("hypot", mpmath.hypot, pairs(-1e30, 1e30)), ("logaddexp", lambda x, y: max(x, y) + mpmath.log1p(mpmath.exp(-abs(x - y))), pairs(-80, 80)),
+    ("add", lambda x, y: x + y, pairs(-1e4, 1e4)),
+    ("sub", lambda x, y: x - y, pairs(-1e4, 1e4)),
+    ("mul", lambda x, y: x * y, pairs(-1e10, 1e10)),
+    ("div", lambda x, y: x / y, pairs(-1e4, 1e4)),
+    ("pow", lambda x, y: x**y, pairs(0.0, 8.0)),
+    ("atan2", _atan2, pairs(-1e10, 1e10)),
+    ("hypot", mpmath.hypot, pairs(-1e30, 1e30)),
+    ("logaddexp", lambda x, y: max(x, y) + mpmath.log1p(mpmath.exp(-abs(x - y))), pairs(-80, 80)),
     ("logaddexp2", lambda x, y: max(x, y) + mpmath.log1p(mpmath.mpf(2) ** -abs(x - y)) / mpmath.log(2), pairs(-80, 80)),
-    ("xlogy", lambda x, y: x * mpmath.log(y), pairs(0.0, 1e10)), ("fmod", _fmod, pairs(0.0, 50.0)),
-]  # fmt: skip
+    ("xlogy", lambda x, y: x * mpmath.log(y), pairs(0.0, 1e10)),
+    ("fmod", _fmod, pairs(0.0, 50.0)),
+]
 
 
 def _log_sum(x: Any, dim: int) -> Any:
@@ -208,48 +259,176 @@ OTHERS: list[Case] = [
     Case("mean(0)", lambda lib, f, x: lib.mean(x, 0), lambda x: x.mean(0), positives(LONG_ROWS)),
     Case("var(0)", lambda lib, f, x: lib.var(x, 0), lambda x: x.var(0, ddof=1), positives(LONG_ROWS)),
     Case("std(0)", lambda lib, f, x: lib.std(x, 0), lambda x: x.std(0, ddof=1), positives(LONG_ROWS)),
-    Case("var", lambda lib, f, x: lib.var(x), lambda x: x.var(ddof=1), lambda rng: (rng.normal(100.0, 1.0, (1000, 100)),)),
-    Case("std(1)", lambda lib, f, x: lib.std(x, 1), lambda x: x.std(1, ddof=1), lambda rng: (rng.normal(100.0, 1.0, (100, 1000)),)),
+    Case(
+        "var", lambda lib, f, x: lib.var(x), lambda x: x.var(ddof=1), lambda rng: (rng.normal(100.0, 1.0, (1000, 100)),)
+    ),
+    Case(
+        "std(1)",
+        lambda lib, f, x: lib.std(x, 1),
+        lambda x: x.std(1, ddof=1),
+        lambda rng: (rng.normal(100.0, 1.0, (100, 1000)),),
+    ),
     Case("nansum(0)", lambda lib, f, x: lib.nansum(x, 0), lambda x: x.sum(0), positives((100_000, 10))),
     Case("nanmean(0)", lambda lib, f, x: lib.nanmean(x, 0), lambda x: x.mean(0), positives((100_000, 10))),
-    Case("prod(0)", lambda lib, f, x: lib.prod(x, 0), lambda x: x.prod(0), lambda rng: (rng.uniform(0.9, 1.1, (1000, 10)),)),
+    Case(
+        "prod(0)",
+        lambda lib, f, x: lib.prod(x, 0),
+        lambda x: x.prod(0),
+        lambda rng: (rng.uniform(0.9, 1.1, (1000, 10)),),
+    ),
     Case("norm", lambda lib, f, x: lib.norm(x), lambda x: np.sqrt((x * x).sum()), normals((1000, 300))),
     Case("norm(0)", lambda lib, f, x: lib.norm(x, 2, 0), lambda x: np.sqrt((x * x).sum(0)), normals((100_000, 10))),
     Case("norm 1", lambda lib, f, x: lib.norm(x, 1, 0), lambda x: np.abs(x).sum(0), normals((100_000, 10))),
-    Case("norm 3", lambda lib, f, x: lib.norm(x, 3, 0), lambda x: np.cbrt((np.abs(x) ** 3).sum(0)), normals((100_000, 10))),
+    Case(
+        "norm 3",
+        lambda lib, f, x: lib.norm(x, 3, 0),
+        lambda x: np.cbrt((np.abs(x) ** 3).sum(0)),
+        normals((100_000, 10)),
+    ),
     Case("logsumexp(0)", lambda lib, f, x: lib.logsumexp(x, 0), lambda x: _log_sum(x, 0), normals((100_000, 10))),
     Case("cumsum(0)", lambda lib, f, x: lib.cumsum(x, 0), lambda x: x.cumsum(0), positives(LONG_ROWS)),
     Case("cumsum(1)", lambda lib, f, x: lib.cumsum(x, 1), lambda x: x.cumsum(1), positives((10, 100_000))),
-    Case("cumprod(0)", lambda lib, f, x: lib.cumprod(x, 0), lambda x: x.cumprod(0), lambda rng: (rng.uniform(0.95, 1.05, (1000, 10)),)),
-    Case("logcumsumexp(0)", lambda lib, f, x: lib.logcumsumexp(x, 0), lambda x: np.logaddexp.accumulate(x, 0), normals((3000, 10))),
-    Case("softmax(0)", lambda lib, f, x: lib.softmax(x, 0), lambda x: np.exp(x - _log_sum(x, 0)), normals((10_000, 10))),
-    Case("softmax(1)", lambda lib, f, x: lib.softmax(x, 1), lambda x: np.exp(x - _log_sum(x, 1)[:, None]), normals((10, 10_000))),
-    Case("log_softmax(0)", lambda lib, f, x: lib.log_softmax(x, 0), lambda x: x - _log_sum(x, 0), normals((10_000, 10))),
-    Case("log_softmax(1)", lambda lib, f, x: lib.log_softmax(x, 1), lambda x: x - _log_sum(x, 1)[:, None], normals((10, 10_000))),
+    Case(
+        "cumprod(0)",
+        lambda lib, f, x: lib.cumprod(x, 0),
+        lambda x: x.cumprod(0),
+        lambda rng: (rng.uniform(0.95, 1.05, (1000, 10)),),
+    ),
+    Case(
+        "logcumsumexp(0)",
+        lambda lib, f, x: lib.logcumsumexp(x, 0),
+        lambda x: np.logaddexp.accumulate(x, 0),
+        normals((3000, 10)),
+    ),
+    Case(
+        "softmax(0)", lambda lib, f, x: lib.softmax(x, 0), lambda x: np.exp(x - _log_sum(x, 0)), normals((10_000, 10))
+    ),
+    Case(
+        "softmax(1)",
+        lambda lib, f, x: lib.softmax(x, 1),
+        lambda x: np.exp(x - _log_sum(x, 1)[:, None]),
+        normals((10, 10_000)),
+    ),
+    Case(
+        "log_softmax(0)", lambda lib, f, x: lib.log_softmax(x, 0), lambda x: x - _log_sum(x, 0), normals((10_000, 10))
+    ),
+    Case(
+        "log_softmax(1)",
+        lambda lib, f, x: lib.log_softmax(x, 1),
+        lambda x: x - _log_sum(x, 1)[:, None],
+        normals((10, 10_000)),
+    ),
     Case("layer_norm", lambda lib, f, x: f.layer_norm(x, (1000,)), _normed, normals((30, 1000)), floor=1 / 64),
-    Case("rms_norm", lambda lib, f, x: f.rms_norm(x, (1000,), eps=1e-5), lambda x: x / np.sqrt((x * x).mean(-1, keepdims=True) + LONG(1e-5)), normals((30, 1000))),
-    Case("normalize", lambda lib, f, x: f.normalize(x), lambda x: x / np.sqrt((x * x).sum(1, keepdims=True)), normals((30, 1000))),
-    Case("batch_norm", lambda lib, f, x: f.batch_norm(x, None, None, training=True), lambda x: _normed(x.T).T, normals((1000, 30)), floor=1 / 64),
-    Case("group_norm", lambda lib, f, x: f.group_norm(x, 2), lambda x: _normed(x.reshape(len(x), 2, -1)).reshape(x.shape), normals((30, 1000)), floor=1 / 64),
-    Case("attention", lambda lib, f, q, k, v: f.scaled_dot_product_attention(q, k, v), _attention, normals((2, 30, 16), (2, 40, 16), (2, 40, 16)), floor=1 / 64),
-    Case("matmul", lambda lib, f, x, y: x @ y, lambda x, y: np.einsum("ij,jk->ik", x, y), normals((50, 300), (300, 40)), floor=1 / 64),
-    Case("cross_entropy", lambda lib, f, x: f.cross_entropy(x, lib.zeros(len(x), dtype=lib.int64)), _cross_entropy, normals((1000, 30))),
-    Case("mse_loss", lambda lib, f, x, y: f.mse_loss(x, y), lambda x, y: ((x - y) ** 2).mean(), normals((1000, 30), (1000, 30))),
-    Case("l1_loss", lambda lib, f, x, y: f.l1_loss(x, y), lambda x, y: np.abs(x - y).mean(), normals((1000, 30), (1000, 30))),
-    Case("huber_loss", lambda lib, f, x, y: f.huber_loss(x, y, reduction="none"),
-         lambda x, y: np.where(np.abs(x - y) <= 1, (x - y) ** 2 / 2, np.abs(x - y) - LONG(0.5)), normals((100, 30), (100, 30))),
-    Case("bce_with_logits", lambda lib, f, x: f.binary_cross_entropy_with_logits(x, lib.ones_like(x), reduction="none"),
-         lambda x: np.where(x < 0, np.log1p(np.exp(-np.abs(x))) - x, np.log1p(np.exp(-np.abs(x)))), lambda rng: (rng.uniform(-40, 80, (50, 50)),)),
-    Case("bce_with_logits, mean", lambda lib, f, x, y: f.binary_cross_entropy_with_logits(x, (y > 0).to(x.dtype)),
-         lambda x, y: np.where(y > 0, np.logaddexp(0, -x), np.logaddexp(0, x)).mean(), normals((1000, 30), (1000, 30))),
-    Case("kl_div", lambda lib, f, x, y: f.kl_div(x, y, reduction="sum"), lambda x, y: (y * (np.log(y) - x)).sum(), positives((100, 30), (100, 30))),
-    Case("cosine_similarity", lambda lib, f, x, y: f.cosine_similarity(x, y),
-         lambda x, y: (x * y).sum(1) / np.sqrt((x * x).sum(1) * (y * y).sum(1)), positives((100, 300), (100, 300))),
-    Case("lerp", lambda lib, f, x, y: lib.lerp(x, y, 0.25), lambda x, y: x + (y - x) / 4, positives((100, 30), (100, 30))),
-    Case("addcmul", lambda lib, f, x, y, z: lib.addcmul(x, y, z, value=0.5), lambda x, y, z: x + y * z / 2, positives(*[(100, 30)] * 3)),
-    Case("addcdiv", lambda lib, f, x, y, z: lib.addcdiv(x, y, z, value=0.5), lambda x, y, z: x + y / z / 2, positives(*[(100, 30)] * 3)),
-    Case("cdist", lambda lib, f, x, y: lib.cdist(x, y), lambda x, y: np.sqrt(((x[:, None] - y[None]) ** 2).sum(-1)), normals((30, 100), (20, 100))),
-]  # fmt: skip
+    Case(
+        "rms_norm",
+        lambda lib, f, x: f.rms_norm(x, (1000,), eps=1e-5),
+        lambda x: x / np.sqrt((x * x).mean(-1, keepdims=True) + LONG(1e-5)),
+        normals((30, 1000)),
+    ),
+    Case(
+        "normalize",
+        lambda lib, f, x: f.normalize(x),
+        lambda x: x / np.sqrt((x * x).sum(1, keepdims=True)),
+        normals((30, 1000)),
+    ),
+    Case(
+        "batch_norm",
+        lambda lib, f, x: f.batch_norm(x, None, None, training=True),
+        lambda x: _normed(x.T).T,
+        normals((1000, 30)),
+        floor=1 / 64,
+    ),
+    Case(
+        "group_norm",
+        lambda lib, f, x: f.group_norm(x, 2),
+        lambda x: _normed(x.reshape(len(x), 2, -1)).reshape(x.shape),
+        normals((30, 1000)),
+        floor=1 / 64,
+    ),
+    Case(
+        "attention",
+        lambda lib, f, q, k, v: f.scaled_dot_product_attention(q, k, v),
+        _attention,
+        normals((2, 30, 16), (2, 40, 16), (2, 40, 16)),
+        floor=1 / 64,
+    ),
+    Case(
+        "matmul",
+        lambda lib, f, x, y: x @ y,
+        lambda x, y: np.einsum("ij,jk->ik", x, y),
+        normals((50, 300), (300, 40)),
+        floor=1 / 64,
+    ),
+    Case(
+        "cross_entropy",
+        lambda lib, f, x: f.cross_entropy(x, lib.zeros(len(x), dtype=lib.int64)),
+        _cross_entropy,
+        normals((1000, 30)),
+    ),
+    Case(
+        "mse_loss",
+        lambda lib, f, x, y: f.mse_loss(x, y),
+        lambda x, y: ((x - y) ** 2).mean(),
+        normals((1000, 30), (1000, 30)),
+    ),
+    Case(
+        "l1_loss",
+        lambda lib, f, x, y: f.l1_loss(x, y),
+        lambda x, y: np.abs(x - y).mean(),
+        normals((1000, 30), (1000, 30)),
+    ),
+    Case(
+        "huber_loss",
+        lambda lib, f, x, y: f.huber_loss(x, y, reduction="none"),
+        lambda x, y: np.where(np.abs(x - y) <= 1, (x - y) ** 2 / 2, np.abs(x - y) - LONG(0.5)),
+        normals((100, 30), (100, 30)),
+    ),
+    Case(
+        "bce_with_logits",
+        lambda lib, f, x: f.binary_cross_entropy_with_logits(x, lib.ones_like(x), reduction="none"),
+        lambda x: np.where(x < 0, np.log1p(np.exp(-np.abs(x))) - x, np.log1p(np.exp(-np.abs(x)))),
+        lambda rng: (rng.uniform(-40, 80, (50, 50)),),
+    ),
+    Case(
+        "bce_with_logits, mean",
+        lambda lib, f, x, y: f.binary_cross_entropy_with_logits(x, (y > 0).to(x.dtype)),
+        lambda x, y: np.where(y > 0, np.logaddexp(0, -x), np.logaddexp(0, x)).mean(),
+        normals((1000, 30), (1000, 30)),
+    ),
+    Case(
+        "kl_div",
+        lambda lib, f, x, y: f.kl_div(x, y, reduction="sum"),
+        lambda x, y: (y * (np.log(y) - x)).sum(),
+        positives((100, 30), (100, 30)),
+    ),
+    Case(
+        "cosine_similarity",
+        lambda lib, f, x, y: f.cosine_similarity(x, y),
+        lambda x, y: (x * y).sum(1) / np.sqrt((x * x).sum(1) * (y * y).sum(1)),
+        positives((100, 300), (100, 300)),
+    ),
+    Case(
+        "lerp", lambda lib, f, x, y: lib.lerp(x, y, 0.25), lambda x, y: x + (y - x) / 4, positives((100, 30), (100, 30))
+    ),
+    Case(
+        "addcmul",
+        lambda lib, f, x, y, z: lib.addcmul(x, y, z, value=0.5),
+        lambda x, y, z: x + y * z / 2,
+        positives(*[(100, 30)] * 3),
+    ),
+    Case(
+        "addcdiv",
+        lambda lib, f, x, y, z: lib.addcdiv(x, y, z, value=0.5),
+        lambda x, y, z: x + y / z / 2,
+        positives(*[(100, 30)] * 3),
+    ),
+    Case(
+        "cdist",
+        lambda lib, f, x, y: lib.cdist(x, y),
+        lambda x, y: np.sqrt(((x[:, None] - y[None]) ** 2).sum(-1)),
+        normals((30, 100), (20, 100)),
+    ),
+]
 
 
 def cases() -> Iterator[Case]:
@@ -296,8 +475,12 @@ def _error(result: Any, exact: Any, dtype: Any, least: Any) -> float:
 def _in_torch(case: Case, arrays: list[Any], name: str) -> Any:
     kind = getattr(torch, name)
     tensors = [torch.tensor(np.ascontiguousarray(a).astype(np.float64)).to(kind) for a in arrays]
-    strided = [t if a.flags.c_contiguous or min(a.strides) < 0 else torch.empty_strided(a.shape, [s // a.itemsize for s in a.strides], dtype=kind).copy_(t)
-               for t, a in zip(tensors, arrays, strict=True)]  # fmt: skip
+    strided = [
+        t
+        if a.flags.c_contiguous or min(a.strides) < 0
+        else torch.empty_strided(a.shape, [s // a.itemsize for s in a.strides], dtype=kind).copy_(t)
+        for t, a in zip(tensors, arrays, strict=True)
+    ]
     return case.call(torch, torch.nn.functional, *strided).double().numpy()
 
 
@@ -340,11 +523,16 @@ def _number(value: float) -> str:
 def short_table(rows: list[Row]) -> str:
     """One row for each op: the worst of all layouts."""
     kinds = list(DTYPES)
-    lines = ["| op | " + " | ".join(f"{k} | PyTorch" for k in kinds) + " | |", "| --- |" + " ---: |" * (2 * len(kinds)) + " --- |"]
+    lines = [
+        "| op | " + " | ".join(f"{k} | PyTorch" for k in kinds) + " | |",
+        "| --- |" + " ---: |" * (2 * len(kinds)) + " --- |",
+    ]
     for name in dict.fromkeys(row.name for row in rows):
         mine = {row.dtype: row for row in rows if row.name == name}
         cells = [_number(max(errors)) for kind in kinds for errors in (mine[kind].ours, mine[kind].peers)]
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {'met' if all(row.met for row in mine.values()) else 'not met'} |")
+        lines.append(
+            f"| {name} | " + " | ".join(cells) + f" | {'met' if all(row.met for row in mine.values()) else 'not met'} |"
+        )
     return "\n".join(lines)
 
 
@@ -363,15 +551,24 @@ def main() -> None:
                 continue
             row = measure(case, name)
             rows.append(row)
-            print(f"| {row.name} | {name} | " + " | ".join(map(_number, row.ours)) + f" | {_number(max(row.peers))} | {'met' if row.met else 'not met'} |", flush=True)
+            print(
+                f"| {row.name} | {name} | "
+                + " | ".join(map(_number, row.ours))
+                + f" | {_number(max(row.peers))} | {'met' if row.met else 'not met'} |",
+                flush=True,
+            )
     missed = [f"{row.name} {row.dtype}" for row in rows if not row.met]
     print(f"\n{len(rows) - len(missed)} of {len(rows)} met" + (f"; not met: {', '.join(missed)}" if missed else ""))
     if options.write:
         head = (
-            "# Accuracy\n\nWritten by `python benchmarks/accuracy.py --write`: the largest error of each op, in units of the last place of its exact result, over "
-            f"{len(LAYOUTS)} layouts ({', '.join(LAYOUTS)}). Half a unit is rounding alone. Met: in each layout at most "
-            f"{BAR:g} units, or PyTorch's error on the same numbers. The head of the script says what a unit is where terms of both signs are added.\n\n"
-            f"Python {platform.python_version()}, NumPy {np.__version__}, PyTorch {torch.__version__}, {platform.machine()}.\n\n"
+            "# Accuracy\n\nWritten by `python benchmarks/accuracy.py --write`: the largest error of each op, in "
+            "units of the last place of its exact result, over "
+            f"{len(LAYOUTS)} layouts ({', '.join(LAYOUTS)}). Half a unit is rounding alone. Met: in each layout at "
+            "most "
+            f"{BAR:g} units, or PyTorch's error on the same numbers. The head of the script says what a unit is "
+            "where terms of both signs are added.\n\n"
+            f"Python {platform.python_version()}, NumPy {np.__version__}, PyTorch {torch.__version__}, "
+            f"{platform.machine()}.\n\n"
         )
         Path(__file__).with_name("accuracy.md").write_text(head + short_table(rows) + "\n")
     sys.exit(bool(missed))

@@ -1,9 +1,12 @@
-"""What a training step takes beside other busy processes: with the threads that Genesis chooses, with one, with BLAS's own.
+"""What a training step takes beside other busy processes: with the threads that Genesis chooses, with one, with BLAS's
+own.
 
     python benchmarks/busy.py [--busy 0 1 2] [--rounds 9] [--no-demo] [--full-demo] [--write]
 
-For each number of busy processes, which the script starts and ends, each way of using threads has its turn in every round; the ratios
-are medians over the rounds of times that were taken next to each other. The bars: at most 1.3 times the time with one thread in
+For each number of busy processes, which the script starts and ends, each way of using threads has its turn in every
+round; the ratios
+are medians over the rounds of times that were taken next to each other. The bars: at most 1.3 times the time with one
+thread in
 the same situation, and on a quiet machine no longer than with BLAS's own threads, as NumPy comes.
 """
 
@@ -31,7 +34,9 @@ from genesis.base import blas
 from genesis.nn import functional as F
 
 SECONDS = 0.3  # of steps in a turn
-PAUSE = 0.1  # before it: for so long OpenBLAS's threads still wait actively after the last product, which would take the next turn's time
+# before it: for so long OpenBLAS's threads still wait actively after the last product, which would take the next turn's
+# time
+PAUSE = 0.1
 WAYS = ("genesis", "one thread", "BLAS's own")
 
 
@@ -51,12 +56,16 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x: genesis.Tensor) -> genesis.Tensor:  # (B, T, C)
-        q, k, v = [part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norms[0](x)).chunk(3, -1)]
+        q, k, v = [
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norms[0](x)).chunk(3, -1)
+        ]
         x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
         return x + self.down(F.gelu(self.up(self.norms[1](x))))
 
 
-def gpt(width: int = 128, heads: int = 4, layers: int = 4, length: int = 64, batch: int = 8, letters: int = 64) -> Callable[[], None]:
+def gpt(
+    width: int = 128, heads: int = 4, layers: int = 4, length: int = 64, batch: int = 8, letters: int = 64
+) -> Callable[[], None]:
     embedding, head = nn.Embedding(letters, width), nn.Linear(width, letters)
     model = nn.Sequential(embedding, *[Block(width, heads) for _ in range(layers)], nn.LayerNorm(width), head)
     x = genesis.randint(letters, (batch, length))
@@ -122,7 +131,11 @@ def demo(way: str, full: bool) -> float:
     with tempfile.TemporaryDirectory() as folder:
         options = ["demo", "--out", folder, *([] if full else ["--fast"])]
         begun = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code, str(Path(__file__).parent), way, *options], stdout=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            [sys.executable, "-c", code, str(Path(__file__).parent), way, *options],
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
         return time.perf_counter() - begun
 
 
@@ -157,8 +170,13 @@ def row(name: str, busy: int, unit: str, times: dict[str, list[float]]) -> str:
 
 
 def table(options: argparse.Namespace) -> str:
-    lines = [f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, {genesis.get_num_threads()} threads, {blas.blas_threads()} of BLAS, NumPy {np.__version__}", "",
-             f"| what | busy processes beside | {' | '.join(WAYS)} | to one thread | to BLAS's own | bar | |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    lines = [
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, {genesis.get_num_threads()} "
+        f"threads, {blas.blas_threads()} of BLAS, NumPy {np.__version__}",
+        "",
+        f"| what | busy processes beside | {' | '.join(WAYS)} | to one thread | to BLAS's own | bar | |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
     print("\n".join(lines), flush=True)
     for busy in options.busy:
         with busy_processes(busy):
@@ -172,7 +190,14 @@ def table(options: argparse.Namespace) -> str:
                 lines.append(row(name, busy, "ms", measure(run, options.rounds)))
                 print(lines[-1], flush=True)
             if options.demo:
-                lines.append(row("the demo" + ("" if options.full_demo else ", --fast"), busy, "s", measure(lambda way: demo(way, options.full_demo), max(1, options.rounds // 4))))
+                lines.append(
+                    row(
+                        "the demo" + ("" if options.full_demo else ", --fast"),
+                        busy,
+                        "s",
+                        measure(lambda way: demo(way, options.full_demo), max(1, options.rounds // 4)),
+                    )
+                )
                 print(lines[-1], flush=True)
     return "\n".join(lines)
 

@@ -92,7 +92,10 @@ def seconds(*functions: Callable[[], object]) -> list[float]:
 
 
 def rows() -> list[str]:
-    found = ["| an epoch of | workers | Genesis | PyTorch | ratio | Genesis, threads |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    found = [
+        "| an epoch of | workers | Genesis | PyTorch | ratio | Genesis, threads |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
     mine, theirs = genesis.data.DataLoader, torch.utils.data.DataLoader
     cases = [
         ("512 pictures with 1 ms of Python each, batches of 32", lambda lib: Augmented(), 32, (0, 1, 2)),
@@ -105,7 +108,10 @@ def rows() -> list[str]:
             if count:
                 loaders.append(mine(make(genesis), size, num_workers=count, multiprocessing_context="thread"))
             a, b, *threads = seconds(*map(epoch, loaders))
-            found.append(f"| {what} | {count} | {a:.2f} s | {b:.2f} s | {a / b:.2f} | {f'{threads[0]:.2f} s' if threads else ''} |")
+            found.append(
+                f"| {what} | {count} | {a:.2f} s | {b:.2f} s | {a / b:.2f} | "
+                f"{f'{threads[0]:.2f} s' if threads else ''} |"
+            )
     return found
 
 
@@ -116,7 +122,11 @@ def main() -> None:
     table = "\n".join(rows())
     print(table)
     if write:
-        write_section("Loading", "`python benchmarks/loader.py --write`: medians of five epochs, taken in turn, one thread for BLAS.\n\n" + table)
+        write_section(
+            "Loading",
+            "`python benchmarks/loader.py --write`: medians of five epochs, taken in turn, one thread for BLAS.\n\n"
+            + table,
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,14 @@
-"""Does `genesis.autograd.verify` find bugs, name them, and leave right rules alone? Bugs are seeded into the rules of `rules.py`.
+"""Does `genesis.autograd.verify` find bugs, name them, and leave right rules alone? Bugs are seeded into the rules of
+`rules.py`.
 
     python benchmarks/mutations.py [--write] [--jobs 2] [--only PATTERN] [--verbose]
 
-A *pattern* is a mistake that people make in rules, applied to every rule that it can be applied to: it changes what forward saves or what
-backward returns. Where it changes nothing (the transpose of a symmetric gradient), it is not counted. A pattern is *caught* if verify
-fails at least nine in ten of the rules that have it; the repair is *named* if the report has a row of the pattern's kind.
+A *pattern* is a mistake that people make in rules, applied to every rule that it can be applied to: it changes what
+forward saves or what
+backward returns. Where it changes nothing (the transpose of a symmetric gradient), it is not counted. A pattern is
+*caught* if verify
+fails at least nine in ten of the rules that have it; the repair is *named* if the report has a row of the pattern's
+kind.
 """
 
 from __future__ import annotations
@@ -67,7 +71,9 @@ def gradients(good: Good, ctx: Any, gs: Any) -> list[Any]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def first_edited(name: str, *kinds: str, when: Callable[[Any], bool] = lambda r: True) -> Callable[[Callable[[Any], Any]], Any]:
+def first_edited(
+    name: str, *kinds: str, when: Callable[[Any], bool] = lambda r: True
+) -> Callable[[Callable[[Any], Any]], Any]:
     """A pattern that changes the first gradient that backward returns."""
 
     def enter(edit: Callable[[Any], Any]) -> Any:
@@ -90,7 +96,9 @@ def first_edited(name: str, *kinds: str, when: Callable[[Any], bool] = lambda r:
     return enter
 
 
-def seed_edited(name: str, *kinds: str, when: Callable[[Any], bool] = lambda y: True) -> Callable[[Callable[[Any], Any]], Any]:
+def seed_edited(
+    name: str, *kinds: str, when: Callable[[Any], bool] = lambda y: True
+) -> Callable[[Callable[[Any], Any]], Any]:
     """A pattern that changes grad_output before the rule sees it."""
 
     def enter(edit: Callable[[Any], Any]) -> Any:
@@ -140,7 +148,9 @@ first_edited("clipped gradient", "nonlinear", when=real)(lambda r: r.clamp(-0.5,
 first_edited("transposed", "transposed", when=lambda x: x.ndim == 2)(lambda r: r.t())
 first_edited("reversed", "reversed", "rolled", when=lambda x: x.ndim > 0)(lambda r: r.flip(-1))
 first_edited("off by one", "rolled", "reversed", when=lambda x: x.ndim > 0)(lambda r: r.roll(1, -1))
-first_edited("summed over an axis of the input", "wrong_axis", when=lambda x: x.ndim > 0)(lambda r: r.sum(0, keepdim=True).expand(r.shape))
+first_edited("summed over an axis of the input", "wrong_axis", when=lambda x: x.ndim > 0)(
+    lambda r: r.sum(0, keepdim=True).expand(r.shape)
+)
 first_edited("missing sum over an extra axis", "missing_sum")(lambda r: genesis.stack([0.25 * r, 0.75 * r]))
 first_edited("a term left out", "missing_term", when=lambda x: x.ndim > 0)(lambda r: r + r.mean(-1, keepdim=True))
 first_edited("last element left out", "region", "missing_sum", when=lambda x: x.ndim > 0 and x.shape[-1] > 1)(
@@ -190,7 +200,9 @@ seed_edited("ignores grad_output", "ignores_grad_output")(lambda g: genesis.ones
 seed_edited("absolute value of grad_output", "nonlinear", when=real)(lambda g: g.abs())
 seed_edited("clips grad_output", "nonlinear", when=real)(lambda g: g.clamp(-1, 1))
 seed_edited("grad_output squared", "nonlinear")(lambda g: g * g)
-seed_edited("wrong axis of grad_output", "transposed", when=lambda y: y.ndim == 2 and y.shape[0] == y.shape[1])(lambda g: g.t())
+seed_edited("wrong axis of grad_output", "transposed", when=lambda y: y.ndim == 2 and y.shape[0] == y.shape[1])(
+    lambda g: g.t()
+)
 seed_edited("only the first row is summed", "missing_sum", when=lambda y: y.ndim > 0 and y.shape[0] > 1)(
     lambda g: genesis.cat([g[:1], 0 * g[1:]])
 )
@@ -253,7 +265,9 @@ def _(good: Good) -> Any:
 
 @pattern("wrong for negative values", "region")
 def _(good: Good) -> Any:
-    return _with_input(good, lambda r, x: r * genesis.where(x < 0, 2.0, 1.0).to(r.dtype)) if _real_inputs(good) else None
+    return (
+        _with_input(good, lambda r, x: r * genesis.where(x < 0, 2.0, 1.0).to(r.dtype)) if _real_inputs(good) else None
+    )
 
 
 @pattern("zero for large values", "region")
@@ -319,7 +333,9 @@ def _exchange_saved(good: Good, wanted: Callable[[Any, Any, Any], Any]) -> type[
 @pattern("output saved instead of input", "saved_output")
 def _(good: Good) -> Any:
     def wanted(s: Any, args: Any, result: Any) -> Any:
-        alike = isinstance(result, Tensor) and isinstance(s, Tensor) and s.shape == result.shape and s.dtype == result.dtype
+        alike = (
+            isinstance(result, Tensor) and isinstance(s, Tensor) and s.shape == result.shape and s.dtype == result.dtype
+        )
         return result if alike and any(s is a for a in args) else s
 
     return _exchange_saved(good, wanted) if _saves(good) else None
@@ -400,7 +416,9 @@ class Doubled(genesis.Function):
 
 @pattern("second order: backward uses a wrong rule", "second_order", silent=False)
 def _(good: Good) -> Any:
-    return rewritten(good, lambda ctx, gs: tuple(r if r is None else Doubled.apply(r) for r in gradients(good, ctx, gs)))
+    return rewritten(
+        good, lambda ctx, gs: tuple(r if r is None else Doubled.apply(r) for r in gradients(good, ctx, gs))
+    )
 
 
 # ---- conduct
@@ -456,7 +474,9 @@ _cast("float64 gradients for float32", genesis.float64)
 
 def _noise(name: str, draw: Callable[[], float]) -> None:
     def mutate(good: Good) -> Any:
-        return rewritten(good, lambda ctx, gs: tuple(r if r is None else r * (1 + 1e-3 * draw()) for r in gradients(good, ctx, gs)))
+        return rewritten(
+            good, lambda ctx, gs: tuple(r if r is None else r * (1 + 1e-3 * draw()) for r in gradients(good, ctx, gs))
+        )
 
     pattern(name, "nondeterministic", silent=False)(mutate)
 
@@ -498,7 +518,9 @@ def _(good: Good) -> Any:
 
     saved = [s for s in _saved(good) if floating(s) and sum(n > 1 for n in s.shape) > 1]
     inputs = [x.shape for x in good.make() if floating(x)]
-    return _exchange_saved(good, wanted) if saved and saved[0].shape in inputs and good.name not in SAVE_OUTPUT else None
+    return (
+        _exchange_saved(good, wanted) if saved and saved[0].shape in inputs and good.name not in SAVE_OUTPUT else None
+    )
 
 
 SAVE_OUTPUT = {"Exp", "Reciprocal", "Sqrt", "Tanh", "Sigmoid", "Softmax", "LogSoftmax"}
@@ -581,7 +603,12 @@ def gradient_of(rule: type[Function], args: Any, scale: float) -> Any:
     try:
         result = rule.apply(*[x.clone() if isinstance(x, Tensor) else x for x in leaves])
         outs = [y for y in (result if isinstance(result, tuple) else [result]) if y.requires_grad]
-        seeds = [genesis.from_numpy(np.asarray(rng.normal(size=y.shape) + (1j * rng.normal(size=y.shape) if y.is_complex() else 0))) for y in outs]
+        seeds = [
+            genesis.from_numpy(
+                np.asarray(rng.normal(size=y.shape) + (1j * rng.normal(size=y.shape) if y.is_complex() else 0))
+            )
+            for y in outs
+        ]
         inputs = [x for x in leaves if floating(x)]
         found = grad(outs, inputs, seeds, allow_unused=True)
         return [np.zeros(x.shape) if g is None else g.numpy() for x, g in zip(inputs, found, strict=True)]
@@ -595,7 +622,9 @@ def changes_something(good: Good, bad: type[Function]) -> bool:
         a, b = gradient_of(good.rule, good.make(), scale), gradient_of(bad, good.make(), scale)
         if isinstance(a, str):
             continue
-        if isinstance(b, str) or any(x.shape != y.shape or not np.allclose(x, y, 1e-9, 1e-12, equal_nan=True) for x, y in zip(a, b, strict=True)):
+        if isinstance(b, str) or any(
+            x.shape != y.shape or not np.allclose(x, y, 1e-9, 1e-12, equal_nan=True) for x, y in zip(a, b, strict=True)
+        ):
             return True
     return False
 
@@ -649,13 +678,20 @@ def table(outcomes: list[Outcome], alarms: list[str]) -> str:
     caught = sum(o.caught for o in outcomes)
     seeded, detected, named = (sum(getattr(o, k) for o in outcomes) for k in ("seeded", "detected", "named"))
     lines = [
-        "| seeded bug | rules with it | found | repair named | what the report says |", "| --- | ---: | ---: | ---: | --- |",
-        *[f"| {o.name}{'' if o.caught else ' (not caught)'} | {o.seeded} | {o.detected} | {o.named} | {o.example.replace('|', chr(92) + '|')} |" for o in outcomes],
+        "| seeded bug | rules with it | found | repair named | what the report says |",
+        "| --- | ---: | ---: | ---: | --- |",
+        *[
+            f"| {o.name}{'' if o.caught else ' (not caught)'} | {o.seeded} | {o.detected} | {o.named} | "
+            f"{o.example.replace('|', chr(92) + '|')} |"
+            for o in outcomes
+        ],
         "",
-        f"{caught} of {len(outcomes)} kinds of bugs are caught (found in at least nine of ten rules that have them). Of {seeded} seeded bugs "
-        f"{detected} are found ({100 * detected / seeded:.1f} %), and for {named} the report names the right repair ({100 * named / seeded:.1f} %). "
+        f"{caught} of {len(outcomes)} kinds of bugs are caught (found in at least nine of ten rules that have them). "
+        f"Of {seeded} seeded bugs "
+        f"{detected} are found ({100 * detected / seeded:.1f} %), and for {named} the report names the right repair "
+        f"({100 * named / seeded:.1f} %). "
         f"Of the {len(RULES)} right rules {len(alarms)} {'is' if len(alarms) == 1 else 'are'} reported as wrong.",
-    ]  # fmt: skip
+    ]
     return "\n".join(lines)
 
 

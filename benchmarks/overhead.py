@@ -1,6 +1,7 @@
-"""What an operation costs, against PyTorch in the same run: ratios of medians, written to benchmarks/README.md with --write.
+"""What an operation costs, against PyTorch in the same run: ratios of medians, written to benchmarks/README.md with
+--write.
 
-    python benchmarks/overhead.py [--write]
+python benchmarks/overhead.py [--write]
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from page import write_head
 import genesis
 
 ROUNDS = 15
-PAUSE = 0.05  # before each turn: for so long threads of a BLAS or of OpenMP may still wait actively after the other's last product
+# before each turn: for so long threads of a BLAS or of OpenMP may still wait actively after the other's last product
+PAUSE = 0.05
 
 
 def median_times(a: Callable[[], object], b: Callable[[], object], number: int) -> tuple[float, float, float]:
@@ -46,7 +48,11 @@ def median_times(a: Callable[[], object], b: Callable[[], object], number: int) 
                 f()
             times.append((time.perf_counter() - begun) / number * 1e6)
         pairs.append(times)
-    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs), statistics.median(p[0] / p[1] for p in pairs)
+    return (
+        statistics.median(p[0] for p in pairs),
+        statistics.median(p[1] for p in pairs),
+        statistics.median(p[0] / p[1] for p in pairs),
+    )
 
 
 def tensors(lib, *shapes, grad=False):
@@ -192,9 +198,14 @@ CASES = [
     ("a custom Function of 13 inputs and 2 outputs, forward and backward", 0.5, wide_function, 1000),
     ("checkpoint over a 12-layer MLP of width 128, batch 64", 0.8, checkpointed, 20),
     ("hooks on every parameter of a 50-layer MLP, forward and backward", 0.8, hooked, 20),
-    ("MLP 2-16-16-1, batch 32: forward, loss, backward, AdamW", 0.8, lambda lib: training_step(lib, (2, 16, 16, 1), 32, 0), 300),
+    (
+        "MLP 2-16-16-1, batch 32: forward, loss, backward, AdamW",
+        0.8,
+        lambda lib: training_step(lib, (2, 16, 16, 1), 32, 0),
+        300,
+    ),
     ("MLP 784-256-128-10, batch 64: the same", 1.3, lambda lib: training_step(lib, (784, 256, 128, 10), 64, 10), 40),
-]  # fmt: skip
+]
 
 
 def million() -> tuple[float, float]:
@@ -234,11 +245,18 @@ def checkpoint_memory(name: str) -> float:
     import subprocess
 
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import overhead, importlib; lib = importlib.import_module(sys.argv[2]); run = overhead.checkpointed(lib, 20000);"
-        "overhead.checkpointed(lib, 8)(); before = overhead._resident(); run(); print((overhead._peak() - before) / 2**20)"
+        "import sys; sys.path.insert(0, sys.argv[1]); import overhead, importlib; lib = "
+        "importlib.import_module(sys.argv[2]); run = overhead.checkpointed(lib, 20000);"
+        "overhead.checkpointed(lib, 8)(); before = overhead._resident(); run(); print((overhead._peak() - before) / "
+        "2**20)"
     )
     here = str(Path(__file__).parent)
-    runs = [float(subprocess.run([sys.executable, "-c", code, here, name], capture_output=True, text=True, check=True).stdout) for _ in range(3)]
+    runs = [
+        float(
+            subprocess.run([sys.executable, "-c", code, here, name], capture_output=True, text=True, check=True).stdout
+        )
+        for _ in range(3)
+    ]
     return statistics.median(runs)
 
 
@@ -247,8 +265,14 @@ def import_cost() -> float:
     import subprocess
 
     code = "import time, numpy; t = time.perf_counter(); import genesis; print(time.perf_counter() - t)"
-    clean = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # installed packages have their bytecode
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=clean).stdout) for _ in range(8)][1:]
+    # installed packages have their bytecode
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    times = [
+        float(
+            subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=clean).stdout
+        )
+        for _ in range(8)
+    ][1:]
     return statistics.median(times) * 1e3
 
 
@@ -271,14 +295,26 @@ def table() -> str:
     rows = ["| what | Genesis | PyTorch | ratio | at most | |", "| --- | ---: | ---: | ---: | ---: | --- |"]
     for name, most, make, number in CASES:
         mine, theirs, ratio = median_times(make(genesis), make(torch), number)
-        rows.append(f"| {name} | {mine:.2f} us | {theirs:.2f} us | {ratio:.2f} | {most} | {'met' if ratio <= most else 'not met'} |")
+        rows.append(
+            f"| {name} | {mine:.2f} us | {theirs:.2f} us | {ratio:.2f} | {most} | "
+            f"{'met' if ratio <= most else 'not met'} |"
+        )
         print(rows[-1], flush=True)
     seconds, size = million()
-    rows.append(f"| one million chained additions, backward | {seconds:.1f} s, {size:.0f} bytes a node | | | 1000 bytes | {'met' if size < 1000 else 'not met'} |")
+    rows.append(
+        f"| one million chained additions, backward | {seconds:.1f} s, {size:.0f} bytes a node | | | 1000 bytes | "
+        f"{'met' if size < 1000 else 'not met'} |"
+    )
     mine, theirs = checkpoint_memory("genesis"), checkpoint_memory("torch")
-    rows.append(f"| the same checkpoint, batch 20,000: memory at the peak | {mine:.0f} MiB | {theirs:.0f} MiB | {mine / theirs:.2f} | 1.0 | {'met' if mine <= theirs else 'not met'} |")
+    rows.append(
+        f"| the same checkpoint, batch 20,000: memory at the peak | {mine:.0f} MiB | {theirs:.0f} MiB | "
+        f"{mine / theirs:.2f} | 1.0 | {'met' if mine <= theirs else 'not met'} |"
+    )
     left = flat_memory()
-    rows.append(f"| 10,000 training steps, collector off | {left} objects left | | | flat | {'met' if left < 100 else 'not met'} |")
+    rows.append(
+        f"| 10,000 training steps, collector off | {left} objects left | | | flat | "
+        f"{'met' if left < 100 else 'not met'} |"
+    )
     cost = import_cost()
     rows.append(f"| import, on top of NumPy's | {cost:.0f} ms | | | 100 ms | {'met' if cost < 100 else 'not met'} |")
     return "\n".join(rows)
@@ -291,9 +327,11 @@ def main() -> None:
     torch.set_num_threads(2)
     text = table()
     head = (
-        "# Benchmarks\n\nWritten by `python benchmarks/overhead.py --write`: medians of runs taken in turn, float32, 2 threads. Absolute times vary from machine to "
+        "# Benchmarks\n\nWritten by `python benchmarks/overhead.py --write`: medians of runs taken in turn, float32, "
+        "2 threads. Absolute times vary from machine to "
         "machine and from hour to hour; the ratios hold better.\n\n"
-        f"Python {platform.python_version()}, NumPy {np.__version__}, PyTorch {torch.__version__}, {platform.machine()}, {os.cpu_count()} cores.\n\n"
+        f"Python {platform.python_version()}, NumPy {np.__version__}, PyTorch {torch.__version__}, "
+        f"{platform.machine()}, {os.cpu_count()} cores.\n\n"
     )
     print(text)
     if options.write:

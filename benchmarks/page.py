@@ -12,7 +12,11 @@ def write_section(title: str, text: str) -> None:
     """Put ``text`` under ``## title``, in the place of what is there or at the end."""
     section = f"## {title}\n\n{text.strip()}\n"
     before, found, after = _split(PAGE.read_text(), title)
-    PAGE.write_text(before.rstrip() + "\n\n" + section + ("\n" + after if after else "") if found else before.rstrip() + "\n\n" + section)
+    PAGE.write_text(
+        before.rstrip() + "\n\n" + section + ("\n" + after if after else "")
+        if found
+        else before.rstrip() + "\n\n" + section
+    )
 
 
 def write_head(text: str) -> None:

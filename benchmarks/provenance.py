@@ -1,8 +1,10 @@
-"""What it costs that every node knows its line of the program: the overhead benchmark, against a copy of the package without that.
+"""What it costs that every node knows its line of the program: the overhead benchmark, against a copy of the package
+without that.
 
     python benchmarks/provenance.py [--write]
 
-The copy is made by taking the recording of sites, of cuts and of backwards out of the source; both packages are timed in turn, in
+The copy is made by taking the recording of sites, of cuts and of backwards out of the source; both packages are timed
+in turn, in
 processes of their own. With --write the table is added to benchmarks/README.md.
 """
 
@@ -51,7 +53,8 @@ def stripped(target: Path) -> None:
         text = path.read_text()
         inline = re.compile(
             r"( +)frame = _frame\(1\)\n +(\w+)\._code = code = frame\.f_code\n +\w+\._at = frame\.f_lasti\n"
-            r"( +if code is not users:\n)? +if LIBRARY\[code\.co_filename\]:\n +\w+\._code, \w+\._at = user_site\(frame\.f_back\)\n"
+            r"( +if code is not users:\n)? +if LIBRARY\[code\.co_filename\]:\n +\w+\._code, \w+\._at = "
+            r"user_site\(frame\.f_back\)\n"
             r"( +else:\n +users = code\n)?"
         )
         text, count = inline.subn(r"\1\2._code, \2._at = None, -1\n", text)
@@ -67,7 +70,13 @@ def stripped(target: Path) -> None:
 def times(root: Path) -> dict[str, float]:
     code = RUN.format(root=str(root), benchmarks=str(ROOT / "benchmarks"))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(root)}
-    return dict(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, cwd=root).stdout))
+    return dict(
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, cwd=root
+            ).stdout
+        )
+    )
 
 
 def table() -> str:
@@ -94,7 +103,10 @@ def main() -> None:
     text = table()
     print(text)
     if options.write:
-        write_section("What it costs that every node knows its line", "Written by `python benchmarks/provenance.py --write`.\n\n" + text)
+        write_section(
+            "What it costs that every node knows its line",
+            "Written by `python benchmarks/provenance.py --write`.\n\n" + text,
+        )
 
 
 if __name__ == "__main__":

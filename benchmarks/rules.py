@@ -1,4 +1,5 @@
-"""Differentiation rules that are right: what `genesis.autograd.verify` must pass, and what `mutations.py` seeds bugs into.
+"""Differentiation rules that are right: what `genesis.autograd.verify` must pass, and what `mutations.py` seeds bugs
+into.
 
 Each is a `Function` as users write it, with the arguments to try it on.
 """
@@ -34,7 +35,9 @@ def t(*shape: int, low: float = -2.0, high: float = 2.0, kind: str = "f") -> Any
     """Float64 values, or complex128 ones, that are the same in every run and stay away from zero and from ties."""
     rng = np.random.Generator(np.random.Philox(sum(shape) + 7 * len(shape) + round(10 * low) + 1000))
     count = int(np.prod(shape))
-    spread = lambda: rng.permutation(low + (high - low) * (np.arange(count) + rng.uniform(0.3, 0.7, count)) / max(count, 1))  # noqa: E731
+    spread = lambda: rng.permutation(
+        low + (high - low) * (np.arange(count) + rng.uniform(0.3, 0.7, count)) / max(count, 1)
+    )  # noqa: E731
     values = spread() + 1j * spread() if kind == "c" else spread()
     return genesis.from_numpy(np.ascontiguousarray(values.reshape(shape)))
 
@@ -56,7 +59,13 @@ def rule(*makers: Callable[[], Any]) -> Callable[[type[Function]], type[Function
 # ---- one tensor, element by element
 
 
-def elementwise(name: str, forward: Callable[[Any], Any], factor: Callable[[Any, Any], Any], make: Callable[[], Any], save: str = "x") -> None:
+def elementwise(
+    name: str,
+    forward: Callable[[Any], Any],
+    factor: Callable[[Any, Any], Any],
+    make: Callable[[], Any],
+    save: str = "x",
+) -> None:
     """``y = f(x)`` with ``gx = g * factor(x, y)``; saves the input or the output."""
 
     def run(ctx: Any, x: Any) -> Any:
@@ -84,7 +93,12 @@ elementwise("Sigmoid", lambda x: x.sigmoid(), lambda _, y: y * (1 - y), lambda: 
 elementwise("Softplus", lambda x: (1 + x.exp()).log(), lambda x, _: x.sigmoid(), lambda: t(3, 4))
 elementwise("ReLU", lambda x: x.clamp(0), lambda x, _: (x > 0).to(x.dtype), lambda: t(4, 5))
 elementwise("Swish", lambda x: x * x.sigmoid(), lambda x, _: x.sigmoid() * (1 + x * (1 - x.sigmoid())), lambda: t(2, 6))
-elementwise("LeakyReLU", lambda x: genesis.where(x > 0, x, 0.1 * x), lambda x, _: genesis.where(x > 0, 1.0, 0.1).to(x.dtype), lambda: t(5, 3))
+elementwise(
+    "LeakyReLU",
+    lambda x: genesis.where(x > 0, x, 0.1 * x),
+    lambda x, _: genesis.where(x > 0, 1.0, 0.1).to(x.dtype),
+    lambda: t(5, 3),
+)
 elementwise("Gaussian", lambda x: (-x * x).exp(), lambda x, _: -2 * x * (-x * x).exp(), lambda: t(4, 3))
 elementwise("HardClip", lambda x: x.clamp(-1, 1), lambda x, _: ((x > -1) & (x < 1)).to(x.dtype), lambda: t(4, 4))
 
@@ -475,7 +489,9 @@ class CrossEntropy(Function):
     def backward(ctx, g):
         logits, target = ctx.saved_tensors
         index = target.unsqueeze(1)
-        hot = genesis.zeros(logits.shape, dtype=logits.dtype).scatter(1, index, genesis.ones(index.shape, dtype=logits.dtype))
+        hot = genesis.zeros(logits.shape, dtype=logits.dtype).scatter(
+            1, index, genesis.ones(index.shape, dtype=logits.dtype)
+        )
         return g * (logits.softmax(1) - hot) / len(target), None
 
 

@@ -28,7 +28,8 @@ import genesis
 from genesis import jit, nn
 
 ROUNDS = 9
-# A loop that keeps 64 gradients may give memory back to the system and fetch it again, which takes as long as its work. Not so with these:
+# A loop that keeps 64 gradients may give memory back to the system and fetch it again, which takes as long as its work.
+# Not so with these:
 KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(64, 784)).astype(np.float32), RNG.integers(0, 10, 64)
@@ -59,7 +60,9 @@ def median(rounds: list[list[float]], i: int) -> float:
 
 
 def per_sample(lib):
-    model = lib.nn.Sequential(lib.nn.Linear(784, 256), lib.nn.ReLU(), lib.nn.Linear(256, 128), lib.nn.ReLU(), lib.nn.Linear(128, 10))
+    model = lib.nn.Sequential(
+        lib.nn.Linear(784, 256), lib.nn.ReLU(), lib.nn.Linear(256, 128), lib.nn.ReLU(), lib.nn.Linear(128, 10)
+    )
     params = {name: p.detach() for name, p in model.named_parameters()}
     x, y = lib.tensor(X), lib.tensor(Y)
 
@@ -99,7 +102,9 @@ class Block(nn.Module):
 
 
 def transformer_step():
-    model = nn.Sequential(nn.Embedding(100, 64), *[Block(64, 4) for _ in range(4)], nn.LayerNorm(64), nn.Linear(64, 100))
+    model = nn.Sequential(
+        nn.Embedding(100, 64), *[Block(64, 4) for _ in range(4)], nn.LayerNorm(64), nn.Linear(64, 100)
+    )
     optimizer = genesis.optim.AdamW(model.parameters())
 
     def step(x, y):
@@ -123,24 +128,62 @@ def rows() -> list[str]:
 
     times = milliseconds(mine, theirs)
     r = ratio(times, 0, 1)
-    row("gradient for each of 64 samples, MLP 784-256-128-10: `vmap`, PyTorch's `vmap`", f"{median(times, 0):.1f} ms", f"{median(times, 1):.1f} ms", r, "at most 1.0", r <= 1)
-    for what, lib, bar, more in (("", "genesis", "at least 10", {}), (", where the C library keeps freed memory", "genesis", "", KEEPING), (", PyTorch", "torch", "", {})):
+    row(
+        "gradient for each of 64 samples, MLP 784-256-128-10: `vmap`, PyTorch's `vmap`",
+        f"{median(times, 0):.1f} ms",
+        f"{median(times, 1):.1f} ms",
+        r,
+        "at most 1.0",
+        r <= 1,
+    )
+    for what, lib, bar, more in (
+        ("", "genesis", "at least 10", {}),
+        (", where the C library keeps freed memory", "genesis", "", KEEPING),
+        (", PyTorch", "torch", "", {}),
+    ):
         batch, loop, stacked, alone, same = in_fresh_processes(lib, more)
-        row(f"`vmap`, a Python loop and `stack`, which gives the same{what}", f"{batch:.1f} ms", f"{stacked:.1f} ms", same, bar, same >= 10)
-        row(f"`vmap`, a Python loop alone, which gives 64 results{what}", f"{batch:.1f} ms", f"{loop:.1f} ms", alone, "", True)
+        row(
+            f"`vmap`, a Python loop and `stack`, which gives the same{what}",
+            f"{batch:.1f} ms",
+            f"{stacked:.1f} ms",
+            same,
+            bar,
+            same >= 10,
+        )
+        row(
+            f"`vmap`, a Python loop alone, which gives 64 results{what}",
+            f"{batch:.1f} ms",
+            f"{loop:.1f} ms",
+            alone,
+            "",
+            True,
+        )
     hessians = milliseconds(*[(lambda f=f: [f() for _ in range(5)]) for f in (rosenbrock(genesis), rosenbrock(torch))])
     r = ratio(hessians, 0, 1)
-    row("Hessian of a 50-dimensional Rosenbrock function, PyTorch's", f"{median(hessians, 0) / 5:.2f} ms", f"{median(hessians, 1) / 5:.2f} ms", r, "at most 0.7", r <= 0.7)
+    row(
+        "Hessian of a 50-dimensional Rosenbrock function, PyTorch's",
+        f"{median(hessians, 0) / 5:.2f} ms",
+        f"{median(hessians, 1) / 5:.2f} ms",
+        r,
+        "at most 0.7",
+        r <= 0.7,
+    )
     traces = milliseconds(transformer_step())
     t = median(traces, 0)
-    found.append(f"| trace of a training step of a 4-layer transformer | {t:.0f} ms | | | at most 300 ms | {'met' if t <= 300 else 'not met'} |")
+    found.append(
+        f"| trace of a training step of a 4-layer transformer | {t:.0f} ms | | | at most 300 ms | "
+        f"{'met' if t <= 300 else 'not met'} |"
+    )
     return found
 
 
 def in_fresh_processes(lib: str, more: dict[str, str]) -> list[float]:
     """The medians of what `loops` prints in five processes: where memory lies differs from one to the other."""
     command = [sys.executable, __file__, "--loops", lib]
-    printed = [subprocess.run(command, env=os.environ | more, capture_output=True, text=True, check=True).stdout.split() for _ in range(5)]
+    printed = [
+        subprocess.run(command, env=os.environ | more, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(5)
+    ]
     return [statistics.median(float(n) for n in column) for column in zip(*printed, strict=True)]
 
 
@@ -160,8 +203,10 @@ def main() -> None:
     print(table)
     if parser.parse_args().write:
         note = (
-            "`python benchmarks/transforms.py --write`, with llvmlite. What is compared in one row ran in turns; the loops in five fresh processes, of which these are the "
-            "medians, once more with the C library told to keep freed memory (MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_)."
+            "`python benchmarks/transforms.py --write`, with llvmlite. What is compared in one row ran in turns; the "
+            "loops in five fresh processes, of which these are the "
+            "medians, once more with the C library told to keep freed memory (MALLOC_TRIM_THRESHOLD_, "
+            "MALLOC_MMAP_THRESHOLD_)."
         )
         write_section("Transforms", note + "\n\n" + table)
 

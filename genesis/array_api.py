@@ -1,8 +1,11 @@
 """The Python array API standard (2024.12) for tensors: what ``x.__array_namespace__()`` returns.
 
-Where the standard and PyTorch mean different things by one name (``max``, ``sort``, ``std``, ``take``), `genesis` follows PyTorch and this
-namespace the standard. So it does for dtypes: in its functions, 0-d arrays take part in promotion like all others; operators, ``x + y``, follow
-PyTorch, where a 0-d tensor gives way. Everything is differentiable, batched and traced as ever. Not there: the extensions ``linalg`` and ``fft``.
+Where the standard and PyTorch mean different things by one name (``max``, ``sort``, ``std``, ``take``), `genesis`
+follows PyTorch and this
+namespace the standard. So it does for dtypes: in its functions, 0-d arrays take part in promotion like all others;
+operators, ``x + y``, follow
+PyTorch, where a 0-d tensor gives way. Everything is differentiable, batched and traced as ever. Not there: the
+extensions ``linalg`` and ``fft``.
 The public test suite runs with ``tests/array_api_xfails.txt``, which says what is left out and why.
 
 >>> import genesis
@@ -32,15 +35,81 @@ e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
 
 # What is the same in both
 SAME = (
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bool", "ceil", "complex64", "complex128", "conj", "cos", "cosh", "exp", "expm1",
-    "float32", "float64", "floor", "from_dlpack", "imag", "int8", "int16", "int32", "int64", "isfinite", "isinf", "isnan", "log", "log1p", "log2",
-    "log10", "logical_and", "logical_not", "logical_or", "logical_xor", "negative", "positive", "real", "reciprocal", "signbit", "sin", "sinh", "sqrt",
-    "square", "tan", "tanh", "trunc", "uint8", "uint16", "uint32", "uint64",
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bool",
+    "ceil",
+    "complex64",
+    "complex128",
+    "conj",
+    "cos",
+    "cosh",
+    "exp",
+    "expm1",
+    "float32",
+    "float64",
+    "floor",
+    "from_dlpack",
+    "imag",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "negative",
+    "positive",
+    "real",
+    "reciprocal",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
 )
 # What is the same once its operands are of one dtype
 PROMOTED = (
-    "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "divide", "floor_divide",
-    "hypot", "logaddexp", "matmul", "maximum", "minimum", "multiply", "nextafter", "pow", "remainder", "subtract",
+    "add",
+    "atan2",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "copysign",
+    "divide",
+    "floor_divide",
+    "hypot",
+    "logaddexp",
+    "matmul",
+    "maximum",
+    "minimum",
+    "multiply",
+    "nextafter",
+    "pow",
+    "remainder",
+    "subtract",
 )
 globals().update({name: getattr(_g, name) for name in SAME})
 
@@ -52,7 +121,9 @@ MISSING = ("linalg", "fft")  # extensions of the standard that are not there
 
 
 def _promoted(*arrays: Any) -> tuple[Any, ...]:
-    """Arrays in the dtype that they promote to; in the standard 0-d arrays count like all others. Numbers and None stay as they are."""
+    """Arrays in the dtype that they promote to; in the standard 0-d arrays count like all others. Numbers and None stay
+    as they are.
+    """
     kinds = {x.dtype for x in arrays if isinstance(x, Tensor)}
     if len(kinds) < 2:
         return arrays
@@ -141,7 +212,9 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     return (columns - rows == k).to(_dtypes.get_default_dtype() if dtype is None else dtype)
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: builtins.bool = True) -> Tensor:
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: builtins.bool = True
+) -> Tensor:
     """Evenly spaced numbers, with or without the last."""
     if endpoint:
         return _g.linspace(start, stop, num, dtype=dtype, device=device)
@@ -166,9 +239,12 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 # ---- dtypes
 
 _KINDS: dict[str, tuple[str, ...]] = {
-    "bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"), "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
-    "real floating": ("float32", "float64", "float16", "bfloat16"), "complex floating": ("complex64", "complex128"),
-}  # fmt: skip
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float32", "float64", "float16", "bfloat16"),
+    "complex floating": ("complex64", "complex128"),
+}
 _KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
 
@@ -220,7 +296,11 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """The dtype that these promote to."""
-    kinds = [x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes if not isinstance(x, builtins.bool | int | float | complex)]
+    kinds = [
+        x.dtype if isinstance(x, Tensor) else x
+        for x in arrays_and_dtypes
+        if not isinstance(x, builtins.bool | int | float | complex)
+    ]
     if not kinds:
         raise ArgumentValueError(message("result_type", "at least one array or dtype is needed"))
     found = kinds[0]
@@ -249,7 +329,9 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 # ---- elementwise, under the standard's names
 
-equal, not_equal, greater, greater_equal, less, less_equal = (_on_promoted(name) for name in ("eq", "ne", "gt", "ge", "lt", "le"))
+equal, not_equal, greater, greater_equal, less, less_equal = (
+    _on_promoted(name) for name in ("eq", "ne", "gt", "ge", "lt", "le")
+)
 bitwise_invert = _g.bitwise_not
 
 
@@ -329,7 +411,9 @@ def squeeze(x: Tensor, /, axis: Any) -> Tensor:
     """Without these dimensions of size 1; others are an error."""
     for d in (axis,) if isinstance(axis, int) else axis:
         if x.shape[d] != 1:
-            raise ArgumentValueError(message("squeeze", f"dim {d} has size {x.shape[d]}, only size 1 can be removed", [("x", x._spec())]))
+            raise ArgumentValueError(
+                message("squeeze", f"dim {d} has size {x.shape[d]}, only size 1 can be removed", [("x", x._spec())])
+            )
     return _g.squeeze(x, axis)
 
 
@@ -423,10 +507,18 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: builtins.bool = 
     return sum((x != 0).to(int64), axis=axis, keepdims=keepdims)
 
 
-def _cumulative(x: Tensor, call: Any, first: int, axis: int | None, dtype: Any, include_initial: builtins.bool) -> Tensor:
+def _cumulative(
+    x: Tensor, call: Any, first: int, axis: int | None, dtype: Any, include_initial: builtins.bool
+) -> Tensor:
     if axis is None:
         if x.ndim != 1:
-            raise ArgumentValueError(message(f"cumulative_{'prod' if first else 'sum'}", f"axis may be left out for one dimension only, x has {x.ndim}", [("x", x._spec())]))
+            raise ArgumentValueError(
+                message(
+                    f"cumulative_{'prod' if first else 'sum'}",
+                    f"axis may be left out for one dimension only, x has {x.ndim}",
+                    [("x", x._spec())],
+                )
+            )
         axis = 0
     kind = _wide(x, dtype) or x.dtype
     out = call(x.to(kind), axis, dtype=kind)
@@ -436,17 +528,23 @@ def _cumulative(x: Tensor, call: Any, first: int, axis: int | None, dtype: Any, 
     return _g.cat([out.new_full(shape, first), out], axis)
 
 
-def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: builtins.bool = False) -> Tensor:
+def cumulative_sum(
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: builtins.bool = False
+) -> Tensor:
     """Running sums; with ``include_initial`` a zero in front."""
     return _cumulative(x, _g.cumsum, 0, axis, dtype, include_initial)
 
 
-def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: builtins.bool = False) -> Tensor:
+def cumulative_prod(
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: builtins.bool = False
+) -> Tensor:
     """Running products; with ``include_initial`` a one in front."""
     return _cumulative(x, _g.cumprod, 1, axis, dtype, include_initial)
 
 
-def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
     """Differences of neighbours, n times."""
     parts = [p for p in (prepend, x, append) if p is not None]
     x = _g.cat(parts, axis) if len(parts) > 1 else x
@@ -530,7 +628,9 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """Slices named by a 1-d index."""
     if axis is None and x.ndim != 1:
-        raise ArgumentValueError(message("take", f"axis may be left out for one dimension only, x has {x.ndim}", [("x", x._spec())]))
+        raise ArgumentValueError(
+            message("take", f"axis may be left out for one dimension only, x has {x.ndim}", [("x", x._spec())])
+        )
     axis = 0 if axis is None else axis
     return _g.index_select(x, axis, where(indices < 0, indices + x.shape[axis], indices))
 
@@ -553,7 +653,13 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     if not -builtins.min(x1.ndim, x2.ndim) <= axis < 0:
         raise ArgumentValueError(message("vecdot", f"axis must count from the end, within both operands, got {axis}"))
     if x1.shape[axis] != x2.shape[axis]:
-        raise ArgumentValueError(message("vecdot", f"sizes along axis {axis} differ, {x1.shape[axis]} and {x2.shape[axis]}", [("x1", x1._spec()), ("x2", x2._spec())]))
+        raise ArgumentValueError(
+            message(
+                "vecdot",
+                f"sizes along axis {axis} differ, {x1.shape[axis]} and {x2.shape[axis]}",
+                [("x1", x1._spec()), ("x2", x2._spec())],
+            )
+        )
     x1, x2 = broadcast_arrays(*_promoted(x1, x2))
     return sum(x1.conj() * x2, axis=axis, dtype=x1.dtype)
 
@@ -575,7 +681,12 @@ class Info:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         default = _dtypes.get_default_dtype()
-        return {"real floating": default, "complex floating": complex128 if default == float64 else complex64, "integral": int64, "indexing": int64}
+        return {
+            "real floating": default,
+            "complex floating": complex128 if default == float64 else complex64,
+            "integral": int64,
+            "indexing": int64,
+        }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         names = [n for group in ("bool", "numeric") for n in _KINDS[group] if n not in ("float16", "bfloat16")]
@@ -587,5 +698,28 @@ def __array_namespace_info__() -> Info:  # noqa: N807
     return Info()
 
 
-__all__ = [name for name in list(globals()) if not name.startswith("_") and name not in ("Any", "Axis", "Callable", "NamedTuple", "Sequence", "Tensor", "annotations",
-           "builtins", "math", "default_device", "ArgumentValueError", "message", "DTypeError", "Info", "MISSING", "PROMOTED", "SAME")]  # fmt: skip
+__all__ = [
+    name
+    for name in list(globals())
+    if not name.startswith("_")
+    and name
+    not in (
+        "Any",
+        "Axis",
+        "Callable",
+        "NamedTuple",
+        "Sequence",
+        "Tensor",
+        "annotations",
+        "builtins",
+        "math",
+        "default_device",
+        "ArgumentValueError",
+        "message",
+        "DTypeError",
+        "Info",
+        "MISSING",
+        "PROMOTED",
+        "SAME",
+    )
+]

@@ -18,7 +18,9 @@ from genesis.core.graph.tensor import Tensor
 
 
 def register_einops() -> Any:
-    """Tell einops how to work on tensors (its functions, einsum and packing); returns the backend class. Importing this module does it, where einops is installed."""
+    """Tell einops how to work on tensors (its functions, einsum and packing); returns the backend class. Importing this
+    module does it, where einops is installed.
+    """
     from einops._backends import AbstractBackend
 
     for known in AbstractBackend.__subclasses__():

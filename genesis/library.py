@@ -3,7 +3,8 @@
     @genesis.library.custom_op("mylib::scale", mutates_args=())
     def scale(x: genesis.Tensor, k: float) -> genesis.Tensor: ...
 
-is called as ``scale(x, 2.0)`` or ``genesis.ops.mylib.scale(x, 2.0)``; `CustomOp` says what may be registered for it, and
+is called as ``scale(x, 2.0)`` or ``genesis.ops.mylib.scale(x, 2.0)``; `CustomOp` says what may be registered for it,
+and
 `opcheck` tests that what was registered fits together.
 """
 
@@ -37,10 +38,14 @@ _OPS: dict[str, CustomOp] = {}
 class CustomOp:
     """An operation made by `custom_op`: call it like a function."""
 
-    def __init__(self, name: str, function: Callable[..., Any], mutates_args: Sequence[str], device_types: Iterable[str] | None) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], mutates_args: Sequence[str], device_types: Iterable[str] | None
+    ) -> None:
         self.name, self.mutates_args = name, tuple(mutates_args)
         self.signature = inspect.signature(function)
-        self._kernels: dict[str | None, Callable[..., Any]] = dict.fromkeys(device_types, function) if device_types else {None: function}
+        self._kernels: dict[str | None, Callable[..., Any]] = (
+            dict.fromkeys(device_types, function) if device_types else {None: function}
+        )
         self._fake: Callable[..., Any] | None = None
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
@@ -52,7 +57,9 @@ class CustomOp:
     @property
     def schema(self) -> str:
         """The declaration in one line."""
-        return f"{self.name}{self.signature}" + (f", writes to {', '.join(self.mutates_args)}" if self.mutates_args else "")
+        return f"{self.name}{self.signature}" + (
+            f", writes to {', '.join(self.mutates_args)}" if self.mutates_args else ""
+        )
 
     def __repr__(self) -> str:
         return f"<custom op {self.schema}>"
@@ -68,12 +75,18 @@ class CustomOp:
         return function
 
     def register_fake(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """What gives results of the right shape, dtype and device, without data: called with tensors on the meta device."""
+        """What gives results of the right shape, dtype and device, without data: called with tensors on the meta
+        device.
+        """
         self._fake = function
         return function
 
-    def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
-        """The gradient: ``backward(ctx, *grads)``; ``setup_context(ctx, inputs, output)`` keeps what it needs, and is called where something needs a gradient."""
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """The gradient: ``backward(ctx, *grads)``; ``setup_context(ctx, inputs, output)`` keeps what it needs, and is
+        called where something needs a gradient.
+        """
         self._backward, self._setup = backward, setup_context
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
@@ -109,16 +122,31 @@ class CustomOp:
                 raise UnsupportedError(message(op.name, "has no gradient", hint="register one with register_autograd"))
             return op._backward(ctx, *grads)
 
-        members = {"forward": staticmethod(forward), "setup_context": staticmethod(setup_context), "backward": staticmethod(backward)}
+        members = {
+            "forward": staticmethod(forward),
+            "setup_context": staticmethod(setup_context),
+            "backward": staticmethod(backward),
+        }
         made = type(self.__name__, (Function,), members)
         made._watched = False  # the kernel is not searched for tensors: it is the op's own
         return made
 
     def _run(self, inputs: tuple[Any, ...]) -> Any:
-        tensors = {name: t for name, value in zip(self.signature.parameters, inputs, strict=True) for t in tree_flatten(value)[0] if isinstance(t, Tensor)}
+        tensors = {
+            name: t
+            for name, value in zip(self.signature.parameters, inputs, strict=True)
+            for t in tree_flatten(value)[0]
+            if isinstance(t, Tensor)
+        }
         if any(isinstance(t._array, Spec) for t in tensors.values()):
             if self._fake is None:
-                raise UnsupportedError(message(self.name, "was called without data and has no fake kernel", hint="register one with register_fake"))
+                raise UnsupportedError(
+                    message(
+                        self.name,
+                        "was called without data and has no fake kernel",
+                        hint="register one with register_fake",
+                    )
+                )
             return self._fake(*inputs)
         if tracer.get() is not None:
             return dispatch.run(self._opaque(inputs), inputs)
@@ -126,34 +154,75 @@ class CustomOp:
         kernel = self._kernels.get(kind, self._kernels.get(None))
         if kernel is None:
             known = ", ".join(str(k) for k in self._kernels)
-            raise UnsupportedError(message(self.name, f"has no kernel for {kind}, only for {known}", hint=f"register_kernel({kind!r})"))
+            raise UnsupportedError(
+                message(self.name, f"has no kernel for {kind}, only for {known}", hint=f"register_kernel({kind!r})")
+            )
         before = {name: t._version for name, t in tensors.items()}
         result = kernel(*inputs)
         for name, t in tensors.items():
             if t._version != before[name] and name not in self.mutates_args:
-                raise InplaceError(message(self.name, f"wrote to {name}, which mutates_args does not name", [("schema", self.schema)]))
+                raise InplaceError(
+                    message(self.name, f"wrote to {name}, which mutates_args does not name", [("schema", self.schema)])
+                )
             if t._version == before[name] and name in self.mutates_args:
                 bump(t, self.name)  # by way of NumPy or C, which count no writes
         for y in tree_flatten(result)[0]:
             if isinstance(y, Tensor) and any(y is t for t in tensors.values()):
-                raise GraphError(message(self.name, "returned one of its arguments", [("schema", self.schema)], "return a clone(), or nothing if it only writes"))
+                raise GraphError(
+                    message(
+                        self.name,
+                        "returned one of its arguments",
+                        [("schema", self.schema)],
+                        "return a clone(), or nothing if it only writes",
+                    )
+                )
         return result
-
 
     # ---- in a trace
 
     def _opaque(self, inputs: tuple[Any, ...]) -> Op:
         """The op that stands for a call in a graph: one node, of which is known what the fake kernel says."""
         if self.mutates_args:
-            raise UnsupportedError(message(self.name, f"writes to {', '.join(self.mutates_args)}, and a trace would not know of it", [("schema", self.schema)], "return new tensors instead"))
+            raise UnsupportedError(
+                message(
+                    self.name,
+                    f"writes to {', '.join(self.mutates_args)}, and a trace would not know of it",
+                    [("schema", self.schema)],
+                    "return new tensors instead",
+                )
+            )
         if self._fake is None:
-            raise UnsupportedError(message(self.name, "is called in a trace and has no fake kernel", [("schema", self.schema)], "register one with register_fake"))
-        if any(isinstance(t, Tensor) for value in inputs if not isinstance(value, Tensor) for t in tree_flatten(value)[0]):
-            raise UnsupportedError(message(self.name, "takes containers of tensors, which a trace does not", [("schema", self.schema)], "pass the tensors one by one"))
+            raise UnsupportedError(
+                message(
+                    self.name,
+                    "is called in a trace and has no fake kernel",
+                    [("schema", self.schema)],
+                    "register one with register_fake",
+                )
+            )
+        if any(
+            isinstance(t, Tensor) for value in inputs if not isinstance(value, Tensor) for t in tree_flatten(value)[0]
+        ):
+            raise UnsupportedError(
+                message(
+                    self.name,
+                    "takes containers of tensors, which a trace does not",
+                    [("schema", self.schema)],
+                    "pass the tensors one by one",
+                )
+            )
         places = tuple(i for i, value in enumerate(inputs) if isinstance(value, Tensor))
         if places not in self._ops:
             name = self.name if not self._ops else f"{self.name} of arguments {', '.join(map(str, places))}"
-            op = Op(name, "opaque", self.signature, self._on_arrays(places), infer=self._on_specs(places), torch_name="", module=self.__wrapped__.__module__)
+            op = Op(
+                name,
+                "opaque",
+                self.signature,
+                self._on_arrays(places),
+                infer=self._on_specs(places),
+                torch_name="",
+                module=self.__wrapped__.__module__,
+            )
             op.kernel, op.call, op.run, op.tensors = op.meaning, self, dispatch.run, places
             REGISTRY[name] = self._ops[places] = op
         return self._ops[places]
@@ -169,7 +238,11 @@ class CustomOp:
         def infer(*args: Any) -> Any:
             assert self._fake is not None
             result = self._fake(*[wrap(meta(a.shape, a.dtype)) if i in places else a for i, a in enumerate(args)])
-            return [replace(y._array, device=CPU) for y in result] if isinstance(result, tuple | list) else replace(result._array, device=CPU)
+            return (
+                [replace(y._array, device=CPU) for y in result]
+                if isinstance(result, tuple | list)
+                else replace(result._array, device=CPU)
+            )
 
         return infer
 
@@ -178,10 +251,18 @@ class CustomOp:
             del REGISTRY[op.name]
 
 
-def custom_op(name: str, function: Callable[..., Any] | None = None, /, *, mutates_args: str | Sequence[str], device_types: str | Sequence[str] | None = None) -> Any:
+def custom_op(
+    name: str,
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Sequence[str],
+    device_types: str | Sequence[str] | None = None,
+) -> Any:
     """Make a function an operation of its own, ``genesis.ops.<namespace>.<name>``; a decorator without ``function``.
 
-    The function may use anything to compute (NumPy, C, Numba). It is one node of the graph that backward walks, and with a fake
+    The function may use anything to compute (NumPy, C, Numba). It is one node of the graph that backward walks, and
+    with a fake
     kernel one opaque node of a trace, which calls it at every replay.
 
     Args:
@@ -206,15 +287,31 @@ def custom_op(name: str, function: Callable[..., Any] | None = None, /, *, mutat
         return lambda f: custom_op(name, f, mutates_args=mutates_args, device_types=device_types)
     space, _, short = name.partition("::")
     if not (space.isidentifier() and short.isidentifier()):
-        raise ArgumentValueError(message("custom_op", f"{name!r} is no name of an operation", hint="use 'namespace::name'"))
+        raise ArgumentValueError(
+            message("custom_op", f"{name!r} is no name of an operation", hint="use 'namespace::name'")
+        )
     module = sys.modules["genesis.ops"]
     if name in _OPS or (hasattr(module, space) and not isinstance(getattr(module, space), SimpleNamespace)):
-        raise ArgumentValueError(message("custom_op", f"{name!r} exists already, or its namespace is a name of Genesis", hint="genesis.library.remove(name) undoes a declaration"))
+        raise ArgumentValueError(
+            message(
+                "custom_op",
+                f"{name!r} exists already, or its namespace is a name of Genesis",
+                hint="genesis.library.remove(name) undoes a declaration",
+            )
+        )
     names = [mutates_args] if isinstance(mutates_args, str) else list(mutates_args)
     unknown = [n for n in names if n not in inspect.signature(function).parameters]
     if unknown:
-        raise ArgumentValueError(message("custom_op", f"mutates_args names {unknown[0]!r}, the parameters are {', '.join(inspect.signature(function).parameters)}"))
-    made = _OPS[name] = CustomOp(name, function, names, [device_types] if isinstance(device_types, str) else device_types)
+        raise ArgumentValueError(
+            message(
+                "custom_op",
+                f"mutates_args names {unknown[0]!r}, the parameters are "
+                f"{', '.join(inspect.signature(function).parameters)}",
+            )
+        )
+    made = _OPS[name] = CustomOp(
+        name, function, names, [device_types] if isinstance(device_types, str) else device_types
+    )
     if not hasattr(module, space):
         setattr(module, space, SimpleNamespace())
     setattr(getattr(module, space), short, made)
@@ -228,7 +325,9 @@ def remove(name: str) -> None:
         ValueError: there is none of that name
     """
     if name not in _OPS:
-        raise ArgumentValueError(message("remove", f"there is no custom op {name!r}", hint=f"there are {', '.join(_OPS) or 'none'}"))
+        raise ArgumentValueError(
+            message("remove", f"there is no custom op {name!r}", hint=f"there are {', '.join(_OPS) or 'none'}")
+        )
     _OPS.pop(name)._forget()
     space, _, short = name.partition("::")
     delattr(getattr(ops, space), short)
@@ -237,7 +336,8 @@ def remove(name: str) -> None:
 
 
 def opcheck(op: CustomOp, args: Sequence[Any], kwargs: Any = None, *, raise_exception: bool = True) -> dict[str, str]:
-    """Test what is registered for an op on one call: schema, fake kernel, gradient; with warnings as errors, and in several threads.
+    """Test what is registered for an op on one call: schema, fake kernel, gradient; with warnings as errors, and in
+    several threads.
 
     Returns:
         for each test ``"SUCCESS"``, ``"SKIPPED: why"`` or the error
@@ -275,7 +375,11 @@ def _test_schema(op: CustomOp, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     passed = _copies(given)
     op(*passed)
     for name, before, after in zip(op.signature.parameters, given, passed, strict=True):
-        if isinstance(before, Tensor) and name not in op.mutates_args and not ops.equal(before.detach().nan_to_num(), after.detach().nan_to_num()):
+        if (
+            isinstance(before, Tensor)
+            and name not in op.mutates_args
+            and not ops.equal(before.detach().nan_to_num(), after.detach().nan_to_num())
+        ):
             raise InplaceError(message(op.name, f"wrote to {name}, which mutates_args does not name"))
     return None
 
@@ -285,10 +389,18 @@ def _test_fake(op: CustomOp, args: tuple[Any, ...], kwargs: dict[str, Any]) -> s
         return "SKIPPED: no fake kernel is registered"
     given = op._bound(args, kwargs)
     real = [y for y in tree_flatten(op(*_copies(given)))[0] if isinstance(y, Tensor)]
-    fake = [y for y in tree_flatten(op(*[a.to("meta") if isinstance(a, Tensor) else a for a in given]))[0] if isinstance(y, Tensor)]
+    fake = [
+        y
+        for y in tree_flatten(op(*[a.to("meta") if isinstance(a, Tensor) else a for a in given]))[0]
+        if isinstance(y, Tensor)
+    ]
     for i, (r, f) in enumerate(zip(real, fake, strict=True)):
         if r.shape != f.shape or r.dtype is not f.dtype:
-            raise GraphError(message(op.name, f"result {i} is {r.dtype}{list(r.shape)}, the fake kernel gives {f.dtype}{list(f.shape)}"))
+            raise GraphError(
+                message(
+                    op.name, f"result {i} is {r.dtype}{list(r.shape)}, the fake kernel gives {f.dtype}{list(f.shape)}"
+                )
+            )
     return None
 
 

@@ -589,7 +589,8 @@ def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -> built
     [3, 2]
     """
 def clamp(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
-    """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a tensor.
+    """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
+    tensor.
 
     The slope is 1 inside and on the edges, 0 outside.
 
@@ -625,7 +626,8 @@ def clamp_min(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     tensor([3., 5.])
     """
 def clip(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
-    """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a tensor.
+    """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
+    tensor.
 
     The slope is 1 inside and on the edges, 0 outside.
 
@@ -902,7 +904,8 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
 def einsum(equation: builtins.str, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
 
-    Each letter is a dimension, ``...`` any number of broadcast ones; without ``->`` the result has the letters that occur once,
+    Each letter is a dimension, ``...`` any number of broadcast ones; without ``->`` the result has the letters that
+    occur once,
     in alphabetical order. A letter repeated in one operand takes its diagonal.
 
     Raises:
@@ -1259,7 +1262,8 @@ def heaviside(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     tensor([0.0000, 0.5000, 1.0000])
     """
 def histc(input: Tensor, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ...) -> Tensor:
-    """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's range).
+    """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
+    range).
 
     The last bin includes its end. Elements outside and nan are left out. Not differentiable.
 
@@ -1581,7 +1585,8 @@ def logaddexp2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     tensor([1., 2.])
     """
 def logcumsumexp(input: Tensor, dim: builtins.int) -> Tensor:
-    """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without overflow.
+    """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
+    overflow.
 
     Raises:
         RuntimeError: a tensor that is not floating
@@ -1659,7 +1664,8 @@ def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = .
     tensor([  1.,  10., 100.])
     """
 def logsumexp(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
-    """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of nothing.
+    """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of
+    nothing.
 
     >>> import genesis
     >>> genesis.logsumexp(genesis.tensor([100., 100.]), dim=0)
@@ -1710,7 +1716,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Matrix product; ``a @ b``.
 
-    Two vectors give their dot product, a matrix and a vector their product; leading dimensions are batches and broadcast.
+    Two vectors give their dot product, a matrix and a vector their product; leading dimensions are batches and
+    broadcast.
 
     Raises:
         RuntimeError: inner sizes, batch sizes or dtypes differ, or an operand is 0-d
@@ -2278,7 +2285,8 @@ def row_stack(tensors: Sequence[Tensor]) -> Tensor:
     genesis.Size([2, 2])
     """
 def rrelu(input: Tensor, lower: builtins.float = ..., upper: builtins.float = ..., training: builtins.bool = ..., inplace: builtins.bool = ...) -> Tensor:
-    """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al. 2015).
+    """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al.
+    2015).
 
     Raises:
         ValueError: ``lower`` is above ``upper``
@@ -2812,9 +2820,11 @@ def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -
     genesis.Size([2, 2, 3])
     """
 def unique(input: Tensor, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
-    """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often each occurs.
+    """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
+    each occurs.
 
-    Each nan is distinct. Complex numbers are in the order of their real parts, then of their imaginary parts. Not differentiable.
+    Each nan is distinct. Complex numbers are in the order of their real parts, then of their imaginary parts. Not
+    differentiable.
 
     Raises:
         IndexError: a dim out of range
@@ -2835,7 +2845,8 @@ def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
     genesis.Size([1, 3])
     """
 def var(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
-    """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless given.
+    """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless
+    given.
 
     ``unbiased`` is an older way to say ``correction=1`` (True) or ``correction=0``. Real, also for complex tensors.
 

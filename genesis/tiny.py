@@ -1,13 +1,15 @@
 """Automatic differentiation in one file, to be read from top to bottom.
 
 A `Variable` is a box for an array. A `Function` takes boxes, computes with what is in them and puts the result in a
-new box that remembers which function made it. Following these memories backwards from a result, and asking each function
+new box that remembers which function made it. Following these memories backwards from a result, and asking each
+function
 for its derivative on the way, gives the derivative of the result with respect to everything it was made from.
 
     x ──> Square ──> a ──> Exp ──> b ──> Square ──> y          y.creator.input is b
     x.grad <── Square.backward <── a.grad <── Exp.backward <── b.grad <── Square.backward <── y.grad
 
-It needs NumPy and nothing else: none of the rest of Genesis. docs/guide/tiny.md says where each idea lives in the full engine.
+It needs NumPy and nothing else: none of the rest of Genesis. docs/guide/tiny.md says where each idea lives in the full
+engine.
 
 >>> A, B, C = Square(), Exp(), Square()
 >>> x = Variable(np.array(0.5))
@@ -74,7 +76,8 @@ class Variable:
     def backward(self, retain_grad: bool = True) -> None:
         """Set ``.grad`` of everything this was made from: d (sum of this) / d (that).
 
-        It starts from the gradient that you put into this Variable's ``.grad``, else from ones, and replaces what an earlier
+        It starts from the gradient that you put into this Variable's ``.grad``, else from ones, and replaces what an
+        earlier
         call left. With ``retain_grad=False`` results on the way show none.
 
         Raises:
@@ -104,7 +107,10 @@ class Variable:
             return None
         g = np.asarray(self.grad, _grad_dtype(self))
         if g.shape != self.data.shape:
-            raise ValueError(f"backward: .grad has shape {g.shape}, .data has {self.data.shape}\n  try: y.grad = np.ones_like(y.data)")
+            raise ValueError(
+                f"backward: .grad has shape {g.shape}, .data has {self.data.shape}\n  try: y.grad = "
+                "np.ones_like(y.data)"
+            )
         return g
 
     def __repr__(self) -> str:
@@ -118,7 +124,8 @@ class Variable:
 
 
 class Function:
-    """A differentiable function of Variables. Subclasses say how to compute it, with arrays, and how its gradient flows.
+    """A differentiable function of Variables. Subclasses say how to compute it, with arrays, and how its gradient
+    flows.
 
     >>> class Cube(Function):
     ...     def forward(self, x):
@@ -140,11 +147,15 @@ class Function:
         earlier = self._output()
         if earlier is not None and earlier.creator is self:
             earlier.creator = copy.copy(self)  # called again: the earlier result keeps a record of its own
-        inputs = tuple(x if isinstance(x, Variable) else Variable(np.asarray(x) if isinstance(x, int | float) else x) for x in inputs)
+        inputs = tuple(
+            x if isinstance(x, Variable) else Variable(np.asarray(x) if isinstance(x, int | float) else x)
+            for x in inputs
+        )
         out = Variable(self.forward(*[x.data for x in inputs]))
         out.set_creator(self)
         self.inputs, self._versions = inputs, [x._version for x in inputs]
-        self._output = weakref.ref(out)  # weak: out holds this function, and a cycle would wait for the garbage collector
+        # weak: out holds this function, and a cycle would wait for the garbage collector
+        self._output = weakref.ref(out)
         self._in_output = out.__dict__  # what is in the box, all but its creator
         return out
 
@@ -166,11 +177,15 @@ class Function:
 
     def forward(self, *xs: Array) -> Any:
         """The value, from the inputs' arrays."""
-        raise NotImplementedError(f"{type(self).__name__}.forward is not written\n  try: def forward(self, x): return ...")
+        raise NotImplementedError(
+            f"{type(self).__name__}.forward is not written\n  try: def forward(self, x): return ..."
+        )
 
     def backward(self, gy: Array) -> Any:
         """The gradient of each input, from the gradient of the output: one array, or a tuple of them."""
-        raise NotImplementedError(f"{type(self).__name__}.backward is not written\n  try: def backward(self, gy): return ...")
+        raise NotImplementedError(
+            f"{type(self).__name__}.backward is not written\n  try: def backward(self, gy): return ..."
+        )
 
 
 def _count_uses(last: Variable) -> dict[Variable, int]:
@@ -193,7 +208,9 @@ def _input_grads(f: Function, g: Array) -> list[Array]:
     grads = grads if isinstance(grads, tuple | list) else (grads,)
     if len(grads) != len(f.inputs) or any(gx is None for gx in grads):
         got = ", ".join(type(gx).__name__ for gx in grads)
-        raise ValueError(f"{name}: {len(f.inputs)} inputs, and gradients ({got})\n  try: return one array for each input")
+        raise ValueError(
+            f"{name}: {len(f.inputs)} inputs, and gradients ({got})\n  try: return one array for each input"
+        )
     return [_sum_to(name, np.asarray(gx), np.shape(g), x) for gx, x in zip(grads, f.inputs, strict=True)]
 
 
@@ -202,8 +219,14 @@ def _sum_to(name: str, gx: Array, result: tuple[int, ...], x: Variable) -> Array
     shape = x.data.shape
     if gx.shape != shape:
         extra = gx.ndim - len(shape)
-        if gx.shape != result or extra < 0 or any(n not in (1, m) for n, m in zip(shape, gx.shape[extra:], strict=True)):
-            raise ValueError(f"{name}: a gradient of shape {gx.shape} for an input of shape {shape}\n  try: return the input's shape")
+        if (
+            gx.shape != result
+            or extra < 0
+            or any(n not in (1, m) for n, m in zip(shape, gx.shape[extra:], strict=True))
+        ):
+            raise ValueError(
+                f"{name}: a gradient of shape {gx.shape} for an input of shape {shape}\n  try: return the input's shape"
+            )
         gx = gx.sum(tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1)).reshape(shape)
     return gx.astype(_grad_dtype(x), copy=False)
 
@@ -310,7 +333,8 @@ def exp(x: Any) -> Variable:
 
 
 def numerical_diff(f: Callable[[Variable], Variable], x: Variable, eps: float = 1e-4) -> Array:
-    """The derivative of the sum of ``f(x)`` without `backward`: (f(x + eps) - f(x - eps)) / (2 eps), one element at a time.
+    """The derivative of the sum of ``f(x)`` without `backward`: (f(x + eps) - f(x - eps)) / (2 eps), one element at a
+    time.
 
     It calls ``f`` twice for each element, and its error is of the order of eps^2: good for checking gradients.
 

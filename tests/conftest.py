@@ -8,7 +8,8 @@ import signal
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# A shell starts background jobs with SIGINT ignored, and Python leaves it so, here and in the processes that tests start.
+# A shell starts background jobs with SIGINT ignored, and Python leaves it so, here and in the processes that tests
+# start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -19,7 +19,8 @@ def test_example(path):
     assert done.stdout and not done.stderr
     expected = {
         "attention": r"\[(\d), (\d), (\d), (\d), (\d), (\d)\] reversed is \[\6, \5, \4, \3, \2, \1\]",
-        "custom_gradient": r"straight through: tensor\(\[1., 1., 1.\]\)\nthe rule of Power is right: True\nsecond derivative, 6 x: tensor\(\[-12.,   3.,  18.\]\)",
+        "custom_gradient": r"straight through: tensor\(\[1., 1., 1.\]\)\nthe rule of Power is right: True\nsecond "
+        r"derivative, 6 x: tensor\(\[-12.,   3.,  18.\]\)",
         "train_digits": r"epoch 10  loss \d.\d+  held-out accuracy 9\d",
     }
     assert re.search(expected[path.stem], done.stdout), done.stdout
@@ -30,8 +31,13 @@ def test_readme_code():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(re.search(r"print\(.*\)  # (.*)", code)[1])
-    for words in ("tensor([1., 2., 3.])\n", "verify Round: 1 of", "the gradient of `x` is not zero, but the outputs do not depend on it", "history was cut by detach() of a leaf of shape [2]",
-                  "└─ Round  float32[2]"):  # fmt: skip
+    for words in (
+        "tensor([1., 2., 3.])\n",
+        "verify Round: 1 of",
+        "the gradient of `x` is not zero, but the outputs do not depend on it",
+        "history was cut by detach() of a leaf of shape [2]",
+        "└─ Round  float32[2]",
+    ):
         assert words in done.stdout
 
 

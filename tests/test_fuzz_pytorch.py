@@ -34,7 +34,11 @@ def test_a_seed_is_a_program():
 BROKEN = {
     "dtype": ("where", lambda right: lambda *args: right(*args).double(), ["r = T.where(T.tensor(True), 1.0, 2.0)"]),
     "value": ("cat", lambda right: lambda parts: right(parts[::-1]), ["r = T.cat([T.tensor([1]), T.tensor([2])])"]),
-    "history": ("clone", lambda right: lambda x: right(x.detach()), ["v = T.ones(2).requires_grad_()", "w = T.clone(v)"]),
+    "history": (
+        "clone",
+        lambda right: lambda x: right(x.detach()),
+        ["v = T.ones(2).requires_grad_()", "w = T.clone(v)"],
+    ),
 }
 
 
@@ -60,9 +64,18 @@ def test_errors_in_one_library_are_told_apart():
 
 REFUSED = {  # by PyTorch, whatever the answer
     "saved": ["v1 = x * 2", "v1.addcmul_(v1, v1)", "g = T.autograd.grad(v1.sum(), x, allow_unused=True)"],
-    "overlap": ["v1 = x * 2", "v1.index_add_(0, T.tensor([1, 2, 0]), v1)", "g = T.autograd.grad((v1 * v1).sum(), x, allow_unused=True)"],
+    "overlap": [
+        "v1 = x * 2",
+        "v1.index_add_(0, T.tensor([1, 2, 0]), v1)",
+        "g = T.autograd.grad((v1 * v1).sum(), x, allow_unused=True)",
+    ],
     "assigned": ["v1 = x * 2", "v2 = v1[:-1]", "v1[1:] = v2"],
-    "several views": ["v = x * 2", "w = v.unbind(0)[0]", "w.mul_(3.0)", "g = T.autograd.grad((v * v).sum(), x, allow_unused=True)"],
+    "several views": [
+        "v = x * 2",
+        "w = v.unbind(0)[0]",
+        "w.mul_(3.0)",
+        "g = T.autograd.grad((v * v).sum(), x, allow_unused=True)",
+    ],
 }
 
 
@@ -75,7 +88,9 @@ def test_what_pytorch_refuses_on_principle_is_compared_with_a_program_of_copies(
         exec("\n".join(program), {"T": other})
     assert fuzz_pytorch.compare(program, other) == ("equal", "")
     right = genesis.Tensor.__mul__
-    monkeypatch.setattr(genesis.Tensor, "__mul__", lambda x, y: right(x, y) * 1.5 if y.__class__ is int else right(x, y))
+    monkeypatch.setattr(
+        genesis.Tensor, "__mul__", lambda x, y: right(x, y) * 1.5 if y.__class__ is int else right(x, y)
+    )
     assert fuzz_pytorch.compare(program, other)[0] == "wrong"
 
 

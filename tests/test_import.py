@@ -8,7 +8,18 @@ from types import ModuleType
 
 
 def test_import_loads_nothing_heavy():
-    heavy = ["torch", "scipy", "llvmlite", "triton", "sklearn", "tqdm", "safetensors", "genesis.cli", "genesis.nn", "genesis.testing"]
+    heavy = [
+        "torch",
+        "scipy",
+        "llvmlite",
+        "triton",
+        "sklearn",
+        "tqdm",
+        "safetensors",
+        "genesis.cli",
+        "genesis.nn",
+        "genesis.testing",
+    ]
     code = f"import genesis, sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -25,9 +36,24 @@ def test_public_names_exist():
 def test_dir_is_what_is_public():
     import genesis
 
-    hidden = {"annotations", "sys", "importlib", "ModuleType", "TYPE_CHECKING", "Any", "arrays", "base", "core", "kernels"}
+    hidden = {
+        "annotations",
+        "sys",
+        "importlib",
+        "ModuleType",
+        "TYPE_CHECKING",
+        "Any",
+        "arrays",
+        "base",
+        "core",
+        "kernels",
+    }
     assert not hidden & set(dir(genesis))
     assert set(genesis.__all__) <= set(dir(genesis))
-    unlisted = [name for name, value in vars(genesis).items() if not name.startswith("_") and not isinstance(value, ModuleType) and name not in genesis.__all__]
+    unlisted = [
+        name
+        for name, value in vars(genesis).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType) and name not in genesis.__all__
+    ]
     assert set(unlisted) <= hidden | set(genesis.ops.registered_functions())
     assert genesis.nn.Linear and genesis.optim.AdamW and genesis.data.DataLoader and genesis.save

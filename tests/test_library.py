@@ -66,7 +66,9 @@ def test_writes_are_those_declared():
 
     good = library.custom_op("mylib::good", write, mutates_args=("x",))
     bad = library.custom_op("mylib::bad", write, mutates_args=("y",))
-    secret = library.custom_op("mylib::secret", lambda x: genesis.from_numpy(np.add(x.numpy(), 1, out=x.numpy())).clone(), mutates_args=())
+    secret = library.custom_op(
+        "mylib::secret", lambda x: genesis.from_numpy(np.add(x.numpy(), 1, out=x.numpy())).clone(), mutates_args=()
+    )
     same = library.custom_op("mylib::same", lambda x: x, mutates_args=())
     try:
         x = genesis.ones(2)
@@ -112,19 +114,40 @@ def test_opcheck(scale):
         ["test_schema", "test_faketensor", "test_autograd_registration", "test_warnings", "test_threads"], "SUCCESS"
     )
     scale.register_fake(lambda x, k: genesis.empty(7, device="meta"))
-    with pytest.raises(RuntimeError, match=r"test_faketensor of mylib::scale failed.*result 0 is genesis.float32\[3\], the fake kernel gives genesis.float32\[7\]"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"test_faketensor of mylib::scale failed.*result 0 is genesis.float32\[3\], the fake kernel gives "
+        r"genesis.float32\[7\]",
+    ):
         library.opcheck(scale, (genesis.randn(3), 2.0))
-    scale.register_autograd(lambda ctx, g: (g * 2 * ctx.k, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "k", inputs[1]))
+    scale.register_autograd(
+        lambda ctx, g: (g * 2 * ctx.k, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "k", inputs[1])
+    )
     found = library.opcheck(scale, (genesis.randn(3), 2.0), raise_exception=False)
     assert "twice" in found["test_autograd_registration"]
 
 
-@pytest.mark.parametrize("call, error, sentence", [
-    (lambda: library.custom_op("scale", abs, mutates_args=()), ValueError, "'scale' is no name of an operation\n.*namespace::name"),
-    (lambda: library.custom_op("nn::scale", lambda x: x, mutates_args=("y",)), ValueError, "mutates_args names 'y', the parameters are x"),
-    (lambda: library.custom_op("add::scale", lambda x: x, mutates_args=()), ValueError, "its namespace is a name of Genesis"),
-    (lambda: library.remove("no::op"), ValueError, "there is no custom op 'no::op'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, error, sentence",
+    [
+        (
+            lambda: library.custom_op("scale", abs, mutates_args=()),
+            ValueError,
+            "'scale' is no name of an operation\n.*namespace::name",
+        ),
+        (
+            lambda: library.custom_op("nn::scale", lambda x: x, mutates_args=("y",)),
+            ValueError,
+            "mutates_args names 'y', the parameters are x",
+        ),
+        (
+            lambda: library.custom_op("add::scale", lambda x: x, mutates_args=()),
+            ValueError,
+            "its namespace is a name of Genesis",
+        ),
+        (lambda: library.remove("no::op"), ValueError, "there is no custom op 'no::op'"),
+    ],
+)
 def test_wrong_declarations(call, error, sentence):
     with pytest.raises(error, match=sentence):
         call()
@@ -186,7 +209,9 @@ def test_a_training_step_with_it_replays(cube):
 
 
 def test_calls_of_it_are_neither_merged_nor_folded(cube):
-    graph = genesis.jit.common_subexpressions(genesis.jit.trace(lambda x: cube(x) + cube(x) + cube(genesis.ones(3)), genesis.ones(3)))
+    graph = genesis.jit.common_subexpressions(
+        genesis.jit.trace(lambda x: cube(x) + cube(x) + cube(genesis.ones(3)), genesis.ones(3))
+    )
     graph = genesis.jit.fold_constants(graph) if hasattr(genesis.jit, "fold_constants") else graph
     assert [node.op for node in graph.nodes].count("tests::cube") == 3
 
@@ -209,7 +234,10 @@ def test_several_results_and_tensors_in_other_places():
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"mutates_args": ()}, "is called in a trace and has no fake kernel"), ({"mutates_args": "x"}, "writes to x, and a trace would not know of it")],
+    [
+        ({"mutates_args": ()}, "is called in a trace and has no fake kernel"),
+        ({"mutates_args": "x"}, "writes to x, and a trace would not know of it"),
+    ],
 )
 def test_what_a_trace_cannot_have_says_why(options, words):
     op = genesis.library.custom_op("tests::no", lambda x: x.detach() * 2, **options)

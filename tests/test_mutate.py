@@ -41,9 +41,17 @@ def test_every_small_change_and_no_other(mutate, tmp_path, monkeypatch):
     path.write_text(CODE)
     found = list(mutate.mutants(path))
     assert {(m.before, m.after) for m in found} == {
-        ("2", "3"), ("True", "False"), ("not flag and x < 1", "(not flag or x < 1)"), ("not flag", "flag"), ("x < 1", "(x <= 1)"),
-        ("1", "2"), ("g(x)", "pass"), ('x == 0 or f"{x[1]}"', "(x == 0 or f'{x[1]}')".replace(" or ", " and ")), ("x == 0", "(x != 0)"), ("0", "1"),
-    }  # fmt: skip
+        ("2", "3"),
+        ("True", "False"),
+        ("not flag and x < 1", "(not flag or x < 1)"),
+        ("not flag", "flag"),
+        ("x < 1", "(x <= 1)"),
+        ("1", "2"),
+        ("g(x)", "pass"),
+        ('x == 0 or f"{x[1]}"', "(x == 0 or f'{x[1]}')".replace(" or ", " and ")),
+        ("x == 0", "(x != 0)"),
+        ("0", "1"),
+    }
     data = CODE.encode()
     for m in found:
         changed = data[: m.start] + m.after.encode() + data[m.end :]
@@ -61,15 +69,34 @@ def test_a_change_has_the_lines_of_its_statement(mutate, tmp_path, monkeypatch):
 
 def test_the_nearest_and_fastest_tests_come_first_and_changed_files_before_them(mutate):
     mutant = mutate.Mutant("genesis/ops/shape.py", "flatten", 3, 0, 1, "0", "1", (3, 3))
-    took = {"tests/nn/test_a.py::far": 0.1, "tests/ops/test_a.py::slow": 2.0, "tests/ops/test_a.py::fast": 0.1, "tests/ops/test_a.py::fast[2]": 0.2, "tests/ops/test_b.py::middle": 1.0,
-            "tests/nn/test_a.py::flatten": 3.0, "tests/ops/test_new.py::old": 0.1, "tests/cli/test_a.py::starts": 0.1}  # fmt: skip
+    took = {
+        "tests/nn/test_a.py::far": 0.1,
+        "tests/ops/test_a.py::slow": 2.0,
+        "tests/ops/test_a.py::fast": 0.1,
+        "tests/ops/test_a.py::fast[2]": 0.2,
+        "tests/ops/test_b.py::middle": 1.0,
+        "tests/nn/test_a.py::flatten": 3.0,
+        "tests/ops/test_new.py::old": 0.1,
+        "tests/cli/test_a.py::starts": 0.1,
+    }
     reached = [test for test in took if "starts" not in test] + ["tests/ops/test_a.py::failed"]
-    reach = mutate.Reach({"genesis/ops/shape.py": {3: reached, 4: ["tests/ops/test_a.py::other"]}}, took, ["tests/cli/test_a.py::starts"], ["tests/ops/test_new.py"])
+    reach = mutate.Reach(
+        {"genesis/ops/shape.py": {3: reached, 4: ["tests/ops/test_a.py::other"]}},
+        took,
+        ["tests/cli/test_a.py::starts"],
+        ["tests/ops/test_new.py"],
+    )
     tests = reach.tests(mutant)
     assert tests == [
-        "tests/ops/test_new.py", "tests/nn/test_a.py::flatten", "tests/ops/test_a.py::fast", "tests/ops/test_b.py::middle",
-        "tests/ops/test_a.py::slow", "tests/ops/test_a.py::fast[2]", "tests/nn/test_a.py::far", "tests/cli/test_a.py::starts",
-    ]  # fmt: skip
+        "tests/ops/test_new.py",
+        "tests/nn/test_a.py::flatten",
+        "tests/ops/test_a.py::fast",
+        "tests/ops/test_b.py::middle",
+        "tests/ops/test_a.py::slow",
+        "tests/ops/test_a.py::fast[2]",
+        "tests/nn/test_a.py::far",
+        "tests/cli/test_a.py::starts",
+    ]
     assert mutate._part(tests, reach, 1, 6, 14.5) == tests[1:4]  # 10 s for what was not measured, then 3.1 and 1.0
     assert mutate._part(tests, reach, 4, 6, 1e9) == tests[4:6]
 
@@ -88,11 +115,25 @@ def test_results_are_kept_and_the_page_tells_old_ones_from_new_ones(mutate, tmp_
     again = mutate.Kept(tmp_path / "study.jsonl", [])
     assert again.sample == sample and again.results == kept.results and again.commit == "abc"
     page = mutate.written(again, {b: "it is the same"}, {c}, "scripts/mutate")
-    assert "drawn at abc; the last result is at abc for 2, at def for 1" in page and "**1 of them have not met all tests" in page
-    assert "At abc 1 of 3 were noticed (33 %)" in page and "**2 of 3 are noticed** (67 %)" in page and "the 1 that make no difference, 2 of 2 (100 %)" in page
-    assert f"| {b} | genesis/ops/b.py: b | `0` to `1` | it is the same |" in page and f"| {c} | genesis/ops/c.py: c | `0` to `1` | `tests/test_c.py::c` |" in page
-    assert f"| {b} | genesis/ops/b.py: b | `0` to `1` | a test is missing |" in mutate.written(again, {}, set(), "scripts/mutate")
-    assert f"| {b} | genesis/ops/b.py: b | `0` to `1` | the code is gone" in mutate.written(again, {}, {b}, "scripts/mutate")
+    assert (
+        "drawn at abc; the last result is at abc for 2, at def for 1" in page
+        and "**1 of them have not met all tests" in page
+    )
+    assert (
+        "At abc 1 of 3 were noticed (33 %)" in page
+        and "**2 of 3 are noticed** (67 %)" in page
+        and "the 1 that make no difference, 2 of 2 (100 %)" in page
+    )
+    assert (
+        f"| {b} | genesis/ops/b.py: b | `0` to `1` | it is the same |" in page
+        and f"| {c} | genesis/ops/c.py: c | `0` to `1` | `tests/test_c.py::c` |" in page
+    )
+    assert f"| {b} | genesis/ops/b.py: b | `0` to `1` | a test is missing |" in mutate.written(
+        again, {}, set(), "scripts/mutate"
+    )
+    assert f"| {b} | genesis/ops/b.py: b | `0` to `1` | the code is gone" in mutate.written(
+        again, {}, {b}, "scripts/mutate"
+    )
 
 
 def test_a_change_is_noticed_by_a_test_that_fails_or_never_ends(mutate, tmp_path, monkeypatch):
@@ -106,7 +147,16 @@ def test_a_change_is_noticed_by_a_test_that_fails_or_never_ends(mutate, tmp_path
     (mutate.ROOT / "tests" / "test_a.py").write_text(tests)
 
     def change(before, after):
-        return mutate.Mutant("genesis/__init__.py", "upto", 1, code.index(before), code.index(before) + len(before), before, after, (1, 1))
+        return mutate.Mutant(
+            "genesis/__init__.py",
+            "upto",
+            1,
+            code.index(before),
+            code.index(before) + len(before),
+            before,
+            after,
+            (1, 1),
+        )
 
     tree = mutate.Tree(tmp_path / "tree")
     names = ["tests/test_a.py::test_a", "tests/test_a.py::test_b[1]"]
@@ -116,7 +166,8 @@ def test_a_change_is_noticed_by_a_test_that_fails_or_never_ends(mutate, tmp_path
     time = file.stat().st_mtime
     for after, by in (("i == n", names[0]), ("(i != n and n > 2)", None), ("i != -1", "takes too long")):
         with tree.changed(change("i != n", after)):
-            assert int(file.stat().st_mtime) != int(time)  # else the bytecode of a source of this length passes for that of this one
+            # else the bytecode of a source of this length passes for that of this one
+            assert int(file.stat().st_mtime) != int(time)
             assert tree.failing(names, 0) == by
     assert tree.failing(names, 0) is None and file.stat().st_mtime == time
     tree.close()

@@ -39,7 +39,11 @@ def resolves(name: str) -> bool:
 def docstrings(path: Path) -> str:
     """The docstrings of a module."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    found = [ast.get_docstring(node, clean=False) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+    found = [
+        ast.get_docstring(node, clean=False)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kinds)
+    ]
     return "\n".join(text for text in found if text)
 
 
@@ -48,7 +52,9 @@ def unknown(text: str) -> list[str]:
 
 
 def test_wrong_names_are_found():
-    assert unknown("see `genesis.autograd.rules`, `genesis.nn.Linear` and genesis.core.graph.tensor.Tensor.data.") == ["genesis.autograd.rules"]
+    assert unknown("see `genesis.autograd.rules`, `genesis.nn.Linear` and genesis.core.graph.tensor.Tensor.data.") == [
+        "genesis.autograd.rules"
+    ]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -63,10 +69,34 @@ def test_docstrings(path):
 
 # Ours: arrays of NumPy have them, they go with a function, or they are the other half of one.
 METHODS = {
-    "angle_", "astype", "concatenate", "copy", "fill", "flat", "fmax_", "fmin_", "gate", "log1pexp", "log1pexp_", "tanh_rest", "tanh_rest_", "logaddexp2_", "logaddexp_",
-    "maximum_", "minimum_", "normal_cdf", "numpy_view", "polygamma_of", "std_mean", "strides", "to_device", "tobytes", "var_mean", "view_shape",
+    "angle_",
+    "astype",
+    "concatenate",
+    "copy",
+    "fill",
+    "flat",
+    "fmax_",
+    "fmin_",
+    "gate",
+    "log1pexp",
+    "log1pexp_",
+    "tanh_rest",
+    "tanh_rest_",
+    "logaddexp2_",
+    "logaddexp_",
+    "maximum_",
+    "minimum_",
+    "normal_cdf",
+    "numpy_view",
+    "polygamma_of",
+    "std_mean",
+    "strides",
+    "to_device",
+    "tobytes",
+    "var_mean",
+    "view_shape",
     "zero_grad",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parity

@@ -52,12 +52,18 @@ def test_apply_has_the_signature_of_forward(tmp_path):
     api = pytest.importorskip("mypy.api")
     file = tmp_path / "snippet.py"
     file.write_text(textwrap.dedent(SNIPPET))
-    out, err, _ = api.run([str(file), "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), "--config-file", ""])
+    out, err, _ = api.run(
+        [str(file), "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), "--config-file", ""]
+    )
     assert not err
     lines = {int(text.split(":")[1]): text for text in out.splitlines() if text.startswith(str(file))}
     first = next(i for i, text in enumerate(SNIPPET.splitlines(), 1) if text.startswith("reveal_type"))
-    assert "def (x: genesis.core.graph.tensor.Tensor, factor: float =) -> genesis.core.graph.tensor.Tensor" in lines[first]
-    assert "def (x: genesis.core.graph.tensor.Tensor, n: int) -> tuple[genesis.core.graph.tensor.Tensor, int]" in lines[first + 1].replace("builtins.", "").replace("Tuple", "tuple")
+    assert (
+        "def (x: genesis.core.graph.tensor.Tensor, factor: float =) -> genesis.core.graph.tensor.Tensor" in lines[first]
+    )
+    assert "def (x: genesis.core.graph.tensor.Tensor, n: int) -> tuple[genesis.core.graph.tensor.Tensor, int]" in lines[
+        first + 1
+    ].replace("builtins.", "").replace("Tuple", "tuple")
     assert not {first + 2, first + 3, first + 4} & set(lines)
     assert 'incompatible type "str"; expected "float"' in lines[first + 5]
     assert 'Unexpected keyword argument "scale"' in lines[first + 6]
@@ -104,14 +110,19 @@ def test_a_program_passes_a_strict_check_and_slips_are_found(tmp_path):
     api = pytest.importorskip("mypy.api")
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    out, err, _ = api.run([str(file), "--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), "--config-file", ""])
+    out, err, _ = api.run(
+        [str(file), "--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), "--config-file", ""]
+    )
     assert not err
     first = next(i for i, text in enumerate(PROGRAM.splitlines(), 1) if text.startswith("reveal_type"))
     lines = {int(text.split(":")[1]): text for text in out.splitlines() if text.startswith(str(file))}
     assert set(lines) == set(range(first, first + 7)), out
     for line in range(first, first + 3):
         assert '"genesis.core.graph.tensor.Tensor"' in lines[line]
-    for line, words in enumerate(('"Tensor" has no attribute "summ"', 'no attribute "summ"', 'no attribute "gellu"', 'Argument "dim" to "sum"'), first + 3):
+    for line, words in enumerate(
+        ('"Tensor" has no attribute "summ"', 'no attribute "summ"', 'no attribute "gellu"', 'Argument "dim" to "sum"'),
+        first + 3,
+    ):
         assert words in lines[line]
 
 
@@ -126,4 +137,6 @@ def test_an_editor_finds_the_documentation_of_methods():
     (methods,) = [node for node in stub.body if isinstance(node, ast.ClassDef)]
     documented = {node.name: ast.get_docstring(node) for node in methods.body if isinstance(node, ast.FunctionDef)}
     assert documented["softmax"] == inspect.getdoc(genesis.softmax)
-    assert {name for name in dir(genesis.Tensor) if not name.startswith("_")} <= set(documented) | set(vars(genesis.Tensor))
+    assert {name for name in dir(genesis.Tensor) if not name.startswith("_")} <= set(documented) | set(
+        vars(genesis.Tensor)
+    )

@@ -1,6 +1,7 @@
 """Step 8: a loop instead of recursion.
 
-A list of boxes that are ready replaces the calls inside calls, and then depth is no problem. The list solves a second one:
+A list of boxes that are ready replaces the calls inside calls, and then depth is no problem. The list solves a second
+one:
 a box that was used twice has to wait until both uses have answered, and gets the sum. So uses are counted first, and
 a function may now have several inputs.
 """

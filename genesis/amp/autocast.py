@@ -4,8 +4,10 @@
         loss = loss_fn(model(x), y)
     loss.backward()
 
-The policy of an op stands in its record (`core/call/op.py`), the casts are made on the general call path (`core/call/dispatch.py`), so that
-ordinary calls pay nothing. Backward runs outside autocast; the backward of a user's `Function` runs in the mode of its forward.
+The policy of an op stands in its record (`core/call/op.py`), the casts are made on the general call path
+(`core/call/dispatch.py`), so that
+ordinary calls pay nothing. Backward runs outside autocast; the backward of a user's `Function` runs in the mode of its
+forward.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class autocast:
     (genesis.bfloat16, genesis.float32)
     """
 
-    def __init__(self, device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = True) -> None:
+    def __init__(
+        self, device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = True
+    ) -> None:
         if isinstance(device_type, dtypes.dtype):
             device_type, dtype = "cpu", device_type
         if str(device_type).partition(":")[0] != "cpu":
@@ -82,7 +86,9 @@ autocast_mode = autocast
 def _low_precision(dtype: Any) -> dtypes.dtype:
     found = dtypes.bfloat16 if dtype is None else dtypes.as_dtype(dtype)
     if found not in (dtypes.bfloat16, dtypes.float16):
-        raise ArgumentValueError(message("autocast", f"{found} is no low precision", hint="genesis.bfloat16 or genesis.float16"))
+        raise ArgumentValueError(
+            message("autocast", f"{found} is no low precision", hint="genesis.bfloat16 or genesis.float16")
+        )
     return found
 
 
@@ -114,9 +120,11 @@ def set_default(enabled: bool) -> None:
 
 
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str = "cpu", cast_inputs: Any = None) -> Any:
-    """Decorator of a `Function`'s forward: with ``cast_inputs`` its floating inputs are cast and autocast is off inside.
+    """Decorator of a `Function`'s forward: with ``cast_inputs`` its floating inputs are cast and autocast is off
+    inside.
 
-    Without it the forward runs in the mode it is called in. (The class attribute ``amp_policy`` says the same without a decorator.)
+    Without it the forward runs in the mode it is called in. (The class attribute ``amp_policy`` says the same without a
+    decorator.)
 
     >>> import genesis
     >>> class Half(genesis.Function):

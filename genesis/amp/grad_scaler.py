@@ -1,4 +1,5 @@
-"""`GradScaler`: multiply the loss so that small float16 gradients do not vanish, divide before the step, skip steps that overflowed.
+"""`GradScaler`: multiply the loss so that small float16 gradients do not vanish, divide before the step, skip steps
+that overflowed.
 
 Source: Micikevicius et al., *Mixed Precision Training*, 2018 (dynamic loss scaling), with PyTorch's interface.
 """
@@ -41,12 +42,23 @@ class GradScaler:
         self, device: str = "cpu", init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
         growth_interval: int = 2000, enabled: bool = True,
     ) -> None:  # fmt: skip
-        for key, value in (("scale", init_scale), ("growth_factor", growth_factor), ("backoff_factor", backoff_factor), ("growth_interval", growth_interval)):
+        for key, value in (
+            ("scale", init_scale),
+            ("growth_factor", growth_factor),
+            ("backoff_factor", backoff_factor),
+            ("growth_interval", growth_interval),
+        ):
             what, fits = _STATE[key]
             if not _is_number(value) or not fits(value):
-                raise ArgumentError(message("GradScaler", f"{'init_scale' if key == 'scale' else key} {what}, got {value!r}"))
+                raise ArgumentError(
+                    message("GradScaler", f"{'init_scale' if key == 'scale' else key} {what}, got {value!r}")
+                )
         self._enabled, self._scale = enabled, float(init_scale)
-        self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
+        self._growth_factor, self._backoff_factor, self._growth_interval = (
+            growth_factor,
+            backoff_factor,
+            growth_interval,
+        )
         self._good_steps = 0
         self._optimizers: dict[int, dict[str, Any]] = {}
 
@@ -69,8 +81,16 @@ class GradScaler:
             return
         entry = self._entry(optimizer)
         if entry["stage"] is not READY:
-            what = "unscale_() was already called" if entry["stage"] is UNSCALED else "unscale_() is called after step()"
-            raise GraphError(message("GradScaler", f"{what} for this optimizer since the last update()", hint="call update() once after the steps"))
+            what = (
+                "unscale_() was already called" if entry["stage"] is UNSCALED else "unscale_() is called after step()"
+            )
+            raise GraphError(
+                message(
+                    "GradScaler",
+                    f"{what} for this optimizer since the last update()",
+                    hint="call update() once after the steps",
+                )
+            )
         entry["overflow"] = self._divide(optimizer)
         entry["stage"] = UNSCALED
 
@@ -83,7 +103,11 @@ class GradScaler:
                     if p.grad is None:
                         continue
                     if p.grad.dtype.itemsize == 2 and p.dtype.itemsize == 2 and p.dtype.name == "float16":
-                        raise ArgumentError(message("GradScaler", "a float16 gradient cannot be unscaled", hint="keep parameters in float32"))
+                        raise ArgumentError(
+                            message(
+                                "GradScaler", "a float16 gradient cannot be unscaled", hint="keep parameters in float32"
+                            )
+                        )
                     p.grad.mul_(1.0 / self._scale)
                     overflow = overflow or not bool(p.grad.isfinite().all())
         return overflow
@@ -97,10 +121,16 @@ class GradScaler:
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs or args:
-            raise GraphError(message("GradScaler", "closures are not supported, the scale may change between their calls"))
+            raise GraphError(
+                message("GradScaler", "closures are not supported, the scale may change between their calls")
+            )
         entry = self._entry(optimizer)
         if entry["stage"] is STEPPED:
-            raise GraphError(message("GradScaler", "step() was already called since the last update()", hint="call update() after step()"))
+            raise GraphError(
+                message(
+                    "GradScaler", "step() was already called since the last update()", hint="call update() after step()"
+                )
+            )
         if entry["stage"] is READY:
             self.unscale_(optimizer)
         entry["stage"] = STEPPED
@@ -163,32 +193,55 @@ class GradScaler:
 
         Raises:
             TypeError: not a mapping
-            RuntimeError: an empty state, saved by a scaler that was not enabled; one that lacks something, or has impossible values
+            RuntimeError: an empty state, saved by a scaler that was not enabled; one that lacks something, or has
+                impossible values
         """
         if not self._enabled:
             return
         if not isinstance(state_dict, Mapping):
-            raise ArgumentError(message("GradScaler.load_state_dict", f"expected a mapping, got {type(state_dict).__name__}", hint="scaler.state_dict()"))
+            raise ArgumentError(
+                message(
+                    "GradScaler.load_state_dict",
+                    f"expected a mapping, got {type(state_dict).__name__}",
+                    hint="scaler.state_dict()",
+                )
+            )
         if not state_dict:
             raise GraphError(message("GradScaler", "the state is empty, it was saved by a scaler that was not enabled"))
-        problems = [f"{key}: {'missing' if key not in state_dict else f'{what}, got {state_dict[key]!r}'}"
-                    for key, (what, fits) in _STATE.items() if key not in state_dict or not (_is_number(state_dict[key]) and fits(state_dict[key]))]  # fmt: skip
+        problems = [
+            f"{key}: {'missing' if key not in state_dict else f'{what}, got {state_dict[key]!r}'}"
+            for key, (what, fits) in _STATE.items()
+            if key not in state_dict or not (_is_number(state_dict[key]) and fits(state_dict[key]))
+        ]
         if problems:
-            raise GraphError("GradScaler.load_state_dict: the state does not fit\n  " + "\n  ".join([*problems, "try: what scaler.state_dict() gave"]))
+            raise GraphError(
+                "GradScaler.load_state_dict: the state does not fit\n  "
+                + "\n  ".join([*problems, "try: what scaler.state_dict() gave"])
+            )
         self._scale, self._good_steps = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
-        self._growth_factor, self._backoff_factor = float(state_dict["growth_factor"]), float(state_dict["backoff_factor"])
+        self._growth_factor, self._backoff_factor = (
+            float(state_dict["growth_factor"]),
+            float(state_dict["backoff_factor"]),
+        )
         self._growth_interval = int(state_dict["growth_interval"])
 
 
 _STATE: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "scale": ("must be positive and finite", lambda x: 0 < x < math.inf), "growth_factor": ("must be greater than 1", lambda x: 1 < x < math.inf),
-    "backoff_factor": ("must be between 0 and 1", lambda x: 0 < x < 1), "growth_interval": ("must be a positive integer", lambda x: x >= 1 and x == int(x)),
+    "scale": ("must be positive and finite", lambda x: 0 < x < math.inf),
+    "growth_factor": ("must be greater than 1", lambda x: 1 < x < math.inf),
+    "backoff_factor": ("must be between 0 and 1", lambda x: 0 < x < 1),
+    "growth_interval": ("must be a positive integer", lambda x: x >= 1 and x == int(x)),
     "_growth_tracker": ("must be an integer that is not negative", lambda x: 0 <= x < math.inf and x == int(x)),
-}  # fmt: skip
+}
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value) and not math.isinf(value)
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and not math.isnan(value)
+        and not math.isinf(value)
+    )
 
 
 explain_all(globals())

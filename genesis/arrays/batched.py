@@ -12,15 +12,25 @@ from genesis.base.errors import message
 
 
 class Batched(Layer):
-    """``size`` arrays of one shape, along the first dimension of another; or one array for all of them (``batched`` is False).
+    """``size`` arrays of one shape, along the first dimension of another; or one array for all of them (``batched`` is
+    False).
 
     ``dim`` is where the samples were when the array came into `vmap`: what a user's rule for batches is told.
     """
 
     __slots__ = ("array", "batched", "dim", "size_hidden")
 
-    def __init__(self, array: Any, batched: bool, size_hidden: int, level: int, from_outside: bool = False, dim: int = 0) -> None:
-        self.array, self.batched, self.size_hidden, self.level, self.from_outside, self.dim = array, batched, size_hidden, level, from_outside, dim
+    def __init__(
+        self, array: Any, batched: bool, size_hidden: int, level: int, from_outside: bool = False, dim: int = 0
+    ) -> None:
+        self.array, self.batched, self.size_hidden, self.level, self.from_outside, self.dim = (
+            array,
+            batched,
+            size_hidden,
+            level,
+            from_outside,
+            dim,
+        )
 
     @property
     def inner(self) -> Any:
@@ -46,7 +56,11 @@ class Batched(Layer):
 
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
-            message(what, f"under vmap this tensor stands for {self.size_hidden} different samples, it has no single value",
-                    operands=[*asked_for_at(site), ("each sample", f"shape {list(self.shape)}")],
-                    hint="replace `if x > 0` by genesis.where(x > 0, ...), and NumPy functions by Genesis ones; or loop over the samples")
-        )  # fmt: skip
+            message(
+                what,
+                f"under vmap this tensor stands for {self.size_hidden} different samples, it has no single value",
+                operands=[*asked_for_at(site), ("each sample", f"shape {list(self.shape)}")],
+                hint="replace `if x > 0` by genesis.where(x > 0, ...), and NumPy functions by Genesis ones; or loop "
+                "over the samples",
+            )
+        )

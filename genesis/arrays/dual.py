@@ -1,4 +1,5 @@
-"""Dual arrays: a value and its tangent, $x + \\dot x \\varepsilon$ with $\\varepsilon^2 = 0$; what forward mode computes with.
+"""Dual arrays: a value and its tangent, $x + \\dot x \\varepsilon$ with $\\varepsilon^2 = 0$; what forward mode
+computes with.
 
 A tangent of zero is None. How ops act on dual arrays is said in `core/layers/duals.py`.
 """
@@ -18,14 +19,22 @@ from genesis.base.errors import message
 class Dual(Layer):
     """A value and a tangent of its shape and dtype.
 
-    The tangent's memory is ``shared`` where it may be somebody else's, or is laid out in another way than the value's. Before it is
-    written to, or seen through a view, it gets memory of its own in the value's layout: then a view of the one is a view of the other.
+    The tangent's memory is ``shared`` where it may be somebody else's, or is laid out in another way than the value's.
+    Before it is
+    written to, or seen through a view, it gets memory of its own in the value's layout: then a view of the one is a
+    view of the other.
     """
 
     __slots__ = ("primal", "shared", "tangent")
 
     def __init__(self, primal: Any, tangent: Any, level: int, from_outside: bool = False, shared: bool = True) -> None:
-        self.primal, self.tangent, self.level, self.from_outside, self.shared = primal, tangent, level, from_outside, shared
+        self.primal, self.tangent, self.level, self.from_outside, self.shared = (
+            primal,
+            tangent,
+            level,
+            from_outside,
+            shared,
+        )
 
     def own_tangent(self) -> None:
         """Give the tangent memory of its own, if it may be somebody else's."""
@@ -41,7 +50,11 @@ class Dual(Layer):
         else:
             memory = bottom(self.primal)
             plain = not isinstance(memory, np.ndarray) or memory.flags.c_contiguous
-            self.tangent = self.tangent.copy() if plain else _copied(self.tangent, memory.strides[memory.ndim - self.primal.ndim :])
+            self.tangent = (
+                self.tangent.copy()
+                if plain
+                else _copied(self.tangent, memory.strides[memory.ndim - self.primal.ndim :])
+            )
 
     @property
     def inner(self) -> Any:
@@ -62,14 +75,24 @@ class Dual(Layer):
         return self.primal.without_tangents() if isinstance(self.primal, Layer) else self.primal
 
     def copy(self) -> Dual:
-        return Dual(copied(self.primal), None if self.tangent is None else copied(self.tangent), self.level, self.from_outside, shared=False)
+        return Dual(
+            copied(self.primal),
+            None if self.tangent is None else copied(self.tangent),
+            self.level,
+            self.from_outside,
+            shared=False,
+        )
 
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
-            message(what, "a tensor with a tangent is no plain array, its tangent would be lost",
-                    operands=asked_for_at(site),
-                    hint="compute with Genesis operations; or put the NumPy code into a Function, its tangent then comes from backward or jvp")
-        )  # fmt: skip
+            message(
+                what,
+                "a tensor with a tangent is no plain array, its tangent would be lost",
+                operands=asked_for_at(site),
+                hint="compute with Genesis operations; or put the NumPy code into a Function, its tangent then comes "
+                "from backward or jvp",
+            )
+        )
 
 
 def _copied(array: Any, strides: tuple[int, ...]) -> Any:
@@ -77,7 +100,13 @@ def _copied(array: Any, strides: tuple[int, ...]) -> Any:
     if isinstance(array, Batched):
         return Batched(_copied(array.array, strides), array.batched, array.size_hidden, array.level, array.from_outside)
     if isinstance(array, Dual):
-        return Dual(_copied(array.primal, strides), None if array.tangent is None else _copied(array.tangent, strides), array.level, array.from_outside, shared=False)
+        return Dual(
+            _copied(array.primal, strides),
+            None if array.tangent is None else _copied(array.tangent, strides),
+            array.level,
+            array.from_outside,
+            shared=False,
+        )
     if not isinstance(array, np.ndarray):
         return array.copy()
     hidden = array.ndim - len(strides)

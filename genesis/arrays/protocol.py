@@ -69,10 +69,13 @@ def asked_for_at(site: Any) -> list[tuple[str, Any]]:
 
 
 class Layer(Virtual):
-    """A virtual array around another array, put there by a transform of this ``level``; outer layers have higher levels.
+    """A virtual array around another array, put there by a transform of this ``level``; outer layers have higher
+    levels.
 
-    A gradient that comes from outside of the transform has the mark ``from_outside``: at the boundary back to the outside it is
-    taken apart (summed over a batch, its tangent part taken), while a gradient that was asked for inside stays as it is.
+    A gradient that comes from outside of the transform has the mark ``from_outside``: at the boundary back to the
+    outside it is
+    taken apart (summed over a batch, its tangent part taken), while a gradient that was asked for inside stays as it
+    is.
     """
 
     __slots__ = ("from_outside", "level")

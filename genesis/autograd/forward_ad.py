@@ -39,7 +39,9 @@ class dual_level:
         context.__enter__()
         return depth
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._open.pop().__exit__(kind, error, trace)
 
 
@@ -69,17 +71,21 @@ def _mine() -> list[Level]:
 def _number(name: str, level: Any) -> int:
     mine = _mine()
     if not mine:
-        raise GraphError(message(name, "no level of forward mode is open", hint="with genesis.autograd.forward_ad.dual_level(): ..."))
+        raise GraphError(
+            message(name, "no level of forward mode is open", hint="with genesis.autograd.forward_ad.dual_level(): ...")
+        )
     if level is not None and not 0 <= level < len(mine):
         raise GraphError(message(name, f"level {level} is not open, there are {len(mine)}"))
     return mine[-1 if level is None else level].number
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: Any = None) -> Tensor:
-    """A tensor with a tangent of its shape and dtype, in the innermost level. It shares the memory of both: a write to it is seen in them.
+    """A tensor with a tangent of its shape and dtype, in the innermost level. It shares the memory of both: a write to
+    it is seen in them.
 
     Raises:
-        RuntimeError: no level is open, the tangent's shape or dtype differs, or one of the two has a tangent in this level already
+        RuntimeError: no level is open, the tangent's shape or dtype differs, or one of the two has a tangent in this
+            level already
     """
     number = _number("make_dual", level)
     check_differentiable("make_dual", tensor)
@@ -87,9 +93,13 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: Any = None) -> Tensor:
     for what, x in (("tensor", tensor), ("tangent", tangent)):
         if tangent_of(x, number) is not None:
             raise GraphError(
-                message("make_dual", f"the {what} has a tangent in this level already", [(what, x._spec())],
-                        "unpack_dual(...).primal is the value alone; a level inside this one may have tangents of its own")
-            )  # fmt: skip
+                message(
+                    "make_dual",
+                    f"the {what} has a tangent in this level already",
+                    [(what, x._spec())],
+                    "unpack_dual(...).primal is the value alone; a level inside this one may have tangents of its own",
+                )
+            )
     counter = tensor._shared_counter()
     tangent._own_memory()
     out = dual_in(tensor, tangent, number)

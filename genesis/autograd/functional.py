@@ -1,7 +1,9 @@
 """Jacobians, Hessians and their products, by the names and conventions of PyTorch's ``torch.autograd.functional``.
 
-Inputs and outputs are a tensor or a tuple of tensors; results have one entry for each. `genesis.func` has the same as functions of
-functions. ``strict=True`` makes an input that an output does not depend on an error; ``create_graph=True`` keeps the results differentiable.
+Inputs and outputs are a tensor or a tuple of tensors; results have one entry for each. `genesis.func` has the same as
+functions of
+functions. ``strict=True`` makes an input that an output does not depend on an error; ``create_graph=True`` keeps the
+results differentiable.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def _tuple(name: str, what: str, value: Any) -> tuple[tuple[Tensor, ...], bool]:
     items = tuple(value) if given else (value,)
     for i, x in enumerate(items):
         if not isinstance(x, Tensor):
-            raise ArgumentError(message(name, f"{what} must be a tensor or a tuple of tensors, {what}[{i}] is {type(x).__name__}"))
+            raise ArgumentError(
+                message(name, f"{what} must be a tensor or a tuple of tensors, {what}[{i}] is {type(x).__name__}")
+            )
     return items, given
 
 
@@ -44,14 +48,27 @@ def _one(values: Sequence[Any], many: bool) -> Any:
     return tuple(values) if many else values[0]
 
 
-def _settled(name: str, values: Sequence[Any], xs: Sequence[Tensor], create_graph: bool, strict: bool, what: str) -> list[Tensor]:
+def _settled(
+    name: str, values: Sequence[Any], xs: Sequence[Tensor], create_graph: bool, strict: bool, what: str
+) -> list[Tensor]:
     """Gradients: zeros where there are none (with ``strict`` an error), without history unless it was asked for."""
     found = []
     for i, (g, x) in enumerate(zip(values, xs, strict=True)):
         if g is None and strict:
-            raise GraphError(message(name, f"the {what} does not depend on input {i}, and strict=True", [(f"inputs[{i}]", x._spec())]))
+            raise GraphError(
+                message(
+                    name, f"the {what} does not depend on input {i}, and strict=True", [(f"inputs[{i}]", x._spec())]
+                )
+            )
         if strict and create_graph and g._node is None:
-            raise GraphError(message(name, f"the derivative by input {i} is constant, and strict=True with create_graph=True asks for one with a history", [(f"inputs[{i}]", x._spec())]))
+            raise GraphError(
+                message(
+                    name,
+                    f"the derivative by input {i} is constant, and strict=True with create_graph=True asks for one "
+                    "with a history",
+                    [(f"inputs[{i}]", x._spec())],
+                )
+            )
         g = x.detach().new_zeros(x.shape) if g is None else g  # noqa: PLW2901
         found.append(g if create_graph else g.detach())
     return found
@@ -65,7 +82,13 @@ def _vectors(name: str, v: Any, like: Sequence[Tensor], many: bool, what: str) -
     """The vector of a product; may be left out where there is one element."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            raise GraphError(message(name, f"v may be left out only where the {what} is one element", [(what, ", ".join(str(x._spec()) for x in like))]))
+            raise GraphError(
+                message(
+                    name,
+                    f"v may be left out only where the {what} is one element",
+                    [(what, ", ".join(str(x._spec()) for x in like))],
+                )
+            )
         return (like[0].detach().new_ones(like[0].shape),)
     vs, _ = _tuple(name, "v", v)
     if len(vs) != len(like):
@@ -80,7 +103,16 @@ def _grad(ys: Sequence[Tensor], xs: Sequence[Tensor], vs: Sequence[Tensor], crea
     pairs = [(y, v) for y, v in zip(ys, vs, strict=True) if y.requires_grad]
     if not pairs:
         return [None] * len(xs)
-    return list(grad([y for y, _ in pairs], xs, [v for _, v in pairs], retain_graph=True, create_graph=create_graph, allow_unused=True))
+    return list(
+        grad(
+            [y for y, _ in pairs],
+            xs,
+            [v for _, v in pairs],
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=True,
+        )
+    )
 
 
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
@@ -92,7 +124,14 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         xs, ys, many_in, many_out = _ran("vjp", func, inputs)
-        gs = _settled("vjp", _grad(ys, xs, _vectors("vjp", v, ys, many_out, "output"), create_graph), xs, create_graph, strict, "output")
+        gs = _settled(
+            "vjp",
+            _grad(ys, xs, _vectors("vjp", v, ys, many_out, "output"), create_graph),
+            xs,
+            create_graph,
+            strict,
+            "output",
+        )
     return _one(_plain(ys, create_graph), many_out), _one(gs, many_in)
 
 
@@ -117,16 +156,29 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         points = tuple(inside_copy(x) for x in xs) if create_graph else xs
         ys, pushed = _forward(flat, points, vs, strict=strict)
     if strict and create_graph and any(t._node is None for t in pushed):
-        raise GraphError(message("jvp", "the derivative is constant, and strict=True with create_graph=True asks for one with a history"))
+        raise GraphError(
+            message(
+                "jvp", "the derivative is constant, and strict=True with create_graph=True asks for one with a history"
+            )
+        )
     return _one(_plain(ys, create_graph), many_out[0]), _one(_plain(pushed, create_graph), many_out[0])
 
 
-def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
-    """$\\partial f_i / \\partial x_j$, of shape (\\*output, \\*input); a tuple for each output, and in it one for each input, where there are several.
+def jacobian(
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """$\\partial f_i / \\partial x_j$, of shape (\\*output, \\*input); a tuple for each output, and in it one for each
+    input, where there are several.
 
     Args:
         vectorize: all rows at once, by `vmap`
-        strategy: "reverse-mode" (a row for each output element) or "forward-mode" (a column for each input element; needs ``vectorize``)
+        strategy: "reverse-mode" (a row for each output element) or "forward-mode" (a column for each input element;
+            needs ``vectorize``)
 
     >>> import genesis
     >>> genesis.autograd.functional.jacobian(lambda x: x ** 2, genesis.tensor([1.0, 2.0]))
@@ -134,7 +186,9 @@ def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bo
             [0., 4.]])
     """
     if strategy not in ("reverse-mode", "forward-mode"):
-        raise ArgumentValueError(message("jacobian", f"strategy is {strategy!r}", hint="'reverse-mode' or 'forward-mode'"))
+        raise ArgumentValueError(
+            message("jacobian", f"strategy is {strategy!r}", hint="'reverse-mode' or 'forward-mode'")
+        )
     if strategy == "forward-mode":
         return _forward_jacobian(func, inputs, create_graph, strict, vectorize)
     with enable_grad():
@@ -143,20 +197,41 @@ def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bo
     return _one([_one(row, many_in) for row in found], many_out)
 
 
-def _rows(y: Tensor, xs: Sequence[Tensor], create_graph: bool, strict: bool, vectorize: bool, place: int) -> list[Tensor]:
+def _rows(
+    y: Tensor, xs: Sequence[Tensor], create_graph: bool, strict: bool, vectorize: bool, place: int
+) -> list[Tensor]:
     """The Jacobians of one output by every input."""
     count = y.numel()
     if strict and not y.requires_grad:
-        raise GraphError(message("jacobian", f"output {place} does not depend on the inputs, and strict=True", [("output", y._spec())]))
+        raise GraphError(
+            message(
+                "jacobian", f"output {place} does not depend on the inputs, and strict=True", [("output", y._spec())]
+            )
+        )
     if not y.requires_grad or not count:
         return [x.detach().new_zeros(*y.shape, *x.shape) for x in xs]
     if vectorize:
         if strict:
-            raise GraphError(message("jacobian", "strict=True and vectorize=True do not go together", hint="vectorize=False"))
+            raise GraphError(
+                message("jacobian", "strict=True and vectorize=True do not go together", hint="vectorize=False")
+            )
         basis = y.detach().new_zeros(count, count)
         basis.diagonal().fill_(1)
-        gs = grad(y, xs, basis.reshape(count, *y.shape), retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True)
-        return [x.detach().new_zeros(*y.shape, *x.shape) if g is None else _kept(g, create_graph).reshape(*y.shape, *x.shape) for g, x in zip(gs, xs, strict=True)]
+        gs = grad(
+            y,
+            xs,
+            basis.reshape(count, *y.shape),
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+        return [
+            x.detach().new_zeros(*y.shape, *x.shape)
+            if g is None
+            else _kept(g, create_graph).reshape(*y.shape, *x.shape)
+            for g, x in zip(gs, xs, strict=True)
+        ]
     rows = []
     for i in range(count):
         seed = y.detach().new_zeros(count)
@@ -172,9 +247,13 @@ def _kept(g: Tensor, create_graph: bool) -> Tensor:
 
 def _forward_jacobian(func: Function, inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
     if strict:
-        raise GraphError(message("jacobian", "strict=True is not supported in forward mode", hint="strategy='reverse-mode'"))
+        raise GraphError(
+            message("jacobian", "strict=True is not supported in forward mode", hint="strategy='reverse-mode'")
+        )
     if not vectorize:
-        raise ArgumentValueError(message("jacobian", "forward mode computes all columns at once", hint="vectorize=True"))
+        raise ArgumentValueError(
+            message("jacobian", "forward mode computes all columns at once", hint="vectorize=True")
+        )
     xs, many_in = _tuple("jacobian", "inputs", inputs)
     many_out = [False]
 
@@ -188,8 +267,16 @@ def _forward_jacobian(func: Function, inputs: Any, create_graph: bool, strict: b
     return _one([_one([_kept(g, create_graph) for g in row], many_in) for row in found], many_out[0])
 
 
-def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Any:
-    """$\\partial^2 f / \\partial x_i \\partial x_j$ of a function with one output element; for several inputs a tuple of tuples.
+def hessian(
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """$\\partial^2 f / \\partial x_i \\partial x_j$ of a function with one output element; for several inputs a tuple
+    of tuples.
 
     >>> import genesis
     >>> genesis.autograd.functional.hessian(lambda x: (x ** 3).sum(), genesis.tensor([1.0, 2.0]))
@@ -202,7 +289,11 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
         points = tuple(inside_copy(x) for x in args)
         (y,), _ = _tuple("hessian", "the output of the function", func(*points))
         _check_scalar("hessian", y)
-        return tuple(_settled("hessian", _grad([y], points, [y.detach().new_ones(y.shape)], True), points, True, strict, "output"))
+        return tuple(
+            _settled(
+                "hessian", _grad([y], points, [y.detach().new_ones(y.shape)], True), points, True, strict, "output"
+            )
+        )
 
     with enable_grad():
         found = jacobian(gradient, xs, create_graph, strict, vectorize, outer_jacobian_strategy)
@@ -211,7 +302,13 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
 
 def _check_scalar(name: str, y: Tensor) -> None:
     if y.numel() != 1:
-        raise ShapeError(message(name, f"the function must return one element, it returned shape {list(y.shape)}", hint="reduce it, or use jacobian of the gradient"))
+        raise ShapeError(
+            message(
+                name,
+                f"the function must return one element, it returned shape {list(y.shape)}",
+                hint="reduce it, or use jacobian of the gradient",
+            )
+        )
 
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
@@ -233,7 +330,8 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """(output, $H v$); the Hessian is symmetric, so this is `vhp` (and `genesis.func.hvp` is forward over reverse, with less memory).
+    """(output, $H v$); the Hessian is symmetric, so this is `vhp` (and `genesis.func.hvp` is forward over reverse, with
+    less memory).
 
     >>> import genesis
     >>> genesis.autograd.functional.hvp(lambda x: (x ** 3).sum(), genesis.tensor([1.0, 2.0]), genesis.tensor([1.0, 1.0]))

@@ -106,7 +106,9 @@ def grad(
     if is_grads_batched:
         return _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     if materialize_grads and allow_unused is False:
-        raise ArgumentError(message("grad", "materialize_grads gives zeros for unused inputs, allow_unused=False refuses them"))
+        raise ArgumentError(
+            message("grad", "materialize_grads gives zeros for unused inputs, allow_unused=False refuses them")
+        )
     edges = [_origin(y) for y in results]
     places = [input_edge(x, i, "grad") for i, x in enumerate(wanted)]
     found = engine.run(
@@ -123,21 +125,38 @@ def grad(
         elif g is None and not allow_unused:
             name = f"inputs[{list(inputs)[i]!r}]" if isinstance(inputs, Mapping) else f"inputs[{i}]"
             raise GraphError(
-                message("grad", f"the outputs do not depend on {name}", [(name, x._spec())] if isinstance(x, Tensor) else [],
-                        "allow_unused=True gives None for it, materialize_grads=True zeros")
-            )  # fmt: skip
-    gradients = tuple([g if g is None or create_graph or place.is_leaf else g._shared() for g, place in zip(found, places, strict=True)])
+                message(
+                    "grad",
+                    f"the outputs do not depend on {name}",
+                    [(name, x._spec())] if isinstance(x, Tensor) else [],
+                    "allow_unused=True gives None for it, materialize_grads=True zeros",
+                )
+            )
+    gradients = tuple(
+        [
+            g if g is None or create_graph or place.is_leaf else g._shared()
+            for g, place in zip(found, places, strict=True)
+        ]
+    )
     return type(inputs)(zip(inputs, gradients, strict=True)) if isinstance(inputs, dict) else gradients
 
 
-def _batched(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool, *policies: Any) -> Any:
+def _batched(
+    outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool, *policies: Any
+) -> Any:
     """`grad` for all elements of the first dimension of ``grad_outputs`` at once: one backward, of batched arrays."""
     from genesis.autograd.func.batches import vmap  # which builds on this file
 
     seeds = _listed(grad_outputs)
     sizes = {g.shape[0] if g.ndim else -1 for g in seeds if g is not None}
     if len(sizes) != 1 or -1 in sizes:
-        raise ShapeError(message("grad", f"is_grads_batched: the first dimensions of grad_outputs are {sorted(sizes)}", hint="one size for all"))
+        raise ShapeError(
+            message(
+                "grad",
+                f"is_grads_batched: the first dimensions of grad_outputs are {sorted(sizes)}",
+                hint="one size for all",
+            )
+        )
     count = sizes.pop()
     if not count:
         columns: list[Any] = [zeros((0, *x.shape), dtype=x.dtype) for x in _listed(inputs)]
@@ -155,7 +174,9 @@ def _batched(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | 
     try:
         present = list(vmap(one)(*given))
     except NeedsValues:  # a user's backward that leaves Genesis
-        present = [stack(list(column)) for column in zip(*[one(*[g[i] for g in given]) for i in range(count)], strict=True)]
+        present = [
+            stack(list(column)) for column in zip(*[one(*[g[i] for g in given]) for i in range(count)], strict=True)
+        ]
     if not (create_graph if retain_graph is None else retain_graph):
         engine.release([_origin(y) for y in _listed(outputs)])
     rest = iter(present)

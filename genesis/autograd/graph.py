@@ -45,7 +45,9 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 # ---- hooks
 
 
-def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> RemovableHandle:
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
+) -> RemovableHandle:
     """Call ``fn`` once in each backward that reaches some of the tensors.
 
     Args:
@@ -63,7 +65,9 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
     hook = _MultiGradHook([t._node for t in tensors], fn, mode)
     for t in tensors:
         if t._node is None:
-            raise GraphError(message("register_multi_grad_hook", "a tensor does not require grad", [("tensor", t._spec())]))
+            raise GraphError(
+                message("register_multi_grad_hook", "a tensor does not require grad", [("tensor", t._spec())])
+            )
     handles = [t.register_hook(hook.at(i)) for i, t in enumerate(tensors)]
     return _Handles(handles)
 
@@ -73,7 +77,8 @@ class _MultiGradHook:
 
     def __init__(self, places: list[Any], fn: Callable[..., Any], mode: str) -> None:
         self.places, self.fn, self.mode = places, fn, mode
-        self.runs: weakref.WeakKeyDictionary[Any, tuple[list[Any], int]] = weakref.WeakKeyDictionary()  # gradients so far and how many are still to come, by backward
+        # gradients so far and how many are still to come, by backward
+        self.runs: weakref.WeakKeyDictionary[Any, tuple[list[Any], int]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
 
     def at(self, place: int) -> Callable[[Tensor], None]:
@@ -109,7 +114,8 @@ class _Handles(RemovableHandle):
 
 @contextmanager
 def every_node(before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None) -> Iterator[None]:
-    """Context manager: call ``before(node, grad_outputs)`` and ``after(node, grad_inputs, grad_outputs)`` around every node of every backward of this thread.
+    """Context manager: call ``before(node, grad_outputs)`` and ``after(node, grad_inputs, grad_outputs)`` around every
+    node of every backward of this thread.
 
     For timers, printers and memory meters; it costs nothing when it is not used. Leaves are not nodes that run.
 
@@ -138,7 +144,13 @@ def on_backward_end(fn: Callable[[], None]) -> None:
     """
     task = engine.current()
     if task is None:
-        raise GraphError(message("on_backward_end", "no backward is running in this thread", hint="call it from a hook, or from a Function's backward"))
+        raise GraphError(
+            message(
+                "on_backward_end",
+                "no backward is running in this thread",
+                hint="call it from a hook, or from a Function's backward",
+            )
+        )
     task.at_end.append(fn)
 
 

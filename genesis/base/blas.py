@@ -1,9 +1,13 @@
 """Products of matrices, by NumPy's BLAS with one thread at a time and workers of our own.
 
-OpenBLAS's threads wait actively for the next part of a product. On a machine that does something else, too, the operating system
-takes turns between those that wait and those that work: a product of 64 x 784 and 784 x 128 took 100 us with one thread and 3800 us with two,
-beside two busy processes. So BLAS gets one thread while a product is computed here, if the product is so large that it would
-use more; where that pays, workers (`base/threads.py`) take slices of it. Afterwards BLAS has the number of threads that it
+OpenBLAS's threads wait actively for the next part of a product. On a machine that does something else, too, the
+operating system
+takes turns between those that wait and those that work: a product of 64 x 784 and 784 x 128 took 100 us with one thread
+and 3800 us with two,
+beside two busy processes. So BLAS gets one thread while a product is computed here, if the product is so large that it
+would
+use more; where that pays, workers (`base/threads.py`) take slices of it. Afterwards BLAS has the number of threads that
+it
 had, for whoever uses NumPy without Genesis.
 
 Any other BLAS is used as it is, and so is OpenBLAS with OpenMP. (Apple's Accelerate does not wait actively.)
@@ -33,7 +37,8 @@ PART = 12_000_000  # multiplications of a slice for a worker, at least: 100 to 3
 @functools.cache
 def _openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     """How to ask NumPy's OpenBLAS for its number of threads and how to set it; None if it is another BLAS."""
-    library = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]  # finds what that library is linked to
+    # finds what that library is linked to
+    library = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]
     for prefix in ("scipy_openblas", "openblas"):
         for suffix in ("64_", "_64", ""):
             try:
@@ -126,7 +131,9 @@ def _large(a: Any, b: Any) -> Any:
 
 
 def _in_slices(a: Any, b: Any, each: int) -> Any:
-    """Products of so many multiplications each, by several threads: slices of the batch, else of rows, or of columns where rows are few."""
+    """Products of so many multiplications each, by several threads: slices of the batch, else of rows, or of columns
+    where rows are few.
+    """
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     threads = get_num_threads()
     rounds = math.prod(batch) * each // (PART * threads)

@@ -40,9 +40,7 @@ class device:  # noqa: N801, PyTorch's name
             if not isinstance(index, int) or isinstance(index, bool):
                 raise ArgumentError(message("device", f"the index must be an int, got {index!r}"))
             if number is not None:
-                raise DeviceError(
-                    message("device", f"{str(type)!r} already has an index, {index} was given too")
-                )
+                raise DeviceError(message("device", f"{str(type)!r} already has an index, {index} was given too"))
             if index < 0:
                 raise DeviceError(message("device", f"the index must not be negative, got {index}"))
             number = index
@@ -87,9 +85,7 @@ def _parse(place: Any) -> tuple[str, int | None]:
     if name not in KNOWN:
         raise DeviceError(message("device", f"unknown device {place!r}", hint="one of " + ", ".join(KNOWN)))
     if colon and not re.fullmatch("0|[1-9][0-9]*", number):
-        raise DeviceError(
-            message("device", f"{number!r} in {place!r} is not an index", hint=f"'{name}' or '{name}:0'")
-        )
+        raise DeviceError(message("device", f"{number!r} in {place!r} is not an index", hint=f"'{name}' or '{name}:0'"))
     return name, int(number) if colon else None
 
 

@@ -177,9 +177,7 @@ def set_default_dtype(kind: Any) -> None:
     global _default
     kind = as_dtype(kind)
     if not kind.is_floating_point:
-        raise ArgumentError(
-            message("set_default_dtype", f"only floating dtypes can be the default, got {kind}")
-        )
+        raise ArgumentError(message("set_default_dtype", f"only floating dtypes can be the default, got {kind}"))
     _default = kind
 
 
@@ -187,7 +185,8 @@ def set_default_dtype(kind: Any) -> None:
 
 
 def promote_types(type1: Any, type2: Any) -> dtype:
-    """The dtype that two meet in: PyTorch's table, completed for uint16, uint32 and uint64 as in NumPy and the array API standard.
+    """The dtype that two meet in: PyTorch's table, completed for uint16, uint32 and uint64 as in NumPy and the array
+    API standard.
 
     (PyTorch has no rule for these three with bool, other integers or complex types.)
 
@@ -216,7 +215,11 @@ def _promote(a: dtype, b: dtype) -> dtype:
         unsigned, signed = (low, high) if high.is_signed else (high, low)
         if unsigned is uint64:
             raise DTypeError(
-                message("promote_types", f"no integer dtype holds both {a} and {b}", hint="convert one of them with .to(dtype)")
+                message(
+                    "promote_types",
+                    f"no integer dtype holds both {a} and {b}",
+                    hint="convert one of them with .to(dtype)",
+                )
             )
         return signed if signed.itemsize > unsigned.itemsize else _SIGNED_OVER[unsigned]
     return complex128 if high.is_complex and low is float64 else high
@@ -382,7 +385,8 @@ class iinfo:  # noqa: N801
 
 
 def is_integer(value: Any) -> builtins.bool:
-    """Whether a value can stand for a Python integer, as those of NumPy and tensors of one integer can; True and False cannot.
+    """Whether a value can stand for a Python integer, as those of NumPy and tensors of one integer can; True and False
+    cannot.
 
     >>> is_integer(3), is_integer(3.0)
     (True, False)

@@ -1,7 +1,9 @@
 """Errors that a program keeps hold no tensors: the frames of this package in their tracebacks are emptied.
 
-A traceback holds its frames and they their variables, so an error in a list would keep all operands and intermediate results
-alive. A frame can be emptied when it has ended, and of that nobody tells. So errors wait here, by weak references, until the
+A traceback holds its frames and they their variables, so an error in a list would keep all operands and intermediate
+results
+alive. A frame can be emptied when it has ended, and of that nobody tells. So errors wait here, by weak references,
+until the
 collector of cyclic garbage runs next or another error is made. The lines that a traceback shows stay. A debugger that
 looks into the package's frames sees them with ``GENESIS_FULL_TRACEBACK=1``.
 """
@@ -58,7 +60,9 @@ def _empty_all() -> None:
 
 
 def _emptied(error: BaseException) -> bool:
-    """Empty all frames of the package; False (and nothing done) while the outermost of them runs, or if the error was not raised yet."""
+    """Empty all frames of the package; False (and nothing done) while the outermost of them runs, or if the error was
+    not raised yet.
+    """
     if error.__traceback__ is None:
         return False
     note = module_note(error)  # from variables that are about to go
@@ -69,7 +73,8 @@ def _emptied(error: BaseException) -> bool:
                     entry.tb_frame.clear()
                 except RuntimeError:  # it runs
                     return False
-                entry.tb_frame.f_locals  # noqa: B018  # before Python 3.13 a copy of the variables that was asked for once goes when asked for again
+                # before Python 3.13 a copy of the variables that was asked for once goes when asked for again
+                entry.tb_frame.f_locals  # noqa: B018
                 _empty_closure(entry.tb_frame)
     if note is not None:
         error.add_note(note)
@@ -77,9 +82,16 @@ def _emptied(error: BaseException) -> bool:
 
 
 def _empty_closure(frame: FrameType) -> None:
-    """A frame also holds its function, and that what it has from the function around it: for those that nobody else holds."""
+    """A frame also holds its function, and that what it has from the function around it: for those that nobody else
+    holds.
+    """
     for function in gc.get_referents(frame):
-        if isinstance(function, FunctionType) and function.__code__ is frame.f_code and sys.getrefcount(function) == _ONE_HOLDER + 1:  # with the frame
+        # with the frame
+        if (
+            isinstance(function, FunctionType)
+            and function.__code__ is frame.f_code
+            and sys.getrefcount(function) == _ONE_HOLDER + 1
+        ):
             for cell in function.__closure__ or ():
                 if sys.getrefcount(cell) == _ONE_HOLDER:
                     with suppress(ValueError):  # it is empty

@@ -7,7 +7,8 @@ import threading
 
 
 def process_lock() -> threading.RLock:
-    """A lock that lives as long as the process, for modules: open in a child that was forked while another thread held it.
+    """A lock that lives as long as the process, for modules: open in a child that was forked while another thread held
+    it.
 
     Reentrant, because a signal handler or a finalizer may run while its own thread holds it.
     """

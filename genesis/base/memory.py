@@ -38,7 +38,11 @@ def free_text() -> str:
 def too_large(name: str, shape: Sequence[int], dtype: Any, spec: object) -> OutOfMemoryError:
     """The error of an operation that asks for more memory than there is."""
     asked = math.prod(shape) * dtype.itemsize
-    return OutOfMemoryError(message(name, f"{size_text(asked)} are asked for, {free_text()}", [("result", spec)], "a smaller shape, or dtype"))
+    return OutOfMemoryError(
+        message(
+            name, f"{size_text(asked)} are asked for, {free_text()}", [("result", spec)], "a smaller shape, or dtype"
+        )
+    )
 
 
 def impossible(shape: Sequence[int], dtype: Any) -> bool:

@@ -14,9 +14,7 @@ from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
 
-Flatten = Callable[
-    [Any], tuple[Iterable[Any], Any]
-]  # a container -> its children, and whatever else it holds
+Flatten = Callable[[Any], tuple[Iterable[Any], Any]]  # a container -> its children, and whatever else it holds
 Unflatten = Callable[[type[Any], list[Any], Any], Any]  # its class, the children, the rest -> the container
 
 
@@ -34,9 +32,7 @@ class TreeDef:
             return "*"
         items = [str(child) for child in self.children]
         if self.kind is dict:
-            return (
-                "{" + ", ".join(f"{key!r}: {item}" for key, item in zip(self.rest, items, strict=True)) + "}"
-            )
+            return "{" + ", ".join(f"{key!r}: {item}" for key, item in zip(self.rest, items, strict=True)) + "}"
         if self.kind is list:
             return f"[{', '.join(items)}]"
         name = "" if self.kind is tuple else self.kind.__name__
@@ -151,9 +147,7 @@ def _unflatten(leaves: Any, structure: TreeDef) -> Any:
         return next(leaves)
     rule = _rule(structure.kind)
     assert rule is not None
-    return rule[1](
-        structure.kind, [_unflatten(leaves, child) for child in structure.children], structure.rest
-    )
+    return rule[1](structure.kind, [_unflatten(leaves, child) for child in structure.children], structure.rest)
 
 
 def flatten_up_to(structure: TreeDef, tree: Any) -> list[Any]:
@@ -176,13 +170,15 @@ def flatten_up_to(structure: TreeDef, tree: Any) -> list[Any]:
     items, rest = rule[0](tree) if rule is not None and same else ((), None)
     items = list(items)
     if not same or rest != structure.rest or len(items) != len(structure.children):
-        raise ArgumentValueError(message("flatten_up_to", f"expected {structure}, got {tree_flatten(tree)[1] if rule else type(tree).__name__}"))
+        raise ArgumentValueError(
+            message(
+                "flatten_up_to", f"expected {structure}, got {tree_flatten(tree)[1] if rule else type(tree).__name__}"
+            )
+        )
     return [leaf for child, item in zip(structure.children, items, strict=True) for leaf in flatten_up_to(child, item)]
 
 
-def tree_map(
-    f: Callable[..., Any], tree: Any, *others: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
+def tree_map(f: Callable[..., Any], tree: Any, *others: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """The tree of ``f(leaf, *leaves at the same place of the others)``.
 
     >>> tree_map(lambda x, y: x + y, {"w": 1, "b": [2]}, {"w": 10, "b": [20]})

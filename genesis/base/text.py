@@ -11,12 +11,42 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-# C0 and C1 controls and DEL, what turns the direction of text or breaks lines, lone surrogates, and what XML does not allow
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
-_ASCII = str.maketrans({
-    "─": "-", "│": "|", "├": "|", "└": "`", "┌": "+", "┐": "+", "┘": "+", "═": "=", "…": "...", "→": "->", "←": "<-", "✓": "ok", "✗": "FAIL",
-    "×": "x", "·": ".", "µ": "u", "μ": "u", "≤": "<=", "≥": ">=", "≠": "!=", "±": "+-", "–": "-", "—": "-", "“": '"', "”": '"', "‘": "'", "’": "'",
-})  # fmt: skip
+# C0 and C1 controls and DEL, what turns the direction of text or breaks lines, lone surrogates, and what XML does not
+# allow
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+_ASCII = str.maketrans(
+    {
+        "─": "-",
+        "│": "|",
+        "├": "|",
+        "└": "`",
+        "┌": "+",
+        "┐": "+",
+        "┘": "+",
+        "═": "=",
+        "…": "...",
+        "→": "->",
+        "←": "<-",
+        "✓": "ok",
+        "✗": "FAIL",
+        "×": "x",
+        "·": ".",
+        "µ": "u",
+        "μ": "u",
+        "≤": "<=",
+        "≥": ">=",
+        "≠": "!=",
+        "±": "+-",
+        "–": "-",
+        "—": "-",
+        "“": '"',
+        "”": '"',
+        "‘": "'",
+        "’": "'",
+    }
+)
 
 
 def visible(text: str) -> str:
@@ -58,10 +88,12 @@ class Table(NamedTuple):
 
 
 _STYLE = (
-    "<style>.genesis-report{overflow-x:auto;max-width:100%}.genesis-report table{border-collapse:collapse;font:13px ui-monospace,Menlo,Consolas,monospace}"
+    "<style>.genesis-report{overflow-x:auto;max-width:100%}.genesis-report table{border-collapse:collapse;font:13px "
+    "ui-monospace,Menlo,Consolas,monospace}"
     ".genesis-report th,.genesis-report td{padding:2px 12px 2px 0;text-align:left;vertical-align:top;white-space:pre}"
     ".genesis-report th{border-bottom:1px solid currentColor}.genesis-report .number{text-align:right}"
-    ".genesis-report .failed{color:#c2261c;font-weight:600}@media(prefers-color-scheme:dark){.genesis-report .failed{color:#ff7a6e}}</style>"
+    ".genesis-report .failed{color:#c2261c;font-weight:600}@media(prefers-color-scheme:dark){.genesis-report "
+    ".failed{color:#ff7a6e}}</style>"
 )
 
 
@@ -85,7 +117,11 @@ class Printed:
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         table = self._table()
-        return page(table) if table is not None else f'<div class="genesis-report"><pre>{_escaped(visible(self._text()))}</pre></div>'
+        return (
+            page(table)
+            if table is not None
+            else f'<div class="genesis-report"><pre>{_escaped(visible(self._text()))}</pre></div>'
+        )
 
 
 def _escaped(text: str) -> str:
@@ -105,7 +141,11 @@ def page(table: Table) -> str:
     rows = []
     for row in table.rows:
         marked = ' class="failed"' if "FAILED" in row else ""
-        rows.append(f"<tr{marked}>" + "".join(f"<td{kind}>{_shown(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)) + "</tr>")
+        rows.append(
+            f"<tr{marked}>"
+            + "".join(f"<td{kind}>{_shown(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+            + "</tr>"
+        )
     title = f"<p><b>{_shown(table.title)}</b></p>" if table.title else ""
     notes = "".join(f"<p>{_shown(note)}</p>" for note in table.notes)
     return f'<div class="genesis-report">{_STYLE}{title}<table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>{notes}</div>'

@@ -1,6 +1,8 @@
-"""How many threads a computation may use, and workers that take slices of its work. (NumPy lets other threads run while it computes.)
+"""How many threads a computation may use, and workers that take slices of its work. (NumPy lets other threads run while
+it computes.)
 
-The calling thread works, too. It waits for slices that a worker has begun, never for a worker that has not come: on a busy
+The calling thread works, too. It waits for slices that a worker has begun, never for a worker that has not come: on a
+busy
 machine it does all of the work itself. Workers sleep when there is nothing to do; nobody waits actively.
 """
 
@@ -123,7 +125,9 @@ class _Slices:
 
 
 def in_parallel(work: Callable[[slice], Any], count: int, parts: int | None = None) -> None:
-    """Call ``work`` on slices that together are ``range(count)``; this thread and others each take the next one. An exception of any is raised when all have ended."""
+    """Call ``work`` on slices that together are ``range(count)``; this thread and others each take the next one. An
+    exception of any is raised when all have ended.
+    """
     threads = min(get_num_threads(), count, count if parts is None else parts)
     if threads < 2:
         work(slice(0, count))

@@ -79,9 +79,13 @@ def _cut_one(error: BaseException, ours: type[BaseException]) -> None:
 
 
 def module_note(error: BaseException) -> str | None:
-    """Which module of a model was running, for when the frames that tell are gone: ``in Sequential.2 (Linear)``; None if it is said, or is none."""
+    """Which module of a model was running, for when the frames that tell are gone: ``in Sequential.2 (Linear)``; None
+    if it is said, or is none.
+    """
     entries = traceback_entries(error)
-    calls = [entry.tb_frame for entry in entries if _file(entry) == _MODULE and entry.tb_frame.f_code.co_name == "__call__"]
+    calls = [
+        entry.tb_frame for entry in entries if _file(entry) == _MODULE and entry.tb_frame.f_code.co_name == "__call__"
+    ]
     modules = [frame.f_locals["self"] for frame in calls if "self" in frame.f_locals]
     if not modules or not LIBRARY[_file(entries[-1])]:
         return None  # none, or a line of the program says it

@@ -17,10 +17,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="genesis", description="Genesis, a deep learning framework in pure Python.")
     parser.add_argument("--version", action="version", version=f"genesis {genesis.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
-    demo = commands.add_parser("demo", help="train on real handwritten digits: read them, draw them, invent a gradient (under a minute)")
+    demo = commands.add_parser(
+        "demo", help="train on real handwritten digits: read them, draw them, invent a gradient (under a minute)"
+    )
     demo.add_argument("--seed", type=int, default=0, help="the same seed gives the same numbers (default 0)")
     demo.add_argument("--fast", action="store_true", help="a few seconds with shorter training; its bars are lower")
-    demo.add_argument("--out", default="genesis-demo", help="folder for model.safetensors and report.html (default genesis-demo)")
+    demo.add_argument(
+        "--out", default="genesis-demo", help="folder for model.safetensors and report.html (default genesis-demo)"
+    )
     demo.add_argument("--json", action="store_true", help="print the results as JSON and nothing else")
     demo.add_argument("--show-code", action="store_true", help="print the code of each part before it runs")
     commands.add_parser("doctor", help="versions, processor, BLAS and threads, optional parts")

@@ -27,9 +27,27 @@ from genesis.debug import Drawing, draw
 from genesis.nn import functional as F
 
 PARTS: list[tuple[str, str, str, Callable[[Terminal, bool], Outcome], Any]] = [
-    ("reading", "Reading", "A small network learns to read 1,442 real handwritten digits; 355 are held out to test it.", stages.reading, stages.train_reader),
-    ("writing", "Writing", "A flow-matching model learns to draw digits from noise.", stages.writing, stages.train_painter),
-    ("own_gradient", "Your own gradient", "Rounding has no derivative. A function of your own gives it one:", stages.own_gradient, stages.Round),
+    (
+        "reading",
+        "Reading",
+        "A small network learns to read 1,442 real handwritten digits; 355 are held out to test it.",
+        stages.reading,
+        stages.train_reader,
+    ),
+    (
+        "writing",
+        "Writing",
+        "A flow-matching model learns to draw digits from noise.",
+        stages.writing,
+        stages.train_painter,
+    ),
+    (
+        "own_gradient",
+        "Your own gradient",
+        "Rounding has no derivative. A function of your own gives it one:",
+        stages.own_gradient,
+        stages.Round,
+    ),
 ]
 
 
@@ -39,7 +57,12 @@ def run(options: Namespace) -> int:
     folder = Path(options.out)
     problem = unwritable(folder)
     if problem:
-        print(for_stream(f"genesis demo: cannot write to {name_of(folder)}: {problem}\n  try: genesis demo --out some/other/folder"))
+        print(
+            for_stream(
+                f"genesis demo: cannot write to {name_of(folder)}: {problem}\n  try: genesis demo --out "
+                "some/other/folder"
+            )
+        )
         return 2
     genesis.manual_seed(options.seed)
     started = time.perf_counter()
@@ -59,7 +82,10 @@ def run(options: Namespace) -> int:
             if name != "own_gradient":
                 saved = save_models(folder, outcomes)
     except KeyboardInterrupt:
-        terminal.line(f"\n   Stopped. Done: {', '.join(outcomes) or 'nothing yet'}. Saved: {name_of(', '.join(saved)) or 'nothing'}.")
+        terminal.line(
+            f"\n   Stopped. Done: {', '.join(outcomes) or 'nothing yet'}. Saved: "
+            f"{name_of(', '.join(saved)) or 'nothing'}."
+        )
         return 130
     total = time.perf_counter() - started
     report = folder / "report.html"
@@ -81,21 +107,51 @@ def unwritable(folder: Path) -> str:
 
 def save_models(folder: Path, outcomes: dict[str, Outcome]) -> list[str]:
     """All models so far, in one file."""
-    state = {f"{name}.{key}": value for name, o in outcomes.items() for key, value in o.material["model"].state_dict().items()}
+    state = {
+        f"{name}.{key}": value
+        for name, o in outcomes.items()
+        for key, value in o.material["model"].state_dict().items()
+    }
     path = folder / "model.safetensors"
     genesis.save(state, path, {"made by": f"genesis {genesis.__version__} demo"})
     return [str(path)]
 
 
-def finish(terminal: Terminal, options: Namespace, outcomes: dict[str, Outcome], seconds: dict[str, float], total: float, met: bool, files: list[str]) -> None:
+def finish(
+    terminal: Terminal,
+    options: Namespace,
+    outcomes: dict[str, Outcome],
+    seconds: dict[str, float],
+    total: float,
+    met: bool,
+    files: list[str],
+) -> None:
     """The last lines, or the JSON."""
     if options.json:
-        numbers = {name: o.numbers | {"seconds": round(seconds[name], 2), "met": all(ok for ok, _ in o.bars)} for name, o in outcomes.items()}
-        print(json.dumps({"seed": options.seed, "fast": options.fast, "met": met, "seconds": round(total, 2), **numbers, "files": files}, indent=2))
+        numbers = {
+            name: o.numbers | {"seconds": round(seconds[name], 2), "met": all(ok for ok, _ in o.bars)}
+            for name, o in outcomes.items()
+        }
+        print(
+            json.dumps(
+                {
+                    "seed": options.seed,
+                    "fast": options.fast,
+                    "met": met,
+                    "seconds": round(total, 2),
+                    **numbers,
+                    "files": files,
+                },
+                indent=2,
+            )
+        )
         return
     terminal.line()
     terminal.result(met, f"{'all bars met' if met else 'not every bar was met'} in {total:.0f} seconds")
-    terminal.line("   What is small about it: 8 by 8 pixels, 1,797 digits, networks of under 200,000 numbers. Figures are of held-out digits.")
+    terminal.line(
+        "   What is small about it: 8 by 8 pixels, 1,797 digits, networks of under 200,000 numbers. Figures are of "
+        "held-out digits."
+    )
     for file in files:
         terminal.line(f"   {name_of(file)}")
 
@@ -115,20 +171,33 @@ def one_step() -> Drawing:
     return draw(step, images[:4], labels[:4], params=model, expand=True)
 
 
-def make_report(path: Path, outcomes: dict[str, Outcome], seconds: dict[str, float], total: float, options: Namespace) -> None:
+def make_report(
+    path: Path, outcomes: dict[str, Outcome], seconds: dict[str, float], total: float, options: Namespace
+) -> None:
     """Write report.html."""
     r, w, g = (outcomes[name] for name, *_ in PARTS)
     cards = [
         Card(f"{r.numbers['accuracy']:.1%}", "of held-out digits read right", r.bars[0][0]),
         Card(f"{w.numbers['recognised']:.1%}", "of 500 drawings recognised", w.bars[0][0]),
-        Card("passes" if g.numbers["gradient_passes"] else "fails", "the check of the new gradient", bool(g.numbers["gradient_passes"])),
+        Card(
+            "passes" if g.numbers["gradient_passes"] else "fails",
+            "the check of the new gradient",
+            bool(g.numbers["gradient_passes"]),
+        ),
         Card(f"{total:.0f} s", "for everything, on this machine's processor"),
     ]
-    sections = [_reading_section(r), _writing_section(w), _gradient_section(g), _graph_section(), _time_section(seconds, total)]
+    sections = [
+        _reading_section(r),
+        _writing_section(w),
+        _gradient_section(g),
+        _graph_section(),
+        _time_section(seconds, total),
+    ]
     note = "fast mode, with lower bars" if options.fast else "full mode"
     lead = f"genesis {genesis.__version__} on 1,797 real handwritten digits, seed {options.seed}, {note}. All figures are of digits that were held out."
     footer = (
-        "Digits: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository (1998), DOI 10.24432/C50P49, "
+        "Digits: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning "
+        "Repository (1998), DOI 10.24432/C50P49, "
         "CC BY 4.0. What is small about it: 8 by 8 pixels and networks of under 200,000 numbers."
     )
     write_report(path, "What Genesis learned", lead, cards, sections, footer)
@@ -136,41 +205,93 @@ def make_report(path: Path, outcomes: dict[str, Outcome], seconds: dict[str, flo
 
 def _reading_section(r: Outcome) -> Section:
     epochs = list(range(1, len(r.material["losses"]) + 1))
-    loss = svg.line_chart([svg.Series("training loss", epochs, r.material["losses"])], "Training loss by epoch", "epoch", "loss")
-    held = svg.line_chart([svg.Series("held-out accuracy", epochs, r.material["held"])], "Held-out accuracy by epoch", "epoch", "accuracy", 0.97)
-    figures = [(loss, "Loss on the training digits."), (held, "Accuracy on the held-out fifth; the dashed line is the bar of 97%.")]
-    figures.append((svg.confusion_matrix(r.material["counts"], [str(i) for i in range(10)], "Confusion matrix"), "What was written, and what was read."))
+    loss = svg.line_chart(
+        [svg.Series("training loss", epochs, r.material["losses"])], "Training loss by epoch", "epoch", "loss"
+    )
+    held = svg.line_chart(
+        [svg.Series("held-out accuracy", epochs, r.material["held"])],
+        "Held-out accuracy by epoch",
+        "epoch",
+        "accuracy",
+        0.97,
+    )
+    figures = [
+        (loss, "Loss on the training digits."),
+        (held, "Accuracy on the held-out fifth; the dashed line is the bar of 97%."),
+    ]
+    figures.append(
+        (
+            svg.confusion_matrix(r.material["counts"], [str(i) for i in range(10)], "Confusion matrix"),
+            "What was written, and what was read.",
+        )
+    )
     if len(r.material["wrong"]):
-        figures.append((svg.image_grid(r.material["wrong"], "Digits read wrong", r.material["wrong_captions"]), "All the digits it got wrong."))
+        figures.append(
+            (
+                svg.image_grid(r.material["wrong"], "Digits read wrong", r.material["wrong_captions"]),
+                "All the digits it got wrong.",
+            )
+        )
     return Section("Reading", r.bars[0][1][0].upper() + r.bars[0][1][1:] + ".", figures)
 
 
 def _writing_section(w: Outcome) -> Section:
-    chart = svg.line_chart([svg.Series("flow-matching loss", w.material["steps"], w.material["losses"])], "Flow-matching loss", "step", "loss")
+    chart = svg.line_chart(
+        [svg.Series("flow-matching loss", w.material["steps"], w.material["losses"])],
+        "Flow-matching loss",
+        "step",
+        "loss",
+    )
     grid = svg.image_grid(w.material["drawings"], "Drawn digits", columns=10)
     lead = ". ".join(text[0].upper() + text[1:] for _, text in w.bars) + "."
-    return Section("Writing", lead, [(grid, "Drawn from noise, 0 to 9 in each row."), (chart, "Mean squared error of the velocity.")])
+    return Section(
+        "Writing",
+        lead,
+        [(grid, "Drawn from noise, 0 to 9 in each row."), (chart, "Mean squared error of the velocity.")],
+    )
 
 
 def _gradient_section(g: Outcome) -> Section:
     epochs = list(range(1, len(g.material["losses"]) + 1))
-    chart = svg.line_chart([svg.Series("training loss", epochs, g.material["losses"])], "Training through Round", "epoch", "loss")
+    chart = svg.line_chart(
+        [svg.Series("training loss", epochs, g.material["losses"])], "Training through Round", "epoch", "loss"
+    )
     lead = ". ".join(text[0].upper() + text[1:] for _, text in g.bars) + "."
-    return Section("Your own gradient", lead, [(chart, "A network of rounded signals learns, because Round passes the gradient on.")], g.material["code"])
+    return Section(
+        "Your own gradient",
+        lead,
+        [(chart, "A network of rounded signals learns, because Round passes the gradient on.")],
+        g.material["code"],
+    )
 
 
 def _graph_section() -> Section:
     picture = one_step()
-    return Section("One step, recorded", "What one forward pass of the reader records for backward, as genesis.draw shows it.",
-                   [(picture.svg, "Values flow downwards, frames are modules. Each box has its shape, what it saves for backward, and the line that recorded it.")])  # fmt: skip
+    return Section(
+        "One step, recorded",
+        "What one forward pass of the reader records for backward, as genesis.draw shows it.",
+        [
+            (
+                picture.svg,
+                "Values flow downwards, frames are modules. Each box has its shape, what it saves for backward, and "
+                "the line that recorded it.",
+            )
+        ],
+    )
 
 
 def _time_section(seconds: dict[str, float], total: float) -> Section:
-    rows = [("part", "seconds"), *((name.replace("_", " "), f"{s:.1f}") for name, s in seconds.items()), ("all", f"{total:.1f}")]
+    rows = [
+        ("part", "seconds"),
+        *((name.replace("_", " "), f"{s:.1f}") for name, s in seconds.items()),
+        ("all", f"{total:.1f}"),
+    ]
     return Section("Time", f"Training and testing together, in this run, on {machine()}.", table=rows)
 
 
 def machine() -> str:
-    """What the times belong to: ``x86_64, 2 cores, BLAS threads as the BLAS chooses; Genesis 0.1.0, Python 3.12.1, NumPy 2.3.0, Linux``."""
+    """What the times belong to: ``x86_64, 2 cores, BLAS threads as the BLAS chooses; Genesis 0.1.0, Python 3.12.1,
+    NumPy 2.3.0, Linux``.
+    """
     versions = f"Genesis {genesis.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, {platform.system()}"
     return f"{platform.machine()}, {os.cpu_count()} cores, BLAS threads {threads()}; {versions}"

@@ -18,7 +18,10 @@ from genesis.cli.terminal import Terminal
 DISTRIBUTION = "genesis-dl"
 NEEDED = ("numpy", "ml_dtypes", "tqdm")
 OPTIONAL = {  # what each adds, and the command that installs it
-    "llvmlite": ("compiled kernels: large outer products, as in per-sample gradients, twice as fast", f'pip install "{DISTRIBUTION}[jit]"'),
+    "llvmlite": (
+        "compiled kernels: large outer products, as in per-sample gradients, twice as fast",
+        f'pip install "{DISTRIBUTION}[jit]"',
+    ),
     "torch": ("comparison with PyTorch in tests and benchmarks", "pip install torch==2.13.0"),
     "pytest": ("the tests", f'pip install "{DISTRIBUTION}[test]"'),
     "einops": ("its tests with Genesis tensors", f'pip install "{DISTRIBUTION}[test]"'),
@@ -28,9 +31,15 @@ OPTIONAL = {  # what each adds, and the command that installs it
 def doctor() -> int:
     """Print what is here; 1 if something is wrong."""
     terminal = Terminal()
-    rows = [("genesis", f"{genesis.__version__}  {Path(genesis.__file__).parent}"), ("python", f"{platform.python_version()}  {sys.executable}")]
+    rows = [
+        ("genesis", f"{genesis.__version__}  {Path(genesis.__file__).parent}"),
+        ("python", f"{platform.python_version()}  {sys.executable}"),
+    ]
     rows += [(name, _version(name) or "missing") for name in NEEDED]
-    rows += [("system", f"{platform.system()} {platform.release()} {platform.machine()}"), ("processor", f"{os.cpu_count()} cores; {_features()}")]
+    rows += [
+        ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        ("processor", f"{os.cpu_count()} cores; {_features()}"),
+    ]
     rows += [("BLAS", _blas()), ("threads", threads())]
     terminal.table(rows)
     terminal.line()
@@ -56,7 +65,11 @@ def other_owners() -> list[str]:
     """Warnings about other distributions that install the import name ``genesis``."""
     owners = importlib.metadata.packages_distributions().get("genesis", [])
     others = sorted({name for name in owners if name.lower().replace("_", "-") != DISTRIBUTION})
-    return [f"the distribution {name!r} also owns the import name genesis: pip uninstall {name}, then pip install --force-reinstall {DISTRIBUTION}" for name in others]
+    return [
+        f"the distribution {name!r} also owns the import name genesis: pip uninstall {name}, then pip install "
+        f"--force-reinstall {DISTRIBUTION}"
+        for name in others
+    ]
 
 
 def _version(name: str) -> str:

@@ -41,7 +41,9 @@ def _section(section: Section) -> str:
     if section.code:
         parts.append(f"<pre><code>{escape(section.code)}</code></pre>")
     if section.figures:
-        figures = "".join(f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for svg, caption in section.figures)
+        figures = "".join(
+            f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for svg, caption in section.figures
+        )
         parts.append(f'<div class="figures">{figures}</div>')
     if section.table:
         head, *rows = section.table
@@ -55,13 +57,17 @@ def render(title: str, lead: str, cards: Sequence[Card], sections: Sequence[Sect
     """The page as text."""
     css = files("genesis.cli").joinpath("report.css").read_text(encoding="utf-8")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        'content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{css}</style></head><body><main>'
-        f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p><div class="cards">{"".join(map(_card, cards))}</div>'
+        f'<h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p><div '
+        f'class="cards">{"".join(map(_card, cards))}</div>'
         f"{''.join(map(_section, sections))}<footer>{escape(footer)}</footer></main></body></html>"
     )
 
 
-def write_report(path: str | os.PathLike[str], title: str, lead: str, cards: Sequence[Card], sections: Sequence[Section], footer: str) -> None:
+def write_report(
+    path: str | os.PathLike[str], title: str, lead: str, cards: Sequence[Card], sections: Sequence[Section], footer: str
+) -> None:
     """Write the page, whole or not at all."""
     write_atomically(path, render(title, lead, cards, sections, footer).encode())

@@ -33,7 +33,14 @@ class Outcome:
 def reader() -> nn.Module:
     """A small network that reads digits."""
     return nn.Sequential(
-        nn.Flatten(), nn.Linear(64, 256), nn.ReLU(), nn.Dropout(0.3), nn.Linear(256, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10)
+        nn.Flatten(),
+        nn.Linear(64, 256),
+        nn.ReLU(),
+        nn.Dropout(0.3),
+        nn.Linear(256, 128),
+        nn.ReLU(),
+        nn.Dropout(0.3),
+        nn.Linear(128, 10),
     )
 
 
@@ -46,7 +53,9 @@ def accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
     return float(right)
 
 
-def train_reader(model: nn.Module, epochs: int, terminal: Terminal, label: str, after_epoch: Callable[[float], None] | None = None) -> list[float]:
+def train_reader(
+    model: nn.Module, epochs: int, terminal: Terminal, label: str, after_epoch: Callable[[float], None] | None = None
+) -> list[float]:
     """Ordinary training: batches, loss, backward, step; returns the loss of each epoch."""
     images, labels = digits("train")
     loader = DataLoader(TensorDataset(images, labels), batch_size=64, shuffle=True)
@@ -75,7 +84,9 @@ def reading(terminal: Terminal, fast: bool) -> Outcome:
     terminal.images(images[:8].numpy(), 8)
     model = reader()
     held: list[float] = []
-    out.material["losses"] = train_reader(model, epochs, terminal, "training", lambda _: held.append(accuracy(model, images, labels)))
+    out.material["losses"] = train_reader(
+        model, epochs, terminal, "training", lambda _: held.append(accuracy(model, images, labels))
+    )
     model.eval()
     with genesis.no_grad():
         read = model(images).argmax(1)
@@ -168,11 +179,28 @@ def writing(terminal: Terminal, fast: bool) -> Outcome:
     distance, _ = nearest(drawings, train_images.reshape(-1, 64))
     copies = int((distance < 0.25).sum())
     terminal.images(drawings[:10].reshape(-1, 8, 8).numpy(), 10)
-    out.bars.append((recognised >= bar, f"a nearest-neighbour judge of held-out digits recognises {recognised:.1%} of 500 drawings (needed: {bar:.0%})"))
-    out.bars.append((copies == 0, f"none is a copy: the closest is {float(distance.min()):.2f} from any training digit (a copy would be under 0.25)"))
+    out.bars.append(
+        (
+            recognised >= bar,
+            f"a nearest-neighbour judge of held-out digits recognises {recognised:.1%} of 500 drawings (needed: "
+            f"{bar:.0%})",
+        )
+    )
+    out.bars.append(
+        (
+            copies == 0,
+            f"none is a copy: the closest is {float(distance.min()):.2f} from any training digit (a copy would be "
+            "under 0.25)",
+        )
+    )
     out.numbers = {"recognised": recognised, "drawings": 500, "copies": copies, "closest": float(distance.min())}
     smooth = [float(np.mean(losses[max(0, i - 50) : i + 1])) for i in range(0, len(losses), max(1, len(losses) // 60))]
-    out.material = {"model": model, "losses": smooth, "steps": list(range(0, len(losses), max(1, len(losses) // 60))), "drawings": drawings.reshape(-1, 8, 8).numpy()[:60]}
+    out.material = {
+        "model": model,
+        "losses": smooth,
+        "steps": list(range(0, len(losses), max(1, len(losses) // 60))),
+        "drawings": drawings.reshape(-1, 8, 8).numpy()[:60],
+    }
     return out
 
 
@@ -186,7 +214,6 @@ class Round(genesis.Function):
     @staticmethod
     def backward(ctx, g):
         return g
-
 
 
 class Rounded(nn.Module):
@@ -212,12 +239,16 @@ def own_gradient(terminal: Terminal, fast: bool) -> Outcome:
     out.bars.append((right, "checked: 0.2, 1.7, -2.4 round to 0, 2, -2, and a gradient of 1, 2, 3 passes unchanged"))
     smooth = genesis.autograd.gradcheck(lambda v: Round.apply(v) * 0 + v.sin(), x)
     refused = not genesis.autograd.gradcheck(Round.apply, x, raise_exception=False)
-    out.bars.append((smooth and refused, "gradcheck agrees that it is not the true derivative, which is 0, and passes a true one"))
+    out.bars.append(
+        (smooth and refused, "gradcheck agrees that it is not the true derivative, which is 0, and passes a true one")
+    )
     images, labels = digits("test")
     model = Rounded()
     losses = train_reader(model, epochs, terminal, "training through it")
     reached = accuracy(model, images, labels)
-    out.bars.append((reached >= bar, f"a network of rounded signals trains through it and reads {reached:.1%} (needed: {bar:.0%})"))
+    out.bars.append(
+        (reached >= bar, f"a network of rounded signals trains through it and reads {reached:.1%} (needed: {bar:.0%})")
+    )
     out.numbers = {"accuracy": reached, "gradient_passes": right, "gradcheck_refuses": refused}
     out.material = {"losses": losses, "code": source_of(Round)}
     return out

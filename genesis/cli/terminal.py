@@ -57,7 +57,15 @@ class Terminal:
         elif self.live:
             from tqdm import tqdm
 
-            with tqdm(items, total=total, desc="   " + label, ascii=not self.unicode, ncols=self.width, leave=False, file=self.stream) as bar:
+            with tqdm(
+                items,
+                total=total,
+                desc="   " + label,
+                ascii=not self.unicode,
+                ncols=self.width,
+                leave=False,
+                file=self.stream,
+            ) as bar:
                 for i, item in enumerate(bar):
                     yield item
                     if note is not None and i % 10 == 0:

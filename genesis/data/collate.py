@@ -52,15 +52,29 @@ def _collate(batch: Sequence[Any], where: str) -> Any:
         _check_lengths(batch, where)
         names = getattr(first, "_fields", None) if isinstance(first, tuple) else None
         columns = zip(*batch, strict=True)
-        collated = [_collate(column, f"{where}.{names[i]}" if names else f"{where}[{i}]") for i, column in enumerate(columns)]
+        collated = [
+            _collate(column, f"{where}.{names[i]}" if names else f"{where}[{i}]") for i, column in enumerate(columns)
+        ]
         return type(first)(*collated) if names else collated if isinstance(first, tuple) else _like(first, collated)
     raise _refused(first, where)
 
 
 def _refused(value: Any, where: str) -> GenesisError:
-    what = "None" if value is None else f"array of dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+    what = (
+        "None"
+        if value is None
+        else f"array of dtype {value.dtype}"
+        if isinstance(value, np.ndarray)
+        else type(value).__name__
+    )
     place = f" at example{where}" if where else ""
-    return ArgumentError(message("default_collate", f"cannot batch {what}{place}", hint="tensors, arrays, numbers, strings, dicts, lists; or collate_fn=..."))
+    return ArgumentError(
+        message(
+            "default_collate",
+            f"cannot batch {what}{place}",
+            hint="tensors, arrays, numbers, strings, dicts, lists; or collate_fn=...",
+        )
+    )
 
 
 def _stacked(batch: Sequence[Any], where: str) -> Tensor:
@@ -73,7 +87,9 @@ def _stacked(batch: Sequence[Any], where: str) -> Tensor:
         if item.shape != batch[0].shape:
             place = f" at example{where}" if where else ""
             shapes = f"{list(batch[0].shape)} in the first example, {list(item.shape)} in number {number} of the batch"
-            raise ShapeError(message("default_collate", f"shapes differ{place}: {shapes}", hint="pad or crop, or collate_fn=..."))
+            raise ShapeError(
+                message("default_collate", f"shapes differ{place}: {shapes}", hint="pad or crop, or collate_fn=...")
+            )
     if kind is Tensor:
         return stack(list(batch))
     if any(item.dtype.kind in "OSUMm" for item in batch):
@@ -85,7 +101,9 @@ def _plain(batch: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
     """The arrays of tensors of one shape and dtype without history, which are most: one call of NumPy stacks them."""
     arrays = [item._array for item in batch if type(item) is Tensor and not item.requires_grad]
     first = arrays[0] if len(arrays) == len(batch) else None
-    fits = type(first) is np.ndarray and all(type(a) is np.ndarray and a.shape == first.shape and a.dtype == first.dtype for a in arrays)
+    fits = type(first) is np.ndarray and all(
+        type(a) is np.ndarray and a.shape == first.shape and a.dtype == first.dtype for a in arrays
+    )
     return arrays if fits else None
 
 
@@ -111,8 +129,12 @@ def _numbers(batch: Sequence[Any], where: str) -> Tensor:
 def _column(batch: Sequence[Any], key: Any, where: str) -> list[Any]:
     for number, item in enumerate(batch):
         if key not in item:
-            raise ArgumentError(message("default_collate", f"example{where} number {number} of the batch has no key {key!r}, "
-                                        f"it has {sorted(item, key=str)}"))  # fmt: skip
+            raise ArgumentError(
+                message(
+                    "default_collate",
+                    f"example{where} number {number} of the batch has no key {key!r}, it has {sorted(item, key=str)}",
+                )
+            )
     return [item[key] for item in batch]
 
 
@@ -123,7 +145,9 @@ def _check_lengths(batch: Sequence[Any], where: str) -> None:
         if len(item) != len(batch[0]):
             place = f" at example{where}" if where else ""
             lengths = f"{len(batch[0])} in the first example, {len(item)} in number {number} of the batch"
-            raise ShapeError(message("default_collate", f"lengths differ{place}: {lengths}", hint="pad or crop, or collate_fn=..."))
+            raise ShapeError(
+                message("default_collate", f"lengths differ{place}: {lengths}", hint="pad or crop, or collate_fn=...")
+            )
 
 
 def _like(container: Any, members: Any) -> Any:

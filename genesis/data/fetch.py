@@ -16,7 +16,8 @@ from genesis.core.graph.generator import SeededPlace, mixed, seeded_place
 from genesis.data.collate import default_collate
 from genesis.data.dataset import Subset, TensorDataset
 
-# What an epoch draws besides examples, from seeds of their own; an example's numbers are of (the epoch's seed, position).
+# What an epoch draws besides examples, from seeds of their own; an example's numbers are of (the epoch's seed,
+# position).
 BATCHES, ORDER, WORKERS = -1, -2, -3
 
 

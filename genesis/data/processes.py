@@ -37,7 +37,8 @@ from genesis.data.transfer import LEASED, Receiver, Sender
 GRACE = 1.0  # seconds for what a worker is at when it is told to end
 _CHECK = 1.0  # seconds between looks whether workers are alive, when none reports
 _OURS: weakref.WeakSet[Connection[Any, Any]] = weakref.WeakSet()  # ends that must not stay open in forked children
-_starting = process_lock()  # of one worker at a time: a fork in another thread would inherit ends that are not in `_OURS`
+# of one worker at a time: a fork in another thread would inherit ends that are not in `_OURS`
+_starting = process_lock()
 
 
 def _close_inherited() -> None:
@@ -62,7 +63,8 @@ def start_context(given: Any) -> Any:
     """How processes are started: as given, as ``multiprocessing.set_start_method`` said, else forked on Linux.
 
     A forked worker needs no ``if __name__ == "__main__"`` and no pickled dataset. It is not Python's own choice
-    everywhere: Python 3.14 takes "forkserver" on Linux, and macOS has "spawn" because its libraries do not survive a fork.
+    everywhere: Python 3.14 takes "forkserver" on Linux, and macOS has "spawn" because its libraries do not survive a
+        fork.
     """
     if given is not None:
         return multiprocessing.get_context(given) if isinstance(given, str) else given
@@ -145,7 +147,13 @@ class Processes:
         process = self.processes[worker]
         process.join(GRACE)
         code = process.exitcode
-        how = "is gone" if code is None else f"exited with code {code}" if code >= 0 else f"was killed by {_signal(-code)}"
+        how = (
+            "is gone"
+            if code is None
+            else f"exited with code {code}"
+            if code >= 0
+            else f"was killed by {_signal(-code)}"
+        )
         hint = {True: "fewer workers or smaller batches, if memory ran out", False: "num_workers=0 shows what happens"}
         if self.method != "fork" and code == 1 and not self.receivers[worker].segments:
             hint[False] = f'if __name__ == "__main__": around what a script does (workers are started by {self.method})'
@@ -250,7 +258,9 @@ def _answer(sender: Sender, task: Task, result: Any) -> None:
     except (BrokenPipeError, ConnectionResetError):  # nobody listens any more
         os._exit(0)
     except BaseException as error:
-        error.add_note(f"DataLoader: sending batch {task.number} of type {type(result).__name__} from worker {_worker()}")
+        error.add_note(
+            f"DataLoader: sending batch {task.number} of type {type(result).__name__} from worker {_worker()}"
+        )
         sender.send((*head, "error"), _described(error))
 
 

@@ -1,7 +1,8 @@
 """Orders in which examples are taken.
 
 The orders here are drawn from a seed that is taken from the generator when an order begins. So they do not depend on
-what else is drawn meanwhile, and can begin anywhere (`begin_at`): that is how a loader goes on in the middle of an epoch.
+what else is drawn meanwhile, and can begin anywhere (`begin_at`): that is how a loader goes on in the middle of an
+epoch.
 """
 
 from __future__ import annotations
@@ -105,7 +106,11 @@ class RandomSampler(SeekableSampler[int]):
                  generator: Any = None) -> None:  # fmt: skip
         if not isinstance(replacement, bool):
             raise ArgumentError(message("RandomSampler", f"replacement must be a bool, got {replacement!r}"))
-        self.data_source, self.replacement, self.generator = _sized("RandomSampler", data_source), replacement, generator
+        self.data_source, self.replacement, self.generator = (
+            _sized("RandomSampler", data_source),
+            replacement,
+            generator,
+        )
         self._num_samples = num_samples
         if num_samples is not None:
             _check_count("RandomSampler", num_samples)
@@ -145,7 +150,13 @@ class SubsetRandomSampler(SeekableSampler[Any]):
 
     def __init__(self, indices: Sequence[Any], generator: Any = None) -> None:
         if isinstance(indices, Mapping | Set):
-            raise ArgumentError(message("SubsetRandomSampler", f"expected a sequence of indices, got {type(indices).__name__}", hint="list(indices)"))
+            raise ArgumentError(
+                message(
+                    "SubsetRandomSampler",
+                    f"expected a sequence of indices, got {type(indices).__name__}",
+                    hint="list(indices)",
+                )
+            )
         self.indices, self.generator = _sized("SubsetRandomSampler", indices, "indices"), generator
 
     def begin_at(self, position: int) -> Iterator[Any]:
@@ -166,7 +177,9 @@ class WeightedRandomSampler(SeekableSampler[int]):
     def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None) -> None:
         _check_count("WeightedRandomSampler", num_samples)
         if not isinstance(replacement, bool):
-            raise ArgumentValueError(message("WeightedRandomSampler", f"replacement must be a bool, got {replacement!r}"))
+            raise ArgumentValueError(
+                message("WeightedRandomSampler", f"replacement must be a bool, got {replacement!r}")
+            )
         self.weights = (weights.detach() if isinstance(weights, Tensor) else tensor(np.asarray(weights))).double()
         if self.weights.ndim != 1:
             shape = list(self.weights.shape)
@@ -192,7 +205,9 @@ class BatchSampler(SeekableSampler[list[Any]]):
 
     def __init__(self, sampler: Any, batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
-            raise ArgumentValueError(message("BatchSampler", f"batch_size must be a positive integer, got {batch_size!r}"))
+            raise ArgumentValueError(
+                message("BatchSampler", f"batch_size must be a positive integer, got {batch_size!r}")
+            )
         if not isinstance(drop_last, bool):
             raise ArgumentValueError(message("BatchSampler", f"drop_last must be a bool, got {drop_last!r}"))
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last

@@ -135,4 +135,6 @@ def initialized(job: Job, info: WorkerInfo) -> Failure | None:
 
 
 def timed_out(timeout: float) -> WorkerError:
-    return WorkerError(message("DataLoader", f"timed out after {timeout} seconds", hint="a larger timeout, or more workers"))
+    return WorkerError(
+        message("DataLoader", f"timed out after {timeout} seconds", hint="a larger timeout, or more workers")
+    )

@@ -33,12 +33,14 @@ def digits(split: str | None = None) -> tuple[Tensor, Tensor]:
     """Images, float32 (n, 8, 8) from 0 (paper) to 1 (ink), and labels, int64 (n,).
 
     Args:
-        split: None for all 1,797; "train" or "test" for four fifths and the held-out fifth, a fixed choice with the classes in equal parts
+        split: None for all 1,797; "train" or "test" for four fifths and the held-out fifth, a fixed choice with the
+            classes in equal parts
 
     Raises:
         ValueError: another split
 
-    Source: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository (1998).
+    Source: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository
+        (1998).
 
     >>> import genesis
     >>> images, labels = genesis.datasets.digits()

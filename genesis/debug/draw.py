@@ -21,14 +21,21 @@ from genesis.debug.scopes import by_parameters, close, observe, of_leaves, witho
 from genesis.io.atomic import write_atomically
 from genesis.jit.graph import Graph
 
-_STYLE = """
+_STYLE = (
+    """
 .gd{--page:#fff;--ink:#1f2933;--soft:#5b6875;--line:#9aa5b1;--operation:#e8eef6;--function:#fdebd3;--leaf:#dff3e4;--result:#e9e3f7;--folded:#f1f3f5;--composite:#dcecf2}
 @media (prefers-color-scheme:dark){.gd{--page:#0d1117;--ink:#e6e9ec;--soft:#a7b1bb;--line:#66727f;--operation:#26364a;--function:#4a3720;--leaf:#1f4029;--result:#372d55;--folded:#2d333b;--composite:#1d3f4d}}
 .gd{background:var(--page)}
 .gd text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--soft);text-anchor:middle}
 .gd .name{fill:var(--ink);font-weight:600}.gd rect{stroke:var(--line);stroke-width:1}.gd path{fill:none;stroke:var(--line);stroke-width:1.3}
 .gd .tip{fill:var(--line);stroke:none}.gd .edge{font-size:10px;paint-order:stroke;stroke:var(--page);stroke-width:3px}
-""" + "".join(f".gd .{kind}{{fill:var(--{kind})}}" for kind in ("operation", "function", "composite", "leaf", "result", "folded")) + "\n.gd .frame{fill:none;stroke-dasharray:4 3}.gd .frame-name{text-anchor:start;font-size:11px}"
+"""
+    + "".join(
+        f".gd .{kind}{{fill:var(--{kind})}}"
+        for kind in ("operation", "function", "composite", "leaf", "result", "folded")
+    )
+    + "\n.gd .frame{fill:none;stroke-dasharray:4 3}.gd .frame-name{text-anchor:start;font-size:11px}"
+)
 
 
 class Drawing(Printed):
@@ -61,7 +68,9 @@ class Drawing(Printed):
         kinds = {".svg": "svg", ".dot": "dot", ".txt": "text"}
         suffix = PurePath(path).suffix
         if suffix not in kinds:
-            raise ArgumentValueError(message("Drawing.save", f"unknown suffix {suffix!r}", hint=f"use {', '.join(kinds)}"))
+            raise ArgumentValueError(
+                message("Drawing.save", f"unknown suffix {suffix!r}", hint=f"use {', '.join(kinds)}")
+            )
         write_atomically(path, getattr(self, kinds[suffix]).encode())
 
     def _repr_svg_(self) -> str:
@@ -78,11 +87,19 @@ class Drawing(Printed):
         return f"<drawing of {self._total} nodes: print it, save it, or show it in a notebook>"
 
 
-def draw(output: Any, *more: Any, params: Any = None, max_nodes: int = 200, depth: int | None = None, expand: bool | Collection[str] = False) -> Drawing:
+def draw(
+    output: Any,
+    *more: Any,
+    params: Any = None,
+    max_nodes: int = 200,
+    depth: int | None = None,
+    expand: bool | Collection[str] = False,
+) -> Drawing:
     """Draw the graph behind one or several results: operations, shapes, bytes saved for backward, lines of the program.
 
     Args:
-        output: a tensor with history, a graph that `genesis.jit.trace` recorded, or a module or function to call: then frames
+        output: a tensor with history, a graph that `genesis.jit.trace` recorded, or a module or function to call: then
+            frames
             show the modules, and a composite (`gelu`, `cross_entropy`) is one box
         more: further results in the same picture, or the arguments of the call
         params: a module or a dict of tensors, to name the leaves
@@ -122,7 +139,12 @@ def draw(output: Any, *more: Any, params: Any = None, max_nodes: int = 200, dept
     without_single(boxes)
     named = {expand} if isinstance(expand, str) else set() if isinstance(expand, bool) else set(expand)
     opened = lambda name: expand is True or name in named  # noqa: E731
-    boxes = close(boxes, lambda scope, level: not opened(scope.name) if scope.kind == "composite" else depth is not None and level >= depth)
+    boxes = close(
+        boxes,
+        lambda scope, level: (
+            not opened(scope.name) if scope.kind == "composite" else depth is not None and level >= depth
+        ),
+    )
     without_single(boxes)
     return Drawing(fold(boxes, max_nodes), sum(box.kind != "result" for box in boxes))
 
@@ -133,12 +155,19 @@ def draw(output: Any, *more: Any, params: Any = None, max_nodes: int = 200, dept
 def _svg(boxes: list[Box]) -> str:
     picture = arrange(boxes)
     where, routes, width, height = picture.where, picture.routes, picture.width, picture.height
-    arrows = [_arrow(where[source], where[box], label, _beside(box, i), i, routes[id(box), i]) for box in boxes for i, (source, label) in enumerate(box.inputs)]
-    body = "".join([*[_frame(name, p) for name, p in picture.frames], *arrows, *[_box(box, where[box]) for box in boxes]])
+    arrows = [
+        _arrow(where[source], where[box], label, _beside(box, i), i, routes[id(box), i])
+        for box in boxes
+        for i, (source, label) in enumerate(box.inputs)
+    ]
+    body = "".join(
+        [*[_frame(name, p) for name, p in picture.frames], *arrows, *[_box(box, where[box]) for box in boxes]]
+    )
     legend, low = _legend(boxes, height)
     wide = max(width, 330)  # natural size: what is wider than the page scrolls
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {wide:.0f} {low:.0f}" width="{wide:.0f}" height="{low:.0f}" style="width:{wide:.0f}px;height:{low:.0f}px;max-width:none" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {wide:.0f} {low:.0f}" width="{wide:.0f}" '
+        f'height="{low:.0f}" style="width:{wide:.0f}px;height:{low:.0f}px;max-width:none" role="img">'
         f"<title>Computation graph of {len(boxes)} nodes</title><style>{_STYLE}</style>{body}{legend}</svg>"
     )
 
@@ -147,7 +176,8 @@ def _frame(name: str, p: Place) -> str:
     x, y = p.x - p.width / 2, p.y - p.height / 2
     return (
         f'<rect class="frame" x="{x:.1f}" y="{y:.1f}" width="{p.width:.1f}" height="{p.height:.1f}" rx="8"/>'
-        f'<text class="frame-name" x="{x + 8:.1f}" y="{y + 14:.1f}">{escape(short(name, int((p.width - 16) / 6.7)))}</text>'
+        f'<text class="frame-name" x="{x + 8:.1f}" '
+        f'y="{y + 14:.1f}">{escape(short(name, int((p.width - 16) / 6.7)))}</text>'
     )
 
 
@@ -174,14 +204,26 @@ def _beside(box: Box, index: int) -> float:
 
 
 def _box(box: Box, p: Place) -> str:
-    tip = [box.name, box.detail, f"saves {size(box.saved)}" if box.saved else "", "freed by a backward" if box.freed else "", str(box.where or "")]
+    tip = [
+        box.name,
+        box.detail,
+        f"saves {size(box.saved)}" if box.saved else "",
+        "freed by a backward" if box.freed else "",
+        str(box.where or ""),
+    ]
     parts = [f"<g><title>{escape(chr(10).join(t for t in tip if t))}</title>"]
     radius = 6 if box.kind in ("operation", "function", "composite") else 14
-    parts.append(f'<rect class="{box.kind}" x="{p.x - p.width / 2:.1f}" y="{p.y - p.height / 2:.1f}" width="{p.width:.1f}" height="{p.height:.1f}" rx="{radius}"/>')
+    parts.append(
+        f'<rect class="{box.kind}" x="{p.x - p.width / 2:.1f}" y="{p.y - p.height / 2:.1f}" width="{p.width:.1f}" '
+        f'height="{p.height:.1f}" rx="{radius}"/>'
+    )
     lines = lines_of(box)
     top = p.y - len(lines) * LINE / 2 + 12
     for i, line in enumerate(lines):
-        parts.append(f'<text{" class=" + chr(34) + "name" + chr(34) if i == 0 else ""} x="{p.x:.1f}" y="{top + i * LINE:.1f}">{escape(line)}</text>')
+        parts.append(
+            f'<text{" class=" + chr(34) + "name" + chr(34) if i == 0 else ""} x="{p.x:.1f}" '
+            f'y="{top + i * LINE:.1f}">{escape(line)}</text>'
+        )
     return "".join([*parts, "</g>"])
 
 
@@ -193,9 +235,15 @@ def _arrow(source: Place, target: Place, label: str, beside: float, index: int, 
         x, y = bend.x, bend.y + bend.height / 2
     x1, y1 = target.x + beside * target.width, target.y - target.height / 2
     line.append(_curve(x, y, x1, y1 - 6))
-    parts = [f'<path d="{" ".join(line)}"/>', f'<path class="tip" d="M{x1 - 4:.1f},{y1 - 7:.1f} L{x1 + 4:.1f},{y1 - 7:.1f} L{x1:.1f},{y1:.1f} z"/>']
+    parts = [
+        f'<path d="{" ".join(line)}"/>',
+        f'<path class="tip" d="M{x1 - 4:.1f},{y1 - 7:.1f} L{x1 + 4:.1f},{y1 - 7:.1f} L{x1:.1f},{y1:.1f} z"/>',
+    ]
     if label:
-        parts.append(f'<text class="edge" x="{x1 + 8 * (1 if beside > 0 else -1 if beside < 0 else 0):.1f}" y="{y1 - 11 - 11 * (index % 2):.1f}">{escape(label)}</text>')
+        parts.append(
+            f'<text class="edge" x="{x1 + 8 * (1 if beside > 0 else -1 if beside < 0 else 0):.1f}" '
+            f'y="{y1 - 11 - 11 * (index % 2):.1f}">{escape(label)}</text>'
+        )
     return "".join(parts)
 
 
@@ -205,12 +253,23 @@ def _curve(x0: float, y0: float, x1: float, y1: float) -> str:
 
 
 def _legend(boxes: list[Box], top: float) -> tuple[str, float]:
-    kinds = [k for k in ("leaf", "operation", "function", "composite", "result", "folded") if any(b.kind == k for b in boxes)]
-    words = {"leaf": "leaf", "operation": "operation", "function": "Function of yours", "composite": "several operations", "result": "result", "folded": "not shown"}
+    kinds = [
+        k for k in ("leaf", "operation", "function", "composite", "result", "folded") if any(b.kind == k for b in boxes)
+    ]
+    words = {
+        "leaf": "leaf",
+        "operation": "operation",
+        "function": "Function of yours",
+        "composite": "several operations",
+        "result": "result",
+        "folded": "not shown",
+    }
     parts, x = [], 16.0
     for kind in kinds:
         parts.append(f'<rect class="{kind}" x="{x:.0f}" y="{top + 2:.0f}" width="12" height="12" rx="3"/>')
-        parts.append(f'<text class="edge" x="{x + 17:.0f}" y="{top + 12:.0f}" style="text-anchor:start">{words[kind]}</text>')
+        parts.append(
+            f'<text class="edge" x="{x + 17:.0f}" y="{top + 12:.0f}" style="text-anchor:start">{words[kind]}</text>'
+        )
         x += 30 + 6.4 * len(words[kind])
     return "".join(parts), top + 24
 
@@ -221,12 +280,24 @@ def _legend(boxes: list[Box], top: float) -> tuple[str, float]:
 def _text(boxes: list[Box]) -> str:
     lines: list[str] = []
     shown: set[Box] = set()
-    ahead: list[tuple[Box, str, str, tuple[Any, ...]]] = [(box, "", "", ()) for box in reversed(boxes) if box.kind == "result"]
+    ahead: list[tuple[Box, str, str, tuple[Any, ...]]] = [
+        (box, "", "", ()) for box in reversed(boxes) if box.kind == "result"
+    ]
     while ahead:
         box, lead, below, around = ahead.pop()
         again = box in shown
-        facts = [box.name, box.detail, f"saves {size(box.saved)}" if box.saved else "", "freed" if box.freed else "", "(shown above)" if again else ""]
-        where = f"  {box.where.short}" if box.where is not None and not again and not box.where.filename.startswith("<") else ""
+        facts = [
+            box.name,
+            box.detail,
+            f"saves {size(box.saved)}" if box.saved else "",
+            "freed" if box.freed else "",
+            "(shown above)" if again else "",
+        ]
+        where = (
+            f"  {box.where.short}"
+            if box.where is not None and not again and not box.where.filename.startswith("<")
+            else ""
+        )
         inside = f"  in {box.scope[-1].name}" if box.scope and not again and box.scope != around else ""
         lines.append(lead + "  ".join(f for f in facts if f) + where + inside)
         if again:
@@ -246,7 +317,14 @@ def _dot_node(box: Box, number: int, colour: str, quoted: Callable[[str], str]) 
 
 
 def _dot(boxes: list[Box]) -> str:
-    colours = {"operation": "#e8eef6", "function": "#fdebd3", "composite": "#dcecf2", "leaf": "#dff3e4", "result": "#e9e3f7", "folded": "#f1f3f5"}
+    colours = {
+        "operation": "#e8eef6",
+        "function": "#fdebd3",
+        "composite": "#dcecf2",
+        "leaf": "#dff3e4",
+        "result": "#e9e3f7",
+        "folded": "#f1f3f5",
+    }
     number = {box: i for i, box in enumerate(boxes)}
     quoted = lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'  # noqa: E731
     lines = ["digraph genesis {", '  node [shape=box, style="rounded,filled", fontname="monospace"];']
@@ -263,5 +341,9 @@ def _dot(boxes: list[Box]) -> str:
                 lines.append(_dot_node(box, number[box], colours[box.kind], quoted))
 
     declare(boxes, 0)
-    lines += [f"  n{number[source]} -> n{number[box]}{f' [label={quoted(label)}]' if label else ''};" for box in boxes for source, label in box.inputs]
+    lines += [
+        f"  n{number[source]} -> n{number[box]}{f' [label={quoted(label)}]' if label else ''};"
+        for box in boxes
+        for source, label in box.inputs
+    ]
     return "\n".join([*lines, "}"]) + "\n"

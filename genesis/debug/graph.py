@@ -27,7 +27,8 @@ class Box:
     saved: int = 0  # bytes that are counted here first
     freed: bool = False
     where: Site | None = None
-    inputs: list[tuple[Box, str]] = field(default_factory=list)  # where its values came from, and what to write on the arrow
+    # where its values came from, and what to write on the arrow
+    inputs: list[tuple[Box, str]] = field(default_factory=list)
     scope: tuple[Any, ...] = ()  # the calls of modules and composites that it is part of, see `scopes.py`
     view: bool = False  # shows its input's values in another shape
     inside: list[Box] = field(default_factory=list)  # of a call that is shown as one box
@@ -58,7 +59,13 @@ def graph(tensors: Iterable[Tensor], params: Any = None, scopes: Mapping[Node, A
         if not isinstance(t, Tensor):
             raise ArgumentError(message("draw", f"expected tensors, got {type(t).__name__}", hint="draw(loss)"))
     if not any(t._node is not None for t in results):
-        raise GraphError(message("draw", "the tensor has no graph: it does not require grad", hint="genesis.autograd.explain(x, y) tells why"))
+        raise GraphError(
+            message(
+                "draw",
+                "the tensor has no graph: it does not require grad",
+                hint="genesis.autograd.explain(x, y) tells why",
+            )
+        )
     names = _names(params)
     boxes: dict[Any, Box] = {}
     counted: set[int] = set()
@@ -77,7 +84,13 @@ def graph(tensors: Iterable[Tensor], params: Any = None, scopes: Mapping[Node, A
     for node, box in boxes.items():
         for place, edge in enumerate(node._edges):
             if edge is not None:
-                box.inputs.append((boxes[_node(edge)], _label(edge) or (node.slot_name(place) if len([e for e in node._edges if e is not None]) > 1 else "")))
+                box.inputs.append(
+                    (
+                        boxes[_node(edge)],
+                        _label(edge)
+                        or (node.slot_name(place) if len([e for e in node._edges if e is not None]) > 1 else ""),
+                    )
+                )
     return order
 
 
@@ -115,14 +128,28 @@ def _box(node: Node, names: Mapping[Any, str], counted: set[int]) -> Box:
         return Box(names.get(node, "leaf"), "leaf", tuple(node._shape), dtype)
     name = node.name().removesuffix("Backward")
     kind = "function" if node._role is FUNCTION else "operation"
-    return Box(name, kind, tuple(node._shape), dtype, saved_bytes(node, counted), node._saved is FREED, node.where(), view=getattr(getattr(node, "op", None), "kind", "") == "view")
+    return Box(
+        name,
+        kind,
+        tuple(node._shape),
+        dtype,
+        saved_bytes(node, counted),
+        node._saved is FREED,
+        node.where(),
+        view=getattr(getattr(node, "op", None), "kind", "") == "view",
+    )
 
 
 def saved_bytes(node: Node, counted: set[int]) -> int:
-    """Bytes of the arrays that a node saved and that were not counted before (parameters and other leaves are not its own)."""
+    """Bytes of the arrays that a node saved and that were not counted before (parameters and other leaves are not its
+    own).
+    """
     total = 0
     held = getattr(node, "_held", None) or {}
-    values = [*(() if node._saved is FREED else node._saved), *(leaf for h in held.values() if h is not FREED for leaf in h[0])]
+    values = [
+        *(() if node._saved is FREED else node._saved),
+        *(leaf for h in held.values() if h is not FREED for leaf in h[0]),
+    ]
     for value in _flat(values):
         array = getattr(value, "_array", None)
         if not isinstance(array, np.ndarray) or (value._node is not None and value._node.is_leaf):

@@ -1,4 +1,6 @@
-"""Where boxes go: layers from the longest paths, an order within layers with few crossings (Sugiyama, Tagawa and Toda 1981)."""
+"""Where boxes go: layers from the longest paths, an order within layers with few crossings (Sugiyama, Tagawa and Toda
+1981).
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,10 @@ def place(boxes: list[Box]) -> tuple[dict[Box, Place], Routes, float, float]:
 
 def _nested(boxes: list[Box], edges: list[Edge], level: int) -> Picture:
     unit, members = _units(boxes, edges, level)
-    inner = {frame: _nested(inside, [e for e in edges if frame in (unit.get(e[0]), unit.get(e[1]))], level + 1) for frame, inside in members.items()}
+    inner = {
+        frame: _nested(inside, [e for e in edges if frame in (unit.get(e[0]), unit.get(e[1]))], level + 1)
+        for frame, inside in members.items()
+    }
     ends = [(e, unit.get(e[0]), unit.get(e[1])) for e in edges]
     sizes = {u: (inner[u].width, inner[u].height) if u in inner else _size(u) for u in dict.fromkeys(unit.values())}
     whole = _flat(sizes, [(e, a, b) for e, a, b in ends if a is not b])
@@ -103,7 +108,11 @@ def _nested(boxes: list[Box], edges: list[Edge], level: int) -> Picture:
         if a is b:
             whole.chains[e] = inner[a].chains[e]  # type: ignore[index]
         else:
-            whole.chains[e] = [*(inner[a].chains[e] if a in inner else ()), *whole.chains[e], *(inner[b].chains[e] if b in inner else ())]
+            whole.chains[e] = [
+                *(inner[a].chains[e] if a in inner else ()),
+                *whole.chains[e],
+                *(inner[b].chains[e] if b in inner else ()),
+            ]
     for frame, picture in inner.items():
         p = whole.where.pop(frame)
         picture.moved(p.x - p.width / 2, p.y - p.height / 2)
@@ -160,7 +169,9 @@ def _size(box: Box) -> tuple[float, float]:
     return max(len(line) for line in lines) * CHARACTER + 22, len(lines) * LINE + 14
 
 
-def _with_bends(layers: list[list[Box]], ends: list[tuple[Edge, Box | None, Box | None]]) -> tuple[list[tuple[Box, Box]], dict[Edge, list[Box]]]:
+def _with_bends(
+    layers: list[list[Box]], ends: list[tuple[Edge, Box | None, Box | None]]
+) -> tuple[list[tuple[Box, Box]], dict[Edge, list[Box]]]:
     """Arrows that pass layers by get a small box in each of them, so that they go round what is there."""
     level = {b: i for i, layer in enumerate(layers) for b in layer}
     links: list[tuple[Box, Box]] = []
@@ -176,7 +187,9 @@ def _with_bends(layers: list[list[Box]], ends: list[tuple[Edge, Box | None, Box 
     return links, chains
 
 
-def _neighbours(layers: list[list[Box]], links: list[tuple[Box, Box]]) -> tuple[dict[Box, list[Box]], dict[Box, list[Box]]]:
+def _neighbours(
+    layers: list[list[Box]], links: list[tuple[Box, Box]]
+) -> tuple[dict[Box, list[Box]], dict[Box, list[Box]]]:
     above: dict[Box, list[Box]] = {b: [] for layer in layers for b in layer}
     below: dict[Box, list[Box]] = {b: [] for b in above}
     for upper, lower in links:
@@ -207,6 +220,12 @@ def _straighten(layers: list[list[Box]], links: list[tuple[Box, Box]], where: di
             wanted = [sum(where[n].x for n in table[b]) / len(table[b]) if table[b] else where[b].x for b in layer]
             for i, box in enumerate(layer):
                 p = where[box]
-                low = where[layer[i - 1]].x + where[layer[i - 1]].width / 2 + GAP_X + p.width / 2 if i else float("-inf")
-                high = where[layer[i + 1]].x - where[layer[i + 1]].width / 2 - GAP_X - p.width / 2 if i + 1 < len(layer) else float("inf")
+                low = (
+                    where[layer[i - 1]].x + where[layer[i - 1]].width / 2 + GAP_X + p.width / 2 if i else float("-inf")
+                )
+                high = (
+                    where[layer[i + 1]].x - where[layer[i + 1]].width / 2 - GAP_X - p.width / 2
+                    if i + 1 < len(layer)
+                    else float("inf")
+                )
                 p.x = min(max(wanted[i], low), high) if low <= high else p.x

@@ -23,7 +23,12 @@ class SavedMemory(Printed):
         return "\n".join([f"{size(self.total)} saved for backward", *rows])
 
     def _table(self) -> Table:
-        return Table(f"{size(self.total)} saved for backward", ("saved", "line"), [(size(n), line) for line, n in self.lines.items()], right=(0,))
+        return Table(
+            f"{size(self.total)} saved for backward",
+            ("saved", "line"),
+            [(size(n), line) for line, n in self.lines.items()],
+            right=(0,),
+        )
 
 
 def size(count: int) -> str:
@@ -45,7 +50,8 @@ def size(count: int) -> str:
 def saved_memory(*tensors: Tensor) -> SavedMemory:
     """How many bytes the graph behind some results keeps for backward, by the line of the program that saved them.
 
-    Every array is counted once, where it was saved last; parameters and other leaves, which live anyway, are not counted.
+    Every array is counted once, where it was saved last; parameters and other leaves, which live anyway, are not
+    counted.
 
     Raises:
         TypeError: not tensors

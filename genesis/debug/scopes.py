@@ -36,7 +36,9 @@ class _Watch:
         self.names = names
         self.scopes: dict[Node, tuple[Scope, ...]] = {}
         self._open: dict[FrameType, Scope | None] = {}  # frames are kept, so that no two calls have the same
-        self._codes: dict[CodeType, str] = {op.call.__code__: op.name for op in REGISTRY.values() if op.kind == "composite"}
+        self._codes: dict[CodeType, str] = {
+            op.call.__code__: op.name for op in REGISTRY.values() if op.kind == "composite"
+        }
 
     def new_node(self, node: Node) -> None:
         found, frame = [], sys._getframe(1)
@@ -74,7 +76,9 @@ def _watching(watch: _Watch) -> Iterator[None]:
         watcher.reset(token)
 
 
-def observe(function: Callable[..., Any], args: Sequence[Any], params: Any) -> tuple[Any, dict[Node, tuple[Scope, ...]]]:
+def observe(
+    function: Callable[..., Any], args: Sequence[Any], params: Any
+) -> tuple[Any, dict[Node, tuple[Scope, ...]]]:
     """The result of a call, and for each node that it recorded the calls that were open."""
     root = function if isinstance(function, Module) else params if isinstance(params, Module) else None
     watch = _Watch({module: name for name, module in root.named_modules()} if root is not None else {})
@@ -88,7 +92,9 @@ def by_parameters(boxes: Sequence[Box], params: Any) -> None:
         return
     modules = dict(params.named_modules())
     scopes: dict[str, Scope] = {}
-    owner: dict[Box, str] = {box: box.name.rpartition(".")[0] for box in boxes if box.kind == "leaf" and box.name != "leaf"}
+    owner: dict[Box, str] = {
+        box: box.name.rpartition(".")[0] for box in boxes if box.kind == "leaf" and box.name != "leaf"
+    }
     views: dict[Box, list[Box]] = {}
     for box in boxes:
         if box.view:
@@ -137,7 +143,9 @@ def without_single(boxes: Sequence[Box]) -> None:
 
 
 def close(boxes: Sequence[Box], closed: Callable[[Scope, int], bool]) -> list[Box]:
-    """The boxes, with each closed scope as one box; ``closed(scope, depth)`` says which are, asked from outside inwards."""
+    """The boxes, with each closed scope as one box; ``closed(scope, depth)`` says which are, asked from outside
+    inwards.
+    """
     outer: dict[Box, Scope] = {}
     for box in boxes:
         found = next(((s, box.scope[:i]) for i, s in enumerate(box.scope) if closed(s, i)), None)
@@ -159,7 +167,9 @@ def close(boxes: Sequence[Box], closed: Callable[[Scope, int], bool]) -> list[Bo
             now[box].inside.append(box)
             now[box].saved += box.saved
             known = {id(source) for source, _ in now[box].inputs}
-            now[box].inputs += [(now[s], "") for s, _ in box.inputs if now[s] is not now[box] and id(now[s]) not in known]
+            now[box].inputs += [
+                (now[s], "") for s, _ in box.inputs if now[s] is not now[box] and id(now[s]) not in known
+            ]
         else:
             box.inputs = [(now[s], label) for s, label in box.inputs]
     for one in merged.values():

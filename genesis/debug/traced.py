@@ -23,7 +23,13 @@ def draw_graph(graph: Graph, max_nodes: int = 200) -> Drawing:
     """
     boxes: dict[Var, Box] = {}
     order: list[Box] = []
-    outside = [*graph.arguments, *[v for v, _ in graph.captured], *[v for v, _ in graph.constants], *[v for v, _ in graph.numbers], *[x.var for x in graph.leaves if x.var is not None]]
+    outside = [
+        *graph.arguments,
+        *[v for v, _ in graph.captured],
+        *[v for v, _ in graph.constants],
+        *[v for v, _ in graph.numbers],
+        *[x.var for x in graph.leaves if x.var is not None],
+    ]
     leaves = {var: Box(graph.name_of(var), "leaf", *_shape(var.spec)) for var in outside}
     for node in graph.nodes:
         box = Box(node.op, "operation", *_shape(node.outs[0].spec), where=node.site)

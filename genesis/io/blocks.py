@@ -41,7 +41,8 @@ class Place:
 def places(arrays: Sequence[Array], keep_strides: bool = False) -> list[Place]:
     """A place for each array; arrays that share memory are in one block, the others in blocks of their own.
 
-    An array alone is laid out in C order; with ``keep_strides`` it stays if its elements fill its memory without a gap, as those of a
+    An array alone is laid out in C order; with ``keep_strides`` it stays if its elements fill its memory without a gap,
+    as those of a
     transposed one do. Arrays of negative strides, or of the other byte order, are copied.
     """
     ready = [_in_order(a) for a in arrays]
@@ -50,7 +51,9 @@ def places(arrays: Sequence[Array], keep_strides: bool = False) -> list[Place]:
         if len(group) == 1:
             ready[group[0]] = _alone(ready[group[0]], keep_strides)
         low, high = _joint_span([ready[i] for i in group])
-        block = _block(next((ready[i] for i in group if _fills(ready[i], low, high)), None), [ready[i] for i in group], low, high)
+        block = _block(
+            next((ready[i] for i in group if _fills(ready[i], low, high)), None), [ready[i] for i in group], low, high
+        )
         for i in group:
             out[i] = Place(ready[i], block, _span(ready[i])[0] - low)
     return out  # type: ignore[return-value]
@@ -71,7 +74,9 @@ def _alone(a: Array, keep_strides: bool) -> Array:
 def _span(a: Array) -> tuple[int, int]:
     """First and last address of an array whose strides are not negative."""
     start = a.__array_interface__["data"][0]
-    return start, start + (sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True)) + a.itemsize if a.size else 0)
+    return start, start + (
+        sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True)) + a.itemsize if a.size else 0
+    )
 
 
 def _joint_span(group: list[Array]) -> tuple[int, int]:
@@ -126,7 +131,9 @@ def _meet(a: Array, b: Array, crowd: int) -> bool:
         return True
 
 
-def strided(memory: Array, dtype: Any, offset: int, shape: Sequence[int], strides: Sequence[int] | None = None) -> Array:
+def strided(
+    memory: Array, dtype: Any, offset: int, shape: Sequence[int], strides: Sequence[int] | None = None
+) -> Array:
     """An array on bytes, with strides in bytes, all inside.
 
     Raises:
@@ -134,7 +141,10 @@ def strided(memory: Array, dtype: Any, offset: int, shape: Sequence[int], stride
     """
     for numbers in (shape, strides or (), (offset,)):
         if not isinstance(numbers, list | tuple) or any(type(n) is not int or not 0 <= n < 1 << 62 for n in numbers):
-            raise Damaged(f"has a tensor of impossible sizes: shape {short(shape)}, strides {short(strides)}, offset {short(offset)}")
+            raise Damaged(
+                f"has a tensor of impossible sizes: shape {short(shape)}, strides {short(strides)}, offset "
+                f"{short(offset)}"
+            )
     if len(shape) > 64 or (strides is not None and len(strides) != len(shape)):
         raise Damaged(f"has a tensor of {len(shape)} dimensions, with {short(strides)} as strides")
     if math.prod(n for n in shape if n) * dtype.itemsize >= 1 << 62:

@@ -24,14 +24,19 @@ _ENCODINGS = ("utf-8", "ascii", "latin1", "bytes")
 def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: str | None = None) -> None:
     """Write tensors, and nested containers of tensors, NumPy values, numbers and strings, to a file.
 
-    The file appears whole or not at all: what is written goes to a temporary file that takes the name at the end. Symbolic links are
-    followed; a file that exists keeps its mode and owner; pipes and character devices are written to. Tensors that share memory share it
-    after `load`. A flat dict of tensors makes a plain safetensors file, which every reader of the format understands; what else there
-    is, is described in the header. Names that end in ``.pt``, ``.pth`` or ``.bin`` make files that ``torch.load`` of PyTorch reads; NumPy
+    The file appears whole or not at all: what is written goes to a temporary file that takes the name at the end.
+    Symbolic links are
+    followed; a file that exists keeps its mode and owner; pipes and character devices are written to. Tensors that
+    share memory share it
+    after `load`. A flat dict of tensors makes a plain safetensors file, which every reader of the format understands;
+    what else there
+    is, is described in the header. Names that end in ``.pt``, ``.pth`` or ``.bin`` make files that ``torch.load`` of
+    PyTorch reads; NumPy
     arrays are tensors there, and NumPy scalars numbers.
 
     Args:
-        obj: tensors, parameters, NumPy arrays and scalars, None, numbers, strings, bytes, dtypes, devices, and lists, tuples, sets, dicts
+        obj: tensors, parameters, NumPy arrays and scalars, None, numbers, strings, bytes, dtypes, devices, and lists,
+            tuples, sets, dicts
             and OrderedDicts of them
         f: a path, or a binary file object with ``write``
         metadata: strings for the header of a safetensors file
@@ -39,7 +44,8 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: st
 
     Raises:
         TypeError: something that cannot be saved
-        ValueError: a name that safetensors files reserve (``__metadata__``, ``genesis.structure``), or an unknown format
+        ValueError: a name that safetensors files reserve (``__metadata__``, ``genesis.structure``), or an unknown
+            format
         RuntimeError: a tensor without data (of the meta device)
         OSError: the folder or the file cannot be written to, or is no file
 
@@ -62,7 +68,13 @@ def _format(f: Any) -> str:
 def _writer(obj: Any, metadata: dict[str, str] | None, format: str) -> Callable[[Callable[[Any], None]], None]:
     if format == "torch":
         if metadata:
-            raise ArgumentValueError(message("save", "PyTorch's format has no metadata", hint='format="safetensors", or a dict around what is saved'))
+            raise ArgumentValueError(
+                message(
+                    "save",
+                    "PyTorch's format has no metadata",
+                    hint='format="safetensors", or a dict around what is saved',
+                )
+            )
         return pytorch.writer(obj)
     if format != "safetensors":
         raise ArgumentValueError(message("save", f"format {format!r} is not known", hint='"safetensors" or "torch"'))
@@ -94,25 +106,37 @@ def _write_all(file: Any, piece: Any) -> None:
 
 
 def load(
-    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None,
-    encoding: str = "utf-8", device: Any = None,
-) -> Any:  # fmt: skip
-    """Read what `save` wrote, any safetensors file, or a checkpoint of PyTorch (``.pt``, ``.pth``, ``pytorch_model.bin``).
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    encoding: str = "utf-8",
+    device: Any = None,
+) -> Any:
+    """Read what `save` wrote, any safetensors file, or a checkpoint of PyTorch (``.pt``, ``.pth``,
+    ``pytorch_model.bin``).
 
-    The content says which. Nothing in a file is ever executed, whatever ``weights_only`` says: of a checkpoint's pickle only tensors,
-    containers and numbers are built, by an interpreter that can call nothing else. Files of a megabyte and more are mapped into memory: their pages
-    are read when they are used, and writing to a tensor does not change the file. Do not let another program write *into* a file that is
+    The content says which. Nothing in a file is ever executed, whatever ``weights_only`` says: of a checkpoint's pickle
+    only tensors,
+    containers and numbers are built, by an interpreter that can call nothing else. Files of a megabyte and more are
+    mapped into memory: their pages
+    are read when they are used, and writing to a tensor does not change the file. Do not let another program write
+    *into* a file that is
     mapped (`save` does not, it replaces files); ``mmap=False`` reads everything at once.
 
     Args:
         f: a path, or a binary file object with ``read``
-        map_location: a device, a dict from devices to devices, or a callable of a storage and the device it was on, that returns a storage or None
+        map_location: a device, a dict from devices to devices, or a callable of a storage and the device it was on,
+            that returns a storage or None
         mmap: True maps files of any size, False none
         encoding: of byte strings that Python 2 wrote ("utf-8", "ascii", "latin1"); "bytes" leaves them as they are
         device: another name of ``map_location``
 
     Raises:
-        ValueError: a file of another kind, or one that is cut off or damaged in any way, or needs more than tensors and containers; the
+        ValueError: a file of another kind, or one that is cut off or damaged in any way, or needs more than tensors and
+            containers; the
             message names it and says what is wrong
         RuntimeError: tensors that were saved on a device that is not here, and no ``map_location``
         OSError: the file cannot be read
@@ -125,7 +149,9 @@ def load(
     """
     _check_options(pickle_module, weights_only, mmap)
     if encoding.lower() not in _ENCODINGS:
-        raise ArgumentValueError(message("load", f"encoding {encoding!r} is not supported", hint=" or ".join(_ENCODINGS)))
+        raise ArgumentValueError(
+            message("load", f"encoding {encoding!r} is not supported", hint=" or ".join(_ENCODINGS))
+        )
     if device is not None and map_location is not None:
         raise ArgumentValueError(message("load", "device and map_location are two names of one argument"))
     where = placement(device if map_location is None else map_location)
@@ -141,7 +167,9 @@ def _check_options(pickle_module: Any, weights_only: Any, mmap: Any) -> None:
         if value is not None and not isinstance(value, bool):
             raise ArgumentError(message("load", f"{name} must be True, False or None, got {type(value).__name__}"))
     if pickle_module is not None and getattr(pickle_module, "__name__", None) != "pickle":
-        raise UnsupportedError(message("load", "pickle_module is not supported: nothing is ever unpickled by Python", hint="leave it out"))
+        raise UnsupportedError(
+            message("load", "pickle_module is not supported: nothing is ever unpickled by Python", hint="leave it out")
+        )
 
 
 def _read(source: Source, where: Placement, encoding: str) -> Any:

@@ -71,7 +71,9 @@ def placement(map_location: Any) -> Placement:
 
 def _restored(array: np.ndarray[Any, Any], location: str) -> Storage:
     if location.partition(":")[0] not in ("cpu", "meta"):
-        raise DeviceError(message("load", f"the tensors were saved on {location}, which is not available", hint='map_location="cpu"'))
+        raise DeviceError(
+            message("load", f"the tensors were saved on {location}, which is not available", hint='map_location="cpu"')
+        )
     place = as_device(location)
     require_available(place)
     return Storage(array, place)
@@ -83,7 +85,9 @@ def _asked(ask: Any, array: np.ndarray[Any, Any], location: str) -> Storage:
         if answer is None:
             return _restored(array, location)
         if not isinstance(answer, Storage):
-            raise ArgumentError(message("load", f"map_location returned {type(answer).__name__}", hint="return the storage, or None"))
+            raise ArgumentError(
+                message("load", f"map_location returned {type(answer).__name__}", hint="return the storage, or None")
+            )
         return answer
     except Exception as error:
         raise CallersError(error) from None

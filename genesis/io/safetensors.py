@@ -1,7 +1,9 @@
 """The safetensors format: eight bytes with the length of the header, the header in JSON, the tensors' bytes in order.
 
-Written here are plain files wherever a flat dict of tensors is saved. What is more (nesting, numbers, parameters, shared memory,
-complex128, which the format lacks) is described in the header, under `STRUCTURE`, and other readers see the tensors alone.
+Written here are plain files wherever a flat dict of tensors is saved. What is more (nesting, numbers, parameters,
+shared memory,
+complex128, which the format lacks) is described in the header, under `STRUCTURE`, and other readers see the tensors
+alone.
 """
 
 from __future__ import annotations
@@ -25,10 +27,21 @@ from genesis.io.source import Damaged, Source
 from genesis.io.structure import Reader, Writer
 
 CODES = {
-    "BOOL": dtypes.bool, "U8": dtypes.uint8, "I8": dtypes.int8, "U16": dtypes.uint16, "I16": dtypes.int16, "U32": dtypes.uint32,
-    "I32": dtypes.int32, "U64": dtypes.uint64, "I64": dtypes.int64, "F16": dtypes.float16, "BF16": dtypes.bfloat16,
-    "F32": dtypes.float32, "F64": dtypes.float64, "C64": dtypes.complex64,
-}  # fmt: skip
+    "BOOL": dtypes.bool,
+    "U8": dtypes.uint8,
+    "I8": dtypes.int8,
+    "U16": dtypes.uint16,
+    "I16": dtypes.int16,
+    "U32": dtypes.uint32,
+    "I32": dtypes.int32,
+    "U64": dtypes.uint64,
+    "I64": dtypes.int64,
+    "F16": dtypes.float16,
+    "BF16": dtypes.bfloat16,
+    "F32": dtypes.float32,
+    "F64": dtypes.float64,
+    "C64": dtypes.complex64,
+}
 _CODE_OF = {kind: code for code, kind in CODES.items()} | {dtypes.complex128: "F64"}
 STRUCTURE = "genesis.structure"  # the reserved key of the header's metadata
 METADATA = "__metadata__"  # the format's own reserved name
@@ -48,17 +61,23 @@ def pieces(obj: Any, metadata: dict[str, str] | None = None) -> Iterator[Any]:
     notes = {str(k): str(v) for k, v in (metadata or {}).items()}
     _refuse_reserved([*entries, *(() if not isinstance(obj, dict) else obj)], notes)
     if not plain:
-        notes[STRUCTURE] = json.dumps({"ordered": None} if plain is None and not extents else _with_extents(tree, extents))
+        notes[STRUCTURE] = json.dumps(
+            {"ordered": None} if plain is None and not extents else _with_extents(tree, extents)
+        )
     header = _header(entries, notes)
     return chain([header], (_little(block).reshape(-1).view(np.uint8).data for block in _in_order(entries.values())))
 
 
 def _entries(names: list[str], arrays: list[Array]) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:
-    """The blocks of memory to be written, by the names of their first tensors, and how to find the tensors that are parts of others."""
+    """The blocks of memory to be written, by the names of their first tensors, and how to find the tensors that are
+    parts of others.
+    """
     entries: dict[str, Array] = {}
     extents: dict[str, dict[str, Any]] = {}
     stored: dict[int, str] = {}
-    for name, place in sorted(zip(names, places(arrays), strict=True), key=lambda pair: pair[1].block is not pair[1].array):
+    for name, place in sorted(
+        zip(names, places(arrays), strict=True), key=lambda pair: pair[1].block is not pair[1].array
+    ):
         array, block = place.array, place.block
         home = stored.setdefault(id(block), name)
         alone = home == name and block is array
@@ -93,7 +112,9 @@ def _with_extents(node: Any, extents: dict[str, dict[str, Any]]) -> Any:
 def _refuse_reserved(names: list[Any], notes: dict[str, str]) -> None:
     for name in (METADATA, STRUCTURE):
         if name in names or name in notes:
-            raise ArgumentValueError(message("save", f"the name {name!r} is reserved, such a file could not be read", hint="another name"))
+            raise ArgumentValueError(
+                message("save", f"the name {name!r} is reserved, such a file could not be read", hint="another name")
+            )
 
 
 def _code(block: Array) -> tuple[str, list[int]]:
@@ -102,7 +123,8 @@ def _code(block: Array) -> tuple[str, list[int]]:
 
 
 def _in_order(blocks: Any) -> list[Array]:
-    return sorted(blocks, key=lambda block: -(8 if block.dtype.itemsize == 16 else block.dtype.itemsize))  # so that all are aligned
+    # so that all are aligned
+    return sorted(blocks, key=lambda block: -(8 if block.dtype.itemsize == 16 else block.dtype.itemsize))
 
 
 def _header(entries: dict[str, Array], notes: dict[str, str]) -> bytes:
@@ -118,7 +140,11 @@ def _header(entries: dict[str, Array], notes: dict[str, str]) -> bytes:
     text = json.dumps(table, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
     text += b" " * (-len(text) % 8)
     if len(text) > LARGEST_HEADER:
-        raise ArgumentValueError(message("save", f"the header has {len(text)} bytes, the format allows {LARGEST_HEADER}", hint='format="torch"'))
+        raise ArgumentValueError(
+            message(
+                "save", f"the header has {len(text)} bytes, the format allows {LARGEST_HEADER}", hint='format="torch"'
+            )
+        )
     return len(text).to_bytes(8, "little") + text
 
 
@@ -196,7 +222,10 @@ def _parse(source: Source) -> tuple[dict[str, Any], int]:
     if size > LARGEST_HEADER:
         raise Damaged(f"is not a safetensors file, or damaged: its header would have {size} bytes")
     if size > source.size - 8:
-        raise Damaged(f"is a safetensors file that is cut off or damaged: its header has {size} bytes, {source.size - 8} are there")
+        raise Damaged(
+            f"is a safetensors file that is cut off or damaged: its header has {size} bytes, {source.size - 8} are "
+            "there"
+        )
     try:
         text = source.read(8, size).decode()
     except UnicodeDecodeError:
@@ -224,19 +253,28 @@ def _json(text: str, what: str) -> Any:
 
 
 def _checked(header: dict[str, Any], size: int) -> list[tuple[str, tuple[dtypes.dtype, list[int], int]]]:
-    """dtype, shape and position of each tensor: they must follow each other without a gap, from the first byte to the last."""
+    """dtype, shape and position of each tensor: they must follow each other without a gap, from the first byte to the
+    last.
+    """
     found = []
     for name, entry in header.items():
         if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
             raise Damaged(f"is damaged: the entry of tensor {name[:60]!r} is not complete")
         code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(code, str) or code not in CODES:
-            raise Damaged(f"cannot be read: tensor {name[:60]!r} has dtype {_printable(code)}, which Genesis does not have")
-        numbers = [*shape, *offsets] if isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2 else [-1]
+            raise Damaged(
+                f"cannot be read: tensor {name[:60]!r} has dtype {_printable(code)}, which Genesis does not have"
+            )
+        numbers = (
+            [*shape, *offsets] if isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2 else [-1]
+        )
         if any(type(n) is not int or not 0 <= n < 1 << 62 for n in numbers) or len(shape) > 64:
             raise Damaged(f"is damaged: tensor {name[:60]!r} has shape {short(shape)} and offsets {short(offsets)}")
         if math.prod(shape) * CODES[code].itemsize != offsets[1] - offsets[0]:
-            raise Damaged(f"is damaged: tensor {name[:60]!r} of shape {short(shape)} does not fill bytes {offsets[0]} to {offsets[1]}")
+            raise Damaged(
+                f"is damaged: tensor {name[:60]!r} of shape {short(shape)} does not fill bytes {offsets[0]} to "
+                f"{offsets[1]}"
+            )
         found.append((offsets, name, CODES[code], shape))
     position = 0
     for offsets, name, _, _ in sorted(found, key=lambda row: row[0]):

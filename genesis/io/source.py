@@ -28,7 +28,8 @@ class Source:
     """Bytes that can be read anywhere, and arrays on them that own their memory or have their own copy-on-write pages.
 
     Attributes:
-        name: of the file, for messages; size: in bytes; verify: whether checksums are compared (not where only a part is to be read)
+        name: of the file, for messages; size: in bytes; verify: whether checksums are compared (not where only a part
+            is to be read)
     """
 
     def __init__(self, file: Any, name: str, mapped: bool | None) -> None:
@@ -94,7 +95,9 @@ def reading(f: Any, mapped: bool | None) -> Iterator[Source]:
         opened: Any = open(f, "rb")  # noqa: SIM115, closed below
     elif callable(getattr(f, "read", None)) and not isinstance(f, io.TextIOBase):
         if mapped:
-            raise ArgumentValueError(message("load", "only a file that is given by its path can be mapped", hint="mmap=None"))
+            raise ArgumentValueError(
+                message("load", "only a file that is given by its path can be mapped", hint="mmap=None")
+            )
         opened, mapped = contextlib.nullcontext(f), False
         name = str(getattr(f, "name", None) or f"the {type(f).__name__}")
     else:

@@ -1,6 +1,7 @@
 """Nested values as JSON, their tensors by name: what the header of a safetensors file says about its tensors' places.
 
-A node is an object of one kind: ``{"tensor": name}``, ``{"value": 3}``, ``{"list": [...]}``, ``{"dict": [[key, node], ...]}`` and so on.
+A node is an object of one kind: ``{"tensor": name}``, ``{"value": 3}``, ``{"list": [...]}``, ``{"dict": [[key, node],
+...]}`` and so on.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ class Writer:
             return {"value": value}
         if depth > DEPTH:
             raise ArgumentValueError(
-                message("save", f"containers are nested deeper than {DEPTH}, or one contains itself", [("at", path[:60] + "...")])
+                message(
+                    "save",
+                    f"containers are nested deeper than {DEPTH}, or one contains itself",
+                    [("at", path[:60] + "...")],
+                )
             )
         scalar = _scalar(value, path)
         return scalar if scalar is not None else self._container(value, path, depth)
@@ -77,7 +82,9 @@ class Writer:
             if not isinstance(value, OrderedDict):
                 return {"dict": items}
             extra = getattr(value, "_metadata", None)  # of a module's state
-            return {"ordered": items} | ({} if extra is None else {"metadata": self.node(extra, f"{path}._metadata", depth + 1)})
+            return {"ordered": items} | (
+                {} if extra is None else {"metadata": self.node(extra, f"{path}._metadata", depth + 1)}
+            )
         hint = "tensors, NumPy values, numbers, strings, and lists, tuples, sets and dicts of them; of a module or an optimizer its state_dict()"
         raise ArgumentError(message("save", f"cannot save {type(value).__name__}", [("at", path or "the top")], hint))
 
@@ -87,7 +94,11 @@ def _scalar(value: Any, path: str) -> Any:
         return {"size": list(value)}
     if isinstance(value, int):
         if value.bit_length() > _LARGE:
-            raise ArgumentValueError(message("save", f"the integer has {value.bit_length()} bits, at most {_LARGE} can be saved", [("at", path)]))
+            raise ArgumentValueError(
+                message(
+                    "save", f"the integer has {value.bit_length()} bits, at most {_LARGE} can be saved", [("at", path)]
+                )
+            )
         return {"value": int(value)}
     if isinstance(value, float):
         return {"value": float(value)}
@@ -96,7 +107,11 @@ def _scalar(value: Any, path: str) -> Any:
     if isinstance(value, bytes | bytearray):
         return {type(value).__name__: base64.b64encode(value).decode()}
     if isinstance(value, dtypes.dtype | device):
-        return {"dtype" if isinstance(value, dtypes.dtype) else "device": value.name if isinstance(value, dtypes.dtype) else str(value)}
+        return {
+            "dtype" if isinstance(value, dtypes.dtype) else "device": value.name
+            if isinstance(value, dtypes.dtype)
+            else str(value)
+        }
     return None
 
 

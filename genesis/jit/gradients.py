@@ -1,7 +1,9 @@
 """The ``.grad`` of tensors of the outside while a trace is made.
 
-A leaf may have a gradient at one call and none at the next. So what a backward adds is added to a variable that stands for what is there
-at the call, -0.0 where there is nothing (``-0.0 + g`` is ``g``, for every ``g``). Where the function asks whether there is a gradient,
+A leaf may have a gradient at one call and none at the next. So what a backward adds is added to a variable that stands
+for what is there
+at the call, -0.0 where there is nothing (``-0.0 + g`` is ``g``, for every ``g``). Where the function asks whether there
+is a gradient,
 the answer is a branch that was taken: the graph holds for calls with the same answer.
 """
 
@@ -51,7 +53,8 @@ class Gradients:
     def __init__(self, memory: Memory) -> None:
         self.memory, self.start = memory, next_number()
         self.leaves: dict[int, LeafGradient] = {}  # by the id of the tensor
-        self.histories: dict[int, tuple[Tensor, Any, Any]] = {}  # what tensors came from, before the function changed it
+        # what tensors came from, before the function changed it
+        self.histories: dict[int, tuple[Tensor, Any, Any]] = {}
         self.began: list[weakref.ref[Tensor]] = []  # those that were no leaves, and have a gradient
 
     def argument(self, twin: Tensor, place: int, is_leaf: bool) -> None:
@@ -91,7 +94,14 @@ class Gradients:
         if leaf.before is not None:
             capture = self.memory.capture(leaf.before._array)
             if capture.of_gradient:
-                raise GraphError(message("trace", "two tensors have the same .grad", operands=[("one of them", leaf.tensor._spec())], hint="x.grad = y.grad.clone()"))
+                raise GraphError(
+                    message(
+                        "trace",
+                        "two tensors have the same .grad",
+                        operands=[("one of them", leaf.tensor._spec())],
+                        hint="x.grad = y.grad.clone()",
+                    )
+                )
             capture.of_gradient = True
             leaf.var, leaf.cell = capture.var, capture.cell
 
@@ -106,8 +116,15 @@ class Gradients:
         if leaf is None or leaf.touched:
             return g
         if not leaf.is_leaf:
-            raise GraphError(message("trace", "an argument that requires grad was computed: its gradient would have to go on to where it came from",
-                                     [("argument", leaf.tensor._spec())], "pass x.detach().requires_grad_(), or compute it inside"))  # fmt: skip
+            raise GraphError(
+                message(
+                    "trace",
+                    "an argument that requires grad was computed: its gradient would have to go on to where it came "
+                    "from",
+                    [("argument", leaf.tensor._spec())],
+                    "pass x.detach().requires_grad_(), or compute it inside",
+                )
+            )
         leaf.touched = True
         spec = tracer.array(g._array).spec
         leaf.var = Var(replace(spec))
@@ -123,7 +140,15 @@ class Gradients:
         for leaf in [x for x in self.leaves.values() if x.touched]:
             place = len(leaves)
             tensor = None if leaf.argument >= 0 else leaf.tensor
-            leaves.append(Leaf(tensor, leaf.argument, leaf.var, leaf.before is not None if leaf.asked else None, hooks_on(leaf.raw[0])))
+            leaves.append(
+                Leaf(
+                    tensor,
+                    leaf.argument,
+                    leaf.var,
+                    leaf.before is not None if leaf.asked else None,
+                    hooks_on(leaf.raw[0]),
+                )
+            )
             write, cell = _end(tracer, leaf, place)
             if write is not None:
                 writes.append(write)
@@ -148,8 +173,14 @@ class Gradients:
         """When all is over: a tensor of the outside began to require grad in the function, and has a gradient now."""
         for tensor in [ref() for ref in self.began]:
             if tensor is not None:
-                raise GraphError(message("trace", "a tensor from outside begins to require grad inside, and gets a gradient", [("tensor", tensor._spec())],
-                                         "call requires_grad_() before the trace"))  # fmt: skip
+                raise GraphError(
+                    message(
+                        "trace",
+                        "a tensor from outside begins to require grad inside, and gets a gradient",
+                        [("tensor", tensor._spec())],
+                        "call requires_grad_() before the trace",
+                    )
+                )
 
 
 def _end(tracer: Tracer, leaf: LeafGradient, place: int) -> tuple[Write | None, Cell | None]:

@@ -1,8 +1,11 @@
 """Graphs of primitives: what a trace records, what passes change, what a compiler is given.
 
-A graph is a list of nodes in the order in which they can run. A node is the name of a primitive op and its arguments: variables,
-numbers, and tuples of them; nothing else, no Python objects. Every variable has a spec and is assigned once. What comes from outside is at
-the border: arguments of the call, tensors that the function captured, constants, host numbers and random streams. What goes out: results,
+A graph is a list of nodes in the order in which they can run. A node is the name of a primitive op and its arguments:
+variables,
+numbers, and tuples of them; nothing else, no Python objects. Every variable has a spec and is assigned once. What comes
+from outside is at
+the border: arguments of the call, tensors that the function captured, constants, host numbers and random streams. What
+goes out: results,
 writes into arguments and captured tensors, gradients.
 """
 
@@ -48,7 +51,8 @@ class Graph(Printed):
     structure_in: TreeDef
     structure_out: TreeDef
     plain: list[Any] = field(default_factory=list)  # the arguments that are no tensors
-    after: dict[Var, int] = field(default_factory=dict)  # how many of the counts have gone up when a number is asked for
+    # how many of the counts have gone up when a number is asked for
+    after: dict[Var, int] = field(default_factory=dict)
     leaves: list[Leaf] = field(default_factory=list)  # tensors of the outside whose .grad is read or changed
     made: list[Var] = field(default_factory=list)  # memory that several results share
     aliases: dict[int, Alias] = field(default_factory=dict)  # the results that are no memory of their own
@@ -59,7 +63,13 @@ class Graph(Printed):
 
     def __post_init__(self) -> None:
         numbers, gradients = [v for v, _ in self.numbers], [leaf.var for leaf in self.leaves if leaf.var is not None]
-        outside = (("x", self.arguments), ("w", [v for v, _ in self.captured]), ("c", [v for v, _ in self.constants]), ("n", numbers), ("g", gradients))
+        outside = (
+            ("x", self.arguments),
+            ("w", [v for v, _ in self.captured]),
+            ("c", [v for v, _ in self.constants]),
+            ("n", numbers),
+            ("g", gradients),
+        )
         inside = [v for node in self.nodes for v in node.outs]
         self.names = {v: f"{letter}{i}" for letter, group in (*outside, ("%", inside)) for i, v in enumerate(group)}
         needed = set(self.ends)
@@ -77,7 +87,8 @@ class Graph(Printed):
 
         Raises:
             TypeError: arguments of another structure than those it was traced with
-            RuntimeError: a tensor of another shape or dtype, or something that the trace took for granted has changed (see `changed`)
+            RuntimeError: a tensor of another shape or dtype, or something that the trace took for granted has changed
+                (see `changed`)
         """
         return replay(self, args, kwargs)
 
@@ -97,27 +108,42 @@ class Graph(Printed):
     # ---- asking
 
     def verify(self) -> Graph:
-        """Check that every variable is assigned once and before it is used, and that every node's specs are what its op infers; returns the graph.
+        """Check that every variable is assigned once and before it is used, and that every node's specs are what its op
+        infers; returns the graph.
 
         Raises:
             RuntimeError: the first node that is wrong, and why
         """
-        outside = [*self.arguments, *[var for var, _ in (*self.captured, *self.constants, *self.numbers)], *[x.var for x in self.leaves if x.var is not None]]
+        outside = [
+            *self.arguments,
+            *[var for var, _ in (*self.captured, *self.constants, *self.numbers)],
+            *[x.var for x in self.leaves if x.var is not None],
+        ]
         known = set(outside)
         if len(known) != len(outside):
             raise GraphError(message("verify", "a variable stands for two things of the outside"))
         for node in self.nodes:
             for var in node.inputs:
                 if var not in known:
-                    raise GraphError(message("verify", f"{node.op} uses {self.name_of(var)}, which nothing before it assigns", [("node", self.line(node))]))
+                    raise GraphError(
+                        message(
+                            "verify",
+                            f"{node.op} uses {self.name_of(var)}, which nothing before it assigns",
+                            [("node", self.line(node))],
+                        )
+                    )
             for var in node.outs:
                 if var in known:
-                    raise GraphError(message("verify", f"{self.name_of(var)} is assigned twice", [("node", self.line(node))]))
+                    raise GraphError(
+                        message("verify", f"{self.name_of(var)} is assigned twice", [("node", self.line(node))])
+                    )
                 known.add(var)
             if node.op != "draw":
                 found = inferred(node)
                 if [(s.shape, s.dtype) for s in found] != [(v.spec.shape, v.spec.dtype) for v in node.outs]:
-                    raise GraphError(message("verify", f"{node.op} infers {', '.join(map(str, found))}", [("node", self.line(node))]))
+                    raise GraphError(
+                        message("verify", f"{node.op} infers {', '.join(map(str, found))}", [("node", self.line(node))])
+                    )
         for var in self.ends:
             if var not in known:
                 raise GraphError(message("verify", f"the result {self.name_of(var)} is not assigned"))
@@ -126,7 +152,11 @@ class Graph(Printed):
     @property
     def ends(self) -> list[Var]:
         """The variables that leave the graph."""
-        return [r for r in self.results if isinstance(r, Var)] + self.made + [w.value for w in self.writes if w.value is not None]
+        return (
+            [r for r in self.results if isinstance(r, Var)]
+            + self.made
+            + [w.value for w in self.writes if w.value is not None]
+        )
 
     def count(self, op: str | None = None) -> int:
         """How many nodes there are (of one op)."""
@@ -154,7 +184,9 @@ class Graph(Printed):
         """The .grad of a leaf, by name."""
         if leaf.tensor is None:
             return f"{self.name_of(self.arguments[leaf.argument])}.grad"
-        return next((f"{self.name_of(v)}.grad" for v, x in self.captured if x is leaf.tensor), f"({leaf.tensor._spec()}).grad")
+        return next(
+            (f"{self.name_of(v)}.grad" for v, x in self.captured if x is leaf.tensor), f"({leaf.tensor._spec()}).grad"
+        )
 
     def name_of(self, var: Var) -> str:
         return self.names.get(var, repr(var))
@@ -166,7 +198,9 @@ class Graph(Printed):
             inside = ", ".join(self._shown(v) for v in value)
             return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
         if isinstance(value, slice):
-            return ":".join("" if b is None else str(b) for b in (value.start, value.stop)) + ("" if value.step in (None, 1) else f":{value.step}")
+            return ":".join("" if b is None else str(b) for b in (value.start, value.stop)) + (
+                "" if value.step in (None, 1) else f":{value.step}"
+            )
         if isinstance(value, np.dtype):
             return dtypes.from_numpy(value).short
         if isinstance(value, Draw):
@@ -177,11 +211,18 @@ class Graph(Printed):
         parameters = [f"{self.name_of(v)}: {v.spec}" for v in self.arguments]
         lines = [f"def {self.name}({', '.join(parameters)}):"]
         lines += [f"    {self.name_of(v)}: {v.spec} = captured tensor" for v, _ in self.captured]
-        lines += [f"    {self.name_of(x.var)}: {x.var.spec} = {self.gradient_of(x)}" for x in self.leaves if x.var is not None]
-        lines += [f"    {self.name_of(v)}: {v.spec} = constant" + (f" {array.tolist()}" if array.size <= 4 else "") for v, array in self.constants]
+        lines += [
+            f"    {self.name_of(x.var)}: {x.var.spec} = {self.gradient_of(x)}" for x in self.leaves if x.var is not None
+        ]
+        lines += [
+            f"    {self.name_of(v)}: {v.spec} = constant" + (f" {array.tolist()}" if array.size <= 4 else "")
+            for v, array in self.constants
+        ]
         lines += [f"    {self.name_of(v)} = number of the host" for v, _ in self.numbers]
         lines += ["    " + self.line(node) for node in self.nodes]
-        lines += [f"    {self.target(w)} <- {'None' if w.value is None else self.name_of(w.value)}" for w in self.writes]
+        lines += [
+            f"    {self.target(w)} <- {'None' if w.value is None else self.name_of(w.value)}" for w in self.writes
+        ]
         shown = self._shown(tuple(self.results)) if len(self.results) != 1 else self._shown(self.results[0])
         return "\n".join([*lines, f"    return {shown}"])
 
@@ -193,5 +234,3 @@ class Graph(Printed):
         from importlib import import_module
 
         return import_module("genesis.debug.traced").draw_graph(self, max_nodes)
-
-

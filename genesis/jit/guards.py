@@ -1,7 +1,9 @@
 """What a trace takes for granted, as objects that can be asked: does it still hold, and if not, what has changed?
 
-Python is run once. What it decided on then (a module's mode, an optimizer's options, which tensors are parameters, whether there are hooks) is part
-of the graph, so a replay asks first whether it would decide in the same way. What nobody can see from outside is not asked for: a number in an
+Python is run once. What it decided on then (a module's mode, an optimizer's options, which tensors are parameters,
+whether there are hooks) is part
+of the graph, so a replay asks first whether it would decide in the same way. What nobody can see from outside is not
+asked for: a number in an
 object that is neither a module nor an optimizer, a file, the time of day.
 """
 
@@ -59,7 +61,11 @@ def _changed(what: str, before: Any, now: Any) -> str:
         return _changed(f"{what}[{i}]", before[i], now[i])
     if now is None:
         return f"{what} is None now"
-    return f"{what} is another {type(now).__name__.lower()}" if type(before) is type(now) else f"{what} is a {type(now).__name__}"
+    return (
+        f"{what} is another {type(now).__name__.lower()}"
+        if type(before) is type(now)
+        else f"{what} is a {type(now).__name__}"
+    )
 
 
 class Unchanged:
@@ -67,7 +73,9 @@ class Unchanged:
 
     __slots__ = ("ask", "name", "state", "witnessed", "witnesses")
 
-    def __init__(self, name: str, ask: Callable[[], State], witnesses: Callable[[], tuple[Any, ...]] | None = None) -> None:
+    def __init__(
+        self, name: str, ask: Callable[[], State], witnesses: Callable[[], tuple[Any, ...]] | None = None
+    ) -> None:
         self.name, self.ask, self.state, self.witnesses = name, ask, ask(), witnesses
         self.witnessed: tuple[Any, ...] = ()
 
@@ -87,7 +95,9 @@ class Unchanged:
         ask, now = self.ask, self.ask()
         if now.keys() == self.state.keys() and all([_same(v, now[k]) for k, v in self.state.items()]):
             return
-        own = {k for k in {*now, *self.state} if k not in now or k not in self.state or not _same(now[k], self.state[k])}
+        own = {
+            k for k in {*now, *self.state} if k not in now or k not in self.state or not _same(now[k], self.state[k])
+        }
         self.state = {k: v for k, v in self.state.items() if k not in own}
         self.ask = lambda: {k: v for k, v in ask().items() if k not in own}
 
@@ -104,11 +114,20 @@ class CapturedAsTheyWere:
     def changed(self) -> str | None:
         for x, (shape, dtype, strides, leaf, requires_grad, hooks) in self.tensors:
             array, node = x._array, x._node
-            same = array.__class__ is np.ndarray and array.shape == shape and array.dtype is dtype and array.strides == strides
+            same = (
+                array.__class__ is np.ndarray
+                and array.shape == shape
+                and array.dtype is dtype
+                and array.strides == strides
+            )
             if node is None or not same:
                 same = same and not requires_grad
             else:
-                same = requires_grad and node.is_leaf is leaf and (hooks == () if node._hooks is None else hooks_on(node) == hooks)
+                same = (
+                    requires_grad
+                    and node.is_leaf is leaf
+                    and (hooks == () if node._hooks is None else hooks_on(node) == hooks)
+                )
             if not same:
                 return _what_changed(x, shape, dtype, strides, requires_grad, leaf)
         return None
@@ -116,7 +135,14 @@ class CapturedAsTheyWere:
 
 def _looks(x: Tensor) -> tuple[Any, ...]:
     array, node = x._array, x._node
-    return array.shape, array.dtype, array.strides, node is not None and node.is_leaf, node is not None, () if node is None else hooks_on(node)
+    return (
+        array.shape,
+        array.dtype,
+        array.strides,
+        node is not None and node.is_leaf,
+        node is not None,
+        () if node is None else hooks_on(node),
+    )
 
 
 def _what_changed(x: Tensor, shape: Any, dtype: Any, strides: Any, requires_grad: bool, leaf: bool) -> str:
@@ -150,20 +176,29 @@ class Modes:
 def _modes() -> list[tuple[str, Any, bool]]:
     mode = autocast.state()
     return [
-        ("autocast", "off" if mode is None else f"on with {dtypes.from_numpy(mode.dtype)}", True), ("the default dtype", dtypes.get_default_dtype(), True),
-        ("the default device", default_device(), True), ("is_grad_enabled()", grad_mode.get(), False), ("is_inference_mode_enabled()", inference.get(), False),
-    ]  # fmt: skip
+        ("autocast", "off" if mode is None else f"on with {dtypes.from_numpy(mode.dtype)}", True),
+        ("the default dtype", dtypes.get_default_dtype(), True),
+        ("the default device", default_device(), True),
+        ("is_grad_enabled()", grad_mode.get(), False),
+        ("is_inference_mode_enabled()", inference.get(), False),
+    ]
 
 
 def names_of(function: Any) -> Callable[[], State]:
-    """The tensors, modules and numbers that a function, and the functions that it calls by name, find in their closures and globals."""
+    """The tensors, modules and numbers that a function, and the functions that it calls by name, find in their closures
+    and globals.
+    """
     places: dict[str, Callable[[], Any]] = {}
     for f in _functions(function, set()):
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             places[f"{name}, which {f.__name__} captures,"] = lambda cell=cell: contents(cell)  # type: ignore[misc]
         for name in _globals_in(f.__code__):
             places[f"the global {name}"] = lambda names=f.__globals__, name=name: names.get(name)  # type: ignore[misc]
-    known = {what: ask for what, ask in places.items() if isinstance(value := ask(), Dependable | Tensor) or type(value) in PLAIN}
+    known = {
+        what: ask
+        for what, ask in places.items()
+        if isinstance(value := ask(), Dependable | Tensor) or type(value) in PLAIN
+    }
     return lambda: {what: ask() for what, ask in known.items()}
 
 
@@ -218,4 +253,8 @@ class Guards:
     def collected(self, captured: list[tuple[Var, Tensor]], leaves: list[Tensor]) -> list[Any]:
         """The guards of a graph."""
         self.modes.asks = self.modes.asks or bool(leaves)
-        return [self.modes, CapturedAsTheyWere(captured, leaves), *[one for one in (self.names, *self.found.values()) if one.state]]
+        return [
+            self.modes,
+            CapturedAsTheyWere(captured, leaves),
+            *[one for one in (self.names, *self.found.values()) if one.state],
+        ]

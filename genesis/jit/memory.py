@@ -1,7 +1,9 @@
 """Memory of the outside while a trace is made: which tensors are the inputs of the graph, and who owns what.
 
-Every array that the function touches is a `Capture`: one `Cell`, found again by its address and layout. What the function made is told
-from what was there before when the trace is over and everything that the function left behind is gone: what nobody else holds then was
+Every array that the function touches is a `Capture`: one `Cell`, found again by its address and layout. What the
+function made is told
+from what was there before when the trace is over and everything that the function left behind is gone: what nobody else
+holds then was
 made inside, and is made anew (as a constant) at each replay.
 """
 
@@ -25,7 +27,9 @@ from genesis.jit.traced import Cell
 
 
 class Capture:
-    """An array, an argument or captured: its memory in the trace, the variable that it is at first, and a tensor that holds it."""
+    """An array, an argument or captured: its memory in the trace, the variable that it is at first, and a tensor that
+    holds it.
+    """
 
     __slots__ = ("array", "cell", "made", "of_gradient", "tensor", "var")
 
@@ -38,7 +42,9 @@ class Capture:
         self.made = False  # by the function
 
     def seen_as(self, tensor: Tensor) -> None:
-        """Remember a tensor that holds it; leaves go first, for their memory may be exchanged and their gradients matter."""
+        """Remember a tensor that holds it; leaves go first, for their memory may be exchanged and their gradients
+        matter.
+        """
         known = self.tensor()
         if known is None or (known._node is None and isinstance(tensor._node, AccumulateGrad)):
             self.tensor = weakref.ref(tensor)
@@ -139,7 +145,9 @@ class Memory:
 
 def check_overlaps(captures: Iterable[Capture]) -> None:
     """Two tensors from outside that share memory are two variables: fine, unless one of them is written to."""
-    spans = sorted(((*byte_bounds(c.array), c.cell) for c in captures if c.array.size), key=lambda span: (span[0], -span[1]))
+    spans = sorted(
+        ((*byte_bounds(c.array), c.cell) for c in captures if c.array.size), key=lambda span: (span[0], -span[1])
+    )
     reach, known = 0, None
     for begin, end, cell in spans:
         if known is not None and begin < reach and (known.written or cell.written):
@@ -154,10 +162,14 @@ def check_overlaps(captures: Iterable[Capture]) -> None:
 
 def _keeps(name: str, spec: Spec, count: int = 1) -> GraphError:
     return GraphError(
-        message("trace", f"{name} keeps {count} tensor{'s' if count > 1 else ''} that it made while it was traced",
-                operands=[("the first", spec)],
-                hint="an optimizer's state or a cache that the first call sets up: call the function once before tracing it")
-    )  # fmt: skip
+        message(
+            "trace",
+            f"{name} keeps {count} tensor{'s' if count > 1 else ''} that it made while it was traced",
+            operands=[("the first", spec)],
+            hint="an optimizer's state or a cache that the first call sets up: call the function once before tracing "
+            "it",
+        )
+    )
 
 
 def refuse_leaks(name: str, alive: Iterable[Any]) -> None:

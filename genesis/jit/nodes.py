@@ -1,6 +1,7 @@
 """What a graph is made of: variables, nodes, and what stands at its border.
 
-A node is the name of a primitive op and its arguments: variables, numbers, and tuples of them; nothing else, no Python objects.
+A node is the name of a primitive op and its arguments: variables, numbers, and tuples of them; nothing else, no Python
+objects.
 """
 
 from __future__ import annotations
@@ -81,7 +82,11 @@ class Write:
 def hooks_on(node: Any) -> tuple[Any, ...]:
     """The hooks of a leaf; those of other tensors are no part of a traced function."""
     found = node._hooks if isinstance(node, AccumulateGrad) else None
-    return () if found is None else (*found.tensor.values(), *found.pre.values(), *found.post.values(), *found.post_accumulate.values())
+    return (
+        ()
+        if found is None
+        else (*found.tensor.values(), *found.pre.values(), *found.post.values(), *found.post_accumulate.values())
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,8 @@ class Leaf:
 
     tensor: Tensor | None  # None: it is an argument
     argument: int
-    var: Var | None  # the ``.grad`` at the beginning of a call; where there is none, -0.0: adding to that changes nothing
+    # the ``.grad`` at the beginning of a call; where there is none, -0.0: adding to that changes nothing
+    var: Var | None
     present: bool | None  # whether there was one, if the function asked
     hooks: tuple[Any, ...] = ()
 
@@ -99,7 +105,8 @@ class Leaf:
 class Alias:
     """Whose memory a result is: ``steps`` (view ops) lead from the root to it.
 
-    The root is one of the arguments, a captured tensor, the ``.grad`` of a leaf, another result ("result": the same tensor), or memory that
+    The root is one of the arguments, a captured tensor, the ``.grad`` of a leaf, another result ("result": the same
+    tensor), or memory that
     several results share ("made").
     """
 

@@ -26,7 +26,13 @@ def replay(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """See `Graph.replay`."""
     leaves, structure = tree_flatten((args, kwargs))
     if structure != graph.structure_in:
-        raise ArgumentError(message("replay", f"{graph.name} was traced with other arguments", [("traced", graph.structure_in), ("given", structure)]))
+        raise ArgumentError(
+            message(
+                "replay",
+                f"{graph.name} was traced with other arguments",
+                [("traced", graph.structure_in), ("given", structure)],
+            )
+        )
     given = [x for x in leaves if isinstance(x, Tensor)]
     _check_arguments(graph, given)
     _check_plain(graph, [x for x in leaves if not isinstance(x, Tensor)])
@@ -60,53 +66,107 @@ def replay(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _check_arguments(graph: Graph, given: list[Tensor]) -> None:
     if len(given) != len(graph.arguments):
-        raise ArgumentError(message("replay", f"{graph.name} was traced with {len(graph.arguments)} tensors, {len(given)} were given"))
+        raise ArgumentError(
+            message("replay", f"{graph.name} was traced with {len(graph.arguments)} tensors, {len(given)} were given")
+        )
     differentiated = {leaf.argument for leaf in graph.leaves if leaf.tensor is None}
     for i, (x, var) in enumerate(zip(given, graph.arguments, strict=True)):
         if (tuple(x._array.shape), x._array.dtype) != (var.spec.shape, var.spec.dtype):
-            raise GraphError(message("replay", f"argument tensor {i} is {x._spec()}, {graph.name} was traced with {var.spec}", hint="trace it again for other shapes"))
+            raise GraphError(
+                message(
+                    "replay",
+                    f"argument tensor {i} is {x._spec()}, {graph.name} was traced with {var.spec}",
+                    hint="trace it again for other shapes",
+                )
+            )
         if graph.wrote and x._array.__class__ is np.ndarray and not same_layout(x._array, var.spec):
             raise GraphError(
-                message("replay", f"argument tensor {i} is laid out otherwise than when {graph.name} was traced, whose results depend on it",
-                        operands=[("strides", x.stride()), ("traced", strides_of(var.spec))], hint="x.contiguous(), or trace it again")
-            )  # fmt: skip
+                message(
+                    "replay",
+                    f"argument tensor {i} is laid out otherwise than when {graph.name} was traced, whose results "
+                    "depend on it",
+                    operands=[("strides", x.stride()), ("traced", strides_of(var.spec))],
+                    hint="x.contiguous(), or trace it again",
+                )
+            )
         if x.requires_grad and grad_mode.get() and i not in differentiated:
             raise GraphError(
-                message("replay", f"argument tensor {i} requires grad, a replay is not differentiable",
-                        operands=[("argument", x._spec())], hint="trace a function that computes the gradient, too; or pass x.detach()")
-            )  # fmt: skip
+                message(
+                    "replay",
+                    f"argument tensor {i} requires grad, a replay is not differentiable",
+                    operands=[("argument", x._spec())],
+                    hint="trace a function that computes the gradient, too; or pass x.detach()",
+                )
+            )
     if any(w.kind == "argument" or w.kind == "captured" for w in graph.writes):
         _check_shared(graph, given)
 
 
 def _check_plain(graph: Graph, given: list[Any]) -> None:
     for a, b in zip(graph.plain, given, strict=True):
-        if isinstance(a, bool | int | float | complex | str | None) and not (type(a) is type(b) and (a == b or (a != a and b != b))):
-            raise GraphError(message("replay", f"an argument is {b!r}, {graph.name} was traced with {a!r}", hint="trace it again, or pass the number as a tensor"))
+        if isinstance(a, bool | int | float | complex | str | None) and not (
+            type(a) is type(b) and (a == b or (a != a and b != b))
+        ):
+            raise GraphError(
+                message(
+                    "replay",
+                    f"an argument is {b!r}, {graph.name} was traced with {a!r}",
+                    hint="trace it again, or pass the number as a tensor",
+                )
+            )
 
 
 def _check_guards(graph: Graph) -> None:
     for guard in graph.guards:
         reason = guard.changed()
         if reason is not None:
-            raise GraphError(message("replay", f"{reason}; {graph.name} has to be traced again", hint="graph = jit.trace(...) after the change"))
+            raise GraphError(
+                message(
+                    "replay",
+                    f"{reason}; {graph.name} has to be traced again",
+                    hint="graph = jit.trace(...) after the change",
+                )
+            )
 
 
 def _check_leaves(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> None:
     """The leaves are those of the trace, each once, and have a .grad where the function asked for one."""
     if len(set(map(id, tensors))) != len(tensors):
-        raise GraphError(message("replay", f"a tensor is given twice, or is captured as well, and {graph.name} changes its .grad", hint="trace it with these arguments"))
+        raise GraphError(
+            message(
+                "replay",
+                f"a tensor is given twice, or is captured as well, and {graph.name} changes its .grad",
+                hint="trace it with these arguments",
+            )
+        )
     for leaf, tensor in zip(graph.leaves, tensors, strict=True):
         if leaf.tensor is None and not tensor.requires_grad:
-            raise GraphError(message("replay", f"argument tensor {leaf.argument} does not require grad, when {graph.name} was traced it did", [("argument", tensor._spec())]))
+            raise GraphError(
+                message(
+                    "replay",
+                    f"argument tensor {leaf.argument} does not require grad, when {graph.name} was traced it did",
+                    [("argument", tensor._spec())],
+                )
+            )
         if leaf.tensor is None and hooks_on(tensor._node) != leaf.hooks:
-            raise GraphError(message("replay", f"argument tensor {leaf.argument} has other hooks than when {graph.name} was traced", [("argument", tensor._spec())], "trace it again"))
+            raise GraphError(
+                message(
+                    "replay",
+                    f"argument tensor {leaf.argument} has other hooks than when {graph.name} was traced",
+                    [("argument", tensor._spec())],
+                    "trace it again",
+                )
+            )
         if leaf.present is not None and leaf.present != (tensor.grad is not None):
             now, then = ("None", "was there") if leaf.present else ("there", "was None")
             raise GraphError(
-                message("replay", f"a .grad that {graph.name} reads is {now}, when it was traced it {then}", operands=[("tensor", tensor._spec())],
-                        hint="call backward() first" if leaf.present else "set it to None, or trace again")
-            )  # fmt: skip
+                message(
+                    "replay",
+                    f"a .grad that {graph.name} reads is {now}, when it was traced it {then}",
+                    operands=[("tensor", tensor._spec())],
+                    hint="call backward() first" if leaf.present else "set it to None, or trace again",
+                )
+            )
 
 
 def _check_shared(graph: Graph, given: list[Tensor]) -> None:
@@ -116,14 +176,21 @@ def _check_shared(graph: Graph, given: list[Tensor]) -> None:
     for i, x in enumerate(given):
         if any(owners[k] == owners[i] and np.may_share_memory(arrays[k], arrays[i]) for k in range(i + 1, len(arrays))):
             raise GraphError(
-                message("replay", f"argument tensor {i} shares its memory with another argument or a captured tensor, and {graph.name} writes to one of them",
-                        operands=[("argument", x._spec())], hint="pass a clone()")
-            )  # fmt: skip
+                message(
+                    "replay",
+                    f"argument tensor {i} shares its memory with another argument or a captured tensor, and "
+                    f"{graph.name} writes to one of them",
+                    operands=[("argument", x._spec())],
+                    hint="pass a clone()",
+                )
+            )
 
 
 def same_layout(array: Any, spec: Spec) -> bool:
     strides = strides_of(spec)
-    return not array.size or all(n == 1 or s == t * array.itemsize for n, s, t in zip(array.shape, array.strides, strides, strict=True))
+    return not array.size or all(
+        n == 1 or s == t * array.itemsize for n, s, t in zip(array.shape, array.strides, strides, strict=True)
+    )
 
 
 # ---- what comes in
@@ -222,7 +289,11 @@ def _aliased(alias: Alias, given: list[Tensor], tensors: list[Tensor], made: lis
     if alias.kind == "captured":
         root = alias.tensor
     else:
-        root = {"argument": given, "made": made}[alias.kind][alias.place] if alias.kind != "grad" else tensors[alias.place].grad
+        root = (
+            {"argument": given, "made": made}[alias.kind][alias.place]
+            if alias.kind != "grad"
+            else tensors[alias.place].grad
+        )
     assert root is not None
     if alias.same:
         return root

@@ -1,7 +1,9 @@
 """Traced arrays: variables of a graph that is being recorded.
 
-Memory is a `Cell`: it holds the variable that is its value now. A traced array is a cell, or a view of one: the view ops that
-lead to it. Reading a view reads the cell and records those ops; writing to one records the cell's new value, "the old one with that part
+Memory is a `Cell`: it holds the variable that is its value now. A traced array is a cell, or a view of one: the view
+ops that
+lead to it. Reading a view reads the cell and records those ops; writing to one records the cell's new value, "the old
+one with that part
 replaced". So the graph has no memory and no writes, and tensors that share memory still see each other's.
 """
 
@@ -78,7 +80,9 @@ class Traced(Virtual):
         cell, values = self.cell, [self.cell.value]
         for name, args in self.steps[:-1]:
             values.append(self.tracer.emit(name, (values[-1], *args)))
-        for (name, args), whole in zip(reversed(self.steps), values[len(self.steps) - 1 :: -1] if self.steps else [], strict=True):
+        for (name, args), whole in zip(
+            reversed(self.steps), values[len(self.steps) - 1 :: -1] if self.steps else [], strict=True
+        ):
             value = _with_part(self.tracer, name, args, whole, value)
         cell.value = value if value.spec.strides == cell.strides else _laid_out(self.tracer, value, cell.strides)
         cell.written += 1
@@ -92,11 +96,15 @@ class Traced(Virtual):
 
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
-            message(what, "this tensor is being traced: it stands for any value, it has none",
-                    operands=[*asked_for_at(site), ("tensor", self.spec)],
-                    hint="use genesis.where(x > 0, a, b) instead of `if x > 0`; print and .item() after the trace, on what replay returns; "
-                         "pass numbers that may differ from call to call as tensors")
-        )  # fmt: skip
+            message(
+                what,
+                "this tensor is being traced: it stands for any value, it has none",
+                operands=[*asked_for_at(site), ("tensor", self.spec)],
+                hint="use genesis.where(x > 0, a, b) instead of `if x > 0`; print and .item() after the trace, on "
+                "what replay returns; "
+                "pass numbers that may differ from call to call as tensors",
+            )
+        )
 
 
 def _laid_out(tracer: Any, value: Var, strides: tuple[int, ...] | None) -> Var:
@@ -129,11 +137,16 @@ def _with_part(tracer: Any, name: str, args: tuple[Any, ...], whole: Var, part: 
         places = np.arange(part.spec.shape[-1])
         key = [slice(None)] * len(shape)
         key[dim1], key[dim2] = places + max(-offset, 0), places + max(offset, 0)  # type: ignore[call-overload]
-        if abs(dim1 - dim2) == 1 and min(dim1, dim2) != len(shape) - 2 and len(shape) > 2:  # NumPy leaves the index where it was
+        # NumPy leaves the index where it was
+        if abs(dim1 - dim2) == 1 and min(dim1, dim2) != len(shape) - 2 and len(shape) > 2:
             ndim = len(part.spec.shape)
-            part = tracer.emit("permute", (part, (*range(min(dim1, dim2)), ndim - 1, *range(min(dim1, dim2), ndim - 1))))
+            part = tracer.emit(
+                "permute", (part, (*range(min(dim1, dim2)), ndim - 1, *range(min(dim1, dim2), ndim - 1)))
+            )
         elif abs(dim1 - dim2) != 1:
             ndim = len(part.spec.shape)
             part = tracer.emit("permute", (part, (ndim - 1, *range(ndim - 1))))
         return tracer.emit("put", (whole, part, tuple(tracer.var(k) for k in key)))  # type: ignore[no-any-return]
-    raise UnsupportedError(message("trace", f"a write through {name} cannot be traced", hint="write to a clone() and use that"))
+    raise UnsupportedError(
+        message("trace", f"a write through {name} cannot be traced", hint="write to a clone() and use that")
+    )

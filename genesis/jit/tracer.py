@@ -41,16 +41,21 @@ _SCALAR = Spec((), np.dtype(np.float64), META)  # of numbers of the host: they h
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     """Record what a function does with tensors as a graph of primitives.
 
-    The function runs once, on tensors that stand for any values. Everything is recorded: forward, ``backward()``, the writes of
-    an optimizer, random draws. Tensors that it captures (parameters, buffers, an optimizer's state) are inputs of the graph, and those that it
-    writes to are outputs; nothing of the outside is changed by the trace. Numbers of the host that change (a learning rate, a count of
-    steps) are inputs where the code says so with `host` and `advance`, which the optimizers do; any other number is a constant.
+    The function runs once, on tensors that stand for any values. Everything is recorded: forward, ``backward()``, the
+    writes of
+    an optimizer, random draws. Tensors that it captures (parameters, buffers, an optimizer's state) are inputs of the
+    graph, and those that it
+    writes to are outputs; nothing of the outside is changed by the trace. Numbers of the host that change (a learning
+    rate, a count of
+    steps) are inputs where the code says so with `host` and `advance`, which the optimizers do; any other number is a
+    constant.
 
     Returns:
         a `Graph`: ``replay(*args)`` runs it, ``print`` shows it, ``verify()`` checks it, ``draw()`` draws it
 
     Raises:
-        RuntimeError: the function needs a value (``if x > 0``, ``.item()``, ``.numpy()``), or keeps a tensor that it made
+        RuntimeError: the function needs a value (``if x > 0``, ``.item()``, ``.numpy()``), or keeps a tensor that it
+            made
 
     >>> import genesis
     >>> graph = genesis.jit.trace(lambda x: (x * 2).sum(), genesis.ones(3))
@@ -58,7 +63,9 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     (['mul', 'sum'], tensor(12.))
     """
     if tracer.get() is not None:
-        raise GraphError(message("trace", "a trace is being made already", hint="trace the inner function by itself, or not at all"))
+        raise GraphError(
+            message("trace", "a trace is being made already", hint="trace the inner function by itself, or not at all")
+        )
     recording = Tracer(getattr(fn, "__name__", type(fn).__name__), Guards(fn))
     return recording.run(fn, args, kwargs)
 
@@ -102,7 +109,9 @@ class Tracer:
         self.own_streams.append(stream)
 
     def stream(self, stream: Generator) -> int | None:
-        """The place of a stream of the outside among those of the graph, from where it is now; None for one that the function made: its numbers are always the same."""
+        """The place of a stream of the outside among those of the graph, from where it is now; None for one that the
+        function made: its numbers are always the same.
+        """
         if any(own is stream for own in self.own_streams):
             return None
         place = next((i for i, (g, _) in enumerate(self.streams) if g is stream), None)
@@ -112,12 +121,20 @@ class Tracer:
         return place
 
     def stream_set(self, stream: Generator, to: tuple[int, int] | None) -> None:
-        """A stream of the outside may go back to where it was in this call, a checkpoint does that; but not to a place of its own."""
+        """A stream of the outside may go back to where it was in this call, a checkpoint does that; but not to a place
+        of its own.
+        """
         if any(own is stream for own in self.own_streams):
             return
         start = next((block for g, block in self.streams if g is stream), None)
         if to is None or start is None or to[0] != stream._seed or to[1] < start:
-            raise GraphError(message("trace", "a random stream from outside is set to a seed or a state: a replay would go on from where it is", hint="seed it before the call; or draw from a Generator that the function makes"))
+            raise GraphError(
+                message(
+                    "trace",
+                    "a random stream from outside is set to a seed or a state: a replay would go on from where it is",
+                    hint="seed it before the call; or draw from a Generator that the function makes",
+                )
+            )
 
     def drawn(self, stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, options: tuple[Any, ...]) -> Any:
         """A random node; the stream itself stays where it is."""
@@ -264,9 +281,19 @@ class Tracer:
         guards = self.guards.collected(captured, [leaf.tensor for leaf in parts["leaves"] if leaf.tensor is not None])
         parts["aliases"] |= _of_captured(parts.pop("outside"), dict(captured))
         return Graph(
-            self.name, self.nodes, captured=captured, constants=constants, numbers=self.numbers, counts=list(self.counts), after=self.after, plain=self.plain, guards=guards,
-            writes=[*parts.pop("writes"), *writes, *parts.pop("gradients")], wrote=self.wrote, **parts
-        )  # fmt: skip
+            self.name,
+            self.nodes,
+            captured=captured,
+            constants=constants,
+            numbers=self.numbers,
+            counts=list(self.counts),
+            after=self.after,
+            plain=self.plain,
+            guards=guards,
+            writes=[*parts.pop("writes"), *writes, *parts.pop("gradients")],
+            wrote=self.wrote,
+            **parts,
+        )
 
     def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Run the function; what is returned holds no tensor of its."""
@@ -301,11 +328,24 @@ class Tracer:
                 self.plain.append(x)
                 continue
             if isinstance(value_of(x._array), Virtual):
-                raise GraphError(message("trace", f"an argument is {type(x._array).__name__.lower()}, a trace takes tensors with data", hint="trace outside of vmap and jvp, and use those inside"))
+                raise GraphError(
+                    message(
+                        "trace",
+                        f"an argument is {type(x._array).__name__.lower()}, a trace takes tensors with data",
+                        hint="trace outside of vmap and jvp, and use those inside",
+                    )
+                )
             argument = Capture(x._array)
             arguments.append(argument)
             if x.requires_grad and id(x) in twins:  # it has one .grad
-                raise GraphError(message("trace", "a tensor that requires grad is passed twice", operands=[("argument", x._spec())], hint="pass it once"))
+                raise GraphError(
+                    message(
+                        "trace",
+                        "a tensor that requires grad is passed twice",
+                        operands=[("argument", x._spec())],
+                        hint="pass it once",
+                    )
+                )
             twin = twins[id(x)] = wrap(Traced(self, argument.cell, argument.var.spec), type(x))
             twin.__dict__.update(x.__dict__)
             argument.tensor = weakref.ref(twin)
@@ -320,18 +360,38 @@ class Tracer:
 
     def _finish(self, result: Any, arguments: list[Capture]) -> dict[str, Any]:
         leaves, structure = tree_flatten(result)
-        results = [self.capture(y).var() if isinstance(y, Tensor) and not isinstance(y._array, Layer) else y for y in leaves]
+        results = [
+            self.capture(y).var() if isinstance(y, Tensor) and not isinstance(y._array, Layer) else y for y in leaves
+        ]
         grads, gradients, roots = self.gradients.ends(self)
         aliases, outside, made = self._aliases(leaves, arguments, roots)
-        used = {v for node in self.nodes for v in node.inputs} | {r for r in results if isinstance(r, Var)} | {w.value for w in gradients}
+        used = (
+            {v for node in self.nodes for v in node.inputs}
+            | {r for r in results if isinstance(r, Var)}
+            | {w.value for w in gradients}
+        )
         check_overlaps([c for c in (*arguments, *self.memory.captures.values()) if c.cell.written or c.var in used])
         writes = [Write("argument", i, a.cell.value) for i, a in enumerate(arguments) if a.cell.value is not a.var]
         streams = [(g, g._block - start) for g, start in self.streams]
-        return {"arguments": [a.var for a in arguments], "streams": streams, "results": results, "structure_out": structure, "writes": writes,
-                "gradients": gradients, "leaves": grads, "aliases": aliases, "outside": outside, "made": made}  # fmt: skip
+        return {
+            "arguments": [a.var for a in arguments],
+            "streams": streams,
+            "results": results,
+            "structure_out": structure,
+            "writes": writes,
+            "gradients": gradients,
+            "leaves": grads,
+            "aliases": aliases,
+            "outside": outside,
+            "made": made,
+        }
 
-    def _aliases(self, results: list[Any], arguments: list[Capture], gradients: dict[Cell, int]) -> tuple[dict[int, Alias], dict[int, tuple[Var, Alias]], list[Var]]:
-        """The results that share their memory with an argument, a gradient, or each other; and those that do if a variable is a captured tensor."""
+    def _aliases(
+        self, results: list[Any], arguments: list[Capture], gradients: dict[Cell, int]
+    ) -> tuple[dict[int, Alias], dict[int, tuple[Var, Alias]], list[Var]]:
+        """The results that share their memory with an argument, a gradient, or each other; and those that do if a
+        variable is a captured tensor.
+        """
         tensors = {i: y for i, y in enumerate(results) if isinstance(y, Tensor) and not isinstance(y._array, Layer)}
         arrays = {i: self.array(y._array) for i, y in tensors.items()}
         shared = Counter(x.cell for x in {id(tensors[i]): x for i, x in arrays.items()}.values())
@@ -367,7 +427,8 @@ def _of_captured(outside: dict[int, tuple[Var, Alias]], captured: dict[Var, Tens
 
 def _leaked(name: str, array: Traced) -> str:
     return message(name, f"a tensor made while tracing {array.tracer.name} is used after the trace",
-                   operands=[("tensor", array.spec)], hint="return it from the traced function; replay gives its value")  # fmt: skip
+                   operands=[("tensor", array.spec)], hint="return it from the traced function; replay gives its "
+                                                           "value")  # fmt: skip
 
 
 def interpret(op: Op, args: tuple[Any, ...], top: Traced) -> Any:

@@ -28,7 +28,14 @@ class _Activation(Module):
         given = dict(zip(names, args, strict=False)) | kwargs
         unknown = set(given) - set(names)
         if unknown or len(args) > len(names):
-            raise ArgumentError(message(type(self).__name__, f"unexpected arguments {', '.join(sorted(unknown)) or ', '.join(map(described, args[len(names):]))}", hint=", ".join(names) or None))
+            raise ArgumentError(
+                message(
+                    type(self).__name__,
+                    "unexpected arguments "
+                    f"{', '.join(sorted(unknown)) or ', '.join(map(described, args[len(names) :]))}",
+                    hint=", ".join(names) or None,
+                )
+            )
         for p in options:
             if p.name not in given and p.default is p.empty:
                 raise ArgumentError(message(type(self).__name__, f"argument {p.name!r} is missing"))
@@ -40,7 +47,9 @@ class _Activation(Module):
         return type(self).function(input, **{name: getattr(self, name) for name in self._options})  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._options if not (name == "inplace" and not self.inplace))
+        return ", ".join(
+            f"{name}={getattr(self, name)!r}" for name in self._options if not (name == "inplace" and not self.inplace)
+        )
 
 
 def _module(name: str, function: Any) -> type[Module]:
@@ -72,10 +81,17 @@ def _with_inplace(name: str) -> Any:
 
 ReLU = _module("ReLU", _with_inplace("relu"))
 Sigmoid, Tanh = _module("Sigmoid", _plain("sigmoid")), _module("Tanh", _plain("tanh"))
-ReLU6, LeakyReLU, ELU, CELU, SELU = (_module(n, getattr(F, n.lower() if n != "LeakyReLU" else "leaky_relu")) for n in ("ReLU6", "LeakyReLU", "ELU", "CELU", "SELU"))
-GELU, SiLU, Mish, Softplus, Softsign = (_module(n, getattr(F, n.lower())) for n in ("GELU", "SiLU", "Mish", "Softplus", "Softsign"))
+ReLU6, LeakyReLU, ELU, CELU, SELU = (
+    _module(n, getattr(F, n.lower() if n != "LeakyReLU" else "leaky_relu"))
+    for n in ("ReLU6", "LeakyReLU", "ELU", "CELU", "SELU")
+)
+GELU, SiLU, Mish, Softplus, Softsign = (
+    _module(n, getattr(F, n.lower())) for n in ("GELU", "SiLU", "Mish", "Softplus", "Softsign")
+)
 Hardtanh, Hardsigmoid, Hardswish = (_module(n, getattr(F, n.lower())) for n in ("Hardtanh", "Hardsigmoid", "Hardswish"))
-LogSigmoid, Tanhshrink, Threshold, GLU = (_module(n, getattr(F, n.lower())) for n in ("LogSigmoid", "Tanhshrink", "Threshold", "GLU"))
+LogSigmoid, Tanhshrink, Threshold, GLU = (
+    _module(n, getattr(F, n.lower())) for n in ("LogSigmoid", "Tanhshrink", "Threshold", "GLU")
+)
 
 
 def _over(name: str) -> Any:
@@ -88,7 +104,11 @@ def _over(name: str) -> Any:
     return function
 
 
-Softmax, LogSoftmax, Softmin = _module("Softmax", _over("softmax")), _module("LogSoftmax", _over("log_softmax")), _module("Softmin", _over("softmin"))
+Softmax, LogSoftmax, Softmin = (
+    _module("Softmax", _over("softmax")),
+    _module("LogSoftmax", _over("log_softmax")),
+    _module("Softmin", _over("softmin")),
+)
 
 
 class PReLU(Module):
@@ -127,10 +147,14 @@ class MultiheadAttention(Module):
     genesis.Size([2, 5, 8])
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, batch_first: bool = False) -> None:
+    def __init__(
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, batch_first: bool = False
+    ) -> None:
         super().__init__()
         if embed_dim % num_heads:
-            raise ArgumentValueError(message("MultiheadAttention", f"{embed_dim} features cannot be divided among {num_heads} heads"))
+            raise ArgumentValueError(
+                message("MultiheadAttention", f"{embed_dim} features cannot be divided among {num_heads} heads")
+            )
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.in_proj_weight = Parameter(create.empty(3 * embed_dim, embed_dim))
         self.register_parameter("in_proj_bias", Parameter(create.zeros(3 * embed_dim)) if bias else None)
@@ -145,16 +169,33 @@ class MultiheadAttention(Module):
         out = F.linear(x, self.in_proj_weight[part * n : (part + 1) * n], bias)  # type: ignore[attr-defined]
         return out.reshape(*x.shape[:2], self.num_heads, n // self.num_heads).transpose(1, 2)  # type: ignore[no-any-return]
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
-                attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         """The attended values and the attention weights; masks are True (or -inf) where attention is not allowed.
 
         Without a batch: (L, E) in, (L, E) and (L, S) out.
         """
         if query.ndim == 2:
             at = 0 if self.batch_first else 1
-            out, weights = self.forward(query.unsqueeze(at), key.unsqueeze(at), value.unsqueeze(at), None if key_padding_mask is None else key_padding_mask.unsqueeze(0),  # type: ignore[attr-defined]
-                                        need_weights, attn_mask, average_attn_weights, is_causal)  # fmt: skip
+            out, weights = self.forward(
+                query.unsqueeze(at),
+                key.unsqueeze(at),
+                value.unsqueeze(at),
+                None if key_padding_mask is None else key_padding_mask.unsqueeze(0),  # type: ignore[attr-defined]
+                need_weights,
+                attn_mask,
+                average_attn_weights,
+                is_causal,
+            )
             return out.squeeze(at), None if weights is None else weights.squeeze(0)  # type: ignore[attr-defined]
         if not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))  # type: ignore[attr-defined]
@@ -171,9 +212,33 @@ class MultiheadAttention(Module):
             return out, None
         return out, weights.mean(1) if average_attn_weights else weights
 
+
 explain_all(globals())
 
 __all__ = [
-    "CELU", "ELU", "GELU", "GLU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "MultiheadAttention",
-    "PReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmin", "Softplus", "Softsign", "Tanh", "Tanhshrink", "Threshold",
-]  # fmt: skip
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "MultiheadAttention",
+    "PReLU",
+    "ReLU",
+    "ReLU6",
+    "SELU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmin",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]

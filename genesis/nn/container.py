@@ -29,7 +29,11 @@ class _List(Module):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return type(self)(OrderedDict(list(self._modules.items())[index])) if isinstance(self, Sequential) else type(self)(list(self)[index])  # type: ignore[call-arg]
+            return (
+                type(self)(OrderedDict(list(self._modules.items())[index]))
+                if isinstance(self, Sequential)
+                else type(self)(list(self)[index])
+            )  # type: ignore[call-arg]
         return self._modules[self._name(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
@@ -76,7 +80,11 @@ class Sequential(_List):
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        named = args[0].items() if len(args) == 1 and isinstance(args[0], Mapping) else ((str(i), m) for i, m in enumerate(args))
+        named = (
+            args[0].items()
+            if len(args) == 1 and isinstance(args[0], Mapping)
+            else ((str(i), m) for i, m in enumerate(args))
+        )
         for name, module in named:
             if not isinstance(module, Module):
                 raise ArgumentError(message("Sequential", f"{name!r} must be a Module, got {type(module).__name__}"))

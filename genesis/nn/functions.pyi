@@ -6,7 +6,8 @@ from typing import Any
 from genesis.core.graph.tensor import Tensor
 
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = ..., bias: Tensor | None = ..., training: builtins.bool = ..., momentum: builtins.float | Tensor = ..., eps: builtins.float = ...) -> Tensor:
-    """Normalise each channel (dim 1) by the batch's mean and variance, or in evaluation by the running ones (Ioffe and Szegedy 2015).
+    """Normalise each channel (dim 1) by the batch's mean and variance, or in evaluation by the running ones (Ioffe and
+    Szegedy 2015).
 
     In training the running statistics move by ``momentum`` towards the batch's (with the unbiased variance).
 
@@ -95,7 +96,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | builtins.floa
 
     Args:
         target: of the input's shape, or with sizes of 1
-        var: $v$, but at least ``eps``: of the input's shape, without its last dimension or with one size of 1, or a number
+        var: $v$, but at least ``eps``: of the input's shape, without its last dimension or with one size of 1, or a
+            number
 
     Raises:
         ValueError: a ``var`` that is negative, or of another shape
@@ -293,14 +295,16 @@ def relu6(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
 def relu_(input: Any) -> Any:
     """In-place form of `relu`: writes the result into this tensor and returns it."""
 def rms_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = ..., eps: builtins.float | None = ...) -> Tensor:
-    """$x / \\sqrt{mean(x^2) + eps} \\cdot w$ over the last dimensions (Zhang and Sennrich 2019); eps is the dtype's unless given.
+    """$x / \\sqrt{mean(x^2) + eps} \\cdot w$ over the last dimensions (Zhang and Sennrich 2019); eps is the dtype's
+    unless given.
 
     >>> import genesis
     >>> genesis.nn.functional.rms_norm(genesis.tensor([3., 3.]), (2,))
     tensor([1., 1.])
     """
 def rrelu(input: Tensor, lower: builtins.float = ..., upper: builtins.float = ..., training: builtins.bool = ..., inplace: builtins.bool = ...) -> Tensor:
-    """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al. 2015).
+    """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al.
+    2015).
 
     Raises:
         ValueError: ``lower`` is above ``upper``

@@ -1,6 +1,7 @@
 """Hooks around modules: what `Module.__call__` does when there are any.
 
-Backward hooks stand on two boundaries: the tensors that go in pass through one identity node, those that come out through
+Backward hooks stand on two boundaries: the tensors that go in pass through one identity node, those that come out
+through
 another. The gradients at the first are the module's ``grad_input``, those at the second its ``grad_output``, whatever
 structure the module takes and returns.
 """
@@ -36,7 +37,13 @@ def hooks_of(module: Any) -> ModuleHooks:
     return module._hooks  # type: ignore[no-any-return]
 
 
-def add(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+def add(
+    hooks: dict[int, Any],
+    hook: Callable[..., Any],
+    prepend: bool = False,
+    with_kwargs: bool = False,
+    always_call: bool = False,
+) -> RemovableHandle:
     before = dict(hooks) if prepend else {}
     if prepend:
         hooks.clear()
@@ -86,7 +93,9 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return result if boundary is None else boundary.leave(result)
 
 
-def _before(module: Any, sets: list[ModuleHooks], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _before(
+    module: Any, sets: list[ModuleHooks], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     for hook, with_kwargs, _ in [entry for s in sets for entry in s.forward_pre.values()]:
         changed = hook(module, args, kwargs) if with_kwargs else hook(module, args)
         if changed is None:
@@ -155,7 +164,8 @@ class _Boundary:
         return gs
 
     def arrived_inside(self, gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> tuple[Any, ...]:
-        if self.grad_output is None:  # in a double backward gradients reach the input that did not come through the output
+        # in a double backward gradients reach the input that did not come through the output
+        if self.grad_output is None:
             return gs
         for hook in self.post:
             changed = hook(self.module, _shaped(gs, places, structure), self.grad_output)

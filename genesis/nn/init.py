@@ -13,7 +13,16 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.random import rand, randn
 
-_GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
+_GAINS = {
+    "linear": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "conv3d": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0),
+    "selu": 0.75,
+}
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -26,7 +35,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in _GAINS:
-        raise ArgumentValueError(message("calculate_gain", f"unknown nonlinearity {nonlinearity!r}", hint=", ".join([*_GAINS, "leaky_relu"])))
+        raise ArgumentValueError(
+            message("calculate_gain", f"unknown nonlinearity {nonlinearity!r}", hint=", ".join([*_GAINS, "leaky_relu"]))
+        )
     return _GAINS[nonlinearity]
 
 
@@ -50,12 +61,18 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
 
 @no_grad()
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None) -> Tensor:
-    """Normal numbers within [a, b], by the inverse of their distribution function, so that any range takes the same time."""
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Tensor:
+    """Normal numbers within [a, b], by the inverse of their distribution function, so that any range takes the same
+    time.
+    """
     if not a < b:
         raise ArgumentValueError(message("trunc_normal_", f"the range from {a} to {b} is empty"))
     if not math.isfinite(mean) or not 0 < std < math.inf:
-        raise ArgumentValueError(message("trunc_normal_", f"mean must be finite and std positive, got {mean} and {std}"))
+        raise ArgumentValueError(
+            message("trunc_normal_", f"mean must be finite and std positive, got {mean} and {std}")
+        )
     low, high = (math.erf((x - mean) / (std * math.sqrt(2))) for x in (a, b))
     uniform = rand(tensor.numel(), generator=generator, dtype="float64") * (high - low) + low
     values = (uniform.erfinv() * (std * math.sqrt(2)) + mean).clamp(a, b)
@@ -103,7 +120,9 @@ def _fan(tensor: Tensor, mode: str) -> int:
     return _fans(tensor)[mode == "fan_out"]
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
     """Uniform in $\\pm gain \\sqrt{3 / fan}$ (He et al. 2015)."""
     if 0 in tensor.shape:
         return tensor
@@ -111,7 +130,9 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
     """Normal of deviation $gain / \\sqrt{fan}$ (He et al. 2015)."""
     if 0 in tensor.shape:
         return tensor

@@ -39,7 +39,9 @@ class Linear(Module):
     genesis.Size([4, 2])
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(create.empty(out_features, in_features, device=device, dtype=dtype))
@@ -71,11 +73,21 @@ class Bilinear(Module):
     genesis.Size([5, 4])
     """
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         self.weight = Parameter(create.empty(out_features, in1_features, in2_features, device=device, dtype=dtype))
-        self.register_parameter("bias", Parameter(create.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.register_parameter(
+            "bias", Parameter(create.empty(out_features, device=device, dtype=dtype)) if bias else None
+        )
         bound = 1 / math.sqrt(in1_features)
         for p in self.parameters():
             init.uniform_(p, -bound, bound)

@@ -81,7 +81,14 @@ class Module(Dependable):
         state = plain_only({name: value for name, value in self.__dict__.items() if name != "_hooks"})
         state |= {**self._parameters, **self._buffers, **self._modules}
         sets = [*EVERY_MODULE, *([] if self._hooks is None else [self._hooks])]
-        state["hooks"] = tuple([entry[0] for s in sets for kind in (s.forward_pre, s.forward, s.backward_pre, s.backward) for entry in kind.values()])
+        state["hooks"] = tuple(
+            [
+                entry[0]
+                for s in sets
+                for kind in (s.forward_pre, s.forward, s.backward_pre, s.backward)
+                for entry in kind.values()
+            ]
+        )
         return state
 
     def _witnesses(self) -> tuple[Any, ...]:
@@ -112,7 +119,12 @@ class Module(Dependable):
         for store, kind in zip(stores, (Parameter, Tensor, Module), strict=True):
             if store is not None and name in store:
                 if value is not None and not isinstance(value, kind):
-                    raise ArgumentError(message(type(self).__name__, f"{name!r} must be a {kind.__name__} or None, got {type(value).__name__}"))
+                    raise ArgumentError(
+                        message(
+                            type(self).__name__,
+                            f"{name!r} must be a {kind.__name__} or None, got {type(value).__name__}",
+                        )
+                    )
                 store[name] = value
                 return
         super().__setattr__(name, value)
@@ -139,14 +151,18 @@ class Module(Dependable):
         """Add a parameter (or the name of one that is None)."""
         self._check_name(name)
         if param is not None and not isinstance(param, Parameter):
-            raise ArgumentError(message("register_parameter", f"{name!r} must be a Parameter or None, got {type(param).__name__}"))
+            raise ArgumentError(
+                message("register_parameter", f"{name!r} must be a Parameter or None, got {type(param).__name__}")
+            )
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is not learned; one that is not ``persistent`` stays out of ``state_dict``."""
         self._check_name(name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise ArgumentError(message("register_buffer", f"{name!r} must be a tensor or None, got {type(tensor).__name__}"))
+            raise ArgumentError(
+                message("register_buffer", f"{name!r} must be a tensor or None, got {type(tensor).__name__}")
+            )
         self._buffers[name] = tensor
         (self._transient.discard if persistent else self._transient.add)(name)
 
@@ -158,18 +174,27 @@ class Module(Dependable):
         """Add a sub-module."""
         self._check_name(name)
         if module is not None and not isinstance(module, Module):
-            raise ArgumentError(message("add_module", f"{name!r} must be a Module or None, got {type(module).__name__}"))
+            raise ArgumentError(
+                message("add_module", f"{name!r} must be a Module or None, got {type(module).__name__}")
+            )
         self._modules[name] = module
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str) or "." in name or not name:
             raise KeyError(f"a name must be a non-empty string without a dot, got {name!r}")
-        if hasattr(self, name) and name not in self._parameters and name not in self._buffers and name not in self._modules:
+        if (
+            hasattr(self, name)
+            and name not in self._parameters
+            and name not in self._buffers
+            and name not in self._modules
+        ):
             raise KeyError(f"attribute {name!r} already exists")
 
     # ---- what is inside
 
-    def named_modules(self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(
+        self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         memo = set() if memo is None else memo
         if remove_duplicate and id(self) in memo:
             return
@@ -202,21 +227,27 @@ class Module(Dependable):
 
     def _named(self, store: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]:
+        for path, module in (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        ):
             for name, value in getattr(module, store).items():
                 if value is None or (remove_duplicate and id(value) in seen):
                     continue
                 seen.add(id(value))
                 yield f"{path}.{name}" if path else name, value
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         found = {id(p): p for m in (self.modules() if recurse else (self,)) for p in m._parameters.values()}
         return (p for p in found.values() if p is not None)
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         return self._named("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -274,13 +305,21 @@ class Module(Dependable):
         >>> Counts().state_dict()
         OrderedDict([('_extra_state', 0)])
         """
-        raise UnsupportedError(message(f"{type(self).__name__}.get_extra_state", "not defined, the module has no state besides its tensors"))
+        raise UnsupportedError(
+            message(
+                f"{type(self).__name__}.get_extra_state", "not defined, the module has no state besides its tensors"
+            )
+        )
 
     def set_extra_state(self, state: Any) -> None:
         """Take over what `get_extra_state` gave; called by `load_state_dict`."""
-        raise UnsupportedError(message(f"{type(self).__name__}.set_extra_state", "the state has an entry for it, but it is not defined"))
+        raise UnsupportedError(
+            message(f"{type(self).__name__}.set_extra_state", "the state has an entry for it, but it is not defined")
+        )
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Copy values by their paths into this module (or, with ``assign``, take the tensors themselves).
 
         Nothing is changed unless everything fits.
@@ -292,7 +331,11 @@ class Module(Dependable):
         if not isinstance(state_dict, Mapping):
             raise ArgumentError(message("load_state_dict", f"expected a mapping, got {type(state_dict).__name__}"))
         mine = _tensors(self)
-        extra = {f"{path}.{EXTRA}" if path else EXTRA: m for path, m in self.named_modules(remove_duplicate=False) if _has_extra(m)}
+        extra = {
+            f"{path}.{EXTRA}" if path else EXTRA: m
+            for path, m in self.named_modules(remove_duplicate=False)
+            if _has_extra(m)
+        }
         missing = [k for k in (*mine, *extra) if k not in state_dict]
         unexpected = [k for k in state_dict if k not in mine and k not in extra]
         problems = [p for k in mine if k in state_dict if (p := _misfit(k, mine[k], state_dict[k], assign))]
@@ -302,9 +345,12 @@ class Module(Dependable):
             problems.append("Unexpected key(s) in state_dict: " + ", ".join(map(str, unexpected)))
         if problems:
             hint = _repair(missing, unexpected, mine)
-            raise StateDictError(f"load_state_dict: the state does not fit {type(self).__name__}\n  " + "\n  ".join([*problems, *hint]))
+            raise StateDictError(
+                f"load_state_dict: the state does not fit {type(self).__name__}\n  " + "\n  ".join([*problems, *hint])
+            )
         with no_grad():
-            values = {k: state_dict[k] if assign else state_dict[k].to(mine[k]) for k in mine if k in state_dict}  # what can fail, before the first write
+            # what can fail, before the first write
+            values = {k: state_dict[k] if assign else state_dict[k].to(mine[k]) for k in mine if k in state_dict}
             _set_extra_states({m: state_dict[k] for k, m in extra.items() if k in state_dict})
             for name, value in values.items():
                 if assign:
@@ -317,7 +363,9 @@ class Module(Dependable):
         path, _, last = name.rpartition(".")
         owner = self.get_submodule(path)
         if last in owner._parameters:
-            owner._parameters[last] = value if isinstance(value, Parameter) else Parameter(value.detach(), mine.requires_grad)
+            owner._parameters[last] = (
+                value if isinstance(value, Parameter) else Parameter(value.detach(), mine.requires_grad)
+            )
         else:
             owner._buffers[last] = value
 
@@ -366,7 +414,9 @@ class Module(Dependable):
                 device = arg
         if dtype is not None and not (dtypes.as_dtype(dtype).is_floating_point or dtypes.as_dtype(dtype).is_complex):
             raise ArgumentError(message("Module.to", f"only floating or complex dtypes, got {dtypes.as_dtype(dtype)}"))
-        return self._apply(lambda t: t.to(dtype=dtype if t.is_floating_point() or t.is_complex() else None, device=device))  # type: ignore[attr-defined]
+        return self._apply(
+            lambda t: t.to(dtype=dtype if t.is_floating_point() or t.is_complex() else None, device=device)
+        )  # type: ignore[attr-defined]
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> Module:
         with no_grad():
@@ -402,10 +452,13 @@ class Module(Dependable):
 
     # ---- hooks and looks
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """Call ``hook(module, args)`` before forward; it may return other arguments.
 
-        ``with_kwargs``: ``hook(module, args, kwargs)``, which may return both. ``prepend``: before the hooks that are there.
+        ``with_kwargs``: ``hook(module, args, kwargs)``, which may return both. ``prepend``: before the hooks that are
+        there.
         """
         return add(hooks_of(self).forward_pre, hook, prepend, with_kwargs)
 
@@ -414,7 +467,8 @@ class Module(Dependable):
     ) -> RemovableHandle:
         """Call ``hook(module, args, output)`` after forward; it may return another output.
 
-        ``with_kwargs``: ``hook(module, args, kwargs, output)``. ``always_call``: also when forward raises (then output is None).
+        ``with_kwargs``: ``hook(module, args, kwargs, output)``. ``always_call``: also when forward raises (then output
+        is None).
         """
         return add(hooks_of(self).forward, hook, prepend, with_kwargs, always_call)
 
@@ -423,9 +477,11 @@ class Module(Dependable):
         return add(hooks_of(self).backward_pre, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known; it may return others of the inputs.
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known; it may return
+        others of the inputs.
 
-        ``grad_input`` has one entry for each positional argument (None where there is no gradient); ``grad_output`` one for
+        ``grad_input`` has one entry for each positional argument (None where there is no gradient); ``grad_output`` one
+        for
         each output, and for an output that is a dictionary or dataclass the same structure.
 
         >>> import genesis
@@ -445,7 +501,9 @@ class Module(Dependable):
 
     def __repr__(self) -> str:
         extra = self.extra_repr().split("\n") if self.extra_repr() else []
-        children = [f"({name_of(name)}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        children = [
+            f"({name_of(name)}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()
+        ]
         if not children and len(extra) <= 1:
             return f"{self._get_name()}({''.join(extra)})"
         return f"{self._get_name()}(\n  " + "\n  ".join(extra + children) + "\n)"
@@ -461,7 +519,10 @@ def _tensors(module: Module) -> dict[str, Tensor]:
 
 
 def _has_extra(module: Module) -> bool:
-    return type(module).get_extra_state is not Module.get_extra_state or type(module).set_extra_state is not Module.set_extra_state
+    return (
+        type(module).get_extra_state is not Module.get_extra_state
+        or type(module).set_extra_state is not Module.set_extra_state
+    )
 
 
 def _set_extra_states(states: dict[Module, Any]) -> None:

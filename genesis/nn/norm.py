@@ -22,13 +22,25 @@ class LayerNorm(Module):
     genesis.Size([2, 4])
     """
 
-    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         make = {"device": device, "dtype": dtype}
-        self.register_parameter("weight", Parameter(create.ones(self.normalized_shape, **make)) if elementwise_affine else None)
-        self.register_parameter("bias", Parameter(create.zeros(self.normalized_shape, **make)) if elementwise_affine and bias else None)
+        self.register_parameter(
+            "weight", Parameter(create.ones(self.normalized_shape, **make)) if elementwise_affine else None
+        )
+        self.register_parameter(
+            "bias", Parameter(create.zeros(self.normalized_shape, **make)) if elementwise_affine and bias else None
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -45,11 +57,21 @@ class RMSNorm(Module):
     genesis.Size([2, 4])
     """
 
-    def __init__(self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.register_parameter("weight", Parameter(create.ones(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None)
+        self.register_parameter(
+            "weight",
+            Parameter(create.ones(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None,
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         return rms_norm(input, self.normalized_shape, self.weight, self.eps)
@@ -61,9 +83,22 @@ class RMSNorm(Module):
 class _BatchNorm(Module):
     dims: tuple[int, ...] = ()
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
         super().__init__()
-        self.num_features, self.eps, self.momentum, self.affine, self.track_running_stats = num_features, eps, momentum, affine, track_running_stats
+        self.num_features, self.eps, self.momentum, self.affine, self.track_running_stats = (
+            num_features,
+            eps,
+            momentum,
+            affine,
+            track_running_stats,
+        )
         self.register_parameter("weight", Parameter(create.ones(num_features)) if affine else None)
         self.register_parameter("bias", Parameter(create.zeros(num_features)) if affine else None)
         self.register_buffer("running_mean", create.zeros(num_features) if track_running_stats else None)
@@ -72,14 +107,20 @@ class _BatchNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self.dims:
-            raise ShapeError(message(type(self).__name__, f"expected {' or '.join(f'{d}-D' for d in self.dims)} input, got {input.ndim}-D"))
+            raise ShapeError(
+                message(
+                    type(self).__name__,
+                    f"expected {' or '.join(f'{d}-D' for d in self.dims)} input, got {input.ndim}-D",
+                )
+            )
         momentum: float | Tensor = self.momentum or 0.0
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             with no_grad():
                 self.num_batches_tracked.add_(1)
             momentum = 1 / self.num_batches_tracked.double() if self.momentum is None else self.momentum
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
-        tracked = not self.training or self.track_running_stats  # with tracking switched off, training leaves the statistics alone
+        # with tracking switched off, training leaves the statistics alone
+        tracked = not self.training or self.track_running_stats
         mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
         return batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
 

@@ -1,4 +1,6 @@
-"""`summary`: what a module is made of, what shapes go through it and how much memory that takes, without computing anything."""
+"""`summary`: what a module is made of, what shapes go through it and how much memory that takes, without computing
+anything.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Layer:
 class Summary(Printed):
     """What `summary` returns; printed, it is a table, and in a notebook, too."""
 
-    def __init__(self, root: Layer, parameters: int, trainable: int, parameter_bytes: int, activation_bytes: int) -> None:
+    def __init__(
+        self, root: Layer, parameters: int, trainable: int, parameter_bytes: int, activation_bytes: int
+    ) -> None:
         self.root, self.parameters, self.trainable = root, parameters, trainable
         self.parameter_bytes, self.activation_bytes = parameter_bytes, activation_bytes
 
@@ -47,22 +51,35 @@ class Summary(Printed):
         rows: list[tuple[str, str, str, str]] = []
         _rows(self.root, "", "", rows)
         fixed = "" if self.trainable == self.parameters else f", {self.trainable:,} of them trained"
-        notes = f"{self.parameters:,} parameters{fixed}: {_size(self.parameter_bytes)}", f"outputs of all layers, for one call: {_size(self.activation_bytes)}"
+        notes = (
+            f"{self.parameters:,} parameters{fixed}: {_size(self.parameter_bytes)}",
+            f"outputs of all layers, for one call: {_size(self.activation_bytes)}",
+        )
         return Table("", ("", "kind", "output", "parameters"), rows, notes, right=(3,))
 
     def _text(self) -> str:
         table = self._table()
         rows = [table.head, *table.rows]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        lines = ["  ".join((*(c.ljust(w) for c, w in zip(row[:3], widths[:3], strict=True)), row[3].rjust(widths[3]))) for row in rows]
+        lines = [
+            "  ".join((*(c.ljust(w) for c, w in zip(row[:3], widths[:3], strict=True)), row[3].rjust(widths[3])))
+            for row in rows
+        ]
         rule = "─" * (sum(widths) + 6)
         return "\n".join([lines[0], rule, *lines[1:], rule, *table.notes])
 
 
-def summary(model: Module, *inputs: Any, input_size: Sequence[int] | Sequence[Sequence[int]] | None = None, dtype: Any = None, **kwargs: Any) -> Summary:
+def summary(
+    model: Module,
+    *inputs: Any,
+    input_size: Sequence[int] | Sequence[Sequence[int]] | None = None,
+    dtype: Any = None,
+    **kwargs: Any,
+) -> Summary:
     """The layers of a module with the shapes of their outputs, their parameters and memory.
 
-    The module is called on tensors without data, so this takes milliseconds for a model of any size, also one whose parameters
+    The module is called on tensors without data, so this takes milliseconds for a model of any size, also one whose
+    parameters
     are on the meta device; parameters, buffers and random streams are left as they were.
 
     Args:
@@ -94,7 +111,11 @@ def summary(model: Module, *inputs: Any, input_size: Sequence[int] | Sequence[Se
         kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
         inputs = tuple(wrap(meta(tuple(s), kind)) for s in shapes)  # type: ignore[arg-type]
     elif not inputs and not kwargs:
-        raise ArgumentError(message("summary", "there is nothing to call the module with", hint="summary(model, x), or input_size=(64, 784)"))
+        raise ArgumentError(
+            message(
+                "summary", "there is nothing to call the module with", hint="summary(model, x), or input_size=(64, 784)"
+            )
+        )
     outputs = _called(model, inputs, kwargs)
     parameters = list(model.parameters())
     root = _layer(type(model).__name__, model, outputs, set())
@@ -143,7 +164,14 @@ def _outputs_of(layer: Layer) -> int:
 def _rows(layer: Layer, lead: str, branch: str, rows: list[tuple[str, str, str, str]], times: int = 1) -> None:
     shapes = ", ".join(str(list(s)) for s in layer.shapes) or "not called"
     count = "-" if not layer.parameters else "(above)" if layer.seen else f"{layer.parameters:,}"
-    rows.append((f"{lead}{branch}{name_of(layer.name)}", name_of(layer.kind) + (f" x {times}" if times > 1 else ""), shapes, count))
+    rows.append(
+        (
+            f"{lead}{branch}{name_of(layer.name)}",
+            name_of(layer.kind) + (f" x {times}" if times > 1 else ""),
+            shapes,
+            count,
+        )
+    )
     below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
     runs: list[list[Layer]] = []
     for child in layer.children:
@@ -154,7 +182,15 @@ def _rows(layer: Layer, lead: str, branch: str, rows: list[tuple[str, str, str, 
     for i, run in enumerate(runs):
         first = run[0]
         if len(run) > 1:
-            first = Layer(f"{first.name} to {run[-1].name}, each", first.kind, first.shapes, first.parameters, first.bytes_out, first.seen, first.children)
+            first = Layer(
+                f"{first.name} to {run[-1].name}, each",
+                first.kind,
+                first.shapes,
+                first.parameters,
+                first.bytes_out,
+                first.seen,
+                first.children,
+            )
         _rows(first, below, "└─ " if i == len(runs) - 1 else "├─ ", rows, len(run))
 
 

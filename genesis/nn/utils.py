@@ -26,12 +26,18 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
 
     total = norm(stack(parts), norm_type) if parts else tensor(0.0)
     if error_if_nonfinite and not bool(total.isfinite()):  # type: ignore[attr-defined]
-        raise GraphError(message("clip_grad_norm_", f"the total norm is {float(total)}", hint="error_if_nonfinite=False clips anyway"))
+        raise GraphError(
+            message(
+                "clip_grad_norm_", f"the total norm is {float(total)}", hint="error_if_nonfinite=False clips anyway"
+            )
+        )
     return total
 
 
 @no_grad()
-def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None) -> Tensor:
+def clip_grad_norm_(
+    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
+) -> Tensor:
     """Scale gradients in place so that their total norm is at most ``max_norm``; returns the norm before.
 
     >>> import genesis

@@ -13,21 +13,75 @@ from __future__ import annotations
 
 from genesis.core.call.op import REGISTRY
 from genesis.ops import (
-    activation, attention, compare, convert, create, elementwise, embedding, gather as _gather, index, join, mask, loss, matmul as _matmul, norm as _norm, random,
-    reduce, scan, shape, softmax as _softmax, sort as _sort, special, update,
-)  # fmt: skip
-from genesis.ops.registration import register_function, register_operation, registered_functions, unregister_function, unregister_operation
+    activation,
+    attention,
+    compare,
+    convert,
+    create,
+    elementwise,
+    embedding,
+    gather as _gather,
+    index,
+    join,
+    mask,
+    loss,
+    matmul as _matmul,
+    norm as _norm,
+    random,
+    reduce,
+    scan,
+    shape,
+    softmax as _softmax,
+    sort as _sort,
+    special,
+    update,
+)
+from genesis.ops.registration import (
+    register_function,
+    register_operation,
+    registered_functions,
+    unregister_function,
+    unregister_operation,
+)
 
 MODULES = (
-    elementwise, special, activation, compare, reduce, scan, _sort, shape, convert, join, index, _gather, mask, create, random, _matmul, _softmax, loss, _norm,
-    attention, embedding, update,
-)  # fmt: skip
+    elementwise,
+    special,
+    activation,
+    compare,
+    reduce,
+    scan,
+    _sort,
+    shape,
+    convert,
+    join,
+    index,
+    _gather,
+    mask,
+    create,
+    random,
+    _matmul,
+    _softmax,
+    loss,
+    _norm,
+    attention,
+    embedding,
+    update,
+)
 
 PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}
 FUNCTIONAL = {name: getattr(module, name) for module in MODULES for name in getattr(module, "FUNCTIONAL", ())}
 globals().update(PUBLIC)
 
 __all__ = [
-    "FUNCTIONAL", "MODULES", "PUBLIC", "REGISTRY", "register_function", "register_operation", "registered_functions", "unregister_function",
-    "unregister_operation", *sorted(PUBLIC),
-]  # fmt: skip
+    "FUNCTIONAL",
+    "MODULES",
+    "PUBLIC",
+    "REGISTRY",
+    "register_function",
+    "register_operation",
+    "registered_functions",
+    "unregister_function",
+    "unregister_operation",
+    *sorted(PUBLIC),
+]

@@ -9,7 +9,8 @@ import numpy as np
 
 from genesis.base.dtypes import bool as bool_
 from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
-from genesis.core.call.kinds import binary, case, composite, fails, unary
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.kinds import binary, case, composite, unary
 from genesis.core.graph.tensor import Tensor
 from genesis.core.call.views import inplace_method
 from genesis.ops.elementwise import expm1, square, tanh, where
@@ -39,9 +40,17 @@ def _sigmoid(x: Any) -> Any:
 
 _LARGEST = 709.0  # its exponential is finite
 
-gate = binary("gate", lambda x, y: np.multiply(x, np.greater(y, 0)), "$x$ where $y$ is positive, zero elsewhere; the gradient of `relu`.",
-    "[5., 6.], [-1., 1.] -> [0., 6.]", vjp=(lambda g, other: gate(g, other), None), dtypes="f", torch_name="", inplace=False,
-    path="ops.activation.gate")  # fmt: skip
+gate = binary(
+    "gate",
+    lambda x, y: np.multiply(x, np.greater(y, 0)),
+    "$x$ where $y$ is positive, zero elsewhere; the gradient of `relu`.",
+    "[5., 6.], [-1., 1.] -> [0., 6.]",
+    vjp=(lambda g, other: gate(g, other), None),
+    dtypes="f",
+    torch_name="",
+    inplace=False,
+    path="ops.activation.gate",
+)
 relu = unary("relu", _relu, "Rectifier, $\\max(x, 0)$, with slope 0 at 0.", "[-1., 2.] -> [0., 2.]",
     vjp=lambda g, out: gate(g, out), dtypes="fi")  # fmt: skip
 sigmoid = unary("sigmoid", _sigmoid, "Logistic function, $1 / (1 + e^{-x})$.", "[0., 1.] -> [0.5000, 0.7311]",
@@ -55,7 +64,9 @@ def _stable_softplus(x: Any) -> Any:
 
 @in_float64
 def _wide_softplus(x: Any) -> Any:
-    """For float32: NumPy's logarithm is six times as fast as its log1p, and of what is below 1e-8 float32 sees no square."""
+    """For float32: NumPy's logarithm is six times as fast as its log1p, and of what is below 1e-8 float32 sees no
+    square.
+    """
     e = np.exp(-np.abs(x))
     return np.where(e < 1e-8, e, np.log(e + 1.0)) + np.maximum(x, 0)
 
@@ -87,7 +98,7 @@ tanh_rest = unary("tanh_rest", _tanh_rest, "$x - \\tanh x$, exact near zero.", "
     vjp=lambda g, input: g * square(tanh(input)), dtypes="f", torch_name="", path="ops.activation.tanh_rest")  # fmt: skip
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.relu6")
+@composite(method=False, inplace=True, torch_name="nn.functional.relu6")
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Rectifier with a ceiling, $\\min(\\max(x, 0), 6)$.
 
@@ -98,7 +109,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0)
 
 
-@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.leaky_relu")
+samples(relu6, _plain)
+
+
+@composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.leaky_relu")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """$x$ above zero, ``negative_slope`` $\\cdot x$ below.
 
@@ -109,8 +123,10 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return where(input > 0, input, input * negative_slope)
 
 
-@composite(halves="wide", samples=lambda t: [case(t(2, 3), t(1, low=0.1, high=0.4)), case(t(2, 3, 4), t(3, low=0.1, high=0.4))],
-           fails=fails((lambda t: case(t(2, 3), t(2)), RuntimeError, "prelu: 2 weights for 3 channels")))  # fmt: skip
+samples(leaky_relu, _plain)
+
+
+@composite(halves="wide")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with learned slopes, one for all elements or one per channel (dim 1).
 
@@ -131,7 +147,12 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return where(input > 0, input, input * weight)
 
 
-@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.elu")
+samples(prelu, lambda t: [case(t(2, 3), t(1, low=0.1, high=0.4)), case(t(2, 3, 4), t(3, low=0.1, high=0.4))])
+
+wrong_inputs(prelu, (lambda t: case(t(2, 3), t(2)), RuntimeError, "prelu: 2 weights for 3 channels"))
+
+
+@composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.elu")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """$x$ above zero, $\\alpha (e^x - 1)$ below (Clevert et al. 2015).
 
@@ -142,7 +163,10 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return where(input > 0, input, alpha * expm1(input.clamp(max=0)))
 
 
-@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="celu")
+samples(elu, _plain)
+
+
+@composite(halves="wide", method=False, inplace=True, torch_name="celu")
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """$\\max(x, 0) + \\min(0, \\alpha (e^{x/\\alpha} - 1))$ (Barron 2017).
 
@@ -153,7 +177,10 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return where(input > 0, input, alpha * expm1((input / alpha).clamp(max=0)))
 
 
-@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="selu")
+samples(celu, _plain)
+
+
+@composite(halves="wide", method=False, inplace=True, torch_name="selu")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Self-normalising unit, a scaled `elu` (Klambauer et al. 2017).
 
@@ -164,8 +191,10 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return 1.0507009873554804934193349852946 * elu(input, 1.6732632423543772848170429916717)
 
 
-@composite(halves="wide", method=False, samples=lambda t: [case(t()), case(t(2, 3)), case(t(3), approximate="tanh")], torch_name="nn.functional.gelu",
-           fails=fails((lambda t: case(t(2), approximate="fast"), ValueError, "gelu: approximate must be 'none' or 'tanh'")))  # fmt: skip
+samples(selu, _plain)
+
+
+@composite(halves="wide", method=False, torch_name="nn.functional.gelu")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Gaussian error linear unit, $x \\Phi(x)$, or its tanh approximation (Hendrycks and Gimpel 2016).
 
@@ -184,7 +213,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     raise ArgumentValueError(message("gelu", f"approximate must be 'none' or 'tanh', got {approximate!r}"))
 
 
-@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.silu")
+samples(gelu, lambda t: [case(t()), case(t(2, 3)), case(t(3), approximate="tanh")])
+
+wrong_inputs(gelu, (lambda t: case(t(2), approximate="fast"), ValueError, "gelu: approximate must be 'none' or 'tanh'"))
+
+
+@composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.silu")
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Sigmoid linear unit, $x \\sigma(x)$.
 
@@ -195,7 +229,10 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return input * sigmoid(input)
 
 
-@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.mish")
+samples(silu, _plain)
+
+
+@composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.mish")
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """$x \\tanh(\\ln(1 + e^x))$ (Misra 2019).
 
@@ -206,7 +243,10 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return input * tanh(log1pexp(input))
 
 
-@composite(halves="wide", method=False, samples=lambda t: [case(t(2, 3)), case(t(3), beta=2.0), case(t(3), 1.0, 0.5)], torch_name="nn.functional.softplus")
+samples(mish, _plain)
+
+
+@composite(halves="wide", method=False, torch_name="nn.functional.softplus")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Smooth rectifier, $\\ln(1 + e^{\\beta x}) / \\beta$; linear where $\\beta x$ is above ``threshold``.
 
@@ -218,7 +258,10 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return where(scaled > threshold, input, log1pexp(scaled) / beta)
 
 
-@composite(halves="wide", method=False, samples=_plain, torch_name="nn.functional.softsign")
+samples(softplus, lambda t: [case(t(2, 3)), case(t(3), beta=2.0), case(t(3), 1.0, 0.5)])
+
+
+@composite(halves="wide", method=False, torch_name="nn.functional.softsign")
 def softsign(input: Tensor) -> Tensor:
     """$x / (1 + |x|)$.
 
@@ -229,7 +272,10 @@ def softsign(input: Tensor) -> Tensor:
     return input / (1 + input.abs())
 
 
-@composite(method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardtanh")
+samples(softsign, _plain)
+
+
+@composite(method=False, inplace=True, torch_name="nn.functional.hardtanh")
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Limit to a range, with slope 0 on its edges.
 
@@ -242,16 +288,21 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return where(input <= min_val, min_val, where(input >= max_val, max_val, input))
 
 
+samples(hardtanh, _plain)
+
+
 def _integer_bounds(input: Tensor, low: float, high: float) -> tuple[int, int]:
     """Bounds for integers are integers, so that the result is of their dtype."""
     if input.dtype is bool_ or input.is_complex():
         raise DTypeError(message("hardtanh", f"{input.dtype} is not supported, it takes floating, integer tensors"))
     if low < 0 and not input.dtype.is_signed:
-        raise ArgumentValueError(message("hardtanh", f"a lower limit of {low} for unsigned integers, {input.dtype}", hint="min_val=0"))
+        raise ArgumentValueError(
+            message("hardtanh", f"a lower limit of {low} for unsigned integers, {input.dtype}", hint="min_val=0")
+        )
     return int(low), int(high)
 
 
-@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardsigmoid")
+@composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.hardsigmoid")
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Piecewise linear sigmoid, 0 below -3, 1 above 3, $x / 6 + 1 / 2$ between.
 
@@ -262,7 +313,10 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input + 3, 0.0, 6.0) / 6
 
 
-@composite(halves="wide", method=False, inplace=True, samples=_plain, torch_name="nn.functional.hardswish")
+samples(hardsigmoid, _plain)
+
+
+@composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.hardswish")
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """$x$ times `hardsigmoid` (Howard et al. 2019).
 
@@ -273,7 +327,10 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return input * hardsigmoid(input)
 
 
-@composite(halves="wide", method=False, samples=_plain, torch_name="nn.functional.logsigmoid")
+samples(hardswish, _plain)
+
+
+@composite(halves="wide", method=False, torch_name="nn.functional.logsigmoid")
 def logsigmoid(input: Tensor) -> Tensor:
     """Stable $\\ln \\sigma(x)$.
 
@@ -284,7 +341,10 @@ def logsigmoid(input: Tensor) -> Tensor:
     return -log1pexp(-input)
 
 
-@composite(halves="wide", method=False, samples=_plain, torch_name="nn.functional.tanhshrink")
+samples(logsigmoid, _plain)
+
+
+@composite(halves="wide", method=False, torch_name="nn.functional.tanhshrink")
 def tanhshrink(input: Tensor) -> Tensor:
     """$x - \\tanh x$.
 
@@ -295,7 +355,10 @@ def tanhshrink(input: Tensor) -> Tensor:
     return tanh_rest(input)
 
 
-@composite(method=False, inplace=True, samples=lambda t: [case(t(2, 3), 0.15, 9.0)])
+samples(tanhshrink, _plain)
+
+
+@composite(method=False, inplace=True)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """$x$ above the threshold, ``value`` elsewhere.
 
@@ -308,8 +371,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return where(input > threshold, input, value)
 
 
-@composite(halves="wide", method=False, samples=lambda t: [case(t(2, 4)), case(t(4, 3), 0)], torch_name="nn.functional.glu",
-           fails=fails((lambda t: case(t(3)), RuntimeError, "glu: dim -1 has odd size 3")))  # fmt: skip
+samples(threshold, lambda t: [case(t(2, 3), 0.15, 9.0)])
+
+
+@composite(halves="wide", method=False, torch_name="nn.functional.glu")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Gated linear unit, $a \\sigma(b)$ of the two halves along ``dim`` (Dauphin et al. 2016).
 
@@ -326,6 +391,11 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return a * sigmoid(b)
 
 
+samples(glu, lambda t: [case(t(2, 4)), case(t(4, 3), 0)])
+
+wrong_inputs(glu, (lambda t: case(t(3)), RuntimeError, "glu: dim -1 has odd size 3"))
+
+
 celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_ = (
     inplace_method(call.op)  # type: ignore[attr-defined]
     for call in (celu, elu, hardtanh, leaky_relu, relu, selu, threshold)
@@ -333,7 +403,30 @@ celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_ = (
 
 __all__ = ["celu", "celu_", "prelu", "relu", "relu_", "selu", "selu_", "sigmoid", "threshold", "threshold_"]
 FUNCTIONAL = [
-    "celu", "celu_", "elu", "elu_", "gelu", "glu", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_",
-    "logsigmoid", "mish", "prelu", "relu_", "relu6", "selu", "selu_", "sigmoid", "silu", "softplus", "softsign", "tanhshrink", "threshold",
+    "celu",
+    "celu_",
+    "elu",
+    "elu_",
+    "gelu",
+    "glu",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hardtanh_",
+    "leaky_relu",
+    "leaky_relu_",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu_",
+    "relu6",
+    "selu",
+    "selu_",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softsign",
+    "tanhshrink",
+    "threshold",
     "threshold_",
-]  # fmt: skip
+]

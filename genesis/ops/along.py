@@ -69,11 +69,16 @@ _EXACT = {F32: F64, F64: np.dtype(np.longdouble)}  # for the last few rows, whos
 def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     """The sum over ``dim`` by a tree, whatever the layout.
 
-    NumPy adds in pairs along the dimension whose elements lie closest together, and one after the other along all others: the
+    NumPy adds in pairs along the dimension whose elements lie closest together, and one after the other along all
+    others: the
     error of a column sum grows with its length, to 400 units of the last place for a million rows.
     """
     axis = axes(x, dim)
-    if x.size <= _LEAF or (x.flags.c_contiguous and (axis is None or dim[0] >= x.ndim - len(dim))) or (axis is None and x.flags.f_contiguous):
+    if (
+        x.size <= _LEAF
+        or (x.flags.c_contiguous and (axis is None or dim[0] >= x.ndim - len(dim)))
+        or (axis is None and x.flags.f_contiguous)
+    ):
         return np.add.reduce(x, axis, None, None, keepdim)
     if len(dim) == 1:
         d = dim[0]
@@ -105,7 +110,11 @@ def average(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     n = count(x.shape, dim)
     mean = total(x, dim, keepdim) / n
     if n > 1 and x.size and _may_be_constant(x, dim):
-        off = total(x - (mean if keepdim else mean.reshape(tuple([1 if i in dim else s for i, s in enumerate(x.shape)]))), dim, keepdim)
+        off = total(
+            x - (mean if keepdim else mean.reshape(tuple([1 if i in dim else s for i, s in enumerate(x.shape)]))),
+            dim,
+            keepdim,
+        )
         mean = np.where(np.isfinite(off), mean + off / n, mean).astype(x.dtype)
     return mean
 
@@ -160,10 +169,14 @@ def product_of_others(x: Tensor, dim: Sequence[int]) -> Tensor:
 def check_floating(name: str, input: Tensor, kinds: str = "floating or complex") -> None:
     """Refuse integers, and complex numbers where ``kinds`` does not name them."""
     if input.dtype.category < 2 or (input.is_complex() and "complex" not in kinds):
-        raise DTypeError(message(name, f"the input must be {kinds}, it is {input.dtype}", hint=f"x.float().{name}(...)"))
+        raise DTypeError(
+            message(name, f"the input must be {kinds}, it is {input.dtype}", hint=f"x.float().{name}(...)")
+        )
 
 
 def check_ordered(name: str, input: Tensor) -> None:
     """Refuse complex numbers, which have no order."""
     if input.is_complex():
-        raise DTypeError(message(name, f"{input.dtype} has no order", [("input", input._spec())], hint=f"x.abs().{name}(...)"))
+        raise DTypeError(
+            message(name, f"{input.dtype} has no order", [("input", input._spec())], hint=f"x.abs().{name}(...)")
+        )

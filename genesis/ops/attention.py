@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.call.kinds import case, composite, fails
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.kinds import case, composite
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.create import ones
 from genesis.ops.elementwise import where
@@ -24,12 +25,17 @@ def _mask(scores: Tensor, attn_mask: Tensor | None, is_causal: bool) -> Tensor:
     return where(attn_mask, scores, -math.inf) if attn_mask._array.dtype.kind == "b" else scores + attn_mask
 
 
-@composite(halves="alike", method=False, autocast="low", torch_name="nn.functional.scaled_dot_product_attention",
-           samples=lambda t: [case(t(2, 3, 4), t(2, 5, 4), t(2, 5, 4)), case(t(1, 2, 3, 4), t(1, 2, 3, 4), t(1, 2, 3, 4), is_causal=True),
-                              case(t(2, 3, 4), t(2, 5, 4), t(2, 5, 2), t(3, 5), scale=0.3), case(t(1, 4, 3, 2), t(1, 2, 3, 2), t(1, 2, 3, 2), enable_gqa=True)],
-           fails=fails((lambda t: case(t(2, 3, 4), t(2, 5, 3), t(2, 5, 3)), RuntimeError, "query has 4 features, key 3")))  # fmt: skip
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-                                 is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:  # fmt: skip
+@composite(halves="alike", method=False, autocast="low", torch_name="nn.functional.scaled_dot_product_attention")
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """$softmax(Q K^T / \\sqrt d + mask) V$ (Vaswani et al. 2017).
 
     Args:
@@ -57,6 +63,22 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     weights = softmax(_mask(matmul(query * factor, key.mT), attn_mask, is_causal), -1)
     return matmul(dropout(weights, dropout_p, dropout_p > 0), value)
+
+
+samples(
+    scaled_dot_product_attention,
+    lambda t: [
+        case(t(2, 3, 4), t(2, 5, 4), t(2, 5, 4)),
+        case(t(1, 2, 3, 4), t(1, 2, 3, 4), t(1, 2, 3, 4), is_causal=True),
+        case(t(2, 3, 4), t(2, 5, 4), t(2, 5, 2), t(3, 5), scale=0.3),
+        case(t(1, 4, 3, 2), t(1, 2, 3, 2), t(1, 2, 3, 2), enable_gqa=True),
+    ],
+)
+
+wrong_inputs(
+    scaled_dot_product_attention,
+    (lambda t: case(t(2, 3, 4), t(2, 5, 3), t(2, 5, 3)), RuntimeError, "query has 4 features, key 3"),
+)
 
 
 FUNCTIONAL = ["scaled_dot_product_attention"]

@@ -12,14 +12,21 @@ from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
 from genesis.core.layers.batches import as_it_is
+from genesis.core.call.op import samples
 from genesis.core.call.kinds import case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.call.views import inplace
 
 # ---- copies and conversions
 
-clone = unary("clone", lambda x: x.copy(), "A copy with its own memory; the gradient passes through.", "[1., 2.] -> [1., 2.]",
-    vjp=lambda g: g, inplace=False)  # fmt: skip
+clone = unary(
+    "clone",
+    lambda x: x.copy(),
+    "A copy with its own memory; the gradient passes through.",
+    "[1., 2.] -> [1., 2.]",
+    vjp=lambda g: g,
+    inplace=False,
+)
 _plain_clone = clone
 
 
@@ -34,14 +41,26 @@ Tensor.clone = _clone
 
 def _contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """This tensor if its memory is in row-major order, else a copy that is."""
-    return self if self.is_contiguous() else _plain_clone(self).reshape(self.shape) if self.is_meta else convert(self, self._array.dtype)
+    return (
+        self
+        if self.is_contiguous()
+        else _plain_clone(self).reshape(self.shape)
+        if self.is_meta
+        else convert(self, self._array.dtype)
+    )
 
 
 Tensor.contiguous = _contiguous
 
 
-@primitive("elementwise_cast", {"input": lambda g: g}, infer=lambda input, dtype: Spec(input.shape, dtype, input.device), method=False,
-           dtypes="fcib", torch_name="", samples=lambda t: [case(t(2, 3), np.dtype(np.float64)), case(t(), np.dtype(np.complex128))])  # fmt: skip
+@primitive(
+    "elementwise_cast",
+    {"input": lambda g: g},
+    infer=lambda input, dtype: Spec(input.shape, dtype, input.device),
+    method=False,
+    dtypes="fcib",
+    torch_name="",
+)
 def convert(input: Array, dtype: Any) -> Any:
     """Elements converted to another dtype, in row-major memory; the gradient is converted back. What `Tensor.to` calls.
 
@@ -54,8 +73,17 @@ def convert(input: Array, dtype: Any) -> Any:
     return np.array(input, dtype=dtype, order="C", copy=True)
 
 
-@primitive("elementwise_cast", {"input": lambda g: g}, infer=lambda input, name: input, method=False, dtypes="fcib", torch_name="",
-           samples=lambda t: [case(t(2, 3), "hidden"), case(t(), "h")])  # fmt: skip
+samples(convert, lambda t: [case(t(2, 3), np.dtype(np.float64)), case(t(), np.dtype(np.complex128))])
+
+
+@primitive(
+    "elementwise_cast",
+    {"input": lambda g: g},
+    infer=lambda input, name: input,
+    method=False,
+    dtypes="fcib",
+    torch_name="",
+)
 def named(input: Array, name: str) -> Any:
     """The same elements, copied, under a name that checkpoint policies and reports know.
 
@@ -66,7 +94,18 @@ def named(input: Array, name: str) -> Any:
     return input.copy()
 
 
-def _to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False, memory_format: Any = None) -> Tensor:
+samples(named, lambda t: [case(t(2, 3), "hidden"), case(t(), "h")])
+
+
+def _to(
+    self: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """This tensor in another dtype or on another device; itself when nothing changes.
 
     ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` and ``to(other)`` are all understood. Differentiable.
@@ -80,7 +119,11 @@ def _to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
             dtype, device = arg._array.dtype, arg.device
         elif isinstance(arg, bool):
             copy = arg
-        elif (isinstance(arg, str) and arg.partition(":")[0] in ("cpu", "meta", "cuda")) or isinstance(arg, int) or type(arg) is _Device:
+        elif (
+            (isinstance(arg, str) and arg.partition(":")[0] in ("cpu", "meta", "cuda"))
+            or isinstance(arg, int)
+            or type(arg) is _Device
+        ):
             device = arg
         elif arg is not None:
             dtype = arg
@@ -93,7 +136,11 @@ def _to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
         require_available(where)
         if where.type != self.device.type:
             if where.type == "cpu":
-                raise ArgumentError(message("to", "a meta tensor has no data to move to the CPU", hint="genesis.empty_like(x, device='cpu')"))
+                raise ArgumentError(
+                    message(
+                        "to", "a meta tensor has no data to move to the CPU", hint="genesis.empty_like(x, device='cpu')"
+                    )
+                )
             out = wrap(meta(tuple(self._array.shape), want))
     return out
 
@@ -111,9 +158,19 @@ def _caster(name: str, kind: Any) -> None:
 
 
 for _name, _kind in {
-    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
-    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
-}.items():  # fmt: skip
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "short": dtypes.int16,
+    "char": dtypes.int8,
+    "byte": dtypes.uint8,
+    "bool": dtypes.bool,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
+}.items():
     _caster(_name, _kind)
 Tensor.cpu = lambda self: self.to(device="cpu")
 Tensor.type_as = lambda self, other: self.to(other._array.dtype)
@@ -136,7 +193,9 @@ Tensor.cuda = _cuda
 
 
 class _Elsewhere:
-    """A name that NumPy's arrays have and tensors have not: reading it says what to write instead, ``hasattr`` that it is not there."""
+    """A name that NumPy's arrays have and tensors have not: reading it says what to write instead, ``hasattr`` that it
+    is not there.
+    """
 
     def __init__(self, instead: str) -> None:
         self.instead = instead
@@ -149,9 +208,14 @@ class _Elsewhere:
 
 
 for _name, _instead in {
-    "astype": "x.to(genesis.float32), x.float()", "copy": "x.clone(), or y.copy_(x) to write into y", "fill": "x.fill_(value)",
-    "strides": "x.stride()", "tobytes": "x.numpy().tobytes()", "flat": "x.flatten()", "concatenate": "genesis.cat([x, y])",
-}.items():  # fmt: skip
+    "astype": "x.to(genesis.float32), x.float()",
+    "copy": "x.clone(), or y.copy_(x) to write into y",
+    "fill": "x.fill_(value)",
+    "strides": "x.stride()",
+    "tobytes": "x.numpy().tobytes()",
+    "flat": "x.flatten()",
+    "concatenate": "genesis.cat([x, y])",
+}.items():
     _elsewhere = _Elsewhere(_instead)
     _elsewhere.name = _name
     setattr(Tensor, _name, _elsewhere)
@@ -178,8 +242,18 @@ def _imag_rule(g: Any) -> Any:
     return g * 1j
 
 
-real = _complex_part("real", _real, lambda g: g, "Real parts, as a view.\n\n>>> import genesis\n>>> genesis.real(genesis.tensor([1 + 2j]))\ntensor([1.])\n")
-imag = _complex_part("imag", _imag, _imag_rule, "Imaginary parts, as a view.\n\n>>> import genesis\n>>> genesis.imag(genesis.tensor([1 + 2j]))\ntensor([2.])\n")
+real = _complex_part(
+    "real",
+    _real,
+    lambda g: g,
+    "Real parts, as a view.\n\n>>> import genesis\n>>> genesis.real(genesis.tensor([1 + 2j]))\ntensor([1.])\n",
+)
+imag = _complex_part(
+    "imag",
+    _imag,
+    _imag_rule,
+    "Imaginary parts, as a view.\n\n>>> import genesis\n>>> genesis.imag(genesis.tensor([1 + 2j]))\ntensor([2.])\n",
+)
 Tensor.real = property(lambda self: real(self) if self.is_complex() else self)
 
 

@@ -62,7 +62,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype, device=device)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
     """`as_tensor` with ``copy``: True always copies, False never (an error where it would have to).
 
     >>> import genesis
@@ -90,7 +92,9 @@ def from_numpy(ndarray: Any) -> Tensor:
     tensor([1, 2], dtype=genesis.int32)
     """
     if not isinstance(ndarray, np.ndarray):
-        raise ArgumentError(message("from_numpy", f"expected a NumPy array, got {type(ndarray).__name__}", hint="genesis.tensor(...)"))
+        raise ArgumentError(
+            message("from_numpy", f"expected a NumPy array, got {type(ndarray).__name__}", hint="genesis.tensor(...)")
+        )
     dtypes.from_numpy(ndarray.dtype)
     native = ndarray if ndarray.dtype.isnative else ndarray.astype(ndarray.dtype.newbyteorder("="))
     return _finish(np.asarray(native), False)
@@ -117,7 +121,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         out = from_numpy(np.from_dlpack(ext_tensor, **never))
     place = out.device if device is None else as_device(device)
     if copy is False and place != out.device:
-        raise ArgumentValueError(message("from_dlpack", f"{place} needs a copy of what is on {out.device}, and copy=False forbids one"))
+        raise ArgumentValueError(
+            message("from_dlpack", f"{place} needs a copy of what is on {out.device}, and copy=False forbids one")
+        )
     return out.to(place, copy=bool(copy))
 
 
@@ -152,21 +158,31 @@ def _new(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) 
 
 
 def _maker(name: str, make: Any, what: str) -> Any:
-    def create(*size: Any, out: Tensor | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    def create(
+        *size: Any, out: Tensor | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> Tensor:
         try:
             if out is not None:
                 return write_out(name, wrap(make(sizes(size), out._array.dtype)), out)
             return _finish(_new(name, sizes(size), dtype, device, make), requires_grad)
         except Exception as error:
-            refuse_call(create, {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error)
+            refuse_call(
+                create,
+                {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad},
+                error,
+            )
             raise
 
-    def create_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:
+    def create_like(
+        input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None
+    ) -> Tensor:
         try:
             kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
             return _finish(_new(name + "_like", tuple(input._array.shape), kind, place, make), requires_grad)
         except Exception as error:
-            refuse_call(create_like, {"input": input, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error)
+            refuse_call(
+                create_like, {"input": input, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error
+            )
             raise
 
     def new(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -202,10 +218,15 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
     """
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     kind = _fill_dtype(value) if dtype is None else dtype
-    return _finish(_new("full", sizes((size,)), kind, device, lambda shape, k: np.full(shape, in_dtype("full", value, k))), requires_grad)
+    return _finish(
+        _new("full", sizes((size,)), kind, device, lambda shape, k: np.full(shape, in_dtype("full", value, k))),
+        requires_grad,
+    )
 
 
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of one value in the shape, dtype and place of ``input``.
 
     >>> import genesis
@@ -216,13 +237,17 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any 
     return full(tuple(input._array.shape), fill_value, dtype=kind, device=place, requires_grad=requires_grad)
 
 
-def _new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def _new_full(
+    self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of one value, in this one's dtype and place."""
     kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
     return full(size, fill_value, dtype=kind, device=place, requires_grad=requires_grad)
 
 
-def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def _new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """`tensor` in this one's dtype and place."""
     kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
     return tensor(data, dtype=kind, device=place, requires_grad=requires_grad)
@@ -238,13 +263,17 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
     >>> genesis.scalar_tensor(2)
     tensor(2.)
     """
-    return full((), s, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    return full(
+        (), s, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device, requires_grad=requires_grad
+    )
 
 
 # ---- ranges
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Numbers from ``start`` (0) up to, not including, ``end`` in steps; int64 if all three are integers.
 
     Raises:
@@ -277,7 +306,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, dev
     return _finish(_new("arange", (int(count),), kind, device, make), requires_grad)
 
 
-def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
 
     >>> import genesis
@@ -286,10 +317,28 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     """
     if steps < 0:
         raise ShapeError(message("linspace", f"steps cannot be negative, got {steps}"))
-    return _finish(_new("linspace", (int(steps),), dtype, device, lambda shape, k: np.linspace(float(start), float(end), steps).astype(k)), requires_grad)
+    return _finish(
+        _new(
+            "linspace",
+            (int(steps),),
+            dtype,
+            device,
+            lambda shape, k: np.linspace(float(start), float(end), steps).astype(k),
+        ),
+        requires_grad,
+    )
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """``steps`` numbers from ``base**start`` to ``base**end``, evenly spaced in the exponent.
 
     >>> import genesis
@@ -373,10 +422,46 @@ def is_complex(input: Tensor) -> bool:
     return _tensor("is_complex", input).is_complex()
 
 
-explain_all(globals(), "arange", "asarray", "complex", "eye", "from_dlpack", "frombuffer", "full", "full_like", "linspace", "logspace", "polar", "scalar_tensor")
+explain_all(
+    globals(),
+    "arange",
+    "asarray",
+    "complex",
+    "eye",
+    "from_dlpack",
+    "frombuffer",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "polar",
+    "scalar_tensor",
+)
 
 __all__ = [
-    "arange", "as_tensor", "asarray", "complex", "empty", "empty_like", "eye", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like",
-    "is_complex", "is_floating_point", "is_tensor", "linspace", "logspace", "numel", "ones", "ones_like", "polar", "scalar_tensor", "tensor",
-    "zeros", "zeros_like",
-]  # fmt: skip
+    "arange",
+    "as_tensor",
+    "asarray",
+    "complex",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "frombuffer",
+    "full",
+    "full_like",
+    "is_complex",
+    "is_floating_point",
+    "is_tensor",
+    "linspace",
+    "logspace",
+    "numel",
+    "ones",
+    "ones_like",
+    "polar",
+    "scalar_tensor",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]

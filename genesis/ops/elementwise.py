@@ -1,6 +1,7 @@
 """Elementwise arithmetic and mathematics: one statement each.
 
-An op's gradient rule gets ``g`` and, by name, what it needs (`core/call/op.py`). It is linear in ``g``, so the same rule
+An op's gradient rule gets ``g`` and, by name, what it needs (`core/call/op.py`). It is linear in ``g``, so the same
+rule
 serves forward mode, and complex gradients follow by conjugation (`core/graph/node.py`).
 
 Conventions at points without a derivative: abs'(0) = 0, sign' = 0, sqrt'(0) = inf; maximum and minimum share the
@@ -17,6 +18,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.dispatch import public, write_out
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import alias, binary, case, composite, elementwise, fails, unary
@@ -31,11 +33,19 @@ def _no_bool(x: Any, y: Any) -> Any:
 
 
 _plus = binary(
-    "add", np.add, "Sum, $x + y$.", "[1., 2.], 3 -> [4., 5.]",
+    "add",
+    np.add,
+    "Sum, $x + y$.",
+    "[1., 2.], 3 -> [4., 5.]",
     vjp=(lambda g: g, lambda g: g),
-    operators=["__add__"], reflected="__radd__", commutes=True, inplace_operator="__iadd__",
-    fails=fails((lambda t: case(t(2, 3), t(4)), RuntimeError, "add: shapes cannot be broadcast together, sizes 3 and 4")),
-)  # fmt: skip
+    operators=["__add__"],
+    reflected="__radd__",
+    commutes=True,
+    inplace_operator="__iadd__",
+    fails=fails(
+        (lambda t: case(t(2, 3), t(4)), RuntimeError, "add: shapes cannot be broadcast together, sizes 3 and 4")
+    ),
+)
 _minus = binary(
     "sub", np.subtract, "Difference, $x - y$.", "[1., 2.], 3 -> [-2., -1.]",
     vjp=(lambda g: g, lambda g: -g), dtypes="fci",
@@ -68,9 +78,21 @@ def _times(name: str, input: Any, other: Any, alpha: Any) -> Any:
 
 def _check_factor(name: str, title: str, factor: Any, kind: Any) -> None:
     """Refuse a number that the dtype of the result cannot hold."""
-    wrong = isinstance(factor, complex) if kind.is_floating_point else isinstance(factor, float | complex) if not kind.is_complex else False
+    wrong = (
+        isinstance(factor, complex)
+        if kind.is_floating_point
+        else isinstance(factor, float | complex)
+        if not kind.is_complex
+        else False
+    )
     if wrong:
-        raise DTypeError(message(name, f"{title} is {factor}, the result is {kind}", hint=f"x.to({'genesis.complex64' if isinstance(factor, complex) else 'genesis.float32'})"))
+        raise DTypeError(
+            message(
+                name,
+                f"{title} is {factor}, the result is {kind}",
+                hint=f"x.to({'genesis.complex64' if isinstance(factor, complex) else 'genesis.float32'})",
+            )
+        )
 
 
 def _scaled(name: str, plain: Any, doc: str) -> Any:
@@ -108,22 +130,36 @@ def _remainder(x: Any, y: Any) -> Any:
 _apart = lambda t: [case(t(2, 3, low=1, high=9), t.positive(3)), case(t(), 0.7), case(t(0, 2), 2.0)]  # noqa: E731
 
 floor_divide = binary(
-    "floor_divide", _floor_division, "Quotient rounded towards minus infinity, $\\lfloor x / y \\rfloor$.", "[7., -7.], 2 -> [ 3., -4.]",
-    vjp=(lambda g: g * 0, lambda g: g * 0), operators=["__floordiv__"], reflected="__rfloordiv__", inplace_operator="__ifloordiv__", dtypes="fi", samples=_apart,
-)  # fmt: skip
+    "floor_divide",
+    _floor_division,
+    "Quotient rounded towards minus infinity, $\\lfloor x / y \\rfloor$.",
+    "[7., -7.], 2 -> [ 3., -4.]",
+    vjp=(lambda g: g * 0, lambda g: g * 0),
+    operators=["__floordiv__"],
+    reflected="__rfloordiv__",
+    inplace_operator="__ifloordiv__",
+    dtypes="fi",
+    samples=_apart,
+)
 remainder = binary(
-    "remainder", _remainder, "Remainder with the sign of the divisor, $x - y \\lfloor x / y \\rfloor$.", "[7., -7.], 3 -> [1., 2.]",
+    "remainder",
+    _remainder,
+    "Remainder with the sign of the divisor, $x - y \\lfloor x / y \\rfloor$.",
+    "[7., -7.], 3 -> [1., 2.]",
     vjp=(lambda g: g, lambda g, input, other: -(g * floor_divide(input, other))),
-    operators=["__mod__"], reflected="__rmod__", inplace_operator="__imod__", dtypes="fi", samples=_apart,
-)  # fmt: skip
+    operators=["__mod__"],
+    reflected="__rmod__",
+    inplace_operator="__imod__",
+    dtypes="fi",
+    samples=_apart,
+)
 fmod = binary(
     "fmod", np.fmod, "Remainder with the sign of the dividend.", "[7., -7.], 3 -> [ 1., -1.]",
     vjp=(lambda g: g, lambda g, input, other: -(g * trunc(input / other))), dtypes="fi", samples=_apart,
 )  # fmt: skip
 
 
-@composite(dtypes="fi", inplace=True, samples=lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0, rounding_mode="floor")],
-           fails=fails((lambda t: case(t(2), 2, rounding_mode="up"), ValueError, "rounding_mode must be None")))  # fmt: skip
+@composite(dtypes="fi", inplace=True)
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """Quotient, $x / y$, exact or rounded.
 
@@ -144,12 +180,18 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None, out: Ten
         result = floor_divide(input, other)
     elif rounding_mode == "trunc":
         kind = dtypes.result_type(input, other)
-        result = trunc(_quotient(wide(input), wide(other))).to(kind)  # a quotient rounded to 16 bits may be an integer that it is not
+        # a quotient rounded to 16 bits may be an integer that it is not
+        result = trunc(_quotient(wide(input), wide(other))).to(kind)
     else:
         raise ArgumentValueError(
             message("div", f"rounding_mode must be None, 'trunc' or 'floor', got {rounding_mode!r}")
         )
     return result if out is None else write_out("div", result, out)
+
+
+samples(divide, lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0, rounding_mode="floor")])
+
+wrong_inputs(divide, (lambda t: case(t(2), 2, rounding_mode="up"), ValueError, "rounding_mode must be None"))
 
 
 div = true_divide = divide
@@ -170,13 +212,30 @@ def _power_rule(g: Any, input: Any, other: Any) -> Any:
 
 
 pow = binary(
-    "pow", _power, "Power, $x^y$.", "[1., 2., 3.], 2 -> [1., 4., 9.]",
-    vjp=(_power_rule, lambda g, input, other, out: where(_is_zero(input) & _not_negative(other), 0.0, g * (out * log_of(input)))),
-    operators=["__pow__"], reflected="__rpow__", inplace_operator="__ipow__", dtypes="fci",
-    samples=lambda t: [case(t.positive(2, 3), t.positive(3)), case(t(3), 2), case(t(3), 3.0), case(t.positive(3), -0.5), case(t(0, 2), 2.0)],
-    kernel=lambda x, y: np.multiply(x, x) if type(y) is int and y == 2 else _power(x, y) if x.dtype.kind in "iu" else np.power(x, y),
+    "pow",
+    _power,
+    "Power, $x^y$.",
+    "[1., 2., 3.], 2 -> [1., 4., 9.]",
+    vjp=(
+        _power_rule,
+        lambda g, input, other, out: where(_is_zero(input) & _not_negative(other), 0.0, g * (out * log_of(input))),
+    ),
+    operators=["__pow__"],
+    reflected="__rpow__",
+    inplace_operator="__ipow__",
+    dtypes="fci",
+    samples=lambda t: [
+        case(t.positive(2, 3), t.positive(3)),
+        case(t(3), 2),
+        case(t(3), 3.0),
+        case(t.positive(3), -0.5),
+        case(t(0, 2), 2.0),
+    ],
+    kernel=lambda x, y: (
+        np.multiply(x, x) if type(y) is int and y == 2 else _power(x, y) if x.dtype.kind in "iu" else np.power(x, y)
+    ),
     weak_scalars=True,
-)  # fmt: skip
+)
 
 
 def _not_negative(x: Any) -> Any:
@@ -191,11 +250,18 @@ def log_of(x: Any) -> Any:
     return log(x) if isinstance(x, Tensor) else math.log(x) if x > 0 else float("nan") if x < 0 else float("-inf")
 
 
-neg = unary("neg", np.negative, "Negation, $-x$.", "[1., -2.] -> [-1.,  2.]", vjp=lambda g: -g, dtypes="fci", operators=["__neg__"])
+neg = unary(
+    "neg",
+    np.negative,
+    "Negation, $-x$.",
+    "[1., -2.] -> [-1.,  2.]",
+    vjp=lambda g: -g,
+    dtypes="fci",
+    operators=["__neg__"],
+)
 
 
-@composite(dtypes="fci", operators=["__pos__"], samples=lambda t: [case(t(2, 3)), case(t())],
-           fails=fails((lambda t: case(t.bool(2)), RuntimeError, "positive: genesis.bool is not supported")))  # fmt: skip
+@composite(dtypes="fci", operators=["__pos__"])
 def positive(input: Tensor) -> Tensor:
     """The same tensor.
 
@@ -207,10 +273,15 @@ def positive(input: Tensor) -> Tensor:
     tensor([ 1., -2.])
     """
     if input.dtype is dtypes.bool:
-        raise DTypeError(message("positive", f"{input.dtype} is not supported, it takes floating, complex, integer tensors"))
+        raise DTypeError(
+            message("positive", f"{input.dtype} is not supported, it takes floating, complex, integer tensors")
+        )
     return input
 
 
+samples(positive, lambda t: [case(t(2, 3)), case(t())])
+
+wrong_inputs(positive, (lambda t: case(t.bool(2)), RuntimeError, "positive: genesis.bool is not supported"))
 
 
 def _real_of(operands: Any, want: str) -> Any:
@@ -225,19 +296,51 @@ abs = unary(
     "abs", np.absolute, "Absolute value, $|x|$.", "[1., -2.] -> [1., 2.]",
     vjp=lambda g, input: g * sgn(input), result=_real_of, operators=["__abs__"], dtypes="fci", holomorphic=False,
 )  # fmt: skip
-square = unary("square", np.square, "Square, $x^2$.", "[1., -2.] -> [1., 4.]", vjp=lambda g, input: g * (2 * input), dtypes="fci")
-reciprocal = unary("reciprocal", np.reciprocal, "Reciprocal, $1 / x$.", "[1., -2.] -> [ 1.0000, -0.5000]",
-    vjp=lambda g, out: -(g * (out * out)), result="float", samples=lambda t: [case(t.positive(2, 3)), case(t.positive(0))])  # noqa: E501  # fmt: skip
+square = unary(
+    "square", np.square, "Square, $x^2$.", "[1., -2.] -> [1., 4.]", vjp=lambda g, input: g * (2 * input), dtypes="fci"
+)
+reciprocal = unary(
+    "reciprocal",
+    np.reciprocal,
+    "Reciprocal, $1 / x$.",
+    "[1., -2.] -> [ 1.0000, -0.5000]",
+    vjp=lambda g, out: -(g * (out * out)),
+    result="float",
+    samples=lambda t: [case(t.positive(2, 3)), case(t.positive(0))],
+)  # noqa: E501
 
 # ---- exponentials, logarithms and powers
 
 _positive = lambda t: [case(t.positive()), case(t.positive(2, 3)), case(t.positive(0, 3))]  # noqa: E731
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 
-exp = unary("exp", np.exp, "Exponential, $e^x$.", "[0., 1.] -> [1.0000, 2.7183]", vjp=lambda g, out: g * out, result="float", autocast="float32")
-exp2 = unary("exp2", np.exp2, "Power of two, $2^x$.", "[0., 3.] -> [1., 8.]", vjp=lambda g, out: g * (out * _LN2), result="float", dtypes="fib")
-expm1 = unary("expm1", np.expm1, "Exponential minus one, $e^x - 1$, accurate near zero.", "[0., 1.] -> [0.0000, 1.7183]",
-    vjp=lambda g, out: g * (out + 1), result="float", autocast="float32")  # fmt: skip
+exp = unary(
+    "exp",
+    np.exp,
+    "Exponential, $e^x$.",
+    "[0., 1.] -> [1.0000, 2.7183]",
+    vjp=lambda g, out: g * out,
+    result="float",
+    autocast="float32",
+)
+exp2 = unary(
+    "exp2",
+    np.exp2,
+    "Power of two, $2^x$.",
+    "[0., 3.] -> [1., 8.]",
+    vjp=lambda g, out: g * (out * _LN2),
+    result="float",
+    dtypes="fib",
+)
+expm1 = unary(
+    "expm1",
+    np.expm1,
+    "Exponential minus one, $e^x - 1$, accurate near zero.",
+    "[0., 1.] -> [0.0000, 1.7183]",
+    vjp=lambda g, out: g * (out + 1),
+    result="float",
+    autocast="float32",
+)
 log = unary("log", np.log, "Natural logarithm, $\\ln x$.", "[1., 2.] -> [0.0000, 0.6931]",
     vjp=lambda g, input: g / input, result="float", samples=_positive, autocast="float32")  # fmt: skip
 log2 = unary("log2", np.log2, "Logarithm to base two.", "[1., 8.] -> [0., 3.]",
@@ -246,17 +349,47 @@ log10 = unary("log10", np.log10, "Logarithm to base ten.", "[1., 50.] -> [0.0000
     vjp=lambda g, input: g / (input * _LN10), result="float", samples=_positive, autocast="float32")  # fmt: skip
 log1p = unary("log1p", np.log1p, "Logarithm of one plus $x$, accurate near zero.", "[0., 1.] -> [0.0000, 0.6931]",
     vjp=lambda g, input: g / (input + 1), result="float", samples=_positive, autocast="float32")  # fmt: skip
-sqrt = unary("sqrt", np.sqrt, "Square root.", "[4., 9.] -> [2., 3.]", vjp=lambda g, out: g / (2 * out), result="float", samples=_positive)
-rsqrt = unary("rsqrt", lambda x: 1 / np.sqrt(x), "Reciprocal square root, $1 / \\sqrt x$.", "[4., 16.] -> [0.5000, 0.2500]",
-    vjp=lambda g, out: g * (-0.5 * (out * out * out)), result="float", samples=_positive, autocast="float32")  # fmt: skip
+sqrt = unary(
+    "sqrt",
+    np.sqrt,
+    "Square root.",
+    "[4., 9.] -> [2., 3.]",
+    vjp=lambda g, out: g / (2 * out),
+    result="float",
+    samples=_positive,
+)
+rsqrt = unary(
+    "rsqrt",
+    lambda x: 1 / np.sqrt(x),
+    "Reciprocal square root, $1 / \\sqrt x$.",
+    "[4., 16.] -> [0.5000, 0.2500]",
+    vjp=lambda g, out: g * (-0.5 * (out * out * out)),
+    result="float",
+    samples=_positive,
+    autocast="float32",
+)
 
 # ---- trigonometry
 
 _inside = lambda t: [case(t(low=-0.9, high=0.9)), case(t(2, 3, low=-0.9, high=0.9)), case(t(0, low=0, high=0.5))]  # noqa: E731
 _over_one = lambda t: [case(t(low=1.2, high=3)), case(t(2, 3, low=1.2, high=3)), case(t(0))]  # noqa: E731
 
-sin = unary("sin", np.sin, "Sine, of radians.", "[0., 1.] -> [0.0000, 0.8415]", vjp=lambda g, input: g * cos(input), result="float")
-cos = unary("cos", np.cos, "Cosine, of radians.", "[0., 1.] -> [1.0000, 0.5403]", vjp=lambda g, input: -(g * sin(input)), result="float")
+sin = unary(
+    "sin",
+    np.sin,
+    "Sine, of radians.",
+    "[0., 1.] -> [0.0000, 0.8415]",
+    vjp=lambda g, input: g * cos(input),
+    result="float",
+)
+cos = unary(
+    "cos",
+    np.cos,
+    "Cosine, of radians.",
+    "[0., 1.] -> [1.0000, 0.5403]",
+    vjp=lambda g, input: -(g * sin(input)),
+    result="float",
+)
 tan = unary("tan", np.tan, "Tangent, of radians.", "[0., 1.] -> [0.0000, 1.5574]",
     vjp=lambda g, out: g * (1 + out * out), result="float", samples=_inside, autocast="float32")  # fmt: skip
 asin = unary("asin", np.arcsin, "Arc sine, in radians.", "[0., 1.] -> [0.0000, 1.5708]",
@@ -284,10 +417,19 @@ def _angle_of(y: Any, x: Any) -> Any:
     return np.arctan2(y, x, dtype=np.float64).astype(np.float32) if y.dtype == np.float32 else np.arctan2(y, x)
 
 
-atan2 = binary("atan2", _angle_of, "Angle of the point $(y, x)$, in radians.", "[0., 1.], 1. -> [0.0000, 0.7854]",
-    vjp=(lambda g, input, other: g * (other / (input * input + other * other)),
-         lambda g, input, other: -(g * (input / (input * input + other * other)))),
-    result="float", dtypes="fib", samples=lambda t: [case(t.positive(2, 3), t.positive(3)), case(t.positive(), t.positive(2))])  # fmt: skip
+atan2 = binary(
+    "atan2",
+    _angle_of,
+    "Angle of the point $(y, x)$, in radians.",
+    "[0., 1.], 1. -> [0.0000, 0.7854]",
+    vjp=(
+        lambda g, input, other: g * (other / (input * input + other * other)),
+        lambda g, input, other: -(g * (input / (input * input + other * other))),
+    ),
+    result="float",
+    dtypes="fib",
+    samples=lambda t: [case(t.positive(2, 3), t.positive(3)), case(t.positive(), t.positive(2))],
+)
 hypot = binary("hypot", np.hypot, "Length of $(x, y)$, $\\sqrt{x^2 + y^2}$.", "[3., 5.], [4., 12.] -> [ 5., 13.]",
     vjp=(lambda g, input, out: g * (input / out), lambda g, other, out: g * (other / out)), result="float", dtypes="f")  # fmt: skip
 deg2rad = unary("deg2rad", np.deg2rad, "Degrees to radians.", "[0., 180.] -> [0.0000, 3.1416]",
@@ -311,7 +453,9 @@ def _rounding(ufunc: Any) -> Any:
 
 _off_grid = lambda t: [case(t(low=0.1, high=0.4)), case(t(2, 3, low=1.1, high=1.4)), case(t(0, 2))]  # noqa: E731
 
-sign = unary("sign", np.sign, "Sign: -1, 0 or 1.", "[3., 0., -2.] -> [ 1.,  0., -1.]", vjp=_zero, dtypes="fi", kernel=np.sign)
+sign = unary(
+    "sign", np.sign, "Sign: -1, 0 or 1.", "[3., 0., -2.] -> [ 1.,  0., -1.]", vjp=_zero, dtypes="fi", kernel=np.sign
+)
 sgn = unary("sgn", np.sign, "Sign, of complex numbers $x / |x|$.", "[3., 0., -2.] -> [ 1.,  0., -1.]",
     vjp=lambda g, input, out: _sgn_rule(g, input, out), dtypes="fci", holomorphic=False)  # fmt: skip
 
@@ -325,14 +469,39 @@ def _sgn_rule(g: Any, input: Any, out: Any) -> Any:
     return where(size == 0, 0.0, across / where(size == 0, 1.0, size))
 
 
-floor = unary("floor", _rounding(np.floor), "Largest integer not above $x$.", "[1.5, -1.5] -> [ 1., -2.]", vjp=_zero, dtypes="fi", samples=_off_grid)
-ceil = unary("ceil", _rounding(np.ceil), "Smallest integer not below $x$.", "[1.5, -1.5] -> [ 2., -1.]", vjp=_zero, dtypes="fi", samples=_off_grid)
-trunc = unary("trunc", _rounding(np.trunc), "Integer part of $x$.", "[1.5, -1.5] -> [ 1., -1.]", vjp=_zero, dtypes="fi", samples=_off_grid)
-frac = unary("frac", lambda x: x - np.trunc(x), "Fractional part, $x - trunc(x)$.", "[1.5, -1.5] -> [ 0.5000, -0.5000]",
+floor = unary(
+    "floor",
+    _rounding(np.floor),
+    "Largest integer not above $x$.",
+    "[1.5, -1.5] -> [ 1., -2.]",
+    vjp=_zero,
+    dtypes="fi",
+    samples=_off_grid,
+)
+ceil = unary(
+    "ceil",
+    _rounding(np.ceil),
+    "Smallest integer not below $x$.",
+    "[1.5, -1.5] -> [ 2., -1.]",
+    vjp=_zero,
+    dtypes="fi",
+    samples=_off_grid,
+)
+trunc = unary(
+    "trunc",
+    _rounding(np.trunc),
+    "Integer part of $x$.",
+    "[1.5, -1.5] -> [ 1., -1.]",
+    vjp=_zero,
+    dtypes="fi",
+    samples=_off_grid,
+)
+frac = unary("frac", lambda x: x - np.trunc(x), "Fractional part, $x - trunc(x)$.", "[1.5, -1.5] -> [ 0.5000, "
+                                                                                    "-0.5000]",
     vjp=lambda g: g, dtypes="f", samples=_off_grid)  # fmt: skip
 
 
-@elementwise({"input": lambda g: g * 0}, dtypes="fi", samples=_off_grid)
+@elementwise({"input": lambda g: g * 0}, dtypes="fi")
 def round(input: Array, *, decimals: int = 0) -> Any:
     """Round to ``decimals`` digits, halves to the even neighbour (IEEE 754).
 
@@ -343,6 +512,9 @@ def round(input: Array, *, decimals: int = 0) -> Any:
     tensor([0., 2., 2.])
     """
     return input if input.dtype.kind in "iu" else np.round(input, int(decimals))
+
+
+samples(round, _off_grid)
 
 
 copysign = binary("copysign", np.copysign, "The size of $x$ with the sign of $y$.", "[1., -2.], -1 -> [-1., -2.]",
@@ -356,8 +528,15 @@ def _unwidened(operands: Any, what: str) -> Any:
     return dtype if what == "result" else [dtype] * len(operands)
 
 
-nextafter = binary("nextafter", np.nextafter, "The next number after $x$ towards $y$.", "[1.], [2.] -> [1.0000]", dtypes="f", result=_unwidened,
-    vjp=(lambda g, input, other: where(input == other, 0.0, g), _zero))  # fmt: skip
+nextafter = binary(
+    "nextafter",
+    np.nextafter,
+    "The next number after $x$ towards $y$.",
+    "[1.], [2.] -> [1.0000]",
+    dtypes="f",
+    result=_unwidened,
+    vjp=(lambda g, input, other: where(input == other, 0.0, g), _zero),
+)
 
 # ---- choosing
 
@@ -367,12 +546,28 @@ def _shared(picked: Any, g: Any, mine: Any, its: Any) -> Any:
     return g * where(mine == its, 0.5, picked.to(g.dtype))
 
 
-maximum = binary("maximum", np.maximum, "The larger of two, nan if either is.", "[1., 5.], [3., 2.] -> [3., 5.]",
-    vjp=(lambda g, input, other: _shared(input > other, g, input, other), lambda g, input, other: _shared(other > input, g, input, other)),
-    dtypes="fib")  # fmt: skip
-minimum = binary("minimum", np.minimum, "The smaller of two, nan if either is.", "[1., 5.], [3., 2.] -> [1., 2.]",
-    vjp=(lambda g, input, other: _shared(input < other, g, input, other), lambda g, input, other: _shared(other < input, g, input, other)),
-    dtypes="fib")  # fmt: skip
+maximum = binary(
+    "maximum",
+    np.maximum,
+    "The larger of two, nan if either is.",
+    "[1., 5.], [3., 2.] -> [3., 5.]",
+    vjp=(
+        lambda g, input, other: _shared(input > other, g, input, other),
+        lambda g, input, other: _shared(other > input, g, input, other),
+    ),
+    dtypes="fib",
+)
+minimum = binary(
+    "minimum",
+    np.minimum,
+    "The smaller of two, nan if either is.",
+    "[1., 5.], [3., 2.] -> [1., 2.]",
+    vjp=(
+        lambda g, input, other: _shared(input < other, g, input, other),
+        lambda g, input, other: _shared(other < input, g, input, other),
+    ),
+    dtypes="fib",
+)
 fmax = binary("fmax", np.fmax, "The larger of two, ignoring nan.", "[1., 5.], [3., 2.] -> [3., 5.]", dtypes="fib",
     vjp=(lambda g, input, other: g * ((input >= other) | (other != other)).to(g.dtype),
          lambda g, input, other: g * (1 - ((input >= other) | (other != other)).to(g.dtype))))  # fmt: skip
@@ -386,10 +581,13 @@ def _where_dtypes(operands: Any, want: str) -> Any:
     return dtype if want == "result" else [np.dtype(np.bool_), dtype, dtype]
 
 
-@elementwise({"input": lambda g, condition: where(condition, g, 0.0), "other": lambda g, condition: where(condition, 0.0, g)},
-             result=_where_dtypes, dtypes="fcib", inplace=False,
-             samples=lambda t: [case(t.bool(2, 3), t(3), t(2, 1)), case(t.bool(), t(), t()), case(t.bool(0), t(0), t(0))],
-             torch_name="where")  # fmt: skip
+@elementwise(
+    {"input": lambda g, condition: where(condition, g, 0.0), "other": lambda g, condition: where(condition, 0.0, g)},
+    result=_where_dtypes,
+    dtypes="fcib",
+    inplace=False,
+    torch_name="where",
+)
 def select_where(condition: Array, input: Array, other: Array) -> Any:
     """Elements of ``input`` where ``condition`` holds, of ``other`` elsewhere; what `where` calls.
 
@@ -398,6 +596,11 @@ def select_where(condition: Array, input: Array, other: Array) -> Any:
     tensor([1., 2.])
     """
     return np.where(condition, input, other)
+
+
+samples(
+    select_where, lambda t: [case(t.bool(2, 3), t(3), t(2, 1)), case(t.bool(), t(), t()), case(t.bool(0), t(0), t(0))]
+)
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -424,10 +627,10 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 Tensor.where = lambda self, condition, other: where(condition, self, other)  # type: ignore[attr-defined]
 
 
-@composite(dtypes="fi", inplace=True, samples=lambda t: [case(t(2, 3), -0.5, 0.5), case(t(3), min=t(3)), case(t(3), max=0.3), case(t(0), 0, 1)],
-           fails=fails((lambda t: case(t(3)), ValueError, "clamp: at least one of min and max is needed")))  # fmt: skip
+@composite(dtypes="fi", inplace=True)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a tensor.
+    """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
+    tensor.
 
     The slope is 1 inside and on the edges, 0 outside.
 
@@ -448,15 +651,37 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     return result if out is None else write_out("clamp", result, out)
 
 
-_clamp_min = binary("clamp_min", np.maximum, "No less than a limit, $\\max(x, y)$.", "[1., 5.], 3. -> [3., 5.]", dtypes="fi",
-    vjp=(lambda g, input, other: g * (input >= other).to(g.dtype), lambda g, input, other: g * (input < other).to(g.dtype)))  # fmt: skip
-_clamp_max = binary("clamp_max", np.minimum, "No more than a limit, $\\min(x, y)$.", "[1., 5.], 3. -> [1., 3.]", dtypes="fi",
-    vjp=(lambda g, input, other: g * (input <= other).to(g.dtype), lambda g, input, other: g * (input > other).to(g.dtype)))  # fmt: skip
+samples(clamp, lambda t: [case(t(2, 3), -0.5, 0.5), case(t(3), min=t(3)), case(t(3), max=0.3), case(t(0), 0, 1)])
+
+wrong_inputs(clamp, (lambda t: case(t(3)), ValueError, "clamp: at least one of min and max is needed"))
+
+
+_clamp_min = binary(
+    "clamp_min",
+    np.maximum,
+    "No less than a limit, $\\max(x, y)$.",
+    "[1., 5.], 3. -> [3., 5.]",
+    dtypes="fi",
+    vjp=(
+        lambda g, input, other: g * (input >= other).to(g.dtype),
+        lambda g, input, other: g * (input < other).to(g.dtype),
+    ),
+)
+_clamp_max = binary(
+    "clamp_max",
+    np.minimum,
+    "No more than a limit, $\\min(x, y)$.",
+    "[1., 5.], 3. -> [1., 3.]",
+    dtypes="fi",
+    vjp=(
+        lambda g, input, other: g * (input <= other).to(g.dtype),
+        lambda g, input, other: g * (input > other).to(g.dtype),
+    ),
+)
 clamp_min, clamp_max = _clamp_min, _clamp_max
 
 
-
-@composite(dtypes="fci", inplace=True, samples=lambda t: [case(t.positive(2, 3), t(3)), case(t(3), 2), case(t.positive(3), -0.5), case(t(0), 1)])
+@composite(dtypes="fci", inplace=True)
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Power, $x^y$, in double precision whatever the dtypes are.
 
@@ -464,13 +689,20 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     >>> genesis.float_power(genesis.tensor([1, 2, 3]), -1)
     tensor([1.0000, 0.5000, 0.3333], dtype=genesis.float64)
     """
-    wide = dtypes.complex128 if any(isinstance(v, complex) or (isinstance(v, Tensor) and v.is_complex()) for v in (input, exponent)) else dtypes.float64
+    wide = (
+        dtypes.complex128
+        if any(isinstance(v, complex) or (isinstance(v, Tensor) and v.is_complex()) for v in (input, exponent))
+        else dtypes.float64
+    )
     return pow(*[v.to(wide) if isinstance(v, Tensor) else wrap(np.asarray(v, wide.np)) for v in (input, exponent)])
+
+
+samples(float_power, lambda t: [case(t.positive(2, 3), t(3)), case(t(3), 2), case(t.positive(3), -0.5), case(t(0), 1)])
 
 # ---- blends
 
 
-@composite(halves="wide", inplace=True, samples=lambda t: [case(t(2, 3), t(3), 0.3), case(t(3), t(3), t(3))])
+@composite(halves="wide", inplace=True)
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Linear interpolation, $x + w (end - x)$.
 
@@ -481,7 +713,10 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     return input + weight * (end - input)
 
 
-@composite(halves="wide", dtypes="fci", inplace=True, samples=lambda t: [case(t(2, 3), t(3), t(2, 1)), case(t(3), t(3), t(3), value=2)])
+samples(lerp, lambda t: [case(t(2, 3), t(3), 0.3), case(t(3), t(3), t(3))])
+
+
+@composite(halves="wide", dtypes="fci", inplace=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Sum with a scaled product, $x + value \\cdot a b$.
 
@@ -490,11 +725,19 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     tensor([2.5000, 5.0000])
     """
     if value != 1:
-        _check_factor("addcmul", "value", value, dtypes.promote_types(input.dtype, dtypes.promote_types(tensor1.dtype, tensor2.dtype)))
+        _check_factor(
+            "addcmul",
+            "value",
+            value,
+            dtypes.promote_types(input.dtype, dtypes.promote_types(tensor1.dtype, tensor2.dtype)),
+        )
     return input + (tensor1 * tensor2 if value == 1 else tensor1 * tensor2 * value)
 
 
-@composite(halves="wide", dtypes="fc", inplace=True, samples=lambda t: [case(t(2, 3), t(3), t.positive(2, 1)), case(t(3), t(3), t.positive(3), value=2)])
+samples(addcmul, lambda t: [case(t(2, 3), t(3), t(2, 1)), case(t(3), t(3), t(3), value=2)])
+
+
+@composite(halves="wide", dtypes="fc", inplace=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Sum with a scaled quotient, $x + value \\cdot a / b$.
 
@@ -505,14 +748,46 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     return input + (tensor1 / tensor2 if value == 1 else tensor1 / tensor2 * value)
 
 
-logaddexp = binary("logaddexp", np.logaddexp, "Stable $\\ln(e^x + e^y)$.", "[0., 1.], [0., 2.] -> [0.6931, 2.3133]", dtypes="f", result="float",
-    vjp=(lambda g, input, other: g * public("sigmoid")(input - other), lambda g, input, other: g * public("sigmoid")(other - input)))  # fmt: skip
-logaddexp2 = binary("logaddexp2", np.logaddexp2, "Stable $\\log_2(2^x + 2^y)$.", "[0., 1.], [0., 1.] -> [1., 2.]", dtypes="f", result="float",
-    vjp=(lambda g, input, other: g * public("sigmoid")((input - other) * _LN2), lambda g, input, other: g * public("sigmoid")((other - input) * _LN2)))  # fmt: skip
-xlogy = binary("xlogy", lambda x, y: np.where(np.equal(x, 0) & ~np.isnan(y), 0, x * np.log(y)), "$x \\ln y$, zero where $x$ is zero.",
-    "[0., 2.], [0., 1.] -> [0., 0.]", dtypes="fib", result="float",
-    vjp=(lambda g, input, other: g * where(_is_zero(input), 0.0, log_of(other)), lambda g, input, other: g * (input / other)),
-    samples=lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0)])  # fmt: skip
+samples(addcdiv, lambda t: [case(t(2, 3), t(3), t.positive(2, 1)), case(t(3), t(3), t.positive(3), value=2)])
+
+
+logaddexp = binary(
+    "logaddexp",
+    np.logaddexp,
+    "Stable $\\ln(e^x + e^y)$.",
+    "[0., 1.], [0., 2.] -> [0.6931, 2.3133]",
+    dtypes="f",
+    result="float",
+    vjp=(
+        lambda g, input, other: g * public("sigmoid")(input - other),
+        lambda g, input, other: g * public("sigmoid")(other - input),
+    ),
+)
+logaddexp2 = binary(
+    "logaddexp2",
+    np.logaddexp2,
+    "Stable $\\log_2(2^x + 2^y)$.",
+    "[0., 1.], [0., 1.] -> [1., 2.]",
+    dtypes="f",
+    result="float",
+    vjp=(
+        lambda g, input, other: g * public("sigmoid")((input - other) * _LN2),
+        lambda g, input, other: g * public("sigmoid")((other - input) * _LN2),
+    ),
+)
+xlogy = binary(
+    "xlogy",
+    lambda x, y: np.where(np.equal(x, 0) & ~np.isnan(y), 0, x * np.log(y)),
+    "$x \\ln y$, zero where $x$ is zero.",
+    "[0., 2.], [0., 1.] -> [0., 0.]",
+    dtypes="fib",
+    result="float",
+    vjp=(
+        lambda g, input, other: g * where(_is_zero(input), 0.0, log_of(other)),
+        lambda g, input, other: g * (input / other),
+    ),
+    samples=lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0)],
+)
 
 
 def _as_given(operands: Any, want: str) -> Any:
@@ -520,8 +795,7 @@ def _as_given(operands: Any, want: str) -> Any:
     return operands[0].dtype if want == "result" else [operands[0].dtype]
 
 
-@elementwise({"input": lambda g, input: where(isfinite(input), g, 0.0)}, result=_as_given, dtypes="fi",
-             samples=lambda t: [case(t(2, 3)), case(t(0)), case(t(), 1.0)])  # fmt: skip
+@elementwise({"input": lambda g, input: where(isfinite(input), g, 0.0)}, result=_as_given, dtypes="fi")
 def nan_to_num(input: Array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 
@@ -537,15 +811,29 @@ def nan_to_num(input: Array, nan: float = 0.0, posinf: float | None = None, negi
     info = dtypes.finfo(dtypes.from_numpy(kind))
     high, low = (info.max if posinf is None else posinf), (info.min if neginf is None else neginf)
     found = np.where(np.isnan(input), np.asarray(nan).astype(kind), input)
-    return np.where(np.isposinf(input), np.asarray(high).astype(kind), np.where(np.isneginf(input), np.asarray(low).astype(kind), found))
+    return np.where(
+        np.isposinf(input),
+        np.asarray(high).astype(kind),
+        np.where(np.isneginf(input), np.asarray(low).astype(kind), found),
+    )
+
+
+samples(nan_to_num, lambda t: [case(t(2, 3)), case(t(0)), case(t(), 1.0)])
 
 
 # ---- complex numbers
 
-conj_physical = unary("conj_physical", np.conj, "Complex conjugate, in new memory.", "[1., 2.] -> [1., 2.]", vjp=lambda g: g.conj(), holomorphic=False)
+conj_physical = unary(
+    "conj_physical",
+    np.conj,
+    "Complex conjugate, in new memory.",
+    "[1., 2.] -> [1., 2.]",
+    vjp=lambda g: g.conj(),
+    holomorphic=False,
+)
 
 
-@composite(dtypes="fcib", samples=lambda t: [case(t(2, 3)), case(t())])
+@composite(dtypes="fcib")
 def conj(input: Tensor) -> Tensor:
     """Complex conjugate; of a real tensor the same tensor.
 
@@ -556,9 +844,19 @@ def conj(input: Tensor) -> Tensor:
     return conj_physical(input) if input.is_complex() else input
 
 
-angle = unary("angle", np.angle, "Argument of a complex number in radians; for reals 0 or pi.", "[1., -1.] -> [0.0000, 3.1416]",
-    result=lambda operands, want: _real_float(operands, want), dtypes="fci", holomorphic=False,
-    vjp=lambda g, input: _angle_rule(g, input))  # fmt: skip
+samples(conj, lambda t: [case(t(2, 3)), case(t())])
+
+
+angle = unary(
+    "angle",
+    np.angle,
+    "Argument of a complex number in radians; for reals 0 or pi.",
+    "[1., -1.] -> [0.0000, 3.1416]",
+    result=lambda operands, want: _real_float(operands, want),
+    dtypes="fci",
+    holomorphic=False,
+    vjp=lambda g, input: _angle_rule(g, input),
+)
 
 
 def _real_float(operands: Any, want: str) -> Any:
@@ -577,21 +875,69 @@ def _angle_rule(g: Any, input: Any) -> Any:
 # ---- questions: the result is bool
 
 isnan = unary("isnan", np.isnan, "Whether an element is nan.", "[1., float('nan')] -> [False,  True]", result="bool")
-isinf = unary("isinf", np.isinf, "Whether an element is infinite.", "[1., float('inf')] -> [False,  True]", result="bool")
-isfinite = unary("isfinite", np.isfinite, "Whether an element is neither infinite nor nan.", "[1., float('inf')] -> [ True, False]", result="bool")
-isposinf = unary("isposinf", np.isposinf, "Whether an element is inf.", "[1., float('inf')] -> [False,  True]", result="bool", dtypes="fib")
-isneginf = unary("isneginf", np.isneginf, "Whether an element is -inf.", "[1., float('inf')] -> [False, False]", result="bool", dtypes="fib")
-signbit = unary("signbit", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0, "Whether the sign bit is set.", "[1., -1.] -> [False,  True]",
-    result="bool", dtypes="fib")  # fmt: skip
-heaviside = binary("heaviside", np.heaviside, "Step: 0 below zero, 1 above, $y$ at zero.", "[-1., 0., 2.], [0.5, 0.5, 0.5] -> [0.0000, 0.5000, 1.0000]",
-    vjp=(_zero, lambda g, input: where(input == 0, g, 0.0)), dtypes="f")  # fmt: skip
+isinf = unary(
+    "isinf", np.isinf, "Whether an element is infinite.", "[1., float('inf')] -> [False,  True]", result="bool"
+)
+isfinite = unary(
+    "isfinite",
+    np.isfinite,
+    "Whether an element is neither infinite nor nan.",
+    "[1., float('inf')] -> [ True, False]",
+    result="bool",
+)
+isposinf = unary(
+    "isposinf",
+    np.isposinf,
+    "Whether an element is inf.",
+    "[1., float('inf')] -> [False,  True]",
+    result="bool",
+    dtypes="fib",
+)
+isneginf = unary(
+    "isneginf",
+    np.isneginf,
+    "Whether an element is -inf.",
+    "[1., float('inf')] -> [False, False]",
+    result="bool",
+    dtypes="fib",
+)
+signbit = unary(
+    "signbit",
+    lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0,
+    "Whether the sign bit is set.",
+    "[1., -1.] -> [False,  True]",
+    result="bool",
+    dtypes="fib",
+)
+heaviside = binary(
+    "heaviside",
+    np.heaviside,
+    "Step: 0 below zero, 1 above, $y$ at zero.",
+    "[-1., 0., 2.], [0.5, 0.5, 0.5] -> [0.0000, 0.5000, 1.0000]",
+    vjp=(_zero, lambda g, input: where(input == 0, g, 0.0)),
+    dtypes="f",
+)
 
 for _name, _call, _inplace in [
-    ("absolute", abs, True), ("negative", neg, True), ("multiply", mul, True), ("arcsin", asin, True), ("arccos", acos, True),
-    ("arctan", atan, True), ("arcsinh", asinh, True), ("arccosh", acosh, True), ("arctanh", atanh, True), ("arctan2", atan2, True),
-    ("fix", trunc, True), ("clip", clamp, True), ("subtract", sub, True),
-]:  # fmt: skip
+    ("absolute", abs, True),
+    ("negative", neg, True),
+    ("multiply", mul, True),
+    ("arcsin", asin, True),
+    ("arccos", acos, True),
+    ("arctan", atan, True),
+    ("arcsinh", asinh, True),
+    ("arccosh", acosh, True),
+    ("arctanh", atanh, True),
+    ("arctan2", atan2, True),
+    ("fix", trunc, True),
+    ("clip", clamp, True),
+    ("subtract", sub, True),
+]:
     globals()[_name] = alias(_name, _call, inplace=_inplace)
 
-__all__ = [name for name, value in list(globals().items()) if callable(value) and (hasattr(value, "op") or name == "where") and name[0] != "_"]
+__all__ = [
+    name
+    for name, value in list(globals().items())
+    if callable(value) and (hasattr(value, "op") or name == "where") and name[0] != "_"
+]
 __all__ = [name for name in __all__ if name != "select_where"]

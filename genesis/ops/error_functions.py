@@ -1,6 +1,7 @@
 """The error function and its relatives on NumPy arrays, to about one unit of the last place of float64.
 
-What is large in a result is exact, and what is rounded is small beside it: $erf(x) = x + x R(x^2)$ below 0.84, and above
+What is large in a result is exact, and what is rounded is small beside it: $erf(x) = x + x R(x^2)$ below 0.84, and
+above
 $erfc(a) = e^{-a^2 - c} e^S / a$ with $|S| < 0.15$, as in the C libraries that came from Sun's. R and S are minimax
 quotients for the ranges named beside them. erfinv: the starting value of M. Giles (2010), then Newton's method.
 """
@@ -16,21 +17,47 @@ from genesis.ops.pieces import in_float64, piecewise, polynomial, ratio
 
 _EDGE = 0.84
 # erf(x) / x - 1, of x^2 in [0, 0.72]: to 4e-18
-_P = (-3.3054331895559862e-06, -9.981829737061702e-05, -0.006260502482294304, -0.03170047418217712, -0.32373946192998737, 0.12837916709551256)
+_P = (
+    -3.3054331895559862e-06,
+    -9.981829737061702e-05,
+    -0.006260502482294304,
+    -0.03170047418217712,
+    -0.32373946192998737,
+    0.12837916709551256,
+)
 _Q = (0.00022248156227628498, 0.005986353131545409, 0.06967858848826157, 0.40806408303672725, 1.0)
 # ln(a e^(a^2) erfc(a)) + 13/16, of a - 5/4 for a in [0.84, 1.7]: to 2e-17
 _MIDDLE_P = (
-    0.0028797558842788068, 0.03422395189228346, 0.17058168473471857, 0.4436199291415957, 0.5901801958703343, 0.3334889774825599,
+    0.0028797558842788068,
+    0.03422395189228346,
+    0.17058168473471857,
+    0.4436199291415957,
+    0.5901801958703343,
+    0.3334889774825599,
     0.035489889392084015,
-)  # fmt: skip
+)
 _MIDDLE_Q = (
-    0.011996417423911854, 0.14246404484307534, 0.7357311352700121, 2.0796274904900005, 3.340862118116039, 2.851880377355437, 1.0,
-)  # fmt: skip
+    0.011996417423911854,
+    0.14246404484307534,
+    0.7357311352700121,
+    2.0796274904900005,
+    3.340862118116039,
+    2.851880377355437,
+    1.0,
+)
 # ln(a e^(a^2) erfc(a)) + 9/16, of 1/a for a in [1.7, 28]: to 2e-18
 _FAR_P = (
-    -15.928112987343647, -117.60303426680035, -169.5036544170758, -130.86248351770246, -65.3155855133562, -22.58713412213338,
-    -5.298928423437709, -0.8996724364373224, -0.07898808139855508, -0.009864942924885328,
-)  # fmt: skip
+    -15.928112987343647,
+    -117.60303426680035,
+    -169.5036544170758,
+    -130.86248351770246,
+    -65.3155855133562,
+    -22.58713412213338,
+    -5.298928423437709,
+    -0.8996724364373224,
+    -0.07898808139855508,
+    -0.009864942924885328,
+)
 _FAR_Q = (
     4.3895202198986105, 80.92106219971119, 307.3060386583053, 493.9272410723496, 472.4279038688331, 299.5376329108292,
     131.31902640200184, 40.514419325309916, 8.006947635809983, 1.0,
@@ -50,7 +77,9 @@ def _tail(a: Any, x: Any, half: float) -> Any:
     fine = coarse - x
     fine *= coarse + x
     fine *= half
-    fine += piecewise(a, middle, lambda a: ratio(a - 1.25, _MIDDLE_P, _MIDDLE_Q), lambda a: ratio(1.0 / a, _FAR_P, _FAR_Q))
+    fine += piecewise(
+        a, middle, lambda a: ratio(a - 1.25, _MIDDLE_P, _MIDDLE_Q), lambda a: ratio(1.0 / a, _FAR_P, _FAR_Q)
+    )
     coarse *= coarse
     coarse *= -half
     coarse -= np.where(middle, 0.8125, 0.5625)
@@ -96,23 +125,43 @@ def _erfc(x: Any) -> Any:
 
 @in_float64
 def normal_cdf(x: Any) -> Any:
-    """$erfc(-x / \\sqrt 2) / 2$, with the exponential of x itself: the quotient's rounding would be felt far below zero."""
+    """$erfc(-x / \\sqrt 2) / 2$, with the exponential of x itself: the quotient's rounding would be felt far below
+    zero.
+    """
     return piecewise(x, np.abs(x) < _EDGE * math.sqrt(2), _cdf_near, _cdf_far)
 
 
 _GILES_NEAR = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
-)  # fmt: skip
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
 _GILES_FAR = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
-)  # fmt: skip
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
 
 
 @in_float64
 def erfinv(y: Any) -> Any:
     """Two steps of Newton's method; the residual is taken from the smaller of erf and erfc."""
     w = -np.log((1 - y) * (1 + y))
-    x = y * piecewise(w, w < 5, lambda w: polynomial(w - 2.5, _GILES_NEAR), lambda w: polynomial(np.sqrt(w) - 3.0, _GILES_FAR))
+    x = y * piecewise(
+        w, w < 5, lambda w: polynomial(w - 2.5, _GILES_NEAR), lambda w: polynomial(np.sqrt(w) - 3.0, _GILES_FAR)
+    )
     small = np.abs(y) < 0.5
     for _ in range(2):
         residual = np.where(small, _erf(x) - y, np.sign(y) * ((1 - np.abs(y)) - _erfc(np.abs(x))))

@@ -1,7 +1,9 @@
 """The gamma function's logarithm and its derivatives on NumPy arrays, in float64.
 
-lgamma: $(x - 1)(x - 2) R(x)$ between 3/4 and 3, so that its zeros at 1 and 2 are exact; Stirling's series from 8; between them
-the recurrence. Below zero it has two zeros in each unit interval up to -18, from which it is reckoned there: |gamma| is 1 at a zero.
+lgamma: $(x - 1)(x - 2) R(x)$ between 3/4 and 3, so that its zeros at 1 and 2 are exact; Stirling's series from 8;
+    between them
+the recurrence. Below zero it has two zeros in each unit interval up to -18, from which it is reckoned there: |gamma| is
+1 at a zero.
 digamma: the same about its positive zero, else the recurrence and the asymptotic series (Abramowitz and Stegun 6.3.18).
 polygamma: the Hurwitz zeta function. All R are minimax quotients, to 1e-17.
 """
@@ -19,19 +21,37 @@ from genesis.ops.pieces import in_float64, piecewise, polynomial, ratio
 # R(x) = ln gamma(x) / ((x - 1)(x - 2)) is c + s T(s), with s = x - 1 for x in [0.75, 1.25]
 _ONE = 0.5772156649015329
 _ONE_P = (
-    -3.109648393199119e-05, -0.014922905552565745, -0.14609286229147295, -0.45715370172975206, -0.5693273406423814, -0.24525136852258037,
-)  # fmt: skip
+    -3.109648393199119e-05,
+    -0.014922905552565745,
+    -0.14609286229147295,
+    -0.45715370172975206,
+    -0.5693273406423814,
+    -0.24525136852258037,
+)
 _ONE_Q = (0.02808392824944201, 0.3719393552318688, 1.6551377701406254, 3.2674361285593227, 2.9551786433338076, 1.0)
 # R(x) - 11/32, of x - 1.25 for x in [1.25, 3]
 _TWO_P = (
-    -1.065989326497495e-07, -0.00022098443117658448, -0.005120326299765381, -0.03279912625111254, -0.06134118862364237, 0.0527944400659143,
-    0.2519339348615465, 0.18036646091633685,
-)  # fmt: skip
+    -1.065989326497495e-07,
+    -0.00022098443117658448,
+    -0.005120326299765381,
+    -0.03279912625111254,
+    -0.06134118862364237,
+    0.0527944400659143,
+    0.2519339348615465,
+    0.18036646091633685,
+)
 _TWO_Q = (
-    0.0006794993307963147, 0.021398487886756988, 0.21901165578169052, 0.9999386882551472, 2.244683416449477, 2.4200304041050553, 1.0,
-)  # fmt: skip
+    0.0006794993307963147,
+    0.021398487886756988,
+    0.21901165578169052,
+    0.9999386882551472,
+    2.244683416449477,
+    2.4200304041050553,
+    1.0,
+)
 _STIRLING = (-3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)  # of 1 / x^2
-# Zeros of ln |gamma| below -2, less the nearest integer, each as two numbers: on [-2.5, -2], [-3, -2.5], [-3.5, -3], ...
+# Zeros of ln |gamma| below -2, less the nearest integer, each as two numbers: on [-2.5, -2], [-3, -2.5], [-3.5, -3],
+# ...
 _ZEROS = np.array((
     (-0.45702473822080064, 1.843554041574456e-17), (0.2523173532725874, -2.04688991691325e-17),
     (-0.14358088834998006, 3.862806401714152e-18), (0.04470571514140207, 8.223977942582053e-19),
@@ -60,7 +80,12 @@ def _series(x: Any) -> Any:
 
 def _between(x: Any) -> Any:
     """ln gamma for x in [0.75, 3)."""
-    r = piecewise(x, x < 1.25, lambda x: _ONE + (x - 1) * ratio(x - 1, _ONE_P, _ONE_Q), lambda x: 0.34375 + ratio(x - 1.25, _TWO_P, _TWO_Q))
+    r = piecewise(
+        x,
+        x < 1.25,
+        lambda x: _ONE + (x - 1) * ratio(x - 1, _ONE_P, _ONE_Q),
+        lambda x: 0.34375 + ratio(x - 1.25, _TWO_P, _TWO_Q),
+    )
     return (x - 1) * (x - 2) * r + 0.0  # no -0
 
 
@@ -96,7 +121,8 @@ def _about_zero(x: Any) -> Any:
 def _from_zeros(x: Any) -> Any:
     """ln |gamma| for x in [-18, -2], the difference to its value 0 at the zero $x_0$ next to it.
 
-    By the reflection formula that is $\\ln |\\sin \\pi x_0 / \\sin \\pi x| + \\ln gamma(1 - x_0) - \\ln gamma(1 - x)$. Both parts are
+    By the reflection formula that is $\\ln |\\sin \\pi x_0 / \\sin \\pi x| + \\ln gamma(1 - x_0) - \\ln gamma(1 - x)$.
+    Both parts are
     written with $d = x - x_0$, which is exact.
     """
     near = np.where(x > -2.68, -2.0, np.round(x))
@@ -116,7 +142,9 @@ def _from_zeros(x: Any) -> Any:
 
 @functools.cache
 def _about_zeros() -> Any:
-    """Taylor coefficients of $\\ln gamma(y_0) - \\ln gamma(y_0 - d)$ for $y_0 = 1 - x_0$ and each zero, the highest power first."""
+    """Taylor coefficients of $\\ln gamma(y_0) - \\ln gamma(y_0 - d)$ for $y_0 = 1 - x_0$ and each zero, the highest
+    power first.
+    """
     places = np.arange(4, 4 + len(_ZEROS))
     y = 1 + (places + 1) // 2 - _ZEROS[:, 0]
     higher = [polygamma(y, k - 1) * ((-1) ** (k + 1) / math.factorial(k)) for k in range(20, 1, -1)]
@@ -151,7 +179,9 @@ def digamma(x: Any) -> Any:
             shift = np.where(small, shift - 1 / z, shift)
             z = np.where(small, z + 1, z)
         y = 1 / (z * z)
-        series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * (691 / 32760 - y / 12))))))
+        series = y * (
+            1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * (691 / 32760 - y / 12)))))
+        )
         value = np.log(z) - 0.5 / z - series + shift
         value = np.where(reflect, value - math.pi / np.tan(math.pi * (work - np.round(work))), value)
         value = np.where(reflect & (work == np.round(work)), np.nan, value)
@@ -159,11 +189,14 @@ def digamma(x: Any) -> Any:
     return value.astype(np.asarray(x).dtype)
 
 
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)  # B2, B4, ...
+# B2, B4, ...
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 
 
 def _hurwitz(s: int, x: Any) -> Any:
-    """$\\zeta(s, x) = \\sum_{k \\ge 0} (x + k)^{-s}$ for $x \\ge 0$, by the Euler-Maclaurin formula (Johansson 2015, section 2)."""
+    """$\\zeta(s, x) = \\sum_{k \\ge 0} (x + k)^{-s}$ for $x \\ge 0$, by the Euler-Maclaurin formula (Johansson 2015,
+    section 2).
+    """
     steps = 19 + s
     total = np.zeros_like(x)
     for k in range(steps):

@@ -12,8 +12,9 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.elementwise import where
 from genesis.ops.index import add_at, as_index, in_range, index_by, place, take_index, tensor_key
@@ -29,9 +30,17 @@ def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) 
     d = normalize_dim(name, dim, input.ndim)
     shape = tuple(input._array.shape)
     if array.size and len(array.shape) != len(shape):
-        raise ShapeError(message(name, f"index has {len(array.shape)} dimensions, input {len(shape)}", [("input", input._spec()), ("index", index._spec())]))
+        raise ShapeError(
+            message(
+                name,
+                f"index has {len(array.shape)} dimensions, input {len(shape)}",
+                [("input", input._spec()), ("index", index._spec())],
+            )
+        )
     if array.size and any(a > b for i, (a, b) in enumerate(zip(array.shape, shape, strict=True)) if i != d):
-        raise ShapeError(message(name, f"index of shape {list(array.shape)} is larger than the input {list(shape)} outside dim {d}"))
+        raise ShapeError(
+            message(name, f"index of shape {list(array.shape)} is larger than the input {list(shape)} outside dim {d}")
+        )
     size = shape[d] if shape else 1
     return d, in_range(name, index, size, f"dim {d} of size {size}")
 
@@ -60,9 +69,16 @@ def _scatter_batch(b: Any, x: Tensor, shape: Sequence[int], dim: int, index: Any
     return b.run(x, (b.size, *shape), dim + 1, at._array) if at.ndim > 1 else x.clone()
 
 
-@primitive("indexing", {"input": lambda g, input_shape, dim, index: scatter_sum(g, input_shape, dim, index)}, jvp="linear", batch=_gather_batch, dtypes=_ALL,
-           infer=lambda input, dim, index: Spec(index.shape, input.dtype, input.device), method=False, torch_name="",
-           samples=lambda t: [case(t(3, 4), 1, np.array([[0, 1], [3, 3]]))])  # fmt: skip
+@primitive(
+    "indexing",
+    {"input": lambda g, input_shape, dim, index: scatter_sum(g, input_shape, dim, index)},
+    jvp="linear",
+    batch=_gather_batch,
+    dtypes=_ALL,
+    infer=lambda input, dim, index: Spec(index.shape, input.dtype, input.device),
+    method=False,
+    torch_name="",
+)
 def gather_at(input: Array, dim: int, index: Any) -> Any:
     """Elements named by an index array along ``dim``; what `gather` calls.
 
@@ -73,9 +89,19 @@ def gather_at(input: Array, dim: int, index: Any) -> Any:
     return packed(np.asarray(input[along_key(index, dim)])) if index.ndim else input.reshape(()).copy()
 
 
-@primitive("indexing", {"input": lambda g, dim, index: gather_at(g, dim, index)}, jvp="linear", batch=_scatter_batch, dtypes="fci", method=False, torch_name="",
-           infer=lambda input, shape, dim, index: Spec(tuple(shape), input.dtype, input.device),
-           samples=lambda t: [case(t(2, 2), (3, 4), 1, np.array([[0, 1], [3, 3]]))])  # fmt: skip
+samples(gather_at, lambda t: [case(t(3, 4), 1, np.array([[0, 1], [3, 3]]))])
+
+
+@primitive(
+    "indexing",
+    {"input": lambda g, dim, index: gather_at(g, dim, index)},
+    jvp="linear",
+    batch=_scatter_batch,
+    dtypes="fci",
+    method=False,
+    torch_name="",
+    infer=lambda input, shape, dim, index: Spec(tuple(shape), input.dtype, input.device),
+)
 def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Any) -> Any:
     """Zeros of a shape, with elements added at the places of an index array along ``dim``: the transpose of `gather`.
 
@@ -90,12 +116,13 @@ def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Any) -> Any
     return out
 
 
+samples(scatter_sum, lambda t: [case(t(2, 2), (3, 4), 1, np.array([[0, 1], [3, 3]]))])
+
+
 _AT = lambda t: t.int(2, 2, low=0, high=3)  # noqa: E731
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), 1, _AT(t)), case(t(3, 4), 0, _AT(t))],
-           fails=fails((lambda t: case(t(2, 2), 0, t.int(2, 2, low=5, high=6)), IndexError, "gather: index 5 is out of range for dim 0 of size 2"),
-                       (lambda t: case(t(2, 2), 0, t.int(2)), RuntimeError, "gather: index has 1 dimensions, input 2")))  # fmt: skip
+@composite(dtypes=_ALL)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Elements named along ``dim``, ``out[i][j] = input[index[i][j]][j]`` for dim 0; in the shape of ``index``.
 
@@ -112,6 +139,19 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     return gather_at(input, d, array)
 
 
+samples(gather, lambda t: [case(t(3, 4), 1, _AT(t)), case(t(3, 4), 0, _AT(t))])
+
+wrong_inputs(
+    gather,
+    (
+        lambda t: case(t(2, 2), 0, t.int(2, 2, low=5, high=6)),
+        IndexError,
+        "gather: index 5 is out of range for dim 0 of size 2",
+    ),
+    (lambda t: case(t(2, 2), 0, t.int(2)), RuntimeError, "gather: index has 1 dimensions, input 2"),
+)
+
+
 def _scatter_into(input: Tensor, d: int, array: Any, src: Tensor) -> Tensor:
     """``input`` with elements of ``src`` in place of those named; the last one written stays."""
     key = along_key(array, d)
@@ -124,9 +164,10 @@ def _scatter_into(input: Tensor, d: int, array: Any, src: Tensor) -> Tensor:
     return out
 
 
-@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(3, 4), 1, t.int(1, 1, low=0, high=3), t(1, 1)), case(t(3, 4), 0, t.int(1, 1, low=0, high=3), 2.0)],
-           fails=fails((lambda t: case(t(2, 2), 0, t.int(1, 1, low=0, high=1), t(1, 1), reduce="max"), ValueError, "scatter: reduce must be 'add' or 'multiply'")))  # fmt: skip
-def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+@composite(dtypes=_ALL, inplace=True)
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
     """``input`` with the elements named along ``dim`` replaced by those of ``src`` (or by one value).
 
     Args:
@@ -146,11 +187,37 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     if reduce is None:
         return _scatter_into(input, d, array, source)
     if reduce not in ("add", "multiply"):
-        raise ArgumentValueError(message("scatter", f"reduce must be 'add' or 'multiply', got {reduce!r}", hint="scatter_reduce"))
-    return scatter_reduce(input, dim, index, source.expand(array.shape) if not source.ndim else source, "sum" if reduce == "add" else "prod")
+        raise ArgumentValueError(
+            message("scatter", f"reduce must be 'add' or 'multiply', got {reduce!r}", hint="scatter_reduce")
+        )
+    return scatter_reduce(
+        input,
+        dim,
+        index,
+        source.expand(array.shape) if not source.ndim else source,
+        "sum" if reduce == "add" else "prod",
+    )
 
 
-@composite(halves="wide", dtypes="fi", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
+samples(
+    scatter,
+    lambda t: [
+        case(t(3, 4), 1, t.int(1, 1, low=0, high=3), t(1, 1)),
+        case(t(3, 4), 0, t.int(1, 1, low=0, high=3), 2.0),
+    ],
+)
+
+wrong_inputs(
+    scatter,
+    (
+        lambda t: case(t(2, 2), 0, t.int(1, 1, low=0, high=1), t(1, 1), reduce="max"),
+        ValueError,
+        "scatter: reduce must be 'add' or 'multiply'",
+    ),
+)
+
+
+@composite(halves="wide", dtypes="fi", inplace=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with elements of ``src`` added at the places named along ``dim``.
 
@@ -163,9 +230,13 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return input + scatter_sum(part, tuple(input._array.shape), d, array)
 
 
-@composite(halves="wide", dtypes="f", inplace=True, samples=lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2), "sum"), case(t(3, 4), 1, _AT(t), t(2, 2), "amax")],
-           fails=fails((lambda t: case(t(2), 0, t.int(2, low=0, high=2), t(2), "max"), ValueError, "scatter_reduce: unknown reduce 'max'")))  # fmt: skip
-def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+samples(scatter_add, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
+
+
+@composite(halves="wide", dtypes="f", inplace=True)
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
 
     >>> import genesis
@@ -173,7 +244,9 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     tensor([0., 4.])
     """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
-        raise ArgumentValueError(message("scatter_reduce", f"unknown reduce {reduce!r}", hint="sum, prod, mean, amax or amin"))
+        raise ArgumentValueError(
+            message("scatter_reduce", f"unknown reduce {reduce!r}", hint="sum, prod, mean, amax or amin")
+        )
     d, array = _along("scatter_reduce", input, dim, index)
     shape = tuple(input._array.shape)
     part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
@@ -187,10 +260,22 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     return (_scatter_slow if isinstance(array, np.ndarray) else _scatter_dense)(own, part, d, array, reduce)
 
 
+samples(scatter_reduce, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2), "sum"), case(t(3, 4), 1, _AT(t), t(2, 2), "amax")])
+
+wrong_inputs(
+    scatter_reduce,
+    (lambda t: case(t(2), 0, t.int(2, low=0, high=2), t(2), "max"), ValueError, "scatter_reduce: unknown reduce 'max'"),
+)
+
+
 def _neutral(reduce: str, x: Tensor) -> Any:
     """What changes no result, in the dtype."""
     whole = x._array.dtype.kind in "iu"
-    low, high = (int(np.iinfo(x._array.dtype).min), int(np.iinfo(x._array.dtype).max)) if whole else (float("-inf"), float("inf"))
+    low, high = (
+        (int(np.iinfo(x._array.dtype).min), int(np.iinfo(x._array.dtype).max))
+        if whole
+        else (float("-inf"), float("inf"))
+    )
     return {"prod": 1, "amax": low, "amin": high}.get(reduce, 0)
 
 
@@ -202,7 +287,9 @@ def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -
     places = wrap(np.arange(own.shape[d]))
     hit = wrap(array).movedim(d, -1).unsqueeze(-1) == places  # (..., elements, places)
     spread = where(hit, part.movedim(d, -1).unsqueeze(-1), _neutral(reduce, part))
-    found = (spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)).movedim(-1, d)
+    found = (spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)).movedim(
+        -1, d
+    )
     head = tuple(slice(0, n) for n in found.shape)
     combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
     out = own.clone()
@@ -254,8 +341,7 @@ def _row_key(d: int, array: Any) -> tuple[Any, ...]:
     return (*(slice(None),) * d, array)
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3)), case(t(3, 4), -1, t.int(5, low=0, high=4))],
-           fails=fails((lambda t: case(t(2), 0, t.int(1, low=7, high=8)), IndexError, "index_select: index 7 is out of range for dim 0 of size 2")))  # fmt: skip
+@composite(dtypes=_ALL)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices along ``dim`` named by a 1-d index, in that order.
 
@@ -270,9 +356,19 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return take_index(input, _row_key(d, array)) if input.ndim else input.clone()
 
 
-@composite(halves="wide", dtypes="fci", inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), t(2, 4)), case(t(3, 4), 1, t.int(2, low=0, high=3), t(3, 2), alpha=2)],
-           fails=fails((lambda t: case(t(3, 4), 1, t.int(2, low=0, high=3), t(2, 3, 2, 2)), RuntimeError, "index_add: source of shape [2, 3, 2, 2] does not fit, it must be [3, 2]"),
-                       (lambda t: case(t(3, 4), 0, t.int(2, low=0, high=3), t(4)), RuntimeError, "index_add: source of shape [4] does not fit, it must be [2, 4]")))
+samples(index_select, lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3)), case(t(3, 4), -1, t.int(5, low=0, high=4))])
+
+wrong_inputs(
+    index_select,
+    (
+        lambda t: case(t(2), 0, t.int(1, low=7, high=8)),
+        IndexError,
+        "index_select: index 7 is out of range for dim 0 of size 2",
+    ),
+)
+
+
+@composite(halves="wide", dtypes="fci", inplace=True)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """``input`` with slices of ``source`` added at the places of a 1-d index along ``dim``.
 
@@ -286,8 +382,30 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return input + added
 
 
-@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(1, low=0, high=3), t(1, 4))],
-           fails=fails((lambda t: case(t(3, 4), 0, t.int(2, low=0, high=3), t(1, 4)), RuntimeError, "index_copy: source of shape [1, 4] does not fit, it must be [2, 4]")))
+samples(
+    index_add,
+    lambda t: [
+        case(t(3, 4), 0, t.int(2, low=0, high=3), t(2, 4)),
+        case(t(3, 4), 1, t.int(2, low=0, high=3), t(3, 2), alpha=2),
+    ],
+)
+
+wrong_inputs(
+    index_add,
+    (
+        lambda t: case(t(3, 4), 1, t.int(2, low=0, high=3), t(2, 3, 2, 2)),
+        RuntimeError,
+        "index_add: source of shape [2, 3, 2, 2] does not fit, it must be [3, 2]",
+    ),
+    (
+        lambda t: case(t(3, 4), 0, t.int(2, low=0, high=3), t(4)),
+        RuntimeError,
+        "index_add: source of shape [4] does not fit, it must be [2, 4]",
+    ),
+)
+
+
+@composite(dtypes=_ALL, inplace=True)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with slices replaced by those of ``source`` at the places of a 1-d index along ``dim``.
 
@@ -302,7 +420,19 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return out
 
 
-@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), 1.5)])
+samples(index_copy, lambda t: [case(t(3, 4), 0, t.int(1, low=0, high=3), t(1, 4))])
+
+wrong_inputs(
+    index_copy,
+    (
+        lambda t: case(t(3, 4), 0, t.int(2, low=0, high=3), t(1, 4)),
+        RuntimeError,
+        "index_copy: source of shape [1, 4] does not fit, it must be [2, 4]",
+    ),
+)
+
+
+@composite(dtypes=_ALL, inplace=True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """``input`` with slices set to one value at the places of a 1-d index along ``dim``.
 
@@ -311,7 +441,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     tensor([0., 7., 0.])
     """
     d, array = _rows("index_fill", input, dim, index)
-    if isinstance(value, Tensor) and input.ndim:  # a row that the index names twice is filled once: so is the gradient counted
+    # a row that the index names twice is filled once: so is the gradient counted
+    if isinstance(value, Tensor) and input.ndim:
         filled = input.new_zeros(input.shape[d], dtype=dtypes.bool)
         filled[wrap(array)] = True
         return where(filled.reshape([-1 if i == d else 1 for i in range(input.ndim)]), value.to(input.dtype), input)
@@ -320,7 +451,10 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return out
 
 
-@composite(halves="wide", dtypes="fci", inplace=True, samples=None)
+samples(index_fill, lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3), 1.5)])
+
+
+@composite(halves="wide", dtypes="fci", inplace=True)
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``values`` at (or, with ``accumulate``, added at) a tuple of indices.
 
@@ -337,7 +471,10 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
     return input + place(values.expand(shape), tuple(input._array.shape), key)
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), t.int(2, 2, low=0, high=12))])
+samples(index_put, None)
+
+
+@composite(dtypes=_ALL)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of ``index``.
 
@@ -348,7 +485,10 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return take_index(input.reshape(-1), (as_index("take", index),))
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), t.int(3, 1, low=0, high=4), 1), case(t(3, 4), t.int(5, low=0, high=12))])
+samples(take, lambda t: [case(t(3, 4), t.int(2, 2, low=0, high=12))])
+
+
+@composite(dtypes=_ALL)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements named along ``dim``, the indices broadcast against the input; of the flattened tensor for None.
 
@@ -363,6 +503,21 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     source = input.expand([input.shape[i] if i == d else n for i, n in enumerate(shape)])
     return gather(source, d, indices.expand(shape))
 
+
+samples(
+    take_along_dim, lambda t: [case(t(3, 4), t.int(3, 1, low=0, high=4), 1), case(t(3, 4), t.int(5, low=0, high=12))]
+)
+
 __all__ = [
-    "gather", "index_add", "index_copy", "index_fill", "index_put", "index_select", "scatter", "scatter_add", "scatter_reduce", "take", "take_along_dim",
-]  # fmt: skip
+    "gather",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "index_select",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "take",
+    "take_along_dim",
+]

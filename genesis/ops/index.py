@@ -1,8 +1,11 @@
 """Indexing: ``x[...]`` and ``x[...] = v`` in all their forms.
 
-Basic indices (integers, slices, None, Ellipsis) give views, with negative strides for negative steps (which PyTorch has not). Integer tensors, lists and masks copy, and their
-gradient is scattered back, adding where an element was taken more than once. As in PyTorch, an integer beside an index tensor is taken
-first: ``x[0, :, [1, 2]]`` is ``x[0][:, [1, 2]]`` (NumPy moves the dimension of the list to the front), and uint8 tensors are masks.
+Basic indices (integers, slices, None, Ellipsis) give views, with negative strides for negative steps (which PyTorch has
+not). Integer tensors, lists and masks copy, and their
+gradient is scattered back, adding where an element was taken more than once. As in PyTorch, an integer beside an index
+tensor is taken
+first: ``x[0, :, [1, 2]]`` is ``x[0][:, [1, 2]]`` (NumPy moves the dimension of the list to the front), and uint8
+    tensors are masks.
 """
 
 from __future__ import annotations
@@ -15,12 +18,20 @@ import numpy as np
 
 from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
-from genesis.base.errors import ArgumentError, ArgumentValueError, IndexOutOfRange, ShapeError, UnsupportedError, message
+from genesis.base.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    IndexOutOfRange,
+    ShapeError,
+    UnsupportedError,
+    message,
+)
 from genesis.core.layers.batches import as_it_is
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.dispatch import own_indices
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, fails, primitive, view
+from genesis.core.call.kinds import case, primitive, view
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.site import line_here, user_level
@@ -43,7 +54,8 @@ def as_index(name: str, index: Any) -> Any:
         raise IndexOutOfRange(message(name, f"tensors used as indices must be integer or bool, got {index.dtype}"))
     if isinstance(index._array, Spec):
         return np.broadcast_to(np.zeros((), np.int64), index._array.shape)
-    return index._array if index._array.dtype != np.uint8 else index._array.astype(np.int64)  # as a key, uint8 is a mask
+    # as a key, uint8 is a mask
+    return index._array if index._array.dtype != np.uint8 else index._array.astype(np.int64)
 
 
 def _refuse_outside(name: str, array: Any, size: int, where: str) -> None:
@@ -52,9 +64,15 @@ def _refuse_outside(name: str, array: Any, size: int, where: str) -> None:
         raise IndexOutOfRange(message(name, f"index {low if low < 0 else high} is out of range for {where}"))
 
 
-@primitive("movement", {}, batch=as_it_is, infer=lambda index, name, size, where: index, method=False, dtypes="i", torch_name="",
-           samples=lambda t: [case(t.int(2, 3, low=0, high=3), "gather", 3, "dim 0 of size 3"), case(t.int(0), "gather", 3, "dim 0 of size 3")],
-           fails=fails((lambda t: case(t.int(2, low=5, high=6), "gather", 3, "dim 0 of size 3"), IndexError, "gather: index 5 is out of range for dim 0 of size 3")))  # fmt: skip
+@primitive(
+    "movement",
+    {},
+    batch=as_it_is,
+    infer=lambda index, name, size, where: index,
+    method=False,
+    dtypes="i",
+    torch_name="",
+)
 def check_range(index: Array, name: str, size: int, where: str) -> Any:
     """The same indices, each of which must be one of 0, ..., size - 1.
 
@@ -69,13 +87,43 @@ def check_range(index: Array, name: str, size: int, where: str) -> Any:
     return index.copy()
 
 
+samples(
+    check_range,
+    lambda t: [
+        case(t.int(2, 3, low=0, high=3), "gather", 3, "dim 0 of size 3"),
+        case(t.int(0), "gather", 3, "dim 0 of size 3"),
+    ],
+)
+
+wrong_inputs(
+    check_range,
+    (
+        lambda t: case(t.int(2, low=5, high=6), "gather", 3, "dim 0 of size 3"),
+        IndexError,
+        "gather: index 5 is out of range for dim 0 of size 3",
+    ),
+)
+
+
 def _differs(b: Any, *args: Any) -> Any:
-    raise UnsupportedError(message("index", "how many elements a mask names differs from sample to sample", hint="use genesis.where(mask, x, other)"))
+    raise UnsupportedError(
+        message(
+            "index",
+            "how many elements a mask names differs from sample to sample",
+            hint="use genesis.where(mask, x, other)",
+        )
+    )
 
 
-@primitive("movement", {}, batch=_differs, infer=lambda mask, count, dim: Spec((count,), np.dtype(np.int64), mask.device), method=False, dtypes="b", torch_name="",
-           samples=lambda t: [case(wrap(np.array([[True, False], [True, True]])), 3, 1), case(wrap(np.zeros(2, np.bool_)), 0, 0)],
-           fails=fails((lambda t: case(wrap(np.array([True, False])), 2, 0), RuntimeError, "index: the mask names 1 elements, 2 when the function was traced")))  # fmt: skip
+@primitive(
+    "movement",
+    {},
+    batch=_differs,
+    infer=lambda mask, count, dim: Spec((count,), np.dtype(np.int64), mask.device),
+    method=False,
+    dtypes="b",
+    torch_name="",
+)
 def mask_places(mask: Array, count: int, dim: int) -> Any:
     """Where a mask is true, along one dimension: what masks become inside a trace, whose shapes are known beforehand.
 
@@ -88,8 +136,29 @@ def mask_places(mask: Array, count: int, dim: int) -> Any:
     """
     places = np.ascontiguousarray(np.nonzero(mask)[dim])
     if len(places) != count:
-        raise ShapeError(message("index", f"the mask names {len(places)} elements, {count} when the function was traced", [("mask", f"bool{list(mask.shape)}")]))
+        raise ShapeError(
+            message(
+                "index",
+                f"the mask names {len(places)} elements, {count} when the function was traced",
+                [("mask", f"bool{list(mask.shape)}")],
+            )
+        )
     return places
+
+
+samples(
+    mask_places,
+    lambda t: [case(wrap(np.array([[True, False], [True, True]])), 3, 1), case(wrap(np.zeros(2, np.bool_)), 0, 0)],
+)
+
+wrong_inputs(
+    mask_places,
+    (
+        lambda t: case(wrap(np.array([True, False])), 2, 0),
+        RuntimeError,
+        "index: the mask names 1 elements, 2 when the function was traced",
+    ),
+)
 
 
 def in_range(name: str, index: Tensor, size: int, where: str) -> Any:
@@ -103,12 +172,18 @@ def in_range(name: str, index: Tensor, size: int, where: str) -> Any:
 
 def _mask_array(mask: Tensor) -> Any:
     if isinstance(mask._array, Spec):
-        raise UnsupportedError(message("index", "the shape of the result depends on the mask, a meta tensor has no data"))
+        raise UnsupportedError(
+            message("index", "the shape of the result depends on the mask, a meta tensor has no data")
+        )
     if isinstance(mask._array, Virtual):
         raise UnsupportedError(
-            message("index", "the shape of the result depends on the values of the mask, which this transform does not know",
-                    operands=[("asked for at", line_here()), ("mask", mask._spec())], hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)")
-        )  # fmt: skip
+            message(
+                "index",
+                "the shape of the result depends on the values of the mask, which this transform does not know",
+                operands=[("asked for at", line_here()), ("mask", mask._spec())],
+                hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)",
+            )
+        )
     return mask._array if mask.ndim else mask.numpy_view()  # which a trace refuses for tensors from outside
 
 
@@ -122,7 +197,14 @@ def parse_key(key: Any) -> tuple[tuple[Any, ...], bool]:
             parsed.append(item)
         elif isinstance(item, slice):
             parsed.append(_parse_slice(item))
-        elif isinstance(item, Tensor) and item._array.dtype.kind in "iu" and item._array.dtype != np.uint8 and not item.ndim and not _unknown(item._array) and tracer.get() is None:
+        elif (
+            isinstance(item, Tensor)
+            and item._array.dtype.kind in "iu"
+            and item._array.dtype != np.uint8
+            and not item.ndim
+            and not _unknown(item._array)
+            and tracer.get() is None
+        ):
             parsed.append(int(item))
         else:
             parsed.append(_parse_array(item))
@@ -131,10 +213,18 @@ def parse_key(key: Any) -> tuple[tuple[Any, ...], bool]:
 
 
 def _means_tuple(key: list[Any]) -> bool:
-    """Whether PyTorch takes a list for the tuple of its items: one with a slice, a sequence or a tensor among its first 32."""
-    if len(key) >= 32 or not any(k is None or k is Ellipsis or isinstance(k, slice | Tensor | list | tuple | range | np.ndarray) for k in key):
+    """Whether PyTorch takes a list for the tuple of its items: one with a slice, a sequence or a tensor among its first
+    32.
+    """
+    if len(key) >= 32 or not any(
+        k is None or k is Ellipsis or isinstance(k, slice | Tensor | list | tuple | range | np.ndarray) for k in key
+    ):
         return False
-    text = message("index", "a list of several indices is taken as the tuple of them, which is deprecated", hint="x[tuple(key)], or x[genesis.tensor(key)]")
+    text = message(
+        "index",
+        "a list of several indices is taken as the tuple of them, which is deprecated",
+        hint="x[tuple(key)], or x[genesis.tensor(key)]",
+    )
     warnings.warn(text, UserWarning, stacklevel=user_level())
     return True
 
@@ -151,7 +241,9 @@ def _unknown(array: Any) -> bool:
 
 def _parse_slice(item: slice) -> slice:
     if item.step is not None and int(item.step) == 0:
-        raise ArgumentValueError(message("index", "the step of a slice is 0", hint="x[::2], or x[::-1] for the reverse order"))
+        raise ArgumentValueError(
+            message("index", "the step of a slice is 0", hint="x[::2], or x[::-1] for the reverse order")
+        )
     bounds = [b if b is None else b.__index__() for b in (item.start, item.stop, item.step)]
     return slice(*bounds)
 
@@ -166,12 +258,20 @@ def _parse_array(item: Any) -> Any:
         array = item
     else:
         raise IndexOutOfRange(
-            message("index", f"{type(item).__name__} is not an index", hint="integers, slices, None, ..., integer or bool tensors")
+            message(
+                "index",
+                f"{type(item).__name__} is not an index",
+                hint="integers, slices, None, ..., integer or bool tensors",
+            )
         )
     if array.dtype.kind not in "iub":
         raise IndexOutOfRange(message("index", f"tensors used as indices must be integer or bool, got {array.dtype}"))
     if array.dtype == np.uint8 and isinstance(array, np.ndarray):
-        text = message("index", "a uint8 tensor is taken as a mask, which is deprecated", hint="mask.bool(), or index.long() for places")
+        text = message(
+            "index",
+            "a uint8 tensor is taken as a mask, which is deprecated",
+            hint="mask.bool(), or index.long() for places",
+        )
         warnings.warn(text, UserWarning, stacklevel=user_level())
         array = array != 0
     return array
@@ -181,7 +281,13 @@ _MASKS = (np.dtype(np.bool_), np.dtype(np.uint8))
 
 
 def _to_int(item: Any) -> Any:
-    return item.tolist() if isinstance(item, Tensor) else [_to_int(i) for i in item] if isinstance(item, list | tuple) else item
+    return (
+        item.tolist()
+        if isinstance(item, Tensor)
+        else [_to_int(i) for i in item]
+        if isinstance(item, list | tuple)
+        else item
+    )
 
 
 def _consumed(k: Any) -> int:
@@ -192,7 +298,9 @@ def _consumed(k: Any) -> int:
 
 
 def _with_places(spec: Spec, key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index of a trace, its masks written as places: a mask may be another one at the next replay, with as many elements."""
+    """The index of a trace, its masks written as places: a mask may be another one at the next replay, with as many
+    elements.
+    """
     if tracer.get() is None or not any(k.__class__ is np.ndarray and k.dtype.kind == "b" and k.ndim for k in key):
         return key
     _infer_pick(spec, key)  # the masks fit
@@ -204,8 +312,11 @@ def _with_places(spec: Spec, key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def select_first(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
-    """The tensor with the integers, None and slices of an index applied, and the index tensors that are left; both as they are without integers."""
-    if any(k is Ellipsis for k in key) and sum(map(_consumed, key)) == x.ndim:  # of no dimension: it does not part index tensors
+    """The tensor with the integers, None and slices of an index applied, and the index tensors that are left; both as
+    they are without integers.
+    """
+    # of no dimension: it does not part index tensors
+    if any(k is Ellipsis for k in key) and sum(map(_consumed, key)) == x.ndim:
         key = tuple([k for k in key if k is not Ellipsis])
     if not any(k.__class__ is int or _is_flag(k) for k in key) or all(_is_scalar(k) for k in key if _is_array(k)):
         return x, key
@@ -262,9 +373,17 @@ def explain_index(shape: Sequence[int], key: tuple[Any, ...]) -> Exception:
             low, high = (k, k) if isinstance(k, int) else (int(k.min()), int(k.max())) if k.size else (0, 0)
             if low < -shape[dim] or high >= shape[dim]:
                 bad = low if low < -shape[dim] else high
-                return IndexOutOfRange(message("index", f"index {bad} is out of range for dim {dim} of size {shape[dim]}", [("input", text)]))
+                return IndexOutOfRange(
+                    message(
+                        "index", f"index {bad} is out of range for dim {dim} of size {shape[dim]}", [("input", text)]
+                    )
+                )
         if isinstance(k, np.ndarray) and k.dtype.kind == "b" and k.ndim and tuple(shape[dim : dim + k.ndim]) != k.shape:
-            return IndexOutOfRange(message("index", f"a mask of shape {list(k.shape)} does not fit sizes {list(shape[dim : dim + k.ndim])}"))
+            return IndexOutOfRange(
+                message(
+                    "index", f"a mask of shape {list(k.shape)} does not fit sizes {list(shape[dim : dim + k.ndim])}"
+                )
+            )
         dim += _consumed(k)
     return ShapeError(message("index", "the indices cannot be broadcast together", [("input", text)]))
 
@@ -273,7 +392,9 @@ def explain_index(shape: Sequence[int], key: tuple[Any, ...]) -> Exception:
 
 
 class _Places:
-    """An index for all samples: the key with the hidden dimension, and where NumPy then puts the dimensions of the result."""
+    """An index for all samples: the key with the hidden dimension, and where NumPy then puts the dimensions of the
+    result.
+    """
 
     def __init__(self, b: Any, key: tuple[Any, ...], ndim: int, batched: bool) -> None:
         key = self._spelled_out(key, ndim)
@@ -291,7 +412,13 @@ class _Places:
         """No masks and no ellipsis; integers are arrays."""
         items: list[Any] = []
         for k in key:
-            items += [np.asarray(i) for i in k.nonzero()] if isinstance(k, np.ndarray) and k.dtype.kind == "b" else [np.asarray(k)] if isinstance(k, int) else [k]
+            items += (
+                [np.asarray(i) for i in k.nonzero()]
+                if isinstance(k, np.ndarray) and k.dtype.kind == "b"
+                else [np.asarray(k)]
+                if isinstance(k, int)
+                else [k]
+            )
         missing = ndim - sum(1 for k in items if k is not None and k is not Ellipsis)
         at = next((i for i, k in enumerate(items) if k is Ellipsis), len(items))
         return tuple([*items[:at], *[slice(None)] * missing, *[k for k in items[at:] if k is not Ellipsis]])
@@ -308,7 +435,9 @@ class _Places:
         return wrap(array).reshape(b.size, *[1] * (self.rank + 1 - array.ndim), *array.shape[1:])._array
 
     def _orders(self) -> tuple[list[int], list[int]]:
-        """The dimensions of the result, named by numbers: as NumPy gives them, and as one sample's are, with the hidden one in front."""
+        """The dimensions of the result, named by numbers: as NumPy gives them, and as one sample's are, with the hidden
+        one in front.
+        """
         kept, index = list(range(self.kept)), list(range(self.kept + 1, self.kept + 1 + self.rank))
         hidden = [self.kept]
         return kept[: self.got] + hidden + index + kept[self.got :], hidden + kept[: self.at] + index + kept[self.at :]
@@ -385,10 +514,13 @@ def _infer_pick(input: Spec, key: Any) -> Spec:
 # ---- reading
 
 
-@view({"input": lambda g, input_shape, key: place(g, input_shape, key)}, infer=_infer_pick, method=False, torch_name="",
-      batch=lambda b, x, key: b.run(x, (slice(None), *key)),
-      samples=lambda t: [case(t(3, 4), (slice(1, 3),)), case(t(3, 4), (1, None, slice(0, 4, 2))), case(t(3, 4), (Ellipsis, 0)),
-                         case(t(3, 4), (slice(None, None, -1), slice(2, None, -2)))])  # fmt: skip
+@view(
+    {"input": lambda g, input_shape, key: place(g, input_shape, key)},
+    infer=_infer_pick,
+    method=False,
+    torch_name="",
+    batch=lambda b, x, key: b.run(x, (slice(None), *key)),
+)
 def slice_view(input: Array, key: Any) -> Any:
     """Basic indexing, as a view; what ``x[1:3, None]`` and ``x[::-1]`` call.
 
@@ -396,11 +528,31 @@ def slice_view(input: Array, key: Any) -> Any:
     >>> genesis.arange(5)[1:4:2], genesis.arange(5)[::-2]
     (tensor([1, 3]), tensor([4, 2, 0]))
     """
-    return _pick(input, key if Ellipsis in key else (*key, ...))  # with an ellipsis NumPy gives a 0-d view, not a number
+    return _pick(input, key if Ellipsis in key else (*key, ...))
 
 
-@primitive("indexing", {"input": lambda g, input_shape, key: place(g, input_shape, key)}, jvp="linear", batch=_take_batch, infer=_infer_pick, method=False, dtypes=_ALL,
-           torch_name="", samples=lambda t: [case(t(4, 3), (np.array([0, 2, 2]),)), case(t(4, 3), (slice(None), np.array([[0, 1], [2, 2]])))])  # fmt: skip
+samples(
+    slice_view,
+    lambda t: [
+        case(t(3, 4), (slice(1, 3),)),
+        case(t(3, 4), (1, None, slice(0, 4, 2))),
+        case(t(3, 4), (Ellipsis, 0)),
+        # with an ellipsis NumPy gives a 0-d view, not a number
+        case(t(3, 4), (slice(None, None, -1), slice(2, None, -2))),
+    ],
+)
+
+
+@primitive(
+    "indexing",
+    {"input": lambda g, input_shape, key: place(g, input_shape, key)},
+    jvp="linear",
+    batch=_take_batch,
+    infer=_infer_pick,
+    method=False,
+    dtypes=_ALL,
+    torch_name="",
+)
 def take_index(input: Array, key: Any) -> Any:
     """Advanced indexing, a copy; what ``x[[0, 2, 2]]`` and ``x[mask]`` call.
 
@@ -411,8 +563,16 @@ def take_index(input: Array, key: Any) -> Any:
     return packed(np.asarray(_pick(input, key)))
 
 
+samples(
+    take_index,
+    lambda t: [case(t(4, 3), (np.array([0, 2, 2]),)), case(t(4, 3), (slice(None), np.array([[0, 1], [2, 2]])))],
+)
+
+
 def add_at(out: Any, key: Any, values: Any) -> None:
-    """``out[key] += values``, adding repeatedly where an element is named more than once; 16-bit floats are rounded once."""
+    """``out[key] += values``, adding repeatedly where an element is named more than once; 16-bit floats are rounded
+    once.
+    """
     if out.dtype in HALVES:
         total = out.astype(F32)
         add_at(total, key, values.astype(F32))
@@ -424,7 +584,11 @@ def add_at(out: Any, key: Any, values: Any) -> None:
     else:
         shape = np.broadcast_to(np.False_, out.shape)[key].shape
         if values.ndim > len(shape):  # NumPy 2.4 crashes
-            raise ShapeError(message("index", f"values of shape {list(values.shape)} cannot be added at an index of shape {list(shape)}"))
+            raise ShapeError(
+                message(
+                    "index", f"values of shape {list(values.shape)} cannot be added at an index of shape {list(shape)}"
+                )
+            )
         np.add.at(out, key, values)
 
 
@@ -446,9 +610,16 @@ def _has_arrays(key: Any) -> bool:
     return any(_is_array(k) for k in key)
 
 
-@primitive("indexing", {"input": lambda g, key: index_by(g, key)}, jvp="linear", batch=_place_batch, method=False, dtypes="fci", torch_name="",
-           infer=lambda input, shape, key: Spec(tuple(shape), input.dtype, input.device),
-           samples=lambda t: [case(t(2), (5,), (slice(1, 3),)), case(t(2), (5,), (slice(3, None, -2),)), case(t(3), (4,), (np.array([0, 2, 2]),))])  # fmt: skip
+@primitive(
+    "indexing",
+    {"input": lambda g, key: index_by(g, key)},
+    jvp="linear",
+    batch=_place_batch,
+    method=False,
+    dtypes="fci",
+    torch_name="",
+    infer=lambda input, shape, key: Spec(tuple(shape), input.dtype, input.device),
+)
 def place(input: Array, shape: Sequence[int], key: Any) -> Any:
     """Zeros of a shape with the tensor added at an index: the transpose of indexing.
 
@@ -464,10 +635,32 @@ def place(input: Array, shape: Sequence[int], key: Any) -> Any:
     return out
 
 
-@primitive("indexing", {"input": lambda g, key: put(g, g.new_zeros(()), key), "value": lambda g, value_shape, key: sum_to(index_by(g, key), value_shape)},
-           jvp=lambda args, tangents, out: put(*[a.new_zeros(a.shape) if t is None else t for a, t in zip(args[:2], tangents[:2], strict=True)], args[2]),
-           batch=_put_batch, holomorphic=False, method=False, dtypes=_ALL, torch_name="", infer=lambda input, value, key: input,
-           samples=lambda t: [case(t(4, 3), t(3), (1,)), case(t(4, 3), t(2, 3), (np.array([0, 2]),)), case(t(3), t(), (slice(0, 2),))])  # fmt: skip
+samples(
+    place,
+    lambda t: [
+        case(t(2), (5,), (slice(1, 3),)),
+        case(t(2), (5,), (slice(3, None, -2),)),
+        case(t(3), (4,), (np.array([0, 2, 2]),)),
+    ],
+)
+
+
+@primitive(
+    "indexing",
+    {
+        "input": lambda g, key: put(g, g.new_zeros(()), key),
+        "value": lambda g, value_shape, key: sum_to(index_by(g, key), value_shape),
+    },
+    jvp=lambda args, tangents, out: put(
+        *[a.new_zeros(a.shape) if t is None else t for a, t in zip(args[:2], tangents[:2], strict=True)], args[2]
+    ),
+    batch=_put_batch,
+    holomorphic=False,
+    method=False,
+    dtypes=_ALL,
+    torch_name="",
+    infer=lambda input, value, key: input,
+)
 def put(input: Array, value: Array, key: Any) -> Any:
     """A copy with the elements at an index replaced: what ``x[key] = value`` means where memory is not written to.
 
@@ -478,6 +671,12 @@ def put(input: Array, value: Array, key: Any) -> Any:
     out = input.copy()
     out[key] = value
     return out
+
+
+samples(
+    put,
+    lambda t: [case(t(4, 3), t(3), (1,)), case(t(4, 3), t(2, 3), (np.array([0, 2]),)), case(t(3), t(), (slice(0, 2),))],
+)
 
 
 def index_by(x: Tensor, key: Any) -> Tensor:
@@ -527,8 +726,12 @@ def _put_into(self: Tensor, key: Any, value: Any) -> None:
         source = source.squeeze(0)
     if source._array.dtype is not self._array.dtype:
         source = source.to(self._array.dtype)
-    if any(n not in (1, m) for n, m in zip(source.shape[::-1], picked[::-1], strict=False)) or source.ndim > len(picked):
-        raise ShapeError(message("setitem", f"a value of shape {list(source.shape)} does not fit the indexed shape {list(picked)}"))
+    if any(n not in (1, m) for n, m in zip(source.shape[::-1], picked[::-1], strict=False)) or source.ndim > len(
+        picked
+    ):
+        raise ShapeError(
+            message("setitem", f"a value of shape {list(source.shape)} does not fit the indexed shape {list(picked)}")
+        )
     inplace("setitem", lambda old, new: _replaced(old, new, key), self, (source,), {})
 
 
@@ -566,7 +769,12 @@ def _set(self: Tensor, parsed: tuple[Any, ...], value: Any) -> None:
     check_writable(self, "setitem", recording)
     if isinstance(self._array, Spec):
         _infer_pick(self._array, parsed)
-    elif tracer.get() is not None or _unknown(self._array) or (tensor is not None and _unknown(tensor._array)) or any(_unknown(k) for k in parsed):
+    elif (
+        tracer.get() is not None
+        or _unknown(self._array)
+        or (tensor is not None and _unknown(tensor._array))
+        or any(_unknown(k) for k in parsed)
+    ):
         _put_into(self, parsed, value)
         return
     else:
@@ -589,15 +797,21 @@ def _write(array: Any, key: Any, value: Any) -> None:
         except ValueError:
             source = np.asarray(None)
         if source.dtype.kind not in "iubfcV":
-            raise ArgumentError(message("setitem", f"cannot assign {type(value).__name__}", hint="a number or a tensor"))
+            raise ArgumentError(
+                message("setitem", f"cannot assign {type(value).__name__}", hint="a number or a tensor")
+            )
     target = _pick(np.broadcast_to(np.zeros((), np.int8), array.shape), key)
     shape = np.shape(source)
     while len(shape) > target.ndim and shape[0] == 1:  # leading dimensions of size 1 are dropped, as in PyTorch
         shape, source = shape[1:], source[0]
     try:
-        np.broadcast_to(np.zeros((), np.int8), shape) if not shape else np.broadcast_to(np.empty(shape, np.int8), target.shape)
+        np.broadcast_to(np.zeros((), np.int8), shape) if not shape else np.broadcast_to(
+            np.empty(shape, np.int8), target.shape
+        )
     except ValueError:
-        raise ShapeError(message("setitem", f"a value of shape {list(shape)} does not fit the indexed shape {list(target.shape)}")) from None
+        raise ShapeError(
+            message("setitem", f"a value of shape {list(shape)} does not fit the indexed shape {list(target.shape)}")
+        ) from None
     if isinstance(source, complex | np.complexfloating) and array.dtype.kind != "c":
         raise ArgumentError(message("setitem", "a complex value does not fit a real tensor"))
     with np.errstate(all="ignore"):

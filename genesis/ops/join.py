@@ -11,10 +11,11 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DimError, ShapeError, message
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.dispatch import write_out
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, composite, fails, normalize_dim, normalize_dims, primitive, view
+from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims, primitive, view
 from genesis.core.graph.modes import ACTIVE, grad_mode
 from genesis.core.graph.node import Node, Output, recorded
 from genesis.core.call.refusal import explain_all
@@ -35,7 +36,13 @@ def _narrowed(input: Tensor, dim: int, start: Any, length: int) -> tuple[Any, ..
     begin = int(start)
     begin = begin + size if begin < 0 else begin
     if not 0 <= begin <= size or length < 0 or begin + length > size:
-        raise DimError(message("narrow", f"start {start} and length {length} do not fit size {size} of dim {dim}", [("input", input._spec())]))
+        raise DimError(
+            message(
+                "narrow",
+                f"start {start} and length {length} do not fit size {size} of dim {dim}",
+                [("input", input._spec())],
+            )
+        )
     return input, d, begin, int(length)
 
 
@@ -43,10 +50,11 @@ def _sized(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
     return (*shape[:dim], size, *shape[dim + 1 :])
 
 
-@view({"input": lambda g, input_shape, dim, start: pad_dim(g, dim, start, input_shape[dim])}, prepare=_narrowed,
-      infer=lambda input, dim, start, length: Spec(_sized(input.shape, dim, length), input.dtype, input.device),
-      samples=lambda t: [case(t(4, 3), 0, 1, 2), case(t(2, 4), -1, 2, 2), case(t(3), 0, 0, 0)],
-      fails=fails((lambda t: case(t(3), 0, 2, 2), IndexError, "narrow: start 2 and length 2 do not fit size 3")))  # fmt: skip
+@view(
+    {"input": lambda g, input_shape, dim, start: pad_dim(g, dim, start, input_shape[dim])},
+    prepare=_narrowed,
+    infer=lambda input, dim, start, length: Spec(_sized(input.shape, dim, length), input.dtype, input.device),
+)
 def narrow(input: Array, dim: int, start: int, length: int) -> Any:
     """The part of ``length`` slices from ``start`` along ``dim``, as a view.
 
@@ -60,9 +68,19 @@ def narrow(input: Array, dim: int, start: int, length: int) -> Any:
     return input[(slice(None),) * dim + (slice(start, start + length),)]
 
 
-@primitive("movement", {"input": lambda g, input_shape, dim, start: g.narrow(dim, start, input_shape[dim])}, method=False, torch_name="",
-           infer=lambda input, dim, start, size: Spec(_sized(input.shape, dim, size), input.dtype, input.device), dtypes=_ALL,
-           samples=lambda t: [case(t(2, 3), 0, 1, 4)])  # fmt: skip
+samples(narrow, lambda t: [case(t(4, 3), 0, 1, 2), case(t(2, 4), -1, 2, 2), case(t(3), 0, 0, 0)])
+
+wrong_inputs(narrow, (lambda t: case(t(3), 0, 2, 2), IndexError, "narrow: start 2 and length 2 do not fit size 3"))
+
+
+@primitive(
+    "movement",
+    {"input": lambda g, input_shape, dim, start: g.narrow(dim, start, input_shape[dim])},
+    method=False,
+    torch_name="",
+    infer=lambda input, dim, start, size: Spec(_sized(input.shape, dim, size), input.dtype, input.device),
+    dtypes=_ALL,
+)
 def pad_dim(input: Array, dim: int, start: int, size: int) -> Any:
     """Zeros of ``size`` along ``dim`` with the tensor at ``start``: the transpose of `narrow`.
 
@@ -75,8 +93,10 @@ def pad_dim(input: Array, dim: int, start: int, size: int) -> Any:
     return out
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), 0, 1), case(t(3, 4), -1, -1)],
-           fails=fails((lambda t: case(t(3), 0, 3), IndexError, "select: index 3 is out of range for dim 0 of size 3")))  # fmt: skip
+samples(pad_dim, lambda t: [case(t(2, 3), 0, 1, 4)])
+
+
+@composite(dtypes=_ALL)
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice at ``index`` along ``dim``, without that dimension; a view.
 
@@ -91,8 +111,15 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     shape = tuple(input._array.shape)
     if not shape or not -shape[d] <= index < shape[d]:
         size = shape[d] if shape else 0
-        raise DimError(message("select", f"index {index} is out of range for dim {dim} of size {size}", [("input", input._spec())]))
+        raise DimError(
+            message("select", f"index {index} is out of range for dim {dim} of size {size}", [("input", input._spec())])
+        )
     return reshape(narrow(input, d, index, 1), shape[:d] + shape[d + 1 :])
+
+
+samples(select, lambda t: [case(t(3, 4), 0, 1), case(t(3, 4), -1, -1)])
+
+wrong_inputs(select, (lambda t: case(t(3), 0, 3), IndexError, "select: index 3 is out of range for dim 0 of size 3"))
 
 
 def split_sizes(name: str, size: int, split: Any) -> list[int]:
@@ -149,8 +176,7 @@ def _pieces(input: Tensor, lengths: Sequence[int], dim: int) -> tuple[Tensor, ..
     return tuple(out)
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(5, 2), 2), case(t(2, 5), [1, 4], 1)],
-           fails=fails((lambda t: case(t(5), [1, 2]), RuntimeError, "split: pieces of [1, 2] do not add up to size 5")))  # fmt: skip
+@composite(dtypes=_ALL)
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller), or of the given sizes, along ``dim``; views.
 
@@ -162,7 +188,17 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     [2, 2, 1]
     """
     d = normalize_dim("split", dim, tensor.ndim)
-    return _one_node(tensor, _pieces(tensor, split_sizes("split", tensor._array.shape[d], split_size_or_sections), d), d, SplitBackward)
+    return _one_node(
+        tensor,
+        _pieces(tensor, split_sizes("split", tensor._array.shape[d], split_size_or_sections), d),
+        d,
+        SplitBackward,
+    )
+
+
+samples(split, lambda t: [case(t(5, 2), 2), case(t(2, 5), [1, 4], 1)])
+
+wrong_inputs(split, (lambda t: case(t(5), [1, 2]), RuntimeError, "split: pieces of [1, 2] do not add up to size 5"))
 
 
 Tensor.split = lambda self, split_size, dim=0: split(self, split_size, dim)
@@ -170,7 +206,7 @@ split_with_sizes = split
 Tensor.split_with_sizes = Tensor.split
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(5, 2), 2), case(t(2, 6), 3, 1)])
+@composite(dtypes=_ALL)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
 
@@ -183,10 +219,15 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     d = normalize_dim("chunk", dim, input.ndim)
     size = input._array.shape[d]
     each = -(-size // chunks)
-    return _one_node(input, _pieces(input, split_sizes("chunk", size, each) if size else [0] * chunks, d), d, SplitBackward)
+    return _one_node(
+        input, _pieces(input, split_sizes("chunk", size, each) if size else [0] * chunks, d), d, SplitBackward
+    )
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(7, 2), 3), case(t(2, 6), (1, 4), 1)])
+samples(chunk, lambda t: [case(t(5, 2), 2), case(t(2, 6), 3, 1)])
+
+
+@composite(dtypes=_ALL)
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
 
@@ -203,7 +244,10 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return tuple(narrow(input, d, a, max(b - a, 0)) for a, b in itertools.pairwise(cuts))
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 2)), case(t(2, 3), 1)])
+samples(tensor_split, lambda t: [case(t(7, 2), 3), case(t(2, 6), (1, 4), 1)])
+
+
+@composite(dtypes=_ALL)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """All slices along ``dim``, without that dimension; views.
 
@@ -215,8 +259,10 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _one_node(input, tuple([select(input, d, i) for i in range(input._array.shape[d])]), d, UnbindBackward)
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 4), t(4), 0, 1), case(t(3, 4), t(3), -1, -1)],
-           fails=fails((lambda t: case(t(3, 4), t(1, 4), 0, 1), RuntimeError, "select_scatter: src has shape [1, 4], the slice [4]")))  # fmt: skip
+samples(unbind, lambda t: [case(t(3, 2)), case(t(2, 3), 1)])
+
+
+@composite(dtypes=_ALL)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """``input`` with the slice at ``index`` along ``dim`` replaced: what `select` is the inverse of.
 
@@ -237,19 +283,36 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return out
 
 
+samples(select_scatter, lambda t: [case(t(3, 4), t(4), 0, 1), case(t(3, 4), t(3), -1, -1)])
+
+wrong_inputs(
+    select_scatter,
+    (lambda t: case(t(3, 4), t(1, 4), 0, 1), RuntimeError, "select_scatter: src has shape [1, 4], the slice [4]"),
+)
+
+
 # ---- joining
 
 
 def _sequence(name: str, tensors: Any) -> list[Tensor]:
     """At least one tensor, and nothing else."""
     if isinstance(tensors, Tensor | str) or not isinstance(tensors, Iterable):
-        raise ArgumentError(message(name, f"expected a list of tensors, got {type(tensors).__name__}", hint=f"{name}([x, y])"))
+        raise ArgumentError(
+            message(name, f"expected a list of tensors, got {type(tensors).__name__}", hint=f"{name}([x, y])")
+        )
     tensors = list(tensors)
     if not tensors:
         raise ArgumentError(message(name, "expected at least one tensor, got none"))
     for i, x in enumerate(tensors):
         if not isinstance(x, Tensor):
-            raise ArgumentError(message(name, f"expected tensors, got {type(x).__name__}", [(f"tensors[{i}]", repr(x)[:60])], "genesis.tensor(...)"))
+            raise ArgumentError(
+                message(
+                    name,
+                    f"expected tensors, got {type(x).__name__}",
+                    [(f"tensors[{i}]", repr(x)[:60])],
+                    "genesis.tensor(...)",
+                )
+            )
     return tensors
 
 
@@ -284,11 +347,14 @@ def _cat_rule(g: Any, tensors_shapes: Any, dim: int) -> Any:
     return _pieces(g, [shape[dim] for shape in tensors_shapes], dim)
 
 
-@primitive("movement", {"tensors": _cat_rule}, infer=_infer_cat, prepare=_joined, dtypes=_ALL,
-           batch=lambda b, tensors, dim: b.run([b.spread(x, f) for x, f in zip(tensors, b.batched, strict=True)], dim + 1),
-           samples=lambda t: [case([t(2, 3), t(1, 3)]), case([t(2, 3), t(2, 2)], -1), case([t(0, 3), t(2, 3)])],
-           fails=fails((lambda t: case([t(2, 3), t(2, 4)]), RuntimeError, "cat: sizes of tensors must match except in dim 0"),
-                       (lambda t: case([]), TypeError, "cat: expected at least one tensor")))  # fmt: skip
+@primitive(
+    "movement",
+    {"tensors": _cat_rule},
+    infer=_infer_cat,
+    prepare=_joined,
+    dtypes=_ALL,
+    batch=lambda b, tensors, dim: b.run([b.spread(x, f) for x, f in zip(tensors, b.batched, strict=True)], dim + 1),
+)
 def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
@@ -301,6 +367,15 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
     tensor([0., 1., 1.])
     """
     return packed(np.concatenate(tensors, dim))
+
+
+samples(cat, lambda t: [case([t(2, 3), t(1, 3)]), case([t(2, 3), t(2, 2)], -1), case([t(0, 3), t(2, 3)])])
+
+wrong_inputs(
+    cat,
+    (lambda t: case([t(2, 3), t(2, 4)]), RuntimeError, "cat: sizes of tensors must match except in dim 0"),
+    (lambda t: case([]), TypeError, "cat: expected at least one tensor"),
+)
 
 
 def _with_out(plain: Any) -> Any:
@@ -316,8 +391,7 @@ def _with_out(plain: Any) -> Any:
 concat = concatenate = cat = _with_out(cat)
 
 
-@composite(dtypes=_ALL, method=False, samples=lambda t: [case([t(2, 3), t(2, 3)]), case([t(3), t(3)], -1), case([t(), t()])],
-           fails=fails((lambda t: case([t(2), t(3)]), RuntimeError, "stack: all tensors must have one shape, [2] and [3]")))  # fmt: skip
+@composite(dtypes=_ALL, method=False)
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape, along a new dimension.
 
@@ -333,10 +407,20 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     first = tensors[0]
     for i, x in enumerate(tensors):
         if x.shape != first.shape:
-            raise ShapeError(message("stack", f"all tensors must have one shape, {list(first.shape)} and {list(x.shape)}",
-                                     [("tensors[0]", first._spec()), (f"tensors[{i}]", x._spec())]))  # fmt: skip
+            raise ShapeError(
+                message(
+                    "stack",
+                    f"all tensors must have one shape, {list(first.shape)} and {list(x.shape)}",
+                    [("tensors[0]", first._spec()), (f"tensors[{i}]", x._spec())],
+                )
+            )
     d = normalize_dim("stack", dim, first.ndim + 1)
     return cat([unsqueeze(x, d) for x in tensors], d)
+
+
+samples(stack, lambda t: [case([t(2, 3), t(2, 3)]), case([t(3), t(3)], -1), case([t(), t()])])
+
+wrong_inputs(stack, (lambda t: case([t(2), t(3)]), RuntimeError, "stack: all tensors must have one shape, [2] and [3]"))
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -370,11 +454,10 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     return cat([reshape(x, (x.numel(), 1)) if x.ndim <= 1 else x for x in _sequence("column_stack", tensors)], 1)
 
 
-
 # ---- repeating and turning
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), (2, 2)), case(t(3), (2, 1, 2)), case(t(2, 3), (2,))])
+@composite(dtypes=_ALL)
 def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
     """The tensor repeated like tiles; missing repeats and dimensions count as 1.
 
@@ -387,6 +470,9 @@ def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
     x = reshape(input, [n for size in shape for n in (1, size)])
     x = x.expand([n for count, size in zip(counts, shape, strict=True) for n in (count, size)])
     return reshape(x.clone(), [count * size for count, size in zip(counts, shape, strict=True)])
+
+
+samples(tile, lambda t: [case(t(2, 3), (2, 2)), case(t(3), (2, 1, 2)), case(t(2, 3), (2,))])
 
 
 Tensor.tile = lambda self, *dims: tile(self, sizes(dims))
@@ -408,7 +494,7 @@ def _repeat(self: Tensor, *repeats: Any) -> Tensor:
 Tensor.repeat = _repeat
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), 2), case(t(2, 3), 2, 1)])
+@composite(dtypes=_ALL)
 def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
     """Each slice repeated in place, the same or its own number of times.
 
@@ -423,12 +509,20 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
     return x.index_select(d, wrap(np.repeat(np.arange(x.shape[d]), counts)))
 
 
+samples(repeat_interleave, lambda t: [case(t(2, 3), 2), case(t(2, 3), 2, 1)])
+
+
 def _flip_dims(input: Tensor, dims: Any) -> tuple[Any, ...]:
     return input, normalize_dims("flip", dims, input.ndim)
 
 
-@primitive("movement", {"input": lambda g, dims: g.flip(dims)}, prepare=_flip_dims, dtypes=_ALL,
-           infer=lambda input, dims: input, samples=lambda t: [case(t(2, 3), (0,)), case(t(2, 3), (0, -1)), case(t(), ())])  # fmt: skip
+@primitive(
+    "movement",
+    {"input": lambda g, dims: g.flip(dims)},
+    prepare=_flip_dims,
+    dtypes=_ALL,
+    infer=lambda input, dims: input,
+)
 def flip(input: Array, dims: Sequence[int]) -> Any:
     """A copy in reverse order along ``dims``.
 
@@ -437,6 +531,9 @@ def flip(input: Array, dims: Sequence[int]) -> Any:
     tensor([3., 2., 1.])
     """
     return np.flip(input, dims).copy() if input.ndim else input.copy()
+
+
+samples(flip, lambda t: [case(t(2, 3), (0,)), case(t(2, 3), (0, -1)), case(t(), ())])
 
 
 Tensor.flip = lambda self, *dims: flip(self, dims[0] if len(dims) == 1 else dims)
@@ -452,8 +549,14 @@ def flipud(input: Tensor) -> Tensor:
     return flip(input, 0)
 
 
-@primitive("movement", {"input": lambda g, shifts, dims: g.roll([-s for s in shifts], dims)}, dtypes=_ALL, method=False, torch_name="",
-           infer=lambda input, shifts, dims: input, samples=lambda t: [case(t(2, 3), (1,), (0,)), case(t(2, 3), (1, 2), (0, 1))])  # fmt: skip
+@primitive(
+    "movement",
+    {"input": lambda g, shifts, dims: g.roll([-s for s in shifts], dims)},
+    dtypes=_ALL,
+    method=False,
+    torch_name="",
+    infer=lambda input, shifts, dims: input,
+)
 def roll_dims(input: Array, shifts: Sequence[int], dims: Sequence[int]) -> Any:
     """Slices moved on along dimensions, the last ones coming first; what `roll` calls.
 
@@ -464,7 +567,10 @@ def roll_dims(input: Array, shifts: Sequence[int], dims: Sequence[int]) -> Any:
     return packed(np.roll(input, tuple(shifts), tuple(dims)))
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), 1), case(t(2, 3), 1, 0), case(t(2, 3), (1, 2), (0, 1))])
+samples(roll_dims, lambda t: [case(t(2, 3), (1,), (0,)), case(t(2, 3), (1, 2), (0, 1))])
+
+
+@composite(dtypes=_ALL)
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Slices moved on by ``shifts`` along ``dims`` (None: the flattened tensor), the last ones coming first.
 
@@ -473,12 +579,21 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     tensor([3, 0, 1, 2])
     """
     if dims is None:
-        return roll_dims(reshape(input, (-1,)), (int(shifts if isinstance(shifts, int) else shifts[0]),), (0,)).reshape(input.shape)
-    where = normalize_dims("roll", dims, input.ndim) if not isinstance(dims, int) else (normalize_dim("roll", dims, input.ndim),)
+        return roll_dims(reshape(input, (-1,)), (int(shifts if isinstance(shifts, int) else shifts[0]),), (0,)).reshape(
+            input.shape
+        )
+    where = (
+        normalize_dims("roll", dims, input.ndim)
+        if not isinstance(dims, int)
+        else (normalize_dim("roll", dims, input.ndim),)
+    )
     return roll_dims(input, (shifts,) if isinstance(shifts, int) else tuple(shifts), where)
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3)), case(t(2, 3), 2), case(t(2, 3), -1, (1, 0))])
+samples(roll, lambda t: [case(t(2, 3), 1), case(t(2, 3), 1, 0), case(t(2, 3), (1, 2), (0, 1))])
+
+
+@composite(dtypes=_ALL)
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by ``k`` right angles in the plane of two dimensions.
 
@@ -494,6 +609,9 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     if k == 2:
         return flip(input, (a, b))
     return flip(input, b).transpose(a, b) if k == 1 else flip(input.transpose(a, b), b)
+
+
+samples(rot90, lambda t: [case(t(2, 3)), case(t(2, 3), 2), case(t(2, 3), -1, (1, 0))])
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -541,11 +659,45 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return cat(rows, 0)
 
 
-explain_all(globals(), "hstack", "vstack", "dstack", "column_stack", "fliplr", "flipud", "block_diag", "cartesian_prod", "meshgrid")
+explain_all(
+    globals(),
+    "hstack",
+    "vstack",
+    "dstack",
+    "column_stack",
+    "fliplr",
+    "flipud",
+    "block_diag",
+    "cartesian_prod",
+    "meshgrid",
+)
 row_stack = vstack
 
 __all__ = [
-    "block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "concat", "concatenate", "dstack", "flip", "fliplr", "flipud", "hstack",
-    "meshgrid", "narrow", "repeat_interleave", "roll", "rot90", "row_stack", "select", "select_scatter", "split",
-    "stack", "tensor_split", "tile", "unbind", "vstack",
-]  # fmt: skip
+    "block_diag",
+    "cartesian_prod",
+    "cat",
+    "chunk",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "flip",
+    "fliplr",
+    "flipud",
+    "hstack",
+    "meshgrid",
+    "narrow",
+    "repeat_interleave",
+    "roll",
+    "rot90",
+    "row_stack",
+    "select",
+    "select_scatter",
+    "split",
+    "stack",
+    "tensor_split",
+    "tile",
+    "unbind",
+    "vstack",
+]

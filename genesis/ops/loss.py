@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.protocol import Virtual, bottom
-from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, IndexOutOfRange, ShapeError, message
-from genesis.core.call.kinds import case, composite, fails
+from genesis.base.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DomainError,
+    DTypeError,
+    IndexOutOfRange,
+    ShapeError,
+    message,
+)
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.kinds import case, composite
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tracing import tracer
 from genesis.core.graph.tensor import Tensor
@@ -20,7 +29,9 @@ from genesis.ops.shape import broadcast_shapes
 from genesis.ops.softmax import log_softmax
 
 
-def reduced(name: str, loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> Tensor:
+def reduced(
+    name: str, loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None
+) -> Tensor:
     """The mean, the sum, or the losses themselves."""
     reduction = reduction_of(name, size_average, reduce, reduction)
     if reduction == "mean":
@@ -38,7 +49,9 @@ def reduction_of(name: str, size_average: bool | None, reduce: bool | None, redu
         return reduction
     for what, value in (("size_average", size_average), ("reduce", reduce)):
         if isinstance(value, str):
-            raise ArgumentError(message(name, f"{what} must be True or False, got {value!r}", hint=f"reduction={value!r}"))
+            raise ArgumentError(
+                message(name, f"{what} must be True or False, got {value!r}", hint=f"reduction={value!r}")
+            )
     average, once = size_average is None or size_average, reduce is None or reduce
     meant = "mean" if average and once else "sum" if once else "none"
     warn_user(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
@@ -55,7 +68,8 @@ _broadcasts: ContextVar[bool] = ContextVar("genesis_loss_broadcast", default=Fal
 class allow_loss_broadcast:
     """Let losses broadcast their input and target against each other, with a `BroadcastWarning`, as PyTorch does.
 
-    Without it different shapes are an error: of a prediction (4, 1) and a target (4,) the mean would be taken over (4, 4)
+    Without it different shapes are an error: of a prediction (4, 1) and a target (4,) the mean would be taken over (4,
+    4)
     differences. For programs that rely on it: in force from the call on, or inside a ``with`` block, in this thread.
 
     >>> import genesis, warnings
@@ -86,7 +100,12 @@ def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     x, y = _tensor(name, "input", input), _tensor(name, "target", target)
     if x._array.shape == y._array.shape:
         return x, y
-    text = message(name, f"shapes differ, input {list(x.shape)} and target {list(y.shape)}", [("input", x._spec()), ("target", y._spec())], _repairs(x, y))
+    text = message(
+        name,
+        f"shapes differ, input {list(x.shape)} and target {list(y.shape)}",
+        [("input", x._spec()), ("target", y._spec())],
+        _repairs(x, y),
+    )
     if not _broadcasts.get():
         raise ShapeError(text)
     warn_user(text, BroadcastWarning)
@@ -113,7 +132,9 @@ def _weighted(name: str, loss: Tensor, weight: Tensor | None) -> Tensor:
         return loss
     if _tensor(name, "weight", weight).shape != loss.shape:
         text = f"weight of shape {list(weight.shape)} is not the input's, {list(loss.shape)}"
-        raise ArgumentValueError(message(name, text, [("input", loss._spec()), ("weight", weight._spec())], "weight.expand_as(input)"))
+        raise ArgumentValueError(
+            message(name, text, [("input", loss._spec()), ("weight", weight._spec())], "weight.expand_as(input)")
+        )
     return loss * weight
 
 
@@ -124,21 +145,37 @@ def _average(name: str, loss: Tensor, weight: Tensor | None, reduction: str) -> 
 
 
 _two = lambda t: [case(t(2, 3), t(2, 3)), case(t(2, 3), t(2, 3), reduction="sum"), case(t(3), t(3), reduction="none")]  # noqa: E731
-_heavy = lambda t: [*_two(t), case(t(2, 3), t(2, 3), weight=t.positive(2, 3)), case(t(3), t(3), weight=t.positive(3), reduction="none")]  # noqa: E731
-_bad_reduction = (lambda t: case(t(2), t(2), reduction="avg"), ValueError, "reduction must be 'mean', 'sum' or 'none', got 'avg'")
+_heavy = lambda t: [
+    *_two(t),
+    case(t(2, 3), t(2, 3), weight=t.positive(2, 3)),
+    case(t(3), t(3), weight=t.positive(3), reduction="none"),
+]  # noqa: E731
+_bad_reduction = (
+    lambda t: case(t(2), t(2), reduction="avg"),
+    ValueError,
+    "reduction must be 'mean', 'sum' or 'none', got 'avg'",
+)
 _bad_weight = (lambda t: case(t(2), t(2), weight=t(1)), ValueError, "weight of shape [1] is not the input's, [2]")
 
 
 def _loss(**options: Any) -> Any:
     def declare(function: Any) -> Any:
-        return composite(halves="wide", method=False, autocast="float32", torch_name="nn.functional." + function.__name__, **options)(function)
+        return composite(
+            halves="wide", method=False, autocast="float32", torch_name="nn.functional." + function.__name__, **options
+        )(function)
 
     return declare
 
 
-@_loss(samples=_heavy, fails=fails(_bad_reduction, _bad_weight))
-def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-             weight: Tensor | None = None) -> Tensor:  # fmt: skip
+@_loss()
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """Squared error, $(x - y)^2$.
 
     >>> import genesis
@@ -149,9 +186,20 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
     return _average("mse_loss", (x - y).square(), weight, reduction_of("mse_loss", size_average, reduce, reduction))
 
 
-@_loss(samples=_heavy, fails=fails(_bad_reduction, _bad_weight))
-def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-            weight: Tensor | None = None) -> Tensor:  # fmt: skip
+samples(mse_loss, _heavy)
+
+wrong_inputs(mse_loss, _bad_reduction, _bad_weight)
+
+
+@_loss()
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """Absolute error, $|x - y|$.
 
     >>> import genesis
@@ -162,8 +210,15 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, red
     return _average("l1_loss", (x - y).abs(), weight, reduction_of("l1_loss", size_average, reduce, reduction))
 
 
-@_loss(samples=_heavy, fails=fails((lambda t: case(t(2), t(2), delta=0.0), ValueError, "huber_loss: delta must be positive, got 0.0")))
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
+samples(l1_loss, _heavy)
+
+wrong_inputs(l1_loss, _bad_reduction, _bad_weight)
+
+
+@_loss()
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
     """Squared error near zero, absolute error from ``delta`` on (Huber 1964).
 
     Raises:
@@ -175,7 +230,16 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     """
     if delta <= 0:
         raise ArgumentValueError(message("huber_loss", f"delta must be positive, got {delta}"))
-    return reduced("huber_loss", _weighted("huber_loss", _huber(*_paired("huber_loss", input, target), delta), weight), reduction)
+    return reduced(
+        "huber_loss", _weighted("huber_loss", _huber(*_paired("huber_loss", input, target), delta), weight), reduction
+    )
+
+
+samples(huber_loss, _heavy)
+
+wrong_inputs(
+    huber_loss, (lambda t: case(t(2), t(2), delta=0.0), ValueError, "huber_loss: delta must be positive, got 0.0")
+)
 
 
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
@@ -184,9 +248,15 @@ def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
     return where(size <= delta, 0.5 * away * away, delta * (size - 0.5 * delta))
 
 
-@_loss(samples=_two, fails=fails((lambda t: case(t(2), t(2), beta=-1.0), ValueError, "smooth_l1_loss: beta must not be negative, got -1.0")))
-def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-                   beta: float = 1.0) -> Tensor:  # fmt: skip
+@_loss()
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """`huber_loss` divided by ``beta``; with ``beta=0`` the absolute error.
 
     >>> import genesis
@@ -196,7 +266,17 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     if beta < 0:
         raise ArgumentValueError(message("smooth_l1_loss", f"beta must not be negative, got {beta}"))
     x, y = _paired("smooth_l1_loss", input, target)
-    return reduced("smooth_l1_loss", _huber(x, y, beta) / beta if beta else (x - y).abs(), reduction, size_average, reduce)
+    return reduced(
+        "smooth_l1_loss", _huber(x, y, beta) / beta if beta else (x - y).abs(), reduction, size_average, reduce
+    )
+
+
+samples(smooth_l1_loss, _two)
+
+wrong_inputs(
+    smooth_l1_loss,
+    (lambda t: case(t(2), t(2), beta=-1.0), ValueError, "smooth_l1_loss: beta must not be negative, got -1.0"),
+)
 
 
 # ---- classification
@@ -204,15 +284,31 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 
 def _classes(name: str, input: Tensor, target: Tensor, weight: Tensor | None) -> None:
     if target._array.dtype.kind not in "iu":
-        raise DTypeError(message(name, f"class indices must be integers, target is {target.dtype}", hint="target.long()"))
-    if input.ndim == 0 or (input.ndim == 1 and target.ndim) or (input.ndim > 1 and (input.shape[0], *input.shape[2:]) != tuple(target.shape)):
+        raise DTypeError(
+            message(name, f"class indices must be integers, target is {target.dtype}", hint="target.long()")
+        )
+    if (
+        input.ndim == 0
+        or (input.ndim == 1 and target.ndim)
+        or (input.ndim > 1 and (input.shape[0], *input.shape[2:]) != tuple(target.shape))
+    ):
         raise ShapeError(
-            message(name, f"target of shape {list(target.shape)} does not fit input of shape {list(input.shape)}",
-                    [("input", input._spec()), ("target", target._spec())], "input (N, C, ...) and target (N, ...) of class indices")
-        )  # fmt: skip
+            message(
+                name,
+                f"target of shape {list(target.shape)} does not fit input of shape {list(input.shape)}",
+                [("input", input._spec()), ("target", target._spec())],
+                "input (N, C, ...) and target (N, ...) of class indices",
+            )
+        )
     count = input.shape[1 if input.ndim > 1 else 0]
     if weight is not None and tuple(weight.shape) != (count,):
-        raise ShapeError(message(name, f"weight has shape {list(weight.shape)}, there are {count} classes", [("input", input._spec()), ("weight", weight._spec())]))
+        raise ShapeError(
+            message(
+                name,
+                f"weight has shape {list(weight.shape)}, there are {count} classes",
+                [("input", input._spec()), ("weight", weight._spec())],
+            )
+        )
 
 
 def _all_count(name: str, target: Tensor, count: int, ignore_index: int) -> bool:
@@ -224,12 +320,20 @@ def _all_count(name: str, target: Tensor, count: int, ignore_index: int) -> bool
     if outside.any():
         wrong = classes[outside & (classes != ignore_index)]
         if wrong.size:
-            raise IndexOutOfRange(message(name, f"target {int(wrong.flat[0])} is out of range for {count} classes", hint="classes count from 0"))
+            raise IndexOutOfRange(
+                message(
+                    name,
+                    f"target {int(wrong.flat[0])} is out of range for {count} classes",
+                    hint="classes count from 0",
+                )
+            )
         return False
     return not 0 <= ignore_index < count or not (classes == ignore_index).any()
 
 
-def _of_classes(name: str, logp: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float) -> Tensor:
+def _of_classes(
+    name: str, logp: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
+) -> Tensor:
     """The loss of log probabilities and class indices."""
     dim = 1 if logp.ndim > 1 else 0
     if _all_count(name, target, logp.shape[dim], ignore_index) and weight is None and not smoothing:
@@ -246,13 +350,16 @@ def _of_classes(name: str, logp: Tensor, target: Tensor, weight: Tensor | None, 
     return loss.sum() / scale.sum() if reduction == "mean" else reduced(name, loss, reduction)
 
 
-@_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3), reduction="sum"), case(t(3), t.int(low=0, high=3)),
-                          case(t(4, 3), t.int(4, low=0, high=3), weight=t.positive(3)), case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="none")],
-       fails=fails((lambda t: case(t(2, 3), t.int(2, low=5, high=6)), IndexError, "nll_loss: target 5 is out of range for 3 classes"),
-                   (lambda t: case(t(2, 3), t.int(3)), RuntimeError, "nll_loss: target of shape [3] does not fit input of shape [2, 3]"),
-                   (lambda t: case(t(2, 3), t(2)), RuntimeError, "nll_loss: class indices must be integers")))  # fmt: skip
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
-             reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+@_loss()
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Negative log likelihood of class indices, $-w_{y} x_{y}$, averaged over the weights of those that count.
 
     Args:
@@ -269,17 +376,45 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     """
     _tensor("nll_loss", "input", input), _tensor("nll_loss", "target", target)
     _classes("nll_loss", input, target, weight)
-    return _of_classes("nll_loss", input, target, weight, ignore_index, reduction_of("nll_loss", size_average, reduce, reduction), 0.0)
+    return _of_classes(
+        "nll_loss", input, target, weight, ignore_index, reduction_of("nll_loss", size_average, reduce, reduction), 0.0
+    )
 
 
-@_loss(samples=lambda t: [case(t(4, 3), t.int(4, low=0, high=3)), case(t(2, 3, 4), t.int(2, 4, low=0, high=3)), case(t(3), t.int(low=0, high=3)),
-                          case(t(4, 3), t.int(4, low=0, high=3), label_smoothing=0.1, weight=t.positive(3)), case(t(4, 3), t(4, 3).softmax(1)),
-                          case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="sum", label_smoothing=0.2)],
-       fails=fails((lambda t: case(t(2, 3), t.int(2, low=5, high=6)), IndexError, "cross_entropy: target 5 is out of range for 3 classes"),
-                   (lambda t: case(t(2, 3), t.int(2, low=0, high=2), label_smoothing=1.5), ValueError, "label_smoothing must be between 0 and 1"),
-                   (lambda t: case(t(2, 3), t.int(3)), RuntimeError, "cross_entropy: target of shape [3] does not fit input of shape [2, 3]")))  # fmt: skip
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
-                  reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
+samples(
+    nll_loss,
+    lambda t: [
+        case(t(4, 3), t.int(4, low=0, high=3)),
+        case(t(2, 3, 4), t.int(2, 4, low=0, high=3), reduction="sum"),
+        case(t(3), t.int(low=0, high=3)),
+        case(t(4, 3), t.int(4, low=0, high=3), weight=t.positive(3)),
+        case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="none"),
+    ],
+)
+
+wrong_inputs(
+    nll_loss,
+    (lambda t: case(t(2, 3), t.int(2, low=5, high=6)), IndexError, "nll_loss: target 5 is out of range for 3 classes"),
+    (
+        lambda t: case(t(2, 3), t.int(3)),
+        RuntimeError,
+        "nll_loss: target of shape [3] does not fit input of shape [2, 3]",
+    ),
+    (lambda t: case(t(2, 3), t(2)), RuntimeError, "nll_loss: class indices must be integers"),
+)
+
+
+@_loss()
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """Cross entropy of logits with class indices or class probabilities.
 
     $-\\sum_c w_c y_c \\ln softmax(x)_c$, with $y$ the (smoothed) one-hot target or the given probabilities.
@@ -301,28 +436,71 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     tensor(0.6931)
     """
     if not 0 <= label_smoothing <= 1:
-        raise ArgumentValueError(message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}"))
+        raise ArgumentValueError(
+            message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}")
+        )
     _tensor("cross_entropy", "input", input), _tensor("cross_entropy", "target", target)
     dim = 1 if input.ndim > 1 else 0
     reduction = reduction_of("cross_entropy", size_average, reduce, reduction)
     if target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     _classes("cross_entropy", input, target, weight)
-    return _of_classes("cross_entropy", log_softmax(input, dim), target, weight, ignore_index, reduction, label_smoothing)
+    return _of_classes(
+        "cross_entropy", log_softmax(input, dim), target, weight, ignore_index, reduction, label_smoothing
+    )
+
+
+samples(
+    cross_entropy,
+    lambda t: [
+        case(t(4, 3), t.int(4, low=0, high=3)),
+        case(t(2, 3, 4), t.int(2, 4, low=0, high=3)),
+        case(t(3), t.int(low=0, high=3)),
+        case(t(4, 3), t.int(4, low=0, high=3), label_smoothing=0.1, weight=t.positive(3)),
+        case(t(4, 3), t(4, 3).softmax(1)),
+        case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="sum", label_smoothing=0.2),
+    ],
+)
+
+wrong_inputs(
+    cross_entropy,
+    (
+        lambda t: case(t(2, 3), t.int(2, low=5, high=6)),
+        IndexError,
+        "cross_entropy: target 5 is out of range for 3 classes",
+    ),
+    (
+        lambda t: case(t(2, 3), t.int(2, low=0, high=2), label_smoothing=1.5),
+        ValueError,
+        "label_smoothing must be between 0 and 1",
+    ),
+    (
+        lambda t: case(t(2, 3), t.int(3)),
+        RuntimeError,
+        "cross_entropy: target of shape [3] does not fit input of shape [2, 3]",
+    ),
+)
 
 
 def _over_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:
     return weight.reshape([-1 if i == dim else 1 for i in range(ndim)])
 
 
-def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int) -> Tensor:
+def _soft_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int
+) -> Tensor:
     if input.shape != target.shape:
         of_classes = tuple(target.shape) == (*input.shape[:dim], *input.shape[dim + 1 :])
         raise ShapeError(
-            message("cross_entropy", f"class indices must be integers, target is {target.dtype} of shape {list(target.shape)}" if of_classes else
-                    f"probabilities of shape {list(target.shape)} do not fit input of shape {list(input.shape)}",
-                    [("input", input._spec()), ("target", target._spec())], "target.long()" if of_classes else "probabilities of the input's shape, or class indices")
-        )  # fmt: skip
+            message(
+                "cross_entropy",
+                f"class indices must be integers, target is {target.dtype} of shape {list(target.shape)}"
+                if of_classes
+                else f"probabilities of shape {list(target.shape)} do not fit input of shape {list(input.shape)}",
+                [("input", input._spec()), ("target", target._spec())],
+                "target.long()" if of_classes else "probabilities of the input's shape, or class indices",
+            )
+        )
     if smoothing:
         target = target * (1 - smoothing) + smoothing / input.shape[dim]
     terms = -log_softmax(input, dim) * target
@@ -339,21 +517,39 @@ def _same_shape(name: str, input: Any, target: Any) -> None:
         raise ArgumentValueError(message(name, text, [("input", x._spec()), ("target", y._spec())], _repairs(x, y)))
 
 
-_unit = lambda t: [case(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9)), case(t(3, low=0.1, high=0.9), t(3, low=0, high=1), t.positive(3), reduction="sum")]  # noqa: E501, E731
+_unit = lambda t: [
+    case(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9)),
+    case(t(3, low=0.1, high=0.9), t(3, low=0, high=1), t.positive(3), reduction="sum"),
+]  # noqa: E501, E731
 
 
 def _check_unit(what: str, x: Tensor) -> None:
     """Refuse numbers outside [0, 1] where they are known."""
     values = bottom(x._array)
-    if tracer.get() is None and isinstance(values, np.ndarray) and values.size and not (values.min() >= 0 and values.max() <= 1):
-        raise DomainError(message("binary_cross_entropy", f"all elements of {what} must be between 0 and 1, they are between {values.min()} and {values.max()}",
-                                 hint="x.sigmoid(), or binary_cross_entropy_with_logits"))  # fmt: skip
+    if (
+        tracer.get() is None
+        and isinstance(values, np.ndarray)
+        and values.size
+        and not (values.min() >= 0 and values.max() <= 1)
+    ):
+        raise DomainError(
+            message(
+                "binary_cross_entropy",
+                f"all elements of {what} must be between 0 and 1, they are between {values.min()} and {values.max()}",
+                hint="x.sigmoid(), or binary_cross_entropy_with_logits",
+            )
+        )
 
 
-@_loss(samples=_unit, fails=fails((lambda t: case(t(2, low=0, high=1), t(2, low=0, high=1), reduction="max"), ValueError, "reduction"),
-                                   (lambda t: case(t(2, low=1.1, high=1.5), t(2, low=0.1, high=0.9)), RuntimeError, "all elements of input must be")))
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
-                         reduction: str = "mean") -> Tensor:  # fmt: skip
+@_loss()
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Cross entropy of probabilities, $-(y \\ln x + (1 - y) \\ln(1 - x))$; logarithms are not below -100.
 
     >>> import genesis
@@ -367,10 +563,25 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction, size_average, reduce)
 
 
-@_loss(samples=lambda t: [case(t(2, 3), t(2, 3, low=0, high=1)), case(t(2, 3), t(2, 3, low=0, high=1), pos_weight=t.positive(3), reduction="none")],
-       fails=fails(_bad_reduction))  # fmt: skip
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
-                                     reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:  # fmt: skip
+samples(binary_cross_entropy, _unit)
+
+wrong_inputs(
+    binary_cross_entropy,
+    (lambda t: case(t(2, low=0, high=1), t(2, low=0, high=1), reduction="max"), ValueError, "reduction"),
+    (lambda t: case(t(2, low=1.1, high=1.5), t(2, low=0.1, high=0.9)), RuntimeError, "all elements of input must be"),
+)
+
+
+@_loss()
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """`binary_cross_entropy` of sigmoid(x), without overflow; ``pos_weight`` scales the positive part.
 
     >>> import genesis
@@ -380,11 +591,31 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     _same_shape("binary_cross_entropy_with_logits", input, target)
     positive = target if pos_weight is None else target * pos_weight
     loss = positive * log1pexp(-input) + (1 - target) * log1pexp(input)
-    return reduced("binary_cross_entropy_with_logits", loss if weight is None else loss * weight, reduction, size_average, reduce)
+    return reduced(
+        "binary_cross_entropy_with_logits", loss if weight is None else loss * weight, reduction, size_average, reduce
+    )
 
 
-@_loss(samples=lambda t: [case(t(2, 3), t.positive(2, 3)), case(t(2, 3), t(2, 3), reduction="sum", log_target=True)])
-def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False) -> Tensor:
+samples(
+    binary_cross_entropy_with_logits,
+    lambda t: [
+        case(t(2, 3), t(2, 3, low=0, high=1)),
+        case(t(2, 3), t(2, 3, low=0, high=1), pos_weight=t.positive(3), reduction="none"),
+    ],
+)
+
+wrong_inputs(binary_cross_entropy_with_logits, _bad_reduction)
+
+
+@_loss()
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """Kullback and Leibler's divergence, $y (\\ln y - x)$ with x the log probabilities; also reduction "batchmean".
 
     >>> import genesis
@@ -397,7 +628,10 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     return loss.sum() / input.shape[0] if reduction == "batchmean" else reduced("kl_div", loss, reduction)
 
 
-@_loss(samples=lambda t: [case(t(3, 4), t(3, 4)), case(t(3, 4), t(4), dim=-1)])
+samples(kl_div, lambda t: [case(t(2, 3), t.positive(2, 3)), case(t(2, 3), t(2, 3), reduction="sum", log_target=True)])
+
+
+@_loss()
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between vectors along ``dim``.
 
@@ -412,9 +646,19 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return (a / norm(a, 2, dim, True).clamp(min=eps) * (b / norm(b, 2, dim, True).clamp(min=eps))).sum(dim)
 
 
-@_loss(samples=lambda t: [case(t(3), t(3), (t(3) > 0).to(t(1).dtype) * 2 - 1)])
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
-                        reduction: str = "mean") -> Tensor:  # fmt: skip
+samples(cosine_similarity, lambda t: [case(t(3, 4), t(3, 4)), case(t(3, 4), t(4), dim=-1)])
+
+
+@_loss()
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """$\\max(0, -y (x_1 - x_2) + margin)$ for y of 1 or -1.
 
     >>> import genesis
@@ -423,14 +667,33 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     """
     if not input1.ndim == input2.ndim == target.ndim:
         shapes = [("input1", input1._spec()), ("input2", input2._spec()), ("target", target._spec())]
-        raise ShapeError(message("margin_ranking_loss", f"{input1.ndim}, {input2.ndim} and {target.ndim} dimensions", shapes, "tensors of one shape"))
+        raise ShapeError(
+            message(
+                "margin_ranking_loss",
+                f"{input1.ndim}, {input2.ndim} and {target.ndim} dimensions",
+                shapes,
+                "tensors of one shape",
+            )
+        )
     return reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction, size_average, reduce)
 
 
-@_loss(samples=lambda t: [case(t(3, 4), t(3, 4), t(3, 4))],
-       fails=fails((lambda t: case(t(2), t(2), t(2), margin=0.0), ValueError, "triplet_margin_loss: margin must be positive, got 0.0")))  # fmt: skip
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-                        swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+samples(margin_ranking_loss, lambda t: [case(t(3), t(3), (t(3) > 0).to(t(1).dtype) * 2 - 1)])
+
+
+@_loss()
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """$\\max(0, d(a, p) - d(a, n) + margin)$ of distances in the p-norm.
 
     >>> import genesis
@@ -441,7 +704,14 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 
     if not anchor.ndim == positive.ndim == negative.ndim:
         shapes = [("anchor", anchor._spec()), ("positive", positive._spec()), ("negative", negative._spec())]
-        raise ShapeError(message("triplet_margin_loss", f"{anchor.ndim}, {positive.ndim} and {negative.ndim} dimensions", shapes, "tensors of one shape"))
+        raise ShapeError(
+            message(
+                "triplet_margin_loss",
+                f"{anchor.ndim}, {positive.ndim} and {negative.ndim} dimensions",
+                shapes,
+                "tensors of one shape",
+            )
+        )
     if not margin > 0:
         raise ArgumentValueError(message("triplet_margin_loss", f"margin must be positive, got {margin}"))
     near, far = norm(anchor - positive + eps, p, -1), norm(anchor - negative + eps, p, -1)
@@ -450,17 +720,24 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     return reduced("triplet_margin_loss", (near - far + margin).relu(), reduction, size_average, reduce)
 
 
-@_loss(samples=lambda t: [case(t(3), t(3), t.positive(3)), case(t(3), t(3), t.positive(3), True), case(t(2, 3), t(2, 3), t.positive(2)),
-                          case(t(2, 3), t(2, 3), t.positive(2, 1)), case(t(2, 3), t(2, 3), 0.5)],
-       fails=fails((lambda t: case(t(2, 3), t(2, 3), t.positive(3)), ValueError, "gaussian_nll_loss: var of shape [3] does not fit input of shape [2, 3]"),
-                   (lambda t: case(t(2), t(2), -t.positive(2)), ValueError, "gaussian_nll_loss: var must not be negative"),
-                   (lambda t: case(t(2, 1), t(2), t.positive(2, 1)), RuntimeError, "gaussian_nll_loss: shapes differ, input [2, 1] and target [2]")))  # fmt: skip
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+samples(triplet_margin_loss, lambda t: [case(t(3, 4), t(3, 4), t(3, 4))])
+
+wrong_inputs(
+    triplet_margin_loss,
+    (lambda t: case(t(2), t(2), t(2), margin=0.0), ValueError, "triplet_margin_loss: margin must be positive, got 0.0"),
+)
+
+
+@_loss()
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
     """Negative log likelihood of a normal distribution, $\\frac{1}{2} (\\ln v + (x - y)^2 / v)$.
 
     Args:
         target: of the input's shape, or with sizes of 1
-        var: $v$, but at least ``eps``: of the input's shape, without its last dimension or with one size of 1, or a number
+        var: $v$, but at least ``eps``: of the input's shape, without its last dimension or with one size of 1, or a
+            number
 
     Raises:
         ValueError: a ``var`` that is negative, or of another shape
@@ -479,6 +756,33 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
     return reduced("gaussian_nll_loss", loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
+samples(
+    gaussian_nll_loss,
+    lambda t: [
+        case(t(3), t(3), t.positive(3)),
+        case(t(3), t(3), t.positive(3), True),
+        case(t(2, 3), t(2, 3), t.positive(2)),
+        case(t(2, 3), t(2, 3), t.positive(2, 1)),
+        case(t(2, 3), t(2, 3), 0.5),
+    ],
+)
+
+wrong_inputs(
+    gaussian_nll_loss,
+    (
+        lambda t: case(t(2, 3), t(2, 3), t.positive(3)),
+        ValueError,
+        "gaussian_nll_loss: var of shape [3] does not fit input of shape [2, 3]",
+    ),
+    (lambda t: case(t(2), t(2), -t.positive(2)), ValueError, "gaussian_nll_loss: var must not be negative"),
+    (
+        lambda t: case(t(2, 1), t(2), t.positive(2, 1)),
+        RuntimeError,
+        "gaussian_nll_loss: shapes differ, input [2, 1] and target [2]",
+    ),
+)
+
+
 def _variance(input: Tensor, var: Any) -> Tensor:
     """A variance that broadcasts over the input, and only in the ways that are meant."""
     name = "gaussian_nll_loss"
@@ -487,17 +791,37 @@ def _variance(input: Tensor, var: Any) -> Tensor:
     elif tuple(_tensor(name, "var", var).shape) == tuple(input.shape[:-1]) and input.ndim:
         var = var.unsqueeze(-1)
     elif var.ndim != input.ndim or [n for m, n in zip(input.shape, var.shape, strict=True) if m != n] not in ([], [1]):
-        raise ArgumentValueError(message(name, f"var of shape {list(var.shape)} does not fit input of shape {list(input.shape)}",
-                                         [("input", input._spec()), ("var", var._spec())], "var of the input's shape, without its last dimension, or with one size of 1"))  # fmt: skip
+        raise ArgumentValueError(
+            message(
+                name,
+                f"var of shape {list(var.shape)} does not fit input of shape {list(input.shape)}",
+                [("input", input._spec()), ("var", var._spec())],
+                "var of the input's shape, without its last dimension, or with one size of 1",
+            )
+        )
     known = bottom(var._array)
     if not isinstance(known, Virtual) and tracer.get() is None and (known < 0).any():
-        raise DomainError(message(name, f"var must not be negative, got {known[known < 0].flat[0] if known.ndim else known}", hint="a variance, such as log_var.exp()"))
+        raise DomainError(
+            message(
+                name,
+                f"var must not be negative, got {known[known < 0].flat[0] if known.ndim else known}",
+                hint="a variance, such as log_var.exp()",
+            )
+        )
     return var  # type: ignore[no-any-return]
 
 
-@_loss(samples=lambda t: [case(t(3), t.positive(3)), case(t.positive(3), t.positive(3), log_input=False)])
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8,
-                     reduce: bool | None = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+@_loss()
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Negative log likelihood of a Poisson distribution, $e^x - y x$ (or $x - y \\ln x$).
 
     >>> import genesis
@@ -512,8 +836,23 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     return reduced("poisson_nll_loss", loss, reduction, size_average, reduce)
 
 
+samples(poisson_nll_loss, lambda t: [case(t(3), t.positive(3)), case(t.positive(3), t.positive(3), log_input=False)])
+
+
 FUNCTIONAL = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "gaussian_nll_loss", "huber_loss",
-    "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "triplet_margin_loss",
-]  # fmt: skip
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_similarity",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "triplet_margin_loss",
+]
 __all__ = ["cosine_similarity"]

@@ -11,6 +11,7 @@ from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
 from genesis.core.layers.batches import as_it_is
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive, view
 from genesis.core.call.refusal import explain_all
@@ -25,12 +26,17 @@ _ALL = "fcib"
 
 def _mask(name: str, mask: Any) -> Tensor:
     if not isinstance(mask, Tensor) or mask._array.dtype.kind != "b":
-        raise ArgumentError(message(name, f"the mask must be a bool tensor, got {mask.dtype if isinstance(mask, Tensor) else type(mask).__name__}"))
+        raise ArgumentError(
+            message(
+                name,
+                "the mask must be a bool tensor, got "
+                f"{mask.dtype if isinstance(mask, Tensor) else type(mask).__name__}",
+            )
+        )
     return mask
 
 
-@composite(dtypes=_ALL, inplace=True, samples=lambda t: [case(t(2, 3), t.bool(3), 0.5), case(t(2, 3), t.bool(2, 1), t())],
-           fails=fails((lambda t: case(t(2), t(2), 0.0), TypeError, "masked_fill: the mask must be a bool tensor")), torch_name="Tensor.masked_fill")  # fmt: skip
+@composite(dtypes=_ALL, inplace=True, torch_name="Tensor.masked_fill")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """``input`` with one value wherever the mask is True.
 
@@ -49,7 +55,12 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return where(_mask("masked_fill", mask), input.new_full((), value) if kind.kind != "f" else value, input)
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), t.bool(2, 3)), case(t(2, 3), t.bool(3))])
+samples(masked_fill, lambda t: [case(t(2, 3), t.bool(3), 0.5), case(t(2, 3), t.bool(2, 1), t())])
+
+wrong_inputs(masked_fill, (lambda t: case(t(2), t(2), 0.0), TypeError, "masked_fill: the mask must be a bool tensor"))
+
+
+@composite(dtypes=_ALL)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is True, in one dimension.
 
@@ -63,7 +74,10 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return x[m]
 
 
-@composite(dtypes=_ALL, inplace=True, samples=None)
+samples(masked_select, lambda t: [case(t(2, 3), t.bool(2, 3)), case(t(2, 3), t.bool(3))])
+
+
+@composite(dtypes=_ALL, inplace=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """``input`` with the elements where the mask is True replaced, in order, by those of ``source``.
 
@@ -80,7 +94,10 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return out
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3))])
+samples(masked_scatter, None)
+
+
+@composite(dtypes=_ALL)
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Indices of the elements that are not zero: a row each, or with ``as_tuple`` a tensor for each dimension.
 
@@ -99,6 +116,9 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     if as_tuple:
         return tuple(wrap(i) for i in found)
     return wrap(np.stack(found, 1) if input.ndim else np.zeros((len(found[0]), 0), np.int64))
+
+
+samples(nonzero, lambda t: [case(t(2, 3))])
 
 
 argwhere = nonzero
@@ -125,8 +145,17 @@ def _triangle(name: str, keep: Any) -> Any:
             raise ShapeError(message(name, f"needs at least 2-D, got {input.ndim} dimensions"))
         return input, int(diagonal)
 
-    return primitive("movement", {"input": rule}, batch=as_it_is, infer=lambda input, diagonal: input, prepare=prepare, dtypes=_ALL, inplace=True,
-                     samples=lambda t: [case(t(3, 4)), case(t(2, 3, 3), 1), case(t(3, 3), -1)], fails=fails(bad))(meaning)  # fmt: skip
+    return primitive(
+        "movement",
+        {"input": rule},
+        batch=as_it_is,
+        infer=lambda input, diagonal: input,
+        prepare=prepare,
+        dtypes=_ALL,
+        inplace=True,
+        samples=lambda t: [case(t(3, 4)), case(t(2, 3, 3), 1), case(t(3, 3), -1)],
+        fails=fails(bad),
+    )(meaning)
 
 
 tril, triu = _triangle("tril", np.tril), _triangle("triu", np.triu)
@@ -135,7 +164,9 @@ tril, triu = _triangle("tril", np.tril), _triangle("triu", np.triu)
 def _diagonal_dims(input: Tensor, offset: int, dim1: int, dim2: int) -> tuple[Any, ...]:
     a, b = (normalize_dim("diagonal", d, input.ndim) if input.ndim > 1 else 0 for d in (dim1, dim2))
     if a == b:
-        raise ShapeError(message("diagonal", f"needs two different dims, got {dim1} and {dim2}", [("input", input._spec())]))
+        raise ShapeError(
+            message("diagonal", f"needs two different dims, got {dim1} and {dim2}", [("input", input._spec())])
+        )
     return input, int(offset), a, b
 
 
@@ -148,7 +179,11 @@ def _diagonal_spec(input: Spec, offset: int, dim1: int, dim2: int) -> Spec:
 def _on_diagonal(g: Tensor, shape: Sequence[int], offset: int, dim1: int, dim2: int) -> Tensor:
     out = g.new_zeros(shape)
     if g.requires_grad:
-        return diag_embed(g, offset, dim1, dim2) if shape[dim1] == shape[dim2] else out + _scattered(g, shape, offset, dim1, dim2)
+        return (
+            diag_embed(g, offset, dim1, dim2)
+            if shape[dim1] == shape[dim2]
+            else out + _scattered(g, shape, offset, dim1, dim2)
+        )
     diagonal(out, offset, dim1, dim2).copy_(g)
     return out
 
@@ -159,9 +194,11 @@ def _scattered(g: Tensor, shape: Sequence[int], offset: int, dim1: int, dim2: in
     return out
 
 
-@view({"input": lambda g, input_shape, offset, dim1, dim2: _on_diagonal(g, input_shape, offset, dim1, dim2)}, infer=_diagonal_spec,
-      prepare=_diagonal_dims, samples=lambda t: [case(t(3, 3)), case(t(3, 4), 1), case(t(2, 3, 4), -1, 0, 2)],
-      fails=fails((lambda t: case(t(3)), RuntimeError, "diagonal: needs two different dims")))  # fmt: skip
+@view(
+    {"input": lambda g, input_shape, offset, dim1, dim2: _on_diagonal(g, input_shape, offset, dim1, dim2)},
+    infer=_diagonal_spec,
+    prepare=_diagonal_dims,
+)
 def diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonal of two dimensions, last in the result; a view.
 
@@ -175,10 +212,15 @@ def diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any
     return out
 
 
+samples(diagonal, lambda t: [case(t(3, 3)), case(t(3, 4), 1), case(t(2, 3, 4), -1, 0, 2)])
+
+wrong_inputs(diagonal, (lambda t: case(t(3)), RuntimeError, "diagonal: needs two different dims"))
+
+
 _diagonal = diagonal  # `diag` has an argument of this name
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3)), case(t(2, 3), 1), case(t(2, 3), 0, 0, 2)])
+@composite(dtypes=_ALL)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices with the last dimension on their diagonal.
 
@@ -196,7 +238,10 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return out
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3)), case(t(3, 4)), case(t(3), 1)])
+samples(diag_embed, lambda t: [case(t(3)), case(t(2, 3), 1), case(t(2, 3), 0, 0, 2)])
+
+
+@composite(dtypes=_ALL)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with this diagonal.
 
@@ -205,8 +250,13 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     tensor([1., 4.])
     """
     if input.ndim not in (1, 2):
-        raise ShapeError(message("diag", f"expected 1 or 2 dimensions, got {input.ndim}", hint="diagonal or diag_embed"))
+        raise ShapeError(
+            message("diag", f"expected 1 or 2 dimensions, got {input.ndim}", hint="diagonal or diag_embed")
+        )
     return diag_embed(input, diagonal) if input.ndim == 1 else _diagonal(input, diagonal).clone()
+
+
+samples(diag, lambda t: [case(t(3)), case(t(3, 4)), case(t(3), 1)])
 
 
 def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
@@ -224,8 +274,20 @@ def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
     """Row and column indices of an upper triangle."""
     return wrap(np.stack(np.triu_indices(row, offset, col)))
 
+
 explain_all(globals(), "tril_indices", "triu_indices")
 
 __all__ = [
-    "argwhere", "diag", "diag_embed", "diagonal", "masked_fill", "masked_scatter", "masked_select", "nonzero", "tril", "tril_indices", "triu", "triu_indices",
-]  # fmt: skip
+    "argwhere",
+    "diag",
+    "diag_embed",
+    "diagonal",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "nonzero",
+    "tril",
+    "tril_indices",
+    "triu",
+    "triu_indices",
+]

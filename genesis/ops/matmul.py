@@ -15,6 +15,7 @@ from genesis.base import dtypes
 from genesis.base.blas import one_thread, product
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.core.layers.batches import decomposed
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.dispatch import HALVES
 from genesis.core.call.strides import packed
 from genesis.core.call.kinds import case, composite, fails, primitive
@@ -29,7 +30,14 @@ def same_dtype(name: str, *specs: Any) -> None:
     kinds = [s.dtype for s in specs]
     if any(k != kinds[0] for k in kinds):
         names = " and ".join(str(dtypes.from_numpy(k)) for k in dict.fromkeys(kinds))
-        raise DTypeError(message(name, f"dtypes differ, {names}", [(f"operand {i}", s) for i, s in enumerate(specs)], "convert one with .to(dtype)"))
+        raise DTypeError(
+            message(
+                name,
+                f"dtypes differ, {names}",
+                [(f"operand {i}", s) for i, s in enumerate(specs)],
+                "convert one with .to(dtype)",
+            )
+        )
 
 
 def _infer_matmul(input: Spec, other: Spec) -> Spec:
@@ -39,7 +47,9 @@ def _infer_matmul(input: Spec, other: Spec) -> Spec:
         raise ShapeError(message("matmul", "both operands must be at least 1-D", pair, "use * for scalars"))
     inner_a, inner_b = a[-1], b[-2] if len(b) > 1 else b[0]
     if inner_a != inner_b:
-        raise ShapeError(message("matmul", f"inner sizes differ, {inner_a} and {inner_b}", pair, "transpose one of them"))
+        raise ShapeError(
+            message("matmul", f"inner sizes differ, {inner_a} and {inner_b}", pair, "transpose one of them")
+        )
     same_dtype("matmul", input, other)
     try:
         batch = np.broadcast_shapes(a[:-2], b[:-2])
@@ -80,7 +90,9 @@ def _fitted(g: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _matmul_batch(b: Any, x: Tensor, y: Tensor) -> Tensor:
-    """Products of many samples: one product of matrices where one operand is the same for all, else a batch of products."""
+    """Products of many samples: one product of matrices where one operand is the same for all, else a batch of
+    products.
+    """
     fx, fy = b.batched
     nx, ny = x.ndim - fx, y.ndim - fy
     if fx and not fy and (ny == 1 or (ny == 2 and nx == 1)):
@@ -107,18 +119,22 @@ def _linear_of_others(input: Tensor, weight: Tensor, bias: Tensor | None) -> Ten
     return out if bias is None else out + bias
 
 
-@primitive("contraction", {"input": _matmul_left, "other": _matmul_right}, jvp="multilinear", batch=_matmul_batch, infer=_infer_matmul, out=True, autocast="low", dtypes="fci",
-           operators=["__matmul__"],
-           samples=lambda t: [case(t(2, 3), t(3, 4)), case(t(3), t(3)), case(t(2, 3), t(3)), case(t(3), t(3, 2)), case(t(2, 2, 3), t(3, 2)),
-                              case(t(2, 1, 2, 3), t(3, 3, 2)), case(t(3), t(2, 3, 2)), case(t(2, 2, 3), t(3)), case(t(0, 3), t(3, 2)), case(t(2, 0), t(0, 3)),
-                              case(t(2, 2, 0), t(0, 3)), case(t(2, 0), t(0)), case(t(2, 3, 0), t(0))],
-           fails=fails((lambda t: case(t(3, 4), t(5, 2)), RuntimeError, "matmul: inner sizes differ, 4 and 5"),
-                       (lambda t: case(t(), t(2)), RuntimeError, "matmul: both operands must be at least 1-D"),
-                       (lambda t: case(t(2, 2), t.int(2, 2)), RuntimeError, "matmul: dtypes differ")))  # fmt: skip
+@primitive(
+    "contraction",
+    {"input": _matmul_left, "other": _matmul_right},
+    jvp="multilinear",
+    batch=_matmul_batch,
+    infer=_infer_matmul,
+    out=True,
+    autocast="low",
+    dtypes="fci",
+    operators=["__matmul__"],
+)
 def matmul(input: Array, other: Array) -> Any:
     """Matrix product; ``a @ b``.
 
-    Two vectors give their dot product, a matrix and a vector their product; leading dimensions are batches and broadcast.
+    Two vectors give their dot product, a matrix and a vector their product; leading dimensions are batches and
+    broadcast.
 
     Raises:
         RuntimeError: inner sizes, batch sizes or dtypes differ, or an operand is 0-d
@@ -133,6 +149,33 @@ def matmul(input: Array, other: Array) -> Any:
     if kind in HALVES:
         return product(input.astype(_F32), other.astype(_F32)).astype(kind)
     return _rows_times(input, other) if input.ndim > 2 and other.ndim == 2 else product(input, other)
+
+
+samples(
+    matmul,
+    lambda t: [
+        case(t(2, 3), t(3, 4)),
+        case(t(3), t(3)),
+        case(t(2, 3), t(3)),
+        case(t(3), t(3, 2)),
+        case(t(2, 2, 3), t(3, 2)),
+        case(t(2, 1, 2, 3), t(3, 3, 2)),
+        case(t(3), t(2, 3, 2)),
+        case(t(2, 2, 3), t(3)),
+        case(t(0, 3), t(3, 2)),
+        case(t(2, 0), t(0, 3)),
+        case(t(2, 2, 0), t(0, 3)),
+        case(t(2, 0), t(0)),
+        case(t(2, 3, 0), t(0)),
+    ],
+)
+
+wrong_inputs(
+    matmul,
+    (lambda t: case(t(3, 4), t(5, 2)), RuntimeError, "matmul: inner sizes differ, 4 and 5"),
+    (lambda t: case(t(), t(2)), RuntimeError, "matmul: both operands must be at least 1-D"),
+    (lambda t: case(t(2, 2), t.int(2, 2)), RuntimeError, "matmul: dtypes differ"),
+)
 
 
 def _rows_times(a: Any, b: Any) -> Any:
@@ -169,14 +212,24 @@ def _ranks(name: str, *pairs: tuple[Tensor, int]) -> None:
         if not isinstance(x, Tensor):
             raise ArgumentError(message(name, f"expected a tensor, got {type(x).__name__}"))
         if x.ndim != ndim:
-            raise ShapeError(message(name, f"expected {ndim}-D tensors, got {x.ndim}-D", [("operand", x._spec())], "matmul takes any"))
+            raise ShapeError(
+                message(
+                    name, f"expected {ndim}-D tensors, got {x.ndim}-D", [("operand", x._spec())], "matmul takes any"
+                )
+            )
 
 
 def _strict_product(name: str, left: int, right: int, doc: str, sample: Any) -> Any:
     def product(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         _ranks(name, (input, left), (mat2, right))
         if left == 3 and input.shape[0] != mat2.shape[0]:
-            raise ShapeError(message(name, f"batch sizes differ, {input.shape[0]} and {mat2.shape[0]}", [("input", input._spec()), ("mat2", mat2._spec())]))
+            raise ShapeError(
+                message(
+                    name,
+                    f"batch sizes differ, {input.shape[0]} and {mat2.shape[0]}",
+                    [("input", input._spec()), ("mat2", mat2._spec())],
+                )
+            )
         return matmul(input, mat2, out=out)
 
     product.__name__ = product.__qualname__ = name
@@ -211,7 +264,7 @@ tensor(11.)
 """, lambda t: [case(t(3), t(3))])  # fmt: skip
 
 
-@composite(halves="alike", dtypes="fc", samples=lambda t: [case(t(3), t(3))])
+@composite(halves="alike", dtypes="fc")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Dot product with the first vector conjugated.
 
@@ -222,7 +275,10 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return dot(input.conj(), other)
 
 
-@composite(samples=lambda t: [case(t(2), t(3))], fails=fails((lambda t: case(t(2, 2), t(2)), RuntimeError, "outer: expected 1-D tensors")))
+samples(vdot, lambda t: [case(t(3), t(3))])
+
+
+@composite()
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors, $x_i y_j$.
 
@@ -235,10 +291,15 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return input.unsqueeze(1) * vec2
 
 
+samples(outer, lambda t: [case(t(2), t(3))])
+
+wrong_inputs(outer, (lambda t: case(t(2, 2), t(2)), RuntimeError, "outer: expected 1-D tensors"))
+
+
 ger = outer
 
 
-@composite(halves="alike", samples=lambda t: [case(t(2, 3), t(4, 3)), case(t(3), t(3)), case(t(), t(2))])
+@composite(halves="alike")
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Products summed over the last dimensions.
 
@@ -251,6 +312,9 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
+samples(inner, lambda t: [case(t(2, 3), t(4, 3)), case(t(3), t(3)), case(t(), t(2))])
+
+
 def _affine(input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     if not product.is_floating_point() and not product.is_complex():
         beta, alpha = int(beta), int(alpha)  # of integers an integer
@@ -258,7 +322,7 @@ def _affine(input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     return product if beta == 0 else (input if beta == 1 else input * beta) + product
 
 
-@composite(halves="alike", samples=lambda t: [case(t(2, 4), t(2, 3), t(3, 4)), case(t(4), t(2, 3), t(3, 4), beta=0.5, alpha=2.0)], autocast="low")
+@composite(halves="alike", autocast="low")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A B$ for matrices.
 
@@ -269,7 +333,10 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     return _affine(input, mm(mat1, mat2), beta, alpha)
 
 
-@composite(halves="alike", samples=lambda t: [case(t(2), t(2, 3), t(3))], autocast="low")
+samples(addmm, lambda t: [case(t(2, 4), t(2, 3), t(3, 4)), case(t(4), t(2, 3), t(3, 4), beta=0.5, alpha=2.0)])
+
+
+@composite(halves="alike", autocast="low")
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A v$ for a matrix and a vector.
 
@@ -280,7 +347,10 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     return _affine(input, mv(mat, vec), beta, alpha)
 
 
-@composite(halves="alike", samples=lambda t: [case(t(2, 2, 4), t(2, 2, 3), t(2, 3, 4))], autocast="low")
+samples(addmv, lambda t: [case(t(2), t(2, 3), t(3))])
+
+
+@composite(halves="alike", autocast="low")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A_i B_i$ for batches of matrices.
 
@@ -291,6 +361,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     return _affine(input, bmm(batch1, batch2), beta, alpha)
 
 
+samples(baddbmm, lambda t: [case(t(2, 2, 4), t(2, 2, 3), t(2, 3, 4))])
+
+
 # ---- linear
 
 
@@ -299,19 +372,39 @@ def _infer_linear(input: Spec, weight: Spec, bias: Spec | None) -> Spec:
     if not 1 <= len(weight.shape) <= 2 or not input.shape:
         raise ShapeError(message("linear", "input must be at least 1-D and weight 1-D or 2-D", named))
     if input.shape[-1] != weight.shape[-1]:
-        raise ShapeError(message("linear", f"input has {input.shape[-1]} features, weight {weight.shape[-1]}", named, "weight is (out_features, in_features)"))
+        raise ShapeError(
+            message(
+                "linear",
+                f"input has {input.shape[-1]} features, weight {weight.shape[-1]}",
+                named,
+                "weight is (out_features, in_features)",
+            )
+        )
     same_dtype("linear", *[s for s in (input, weight, bias) if s is not None])
     shape = (*input.shape[:-1], *weight.shape[:-1])
     if bias is not None and bias.shape not in ((shape[-1],) if shape else (), (1,), ()):
-        raise ShapeError(message("linear", f"bias has shape {list(bias.shape)}, the output {shape[-1] if shape else 1} features", named))
+        raise ShapeError(
+            message(
+                "linear", f"bias has shape {list(bias.shape)}, the output {shape[-1] if shape else 1} features", named
+            )
+        )
     return Spec(shape, input.dtype, input.device)
 
 
-@primitive("contraction", {"input": lambda g, other: linear(other, g), "other": lambda g, input: matmul(input, g)}, method=False, dtypes="fc", jvp="multilinear",
-           batch=lambda b, input, other: matmul(input.mT, other), infer=lambda input, other: Spec((input.shape[1], other.shape[1]), input.dtype, input.device), torch_name="", autocast="low",
-           samples=lambda t: [case(t(3, 2), t(3, 4))])  # fmt: skip
+@primitive(
+    "contraction",
+    {"input": lambda g, other: linear(other, g), "other": lambda g, input: matmul(input, g)},
+    method=False,
+    dtypes="fc",
+    jvp="multilinear",
+    batch=lambda b, input, other: matmul(input.mT, other),
+    infer=lambda input, other: Spec((input.shape[1], other.shape[1]), input.dtype, input.device),
+    torch_name="",
+    autocast="low",
+)
 def matmul_tn(input: Array, other: Array) -> Any:
-    """$X^T Y$ of two matrices with one number of rows; the gradient of `linear` for its weight, without a view on the way.
+    """$X^T Y$ of two matrices with one number of rows; the gradient of `linear` for its weight, without a view on the
+    way.
 
     >>> import genesis
     >>> from importlib import import_module
@@ -325,6 +418,9 @@ def matmul_tn(input: Array, other: Array) -> Any:
     return product(input.T, other)
 
 
+samples(matmul_tn, lambda t: [case(t(3, 2), t(3, 4))])
+
+
 def _linear_weight(g: Any, input: Any, weight_shape: Any) -> Any:
     if len(weight_shape) == 1:
         return _rows(input * g.unsqueeze(-1)).sum(0)
@@ -335,21 +431,39 @@ def _linear_weight(g: Any, input: Any, weight_shape: Any) -> Any:
 
 def _linear_tangent(args: Any, tangents: Any, out: Tensor) -> Tensor | None:
     (x, weight, _), (dx, dw, db) = args, tangents
-    parts = [None if dx is None else linear(dx, weight), None if dw is None else linear(x, dw), None if db is None else db.expand(out.shape)]
+    parts = [
+        None if dx is None else linear(dx, weight),
+        None if dw is None else linear(x, dw),
+        None if db is None else db.expand(out.shape),
+    ]
     found = [p for p in parts if p is not None]
     return sum(found[1:], found[0]) if found else None
 
 
 def _linear_bias(g: Any, bias_shape: Any) -> Any:
-    return g.sum(0) if g.ndim == 2 and len(bias_shape) == 1 and bias_shape[0] == g._array.shape[1] else sum_to(g, bias_shape)
+    return (
+        g.sum(0)
+        if g.ndim == 2 and len(bias_shape) == 1 and bias_shape[0] == g._array.shape[1]
+        else sum_to(g, bias_shape)
+    )
 
 
-@primitive("contraction", {"input": lambda g, weight: matmul(g, weight) if weight.ndim == 2 else g.unsqueeze(-1) * weight,
-                           "weight": _linear_weight, "bias": _linear_bias},
-           jvp=_linear_tangent, batch=_linear_batch, decompose=_linear_of_others, infer=_infer_linear, autocast="low", dtypes="fc", method=False, torch_name="nn.functional.linear",
-           samples=lambda t: [case(t(2, 3), t(4, 3), t(4)), case(t(3), t(4, 3)), case(t(2, 2, 3), t(4, 3), t(4)), case(t(0, 3), t(2, 3), t(2)), case(t(2, 2, 0), t(3, 0), t(3))],
-           fails=fails((lambda t: case(t(2, 3), t(4, 5)), RuntimeError, "linear: input has 3 features, weight 5"),
-                       (lambda t: case(t(2, 3), t(4, 3), t(5)), RuntimeError, "linear: bias has shape [5], the output 4 features")))  # fmt: skip
+@primitive(
+    "contraction",
+    {
+        "input": lambda g, weight: matmul(g, weight) if weight.ndim == 2 else g.unsqueeze(-1) * weight,
+        "weight": _linear_weight,
+        "bias": _linear_bias,
+    },
+    jvp=_linear_tangent,
+    batch=_linear_batch,
+    decompose=_linear_of_others,
+    infer=_infer_linear,
+    autocast="low",
+    dtypes="fc",
+    method=False,
+    torch_name="nn.functional.linear",
+)
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     """$x W^T + b$, with weight of shape (out_features, in_features).
 
@@ -372,7 +486,25 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     return out
 
 
-@composite(halves="alike", method=False, samples=lambda t: [case(t(2, 3), t(2, 4), t(5, 3, 4), t(5))], torch_name="nn.functional.bilinear")
+samples(
+    linear,
+    lambda t: [
+        case(t(2, 3), t(4, 3), t(4)),
+        case(t(3), t(4, 3)),
+        case(t(2, 2, 3), t(4, 3), t(4)),
+        case(t(0, 3), t(2, 3), t(2)),
+        case(t(2, 2, 0), t(3, 0), t(3)),
+    ],
+)
+
+wrong_inputs(
+    linear,
+    (lambda t: case(t(2, 3), t(4, 5)), RuntimeError, "linear: input has 3 features, weight 5"),
+    (lambda t: case(t(2, 3), t(4, 3), t(5)), RuntimeError, "linear: bias has shape [5], the output 4 features"),
+)
+
+
+@composite(halves="alike", method=False, torch_name="nn.functional.bilinear")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """$x_1^T W_k x_2 + b_k$.
 
@@ -382,6 +514,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """
     out = einsum("...i,kij,...j->...k", input1, weight, input2)
     return out if bias is None else out + bias
+
+
+samples(bilinear, lambda t: [case(t(2, 3), t(2, 4), t(5, 3, 4), t(5))])
 
 
 # ---- einsum
@@ -401,7 +536,10 @@ def _parse_einsum(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         elif len(term) != rank:
             raise ShapeError(message("einsum", f"operand {i} has {rank} dimensions, {term!r} names {len(term)}"))
     dots = "".join(spare[:wide])
-    full = [term.replace("...", dots[len(dots) - (rank - len(term) + 3) :] if rank - len(term) + 3 else "") for term, rank in zip(terms, ranks, strict=True)]
+    full = [
+        term.replace("...", dots[len(dots) - (rank - len(term) + 3) :] if rank - len(term) + 3 else "")
+        for term, rank in zip(terms, ranks, strict=True)
+    ]
     if arrow:
         result = right.replace("...", dots)
     else:
@@ -428,7 +566,9 @@ def _einsum_prepare(operands: Any, terms: Any, result: Any) -> tuple[Any, ...]:
 
 
 def _einsum_rule(g: Any, operands: Any, operands_shapes: Any, terms: Any, result: Any) -> Any:
-    """The gradient of one operand is an einsum of g with all the others; what g cannot name is broadcast, repeats are a diagonal."""
+    """The gradient of one operand is an einsum of g with all the others; what g cannot name is broadcast, repeats are a
+    diagonal.
+    """
     grads = []
     sizes = _einsum_sizes(terms, operands_shapes)
     for i, (term, shape) in enumerate(zip(terms, operands_shapes, strict=True)):
@@ -467,11 +607,23 @@ def _infer_einsum(operands: Sequence[Spec], terms: Any, result: Any) -> Spec:
 
 def _einsum_batch(b: Any, operands: Sequence[Tensor], terms: Sequence[str], result: str) -> Any:
     hidden = next(c for c in string.ascii_letters if not any(c in term for term in terms))
-    return b.run(operands, [hidden + term if f else term for term, f in zip(terms, b.batched, strict=True)], hidden + result)
+    return b.run(
+        operands, [hidden + term if f else term for term, f in zip(terms, b.batched, strict=True)], hidden + result
+    )
 
 
-@primitive("contraction", {"operands": _einsum_rule}, jvp="multilinear", batch=_einsum_batch, infer=_infer_einsum, prepare=_einsum_prepare, dtypes="f", method=False, torch_name="",
-           samples=lambda t: [case([t(2, 3), t(3, 4)], ["ij", "jk"], "ik")], autocast="low")  # fmt: skip
+@primitive(
+    "contraction",
+    {"operands": _einsum_rule},
+    jvp="multilinear",
+    batch=_einsum_batch,
+    infer=_infer_einsum,
+    prepare=_einsum_prepare,
+    dtypes="f",
+    method=False,
+    torch_name="",
+    autocast="low",
+)
 def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -> Any:
     """`einsum` with its equation taken apart; what `einsum` calls.
 
@@ -490,16 +642,15 @@ def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -
     return packed(np.array(out, kind, copy=True) if out.base is not None or out.dtype is not kind else out)
 
 
-@composite(halves="alike", method=False, dtypes="f", autocast="low",
-           samples=lambda t: [case("ij,jk->ik", t(2, 3), t(3, 4)), case("bij,bjk", t(2, 2, 3), t(2, 3, 2)), case("ii", t(3, 3)), case("ij->ji", t(2, 3)),
-                              case("i,j,k->ijk", t(2), t(3), t(2)), case("...ij,...jk", t(2, 2, 3), t(3, 2)), case("ij->", t(2, 3)), case("ii->i", t(3, 3))],
-           fails=fails((lambda t: case("ij,jk->ik", t(2, 3), t(4, 2)), RuntimeError, "einsum: sizes for 'j' differ, 3 and 4"),
-                       (lambda t: case("ij->ik", t(2, 3)), RuntimeError, "einsum: the result names ['k']"),
-                       (lambda t: case("ij", t(2)), RuntimeError, "einsum: operand 0 has 1 dimensions, 'ij' names 2")))  # fmt: skip
+samples(einsum_terms, lambda t: [case([t(2, 3), t(3, 4)], ["ij", "jk"], "ik")])
+
+
+@composite(halves="alike", method=False, dtypes="f", autocast="low")
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
 
-    Each letter is a dimension, ``...`` any number of broadcast ones; without ``->`` the result has the letters that occur once,
+    Each letter is a dimension, ``...`` any number of broadcast ones; without ``->`` the result has the letters that
+    occur once,
     in alphabetical order. A letter repeated in one operand takes its diagonal.
 
     Raises:
@@ -514,7 +665,29 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return einsum_terms(parts, terms, result)
 
 
-@composite(halves="alike", method=False, samples=lambda t: [case(t(2, 3, 4), t(3, 4, 2)), case(t(2, 3), t(3, 2), 1), case(t(2, 3), t(2, 4), ([0], [0]))])
+samples(
+    einsum,
+    lambda t: [
+        case("ij,jk->ik", t(2, 3), t(3, 4)),
+        case("bij,bjk", t(2, 2, 3), t(2, 3, 2)),
+        case("ii", t(3, 3)),
+        case("ij->ji", t(2, 3)),
+        case("i,j,k->ijk", t(2), t(3), t(2)),
+        case("...ij,...jk", t(2, 2, 3), t(3, 2)),
+        case("ij->", t(2, 3)),
+        case("ii->i", t(3, 3)),
+    ],
+)
+
+wrong_inputs(
+    einsum,
+    (lambda t: case("ij,jk->ik", t(2, 3), t(4, 2)), RuntimeError, "einsum: sizes for 'j' differ, 3 and 4"),
+    (lambda t: case("ij->ik", t(2, 3)), RuntimeError, "einsum: the result names ['k']"),
+    (lambda t: case("ij", t(2)), RuntimeError, "einsum: operand 0 has 1 dimensions, 'ij' names 2"),
+)
+
+
+@composite(halves="alike", method=False)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Product summed over dimensions: the last ``dims`` of ``a`` and first of ``b``, or two lists of them.
 
@@ -523,10 +696,19 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     tensor([[3., 3.],
             [3., 3.]])
     """
-    left, right = (list(range(a.ndim - dims, a.ndim)), list(range(dims))) if isinstance(dims, int) else (list(dims[0]), list(dims[1]))
+    left, right = (
+        (list(range(a.ndim - dims, a.ndim)), list(range(dims)))
+        if isinstance(dims, int)
+        else (list(dims[0]), list(dims[1]))
+    )
     left, right = [d % a.ndim for d in left], [d % b.ndim for d in right]
     if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
-        raise ShapeError(message("tensordot", f"sizes of the summed dims differ, {[a.shape[d] for d in left]} and {[b.shape[d] for d in right]}"))
+        raise ShapeError(
+            message(
+                "tensordot",
+                f"sizes of the summed dims differ, {[a.shape[d] for d in left]} and {[b.shape[d] for d in right]}",
+            )
+        )
     keep_a, keep_b = [d for d in range(a.ndim) if d not in left], [d for d in range(b.ndim) if d not in right]
     inner = math.prod([a.shape[d] for d in left])
     x = a.permute(keep_a + left).reshape([math.prod([a.shape[d] for d in keep_a]), inner])
@@ -534,7 +716,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return matmul(x, y).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
 
 
-@composite(samples=lambda t: [case(t(2, 2), t(2, 3)), case(t(2), t(3))])
+samples(
+    tensordot, lambda t: [case(t(2, 3, 4), t(3, 4, 2)), case(t(2, 3), t(3, 2), 1), case(t(2, 3), t(2, 4), ([0], [0]))]
+)
+
+
+@composite()
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product.
 
@@ -549,7 +736,10 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return (x * y).reshape([p * q for p, q in zip(a, b, strict=True)])
 
 
-@composite(halves="wide", samples=lambda t: [case(t(3, 3))], fails=fails((lambda t: case(t(3)), RuntimeError, "trace: expected a matrix, got 1-D")))
+samples(kron, lambda t: [case(t(2, 2), t(2, 3)), case(t(2), t(3))])
+
+
+@composite(halves="wide")
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal of a matrix.
 
@@ -565,8 +755,12 @@ def trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 
 
-@composite(halves="wide", samples=lambda t: [case(t(2, 3), t(2, 3)), case(t(3, 2), t(3, 2), 0)],
-           fails=fails((lambda t: case(t(2, 3), t(2, 3), 0), RuntimeError, "cross: dim 0 must have size 3, it has 2")))  # fmt: skip
+samples(trace, lambda t: [case(t(3, 3))])
+
+wrong_inputs(trace, (lambda t: case(t(3)), RuntimeError, "trace: expected a matrix, got 1-D"))
+
+
+@composite(halves="wide")
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Cross product of vectors of three elements along ``dim`` (None: the first dimension of size 3).
 
@@ -579,12 +773,23 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """
     d = next((i for i, n in enumerate(input.shape) if n == 3), -1) if dim is None else dim
     if input.shape[d] != 3 or other.shape[d] != 3:
-        raise ShapeError(message("cross", f"dim {d} must have size 3, it has {input.shape[d]}", [("input", input._spec()), ("other", other._spec())]))
+        raise ShapeError(
+            message(
+                "cross",
+                f"dim {d} must have size 3, it has {input.shape[d]}",
+                [("input", input._spec()), ("other", other._spec())],
+            )
+        )
     a, b = input.roll(-1, d), other.roll(-1, d)
     return a * other.roll(-2, d) - input.roll(-2, d) * b
 
 
-@composite(halves="alike", samples=lambda t: [case(t(2, 2), 3), case(t(2, 2), 0)])
+samples(cross, lambda t: [case(t(2, 3), t(2, 3)), case(t(3, 2), t(3, 2), 0)])
+
+wrong_inputs(cross, (lambda t: case(t(2, 3), t(2, 3), 0), RuntimeError, "cross: dim 0 must have size 3, it has 2"))
+
+
+@composite(halves="alike")
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """A square matrix multiplied ``n`` times with itself, by repeated squaring.
 
@@ -604,10 +809,17 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
             result = square if result is None else matmul(result, square)
         n >>= 1
         square = matmul(square, square) if n else square
-    return eye(input.shape[-1], dtype=input.dtype, device=input.device).expand(input.shape).clone() if result is None else result
+    return (
+        eye(input.shape[-1], dtype=input.dtype, device=input.device).expand(input.shape).clone()
+        if result is None
+        else result
+    )
 
 
-@composite(halves="wide", samples=lambda t: [case(t(3, 2), t(4, 2)), case(t(2, 3, 2), t(2, 4, 2), 1.0)])
+samples(matrix_power, lambda t: [case(t(2, 2), 3), case(t(2, 2), 0)])
+
+
+@composite(halves="wide")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     """Distances in the p-norm between all pairs of rows.
 
@@ -620,7 +832,27 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     return norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
 
 
+samples(cdist, lambda t: [case(t(3, 2), t(4, 2)), case(t(2, 3, 2), t(2, 4, 2), 1.0)])
+
+
 __all__ = [
-    "addmm", "addmv", "baddbmm", "bmm", "cdist", "cross", "dot", "einsum", "ger", "inner", "kron", "matmul", "matrix_power", "mm", "mv", "outer",
-    "tensordot", "trace", "vdot",
-]  # fmt: skip
+    "addmm",
+    "addmv",
+    "baddbmm",
+    "bmm",
+    "cdist",
+    "cross",
+    "dot",
+    "einsum",
+    "ger",
+    "inner",
+    "kron",
+    "matmul",
+    "matrix_power",
+    "mm",
+    "mv",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+]

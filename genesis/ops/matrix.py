@@ -20,7 +20,12 @@ def matrix() -> list[dict[str, Any]]:
             "vmap": batches.how(op),
             "trace": "composed" if op.kind == "composite" else "view" if op.kind == "view" else "node",
             "in-place": op.inplace,
-            "kernel": bool(op.kernels) or (op.kind != "composite" and op.kernel is not op.meaning and op.kernel is not getattr(op.meaning, "__wrapped__", None)),
+            "kernel": bool(op.kernels)
+            or (
+                op.kind != "composite"
+                and op.kernel is not op.meaning
+                and op.kernel is not getattr(op.meaning, "__wrapped__", None)
+            ),
             "samples": op.samples is not None,
             "fails": len(op.fails),
             "module": op.module,

@@ -14,7 +14,9 @@ Formula = Callable[[Any], Any]
 
 
 def in_blocks(formula: Formula, dtype: Any = None) -> Formula:
-    """A formula as a kernel for arrays of any size and layout: computed in ``dtype``, the array's own if None, and rounded once."""
+    """A formula as a kernel for arrays of any size and layout: computed in ``dtype``, the array's own if None, and
+    rounded once.
+    """
 
     @functools.wraps(formula)
     def kernel(x: Any) -> Any:
@@ -22,7 +24,9 @@ def in_blocks(formula: Formula, dtype: Any = None) -> Formula:
             return formula(x if dtype is None else x.astype(dtype)).astype(x.dtype)
         out = np.empty_like(x)
         kinds, access = [dtype or x.dtype, x.dtype], [["readonly"], ["writeonly"]]
-        with np.nditer([x, out], ["external_loop", "buffered"], access, kinds, casting="same_kind", buffersize=_BLOCK) as blocks:  # type: ignore[list-item, arg-type]
+        with np.nditer(
+            [x, out], ["external_loop", "buffered"], access, kinds, casting="same_kind", buffersize=_BLOCK
+        ) as blocks:  # type: ignore[list-item, arg-type]
             for source, target in blocks:
                 target[...] = formula(source)
         return out

@@ -14,9 +14,18 @@ from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, DomainError, ShapeError, message
 from genesis.core.layers.draws import DRAWS, drawn
-from genesis.core.graph.generator import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from genesis.core.graph.generator import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.halves import wide
-from genesis.core.call.kinds import case, composite, fails
+from genesis.core.call.kinds import case, composite
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
@@ -33,7 +42,9 @@ def _stream(generator: Any) -> Generator:
     return default_generator if generator is None else generator
 
 
-def _draw(name: str, kind_of_draw: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, generator: Any) -> Tensor:
+def _draw(
+    name: str, kind_of_draw: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, generator: Any
+) -> Tensor:
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
     if not dtypes.from_numpy(kind).is_floating_point:
         raise DTypeError(message(name, f"only floating dtypes are drawn, got {dtypes.from_numpy(kind)}"))
@@ -41,10 +52,14 @@ def _draw(name: str, kind_of_draw: str, shape: tuple[int, ...], dtype: Any, devi
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
     place = default_device() if device is None else as_device(device)
     require_available(place)
-    return _finish(meta(shape, kind) if place == META else drawn(_stream(generator), kind_of_draw, shape, kind), requires_grad)
+    return _finish(
+        meta(shape, kind) if place == META else drawn(_stream(generator), kind_of_draw, shape, kind), requires_grad
+    )
 
 
-def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def rand(
+    *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Uniform numbers in [0, 1).
 
     >>> import genesis
@@ -54,7 +69,9 @@ def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = Non
     return _draw("rand", "uniform", sizes(size), dtype, device, requires_grad, generator)
 
 
-def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def randn(
+    *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Standard normal numbers.
 
     >>> import genesis
@@ -64,7 +81,16 @@ def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = No
     return _draw("randn", "normal", sizes(size), dtype, device, requires_grad, generator)
 
 
-def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def randint(
+    low: Any,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Integers in [low, high), int64 unless given: ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Raises:
@@ -83,7 +109,9 @@ def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = No
     shape = sizes((size,))
     place = default_device() if device is None else as_device(device)
     require_available(place)
-    array = meta(shape, kind) if place == META else drawn(_stream(generator), "integers", shape, kind, int(low), int(high))
+    array = (
+        meta(shape, kind) if place == META else drawn(_stream(generator), "integers", shape, kind, int(low), int(high))
+    )
     return _finish(array, requires_grad)
 
 
@@ -96,13 +124,19 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     """
     if n < 0:
         raise ShapeError(message("randperm", f"n cannot be negative, got {n}"))
-    return _finish(drawn(_stream(generator), "permutation", (n,), dtypes.as_np(dtypes.int64 if dtype is None else dtype)), False)
+    return _finish(
+        drawn(_stream(generator), "permutation", (n,), dtypes.as_np(dtypes.int64 if dtype is None else dtype)), False
+    )
 
 
 def _like(call: Any) -> Any:
-    def create_like(input: Tensor, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    def create_like(
+        input: Tensor, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> Tensor:
         kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-        return call(tuple(input._array.shape), generator=generator, dtype=kind, device=place, requires_grad=requires_grad)
+        return call(
+            tuple(input._array.shape), generator=generator, dtype=kind, device=place, requires_grad=requires_grad
+        )
 
     create_like.__name__ = call.__name__ + "_like"
     create_like.__doc__ = f"`{call.__name__}` in the shape, dtype and place of ``input``."
@@ -115,7 +149,13 @@ rand_like, randn_like = _like(rand), _like(randn)
 def randint_like(input: Tensor, low: Any, high: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, tuple(input._array.shape), dtype=input._array.dtype if dtype is None else dtype, device=device or input.device)
+    return randint(
+        low,
+        high,
+        tuple(input._array.shape),
+        dtype=input._array.dtype if dtype is None else dtype,
+        device=device or input.device,
+    )
 
 
 def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None) -> Tensor:
@@ -183,14 +223,17 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     if not isinstance(num_samples, int) or num_samples <= 0:
         raise ShapeError(message("multinomial", f"num_samples must be a positive integer, got {num_samples!r}"))
     if not replacement and num_samples > input.shape[-1]:
-        raise ShapeError(message("multinomial", f"cannot draw {num_samples} without replacement from {input.shape[-1]} weights"))
+        raise ShapeError(
+            message("multinomial", f"cannot draw {num_samples} without replacement from {input.shape[-1]} weights")
+        )
     w = input.detach().double()
     if isinstance(known := bottom(w._array), np.ndarray) and tracer.get() is None:  # of all samples, under vmap
         _check_weights(known, num_samples, replacement)
     if replacement:
         u = _uniform_like(generator, (*w.shape[:-1], num_samples), w)
         ends = (w / w.sum(-1, keepdim=True)).cumsum(-1)
-        last = ((w > 0) * arange(w.shape[-1], device=w.device)).amax(-1, keepdim=True)  # rounding may leave the last end below u
+        # rounding may leave the last end below u
+        last = ((w > 0) * arange(w.shape[-1], device=w.device)).amax(-1, keepdim=True)
         return minimum(searchsorted(ends, u, right=True), last)
     u = _uniform_like(generator, tuple(w.shape), w)
     return (-(-u).log1p() / w).argsort(-1, stable=True)[..., :num_samples]
@@ -200,10 +243,18 @@ def _check_weights(w: Any, num_samples: int, replacement: bool) -> None:
     if not np.isfinite(w).all() or (w < 0).any() or (w.sum(-1) <= 0).any():
         wrong = w[~np.isfinite(w) | (w < 0)]
         what = f"got {wrong.flat[0]}" if wrong.size else "got a sum of 0"
-        raise DomainError(message("multinomial", f"weights must be finite, not negative, and not all zero, {what}", hint="softmax(-1) makes weights of any numbers"))
+        raise DomainError(
+            message(
+                "multinomial",
+                f"weights must be finite, not negative, and not all zero, {what}",
+                hint="softmax(-1) makes weights of any numbers",
+            )
+        )
     some = (w > 0).sum(-1)
     if not replacement and (some < num_samples).any():
-        raise ShapeError(message("multinomial", f"cannot draw {num_samples} without replacement from {int(some.min())} weights"))
+        raise ShapeError(
+            message("multinomial", f"cannot draw {num_samples} without replacement from {int(some.min())} weights")
+        )
 
 
 def _keep(stream: Generator, shape: tuple[int, ...], dtype: Any, p: float) -> Any:
@@ -215,8 +266,7 @@ def _keep(stream: Generator, shape: tuple[int, ...], dtype: Any, p: float) -> An
 DRAWS["dropout"] = _keep
 
 
-@composite(method=False, samples=lambda t: [case(t(3, 4), 0.0), case(t(3, 4), 0.5, False), case(t(3), 1.0)],
-           fails=fails((lambda t: case(t(3), 1.5), ValueError, "dropout: p must be between 0 and 1, got 1.5")), torch_name="nn.functional.dropout")  # fmt: skip
+@composite(method=False, torch_name="nn.functional.dropout")
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero elements with probability ``p`` and scale the others by 1 / (1 - p) (Srivastava et al. 2014).
 
@@ -237,14 +287,23 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         result = input * 1.0
     else:
         x = wide(input)  # a factor of 16 bits would be rounded, and the product again
-        result = (x * wrap(drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p)))).to(input._array.dtype)
+        result = (x * wrap(drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p)))).to(
+            input._array.dtype
+        )
     return input.copy_(result) if inplace else result
 
 
-@composite(method=False, inplace=True, samples=lambda t: [case(t(3, 4)), case(t(2, 3), 0.2, 0.4)],
-           fails=fails((lambda t: case(t(3), 0.5, 0.1), ValueError, "rrelu: the lower slope 0.5 is above the upper one, 0.1")), torch_name="nn.functional.rrelu")  # fmt: skip
-def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al. 2015).
+samples(dropout, lambda t: [case(t(3, 4), 0.0), case(t(3, 4), 0.5, False), case(t(3), 1.0)])
+
+wrong_inputs(dropout, (lambda t: case(t(3), 1.5), ValueError, "dropout: p must be between 0 and 1, got 1.5"))
+
+
+@composite(method=False, inplace=True, torch_name="nn.functional.rrelu")
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al.
+    2015).
 
     Raises:
         ValueError: ``lower`` is above ``upper``
@@ -255,8 +314,19 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     """
     if lower > upper:
         raise ArgumentValueError(message("rrelu", f"the lower slope {lower} is above the upper one, {upper}"))
-    slope = _uniform_like(None, tuple(input._array.shape), input) * (upper - lower) + lower if training else (lower + upper) / 2
+    slope = (
+        _uniform_like(None, tuple(input._array.shape), input) * (upper - lower) + lower
+        if training
+        else (lower + upper) / 2
+    )
     return where(input > 0, input, input * slope)
+
+
+samples(rrelu, lambda t: [case(t(3, 4)), case(t(2, 3), 0.2, 0.4)])
+
+wrong_inputs(
+    rrelu, (lambda t: case(t(3), 0.5, 0.1), ValueError, "rrelu: the lower slope 0.5 is above the upper one, 0.1")
+)
 
 
 rrelu_ = inplace_method(rrelu.op)  # type: ignore[attr-defined]
@@ -279,7 +349,10 @@ def _filler(name: str, make: Any, doc: str) -> None:
         return self
 
     def draw(stream: Generator, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
-        plain, named = [o for o in options if not isinstance(o, tuple)], dict(o for o in options if isinstance(o, tuple))
+        plain, named = (
+            [o for o in options if not isinstance(o, tuple)],
+            dict(o for o in options if isinstance(o, tuple)),
+        )
         with np.errstate(all="ignore"):
             return np.asarray(make(stream, shape, dtype, *plain, **named)).astype(dtype)
 
@@ -291,14 +364,20 @@ def _filler(name: str, make: Any, doc: str) -> None:
 
 # what the parameters of a fill must be, in words and as a question; nan is never
 _ALLOWED: dict[str, tuple[str, Callable[..., bool]]] = {
-    "uniform_": ("from must not be above to", lambda from_=0.0, to=1.0, a=None, b=None: (from_ if a is None else a) <= (to if b is None else b)),
+    "uniform_": (
+        "from must not be above to",
+        lambda from_=0.0, to=1.0, a=None, b=None: (from_ if a is None else a) <= (to if b is None else b),
+    ),
     "normal_": ("std must not be negative", lambda mean=0.0, std=1.0: std >= 0),
     "log_normal_": ("std must be positive", lambda mean=1.0, std=2.0: std > 0),
     "exponential_": ("lambd must be positive", lambda lambd=1.0: lambd > 0),
     "cauchy_": ("sigma must be positive", lambda median=0.0, sigma=1.0: sigma > 0),
     "geometric_": ("p must be between 0 and 1, and neither", lambda p: 0 < p < 1),
-    "bernoulli_": ("p must be between 0 and 1", lambda p=0.5: bool(((p >= 0) & (p <= 1)).all()) if isinstance(p, Tensor) else 0 <= p <= 1),
-    "random_": ("low must be below high", lambda low=0, high=None: (low >= 0 if high is None else low < high)),
+    "bernoulli_": (
+        "p must be between 0 and 1",
+        lambda p=0.5: bool(((p >= 0) & (p <= 1)).all()) if isinstance(p, Tensor) else 0 <= p <= 1,
+    ),
+    "random_": ("low must be below high", lambda low=0, high=None: low >= 0 if high is None else low < high),
 }
 
 
@@ -318,7 +397,8 @@ def _uniform(stream: Generator, shape: Any, kind: Any, from_: float = 0.0, to: f
     low, high = other.get("a", from_), other.get("b", to)
     real = np.float64 if kind == np.float64 else np.float32
     drawn = (stream.uniform(tuple(shape), kind) * real(high - low) + real(low)).astype(kind)
-    return np.where(drawn.astype(real) >= high, real(low), drawn.astype(real)) if high > low else drawn  # rounding may have reached the end
+    # rounding may have reached the end
+    return np.where(drawn.astype(real) >= high, real(low), drawn.astype(real)) if high > low else drawn
 
 
 def _normal(stream: Generator, shape: Any, kind: Any, mean: float = 0.0, std: float = 1.0) -> Any:
@@ -328,19 +408,51 @@ def _normal(stream: Generator, shape: Any, kind: Any, mean: float = 0.0, std: fl
 
 def _random(stream: Generator, shape: Any, kind: Any, low: int = 0, high: int | None = None) -> Any:
     if high is None:
-        low, high = (0, low) if low else (0, 2 ** {2: 11, 4: 24, 8: 53}[kind.itemsize] if kind.kind not in "iub" else 2 if kind.kind == "b" else int(np.iinfo(kind).max))
+        low, high = (
+            (0, low)
+            if low
+            else (
+                0,
+                2 ** {2: 11, 4: 24, 8: 53}[kind.itemsize]
+                if kind.kind not in "iub"
+                else 2
+                if kind.kind == "b"
+                else int(np.iinfo(kind).max),
+            )
+        )
     return stream.integers(low, high, tuple(shape))
 
 
 _filler("uniform_", _uniform, "Fill with uniform numbers in [from, to).")
 _filler("normal_", _normal, "Fill with normal numbers of a mean and standard deviation.")
 _filler("random_", _random, "Fill with integers in [low, high), or of the dtype's whole range.")
-_filler("exponential_", lambda s, shape, kind, lambd=1.0: -np.log(_open_unit(s, shape)) / lambd, "Fill with exponential numbers of a rate.")
-_filler("geometric_", lambda s, shape, kind, p: np.ceil(np.log(_open_unit(s, shape)) / np.log1p(-p)).clip(1), "Fill with the number of trials to a first success.")
-_filler("log_normal_", lambda s, shape, kind, mean=1.0, std=2.0: np.exp(_normal(s, shape, kind, mean, std)), "Fill with exponentials of normal numbers.")
-_filler("cauchy_", lambda s, shape, kind, median=0.0, sigma=1.0: median + sigma * np.tan(np.pi * (_open_unit(s, shape) - 0.5)), "Fill with Cauchy numbers.")
-_filler("bernoulli_", lambda s, shape, kind, p=0.5: s.uniform(tuple(shape), np.float64) < (p.detach().numpy_view() if isinstance(p, Tensor) else p),
-        "Fill with ones of probability p, zeros otherwise.")  # fmt: skip
+_filler(
+    "exponential_",
+    lambda s, shape, kind, lambd=1.0: -np.log(_open_unit(s, shape)) / lambd,
+    "Fill with exponential numbers of a rate.",
+)
+_filler(
+    "geometric_",
+    lambda s, shape, kind, p: np.ceil(np.log(_open_unit(s, shape)) / np.log1p(-p)).clip(1),
+    "Fill with the number of trials to a first success.",
+)
+_filler(
+    "log_normal_",
+    lambda s, shape, kind, mean=1.0, std=2.0: np.exp(_normal(s, shape, kind, mean, std)),
+    "Fill with exponentials of normal numbers.",
+)
+_filler(
+    "cauchy_",
+    lambda s, shape, kind, median=0.0, sigma=1.0: median + sigma * np.tan(np.pi * (_open_unit(s, shape) - 0.5)),
+    "Fill with Cauchy numbers.",
+)
+_filler(
+    "bernoulli_",
+    lambda s, shape, kind, p=0.5: (
+        s.uniform(tuple(shape), np.float64) < (p.detach().numpy_view() if isinstance(p, Tensor) else p)
+    ),
+    "Fill with ones of probability p, zeros otherwise.",
+)
 Tensor.bernoulli = bernoulli
 Tensor.multinomial = multinomial
 
@@ -361,10 +473,39 @@ def fork_rng(devices: Any = (), enabled: bool = True) -> Iterator[None]:
             set_rng_state(before)
 
 
-explain_all(globals(), "rand", "randn", "randint", "randperm", "randint_like", "rand_like", "randn_like", "normal", "bernoulli", "multinomial")
+explain_all(
+    globals(),
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "randint_like",
+    "rand_like",
+    "randn_like",
+    "normal",
+    "bernoulli",
+    "multinomial",
+)
 
 __all__ = [
-    "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "randperm", "rrelu", "rrelu_", "seed", "set_rng_state",
-]  # fmt: skip
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "rrelu",
+    "rrelu_",
+    "seed",
+    "set_rng_state",
+]
 FUNCTIONAL = ["rrelu", "rrelu_"]

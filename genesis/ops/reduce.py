@@ -1,6 +1,7 @@
 """Reductions: sums, means, extremes, counts and norms over some or all dimensions (`ops/spread.py`: var and std).
 
-The kind (`core/call/kinds.py`) brings ``dim`` into the form of a tuple of non-negative integers, knows ``keepdim`` and the
+The kind (`core/call/kinds.py`) brings ``dim`` into the form of a tuple of non-negative integers, knows ``keepdim`` and
+the
 NumPy spellings ``axis`` and ``keepdims``, and infers the result; an op says how to compute and how to go back.
 
 - 16-bit floats are accumulated in float32 and rounded once.
@@ -20,19 +21,57 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, UnsupportedError, message
-from genesis.core.call.kinds import ALL_DIMS, case, check_empty, composite, fails, normalize_dim, normalize_dims, primitive, reduced_shape, reduction
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.kinds import (
+    ALL_DIMS,
+    case,
+    check_empty,
+    composite,
+    normalize_dim,
+    normalize_dims,
+    primitive,
+    reduced_shape,
+    reduction,
+)
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.along import WIDE, average, axes, check_floating, count, fold, pick, product_of_others, real_of, restore, rounded, total, widened
+from genesis.ops.along import (
+    WIDE,
+    average,
+    axes,
+    check_floating,
+    count,
+    fold,
+    pick,
+    product_of_others,
+    real_of,
+    restore,
+    rounded,
+    total,
+    widened,
+)
 from genesis.ops.elementwise import maximum, minimum
 from genesis.ops.spread import std, std_mean, var, var_mean
 
 Dims = int | Sequence[int] | None
 
 _some = lambda t: [
-    case(t(3, 4)), case(t(3, 4), 1), case(t(2, 3, 4), (0, -1)), case(t(2, 3), -1, True), case(t()), case(t(), 0), case(t(0, 3), 1),
-]  # fmt: skip
+    case(t(3, 4)),
+    case(t(3, 4), 1),
+    case(t(2, 3, 4), (0, -1)),
+    case(t(2, 3), -1, True),
+    case(t()),
+    case(t(), 0),
+    case(t(0, 3), 1),
+]
 _usual = lambda t: [*_some(t), case(t(0, 3), 0, True), case(t(0))]
-_one_dim = lambda t: [case(t(3, 4)), case(t(3, 4), -1), case(t(2, 3), 0, True), case(t()), case(t(), 0), case(t(0, 3), 1)]
+_one_dim = lambda t: [
+    case(t(3, 4)),
+    case(t(3, 4), -1),
+    case(t(2, 3), 0, True),
+    case(t()),
+    case(t(), 0),
+    case(t(0, 3), 1),
+]
 _out_of_range = (lambda t: case(t(2, 3), 2), IndexError, "dim 2 is out of range for 2 dimensions")
 _no_identity = (lambda t: case(t(0, 3), 0), IndexError, "dim 0 has size 0 and this reduction has no identity")
 
@@ -40,8 +79,9 @@ _no_identity = (lambda t: case(t(0, 3), 0), IndexError, "dim 0 has size 0 and th
 # ---- sums and products
 
 
-@reduction({"input": lambda g, input_shape, dim: restore(g, input_shape, dim)}, jvp="linear", result="sum", samples=_usual, autocast="float32",
-           fails=fails(_out_of_range, (lambda t: case(t(2, 3), (0, 0)), RuntimeError, "names a dimension twice")))  # fmt: skip
+@reduction(
+    {"input": lambda g, input_shape, dim: restore(g, input_shape, dim)}, jvp="linear", result="sum", autocast="float32"
+)
 def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum over ``dim`` (None: all), $\\sum_i x_i$.
 
@@ -58,8 +98,17 @@ def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = N
     return fold(np.add, input, dim, keepdim, dtype)
 
 
-@reduction({"input": lambda g, input_shape, dim: restore(g / count(input_shape, dim), input_shape, dim)}, jvp="linear", result="float", dtypes="fc",
-           samples=_some, fails=fails(_out_of_range, (lambda t: case(t.int(3)), RuntimeError, "mean: the input must be floating")))  # fmt: skip
+samples(sum, _usual)
+
+wrong_inputs(sum, _out_of_range, (lambda t: case(t(2, 3), (0, 0)), RuntimeError, "names a dimension twice"))
+
+
+@reduction(
+    {"input": lambda g, input_shape, dim: restore(g / count(input_shape, dim), input_shape, dim)},
+    jvp="linear",
+    result="float",
+    dtypes="fc",
+)
 def mean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Mean over ``dim`` (None: all), $\\frac{1}{n} \\sum_i x_i$; nan of nothing.
 
@@ -74,8 +123,16 @@ def mean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = 
     return rounded(average(input.astype(WIDE.get(dtype, dtype), copy=False), dim, keepdim), dtype)
 
 
-@reduction({"input": lambda g, input, dim: restore(g, input.shape, dim).masked_fill(input.isnan(), 0)}, result="sum", dtypes="fib",
-           samples=_usual, fails=fails(_out_of_range))  # fmt: skip
+samples(mean, _some)
+
+wrong_inputs(mean, _out_of_range, (lambda t: case(t.int(3)), RuntimeError, "mean: the input must be floating"))
+
+
+@reduction(
+    {"input": lambda g, input, dim: restore(g, input.shape, dim).masked_fill(input.isnan(), 0)},
+    result="sum",
+    dtypes="fib",
+)
 def nansum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum over ``dim`` (None: all) with nan counted as zero.
 
@@ -86,7 +143,12 @@ def nansum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any 
     return fold(np.add, np.where(np.isnan(input), np.zeros((), input.dtype), input), dim, keepdim, dtype)
 
 
-@composite(halves="wide", dtypes="f", samples=_some, fails=fails(_out_of_range))
+samples(nansum, _usual)
+
+wrong_inputs(nansum, _out_of_range)
+
+
+@composite(halves="wide", dtypes="f")
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Mean over ``dim`` (None: all) of the elements that are not nan.
 
@@ -97,8 +159,16 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: An
     return nansum(input, dim, keepdim, dtype=dtype) / (~input.isnan()).sum(dim, keepdim)
 
 
-@reduction({"input": lambda g, input, dim: restore(g, input.shape, dim) * product_of_others(input, dim)}, result="sum",
-           samples=_usual, autocast="float32", fails=fails(_out_of_range))  # fmt: skip
+samples(nanmean, _some)
+
+wrong_inputs(nanmean, _out_of_range)
+
+
+@reduction(
+    {"input": lambda g, input, dim: restore(g, input.shape, dim) * product_of_others(input, dim)},
+    result="sum",
+    autocast="float32",
+)
 def prod(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Product over ``dim`` (None: all), $\\prod_i x_i$; 1 of nothing.
 
@@ -114,6 +184,11 @@ def prod(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = 
     return fold(np.multiply, input, dim, keepdim, dtype)
 
 
+samples(prod, _usual)
+
+wrong_inputs(prod, _out_of_range)
+
+
 # ---- extremes
 
 
@@ -122,7 +197,7 @@ def _shared_evenly(g: Tensor, input: Tensor, out: Tensor, dim: Any, keepdim: boo
     return at * restore(g / at.sum(dim, keepdim), input.shape, dim)
 
 
-@reduction({"input": _shared_evenly}, empty=False, dtypes="fib", samples=_some, fails=fails(_out_of_range, _no_identity))
+@reduction({"input": _shared_evenly}, empty=False, dtypes="fib")
 def amax(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     """Largest element over ``dim`` (None: all); nan if there is one. Equal maxima share the gradient evenly.
 
@@ -136,7 +211,12 @@ def amax(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     return np.maximum.reduce(input, axes(input, dim), None, None, keepdim)
 
 
-@reduction({"input": _shared_evenly}, empty=False, dtypes="fib", samples=_some, fails=fails(_out_of_range, _no_identity))
+samples(amax, _some)
+
+wrong_inputs(amax, _out_of_range, _no_identity)
+
+
+@reduction({"input": _shared_evenly}, empty=False, dtypes="fib")
 def amin(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     """Smallest element over ``dim`` (None: all); nan if there is one. Equal minima share the gradient evenly.
 
@@ -148,6 +228,11 @@ def amin(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     tensor([1., 2.])
     """
     return np.minimum.reduce(input, axes(input, dim), None, None, keepdim)
+
+
+samples(amin, _some)
+
+wrong_inputs(amin, _out_of_range, _no_identity)
 
 
 def _position_batch(b: Any, x: Any, dim: Any, keepdim: bool) -> Any:
@@ -163,11 +248,14 @@ def _position_batch(b: Any, x: Any, dim: Any, keepdim: bool) -> Any:
 
 def _position(find: Any, x: Any, dim: Any, keepdim: bool) -> Any:
     if 1 < len(dim) < x.ndim:
-        raise ArgumentError(message(find.__name__, f"dim must be one integer or None, got {dim}", hint="flatten these dimensions first"))
-    return find(widened(x), None if len(dim) >= x.ndim else dim[0], keepdims=keepdim)  # as methods: np.argmax takes 1 us more
+        raise ArgumentError(
+            message(find.__name__, f"dim must be one integer or None, got {dim}", hint="flatten these dimensions first")
+        )
+    # as methods: np.argmax takes 1 us more
+    return find(widened(x), None if len(dim) >= x.ndim else dim[0], keepdims=keepdim)
 
 
-@reduction(result="int64", empty=False, dtypes="fib", samples=_one_dim, batch=_position_batch, fails=fails(_out_of_range, _no_identity))
+@reduction(result="int64", empty=False, dtypes="fib", batch=_position_batch)
 def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the largest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
@@ -182,7 +270,12 @@ def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     return _position(np.ndarray.argmax, input, dim, keepdim)
 
 
-@reduction(result="int64", empty=False, dtypes="fib", samples=_one_dim, batch=_position_batch, fails=fails(_out_of_range, _no_identity))
+samples(argmax, _one_dim)
+
+wrong_inputs(argmax, _out_of_range, _no_identity)
+
+
+@reduction(result="int64", empty=False, dtypes="fib", batch=_position_batch)
 def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the smallest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
@@ -195,6 +288,11 @@ def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     tensor([0, 1])
     """
     return _position(np.ndarray.argmin, input, dim, keepdim)
+
+
+samples(argmin, _one_dim)
+
+wrong_inputs(argmin, _out_of_range, _no_identity)
 
 
 class max_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
@@ -218,9 +316,10 @@ def _along(name: str, find: Any, input: Tensor, dim: int, keepdim: bool) -> tupl
     return pick(input, dim, find(input, dim, True), keepdim)
 
 
-@composite(dtypes="fib", samples=lambda t: [*_one_dim(t), case(t(3, 4), axis=1, keepdims=True), case(t(2, 3), t(3))],
-           fails=fails(_out_of_range, _no_identity))  # fmt: skip
-def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Any:
+@composite(dtypes="fib")
+def max(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None
+) -> Any:
     """Largest element: of all, along ``dim`` with its indices, or of two tensors.
 
     ``max(x)`` gives one value; ``max(x, dim)`` a named tuple ``(values, indices)``, the gradient going to that index;
@@ -239,9 +338,15 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | No
     return maximum(input, dim) if isinstance(dim, Tensor) else max_result(*_along("max", argmax, input, dim, keepdim))
 
 
-@composite(dtypes="fib", samples=lambda t: [*_one_dim(t), case(t(3, 4), axis=1, keepdims=True), case(t(2, 3), t(3))],
-           fails=fails(_out_of_range, _no_identity))  # fmt: skip
-def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Any:
+samples(max, lambda t: [*_one_dim(t), case(t(3, 4), axis=1, keepdims=True), case(t(2, 3), t(3))])
+
+wrong_inputs(max, _out_of_range, _no_identity)
+
+
+@composite(dtypes="fib")
+def min(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None
+) -> Any:
     """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
 
     >>> import genesis
@@ -254,7 +359,12 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | No
     return minimum(input, dim) if isinstance(dim, Tensor) else min_result(*_along("min", argmin, input, dim, keepdim))
 
 
-@composite(dtypes="fib", samples=lambda t: [case(t(3, 4)), case(t(3, 4), dim=1), case(t(2, 3), dim=-1, keepdim=True), case(t(), dim=0)])
+samples(min, lambda t: [*_one_dim(t), case(t(3, 4), axis=1, keepdims=True), case(t(2, 3), t(3))])
+
+wrong_inputs(min, _out_of_range, _no_identity)
+
+
+@composite(dtypes="fib")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Smallest and largest element over ``dim`` (None: all), as a named tuple ``(min, max)``.
 
@@ -265,6 +375,9 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     return aminmax_result(amin(input, dim, keepdim), amax(input, dim, keepdim))
 
 
+samples(aminmax, lambda t: [case(t(3, 4)), case(t(3, 4), dim=1), case(t(2, 3), dim=-1, keepdim=True), case(t(), dim=0)])
+
+
 # ---- counting
 
 
@@ -273,7 +386,7 @@ def _flag(found: Any, input: Any) -> Any:
     return found.astype(np.uint8) if input.dtype == np.uint8 else found
 
 
-@reduction(result="flag", samples=_usual, fails=fails(_out_of_range))
+@reduction(result="flag")
 def any(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     """Whether one element over ``dim`` (None: all) is non-zero; False of nothing. The result is bool (uint8 of uint8).
 
@@ -284,7 +397,12 @@ def any(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     return _flag(np.logical_or.reduce(input, axes(input, dim), None, None, keepdim), input)
 
 
-@reduction(result="flag", samples=_usual, fails=fails(_out_of_range))
+samples(any, _usual)
+
+wrong_inputs(any, _out_of_range)
+
+
+@reduction(result="flag")
 def all(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
 
@@ -295,7 +413,12 @@ def all(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     return _flag(np.logical_and.reduce(input, axes(input, dim), None, None, keepdim), input)
 
 
-@composite(dtypes="fcib", samples=lambda t: [case(t(3, 4)), case(t(3, 4), 1), case(t(2, 3, 4), (0, -1)), case(t(0, 3), 1), case(t())])
+samples(all, _usual)
+
+wrong_inputs(all, _out_of_range)
+
+
+@composite(dtypes="fcib")
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """How many elements over ``dim`` (None: all) are not zero, as int64.
 
@@ -306,12 +429,19 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     return (input != 0).sum(dim)
 
 
+samples(
+    count_nonzero, lambda t: [case(t(3, 4)), case(t(3, 4), 1), case(t(2, 3, 4), (0, -1)), case(t(0, 3), 1), case(t())]
+)
+
+
 # ---- norms and logarithms of sums
 
 
 def _normed(input: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> tuple[Any, ...]:
     if p == "nuc":
-        raise UnsupportedError(message("norm", "the nuclear norm is not there", hint='p="fro" is the norm of all elements'))
+        raise UnsupportedError(
+            message("norm", "the nuclear norm is not there", hint='p="fro" is the norm of all elements')
+        )
     x = input if dtype is None else input.to(dtype)
     check_floating("norm", x)
     p, dims = 2.0 if p in ("fro", None) else float(p), normalize_dims("norm", dim, x.ndim) or ALL_DIMS[x.ndim]
@@ -336,13 +466,19 @@ def _norm_rule(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, keepdi
     return input.sgn() * _power(input.abs(), p - 1) * restore(g * _power(out, 1 - p), shape, dim)
 
 
-@primitive("reduction", {"input": _norm_rule}, prepare=_normed, dtypes="fc", autocast="float32",
-           infer=lambda input, p, dim, keepdim, dtype: Spec(reduced_shape(input.shape, dim, keepdim), real_of(input.dtype), input.device),
-           samples=lambda t: [case(t(3, 4)), case(t(3, 4), 1, 1), case(t(3, 4), 3.0, -1, True), case(t(3, 4), math.inf),
-                              case(t(3, 4), -math.inf, 0), case(t(3, 4), 0), case(t(3, 4), 0.5, (0, 1)), case(t()), case(t(0, 3), 2, 0)],
-           fails=fails((lambda t: case(t(2, 3), 2, 2), IndexError, "norm: dim 2 is out of range for 2 dimensions"),
-                       (lambda t: case(t.int(3)), RuntimeError, "norm: the input must be floating or complex")))  # fmt: skip
-def norm(input: Array, p: float | str | None = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+@primitive(
+    "reduction",
+    {"input": _norm_rule},
+    prepare=_normed,
+    dtypes="fc",
+    autocast="float32",
+    infer=lambda input, p, dim, keepdim, dtype: Spec(
+        reduced_shape(input.shape, dim, keepdim), real_of(input.dtype), input.device
+    ),
+)
+def norm(
+    input: Array, p: float | str | None = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
     """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
     Args:
@@ -373,16 +509,43 @@ def norm(input: Array, p: float | str | None = "fro", dim: Dims = None, keepdim:
     return rounded(out, real_of(input.dtype))
 
 
+samples(
+    norm,
+    lambda t: [
+        case(t(3, 4)),
+        case(t(3, 4), 1, 1),
+        case(t(3, 4), 3.0, -1, True),
+        case(t(3, 4), math.inf),
+        case(t(3, 4), -math.inf, 0),
+        case(t(3, 4), 0),
+        case(t(3, 4), 0.5, (0, 1)),
+        case(t()),
+        case(t(0, 3), 2, 0),
+    ],
+)
+
+wrong_inputs(
+    norm,
+    (lambda t: case(t(2, 3), 2, 2), IndexError, "norm: dim 2 is out of range for 2 dimensions"),
+    (lambda t: case(t.int(3)), RuntimeError, "norm: the input must be floating or complex"),
+)
+
+
 def _floating(dtype: Any) -> Any:
     return dtypes.as_np(dtypes.get_default_dtype()) if dtype.kind in "biu" else dtype
 
 
-@reduction({"input": lambda g, input, out, dim: restore(g, input.shape, dim) * (input - restore(out, input.shape, dim)).exp()},
-           dtypes="fc", autocast="float32", samples=lambda t: [case(t(3, 4), 1), case(t(3, 4), (0, 1)), case(t(2, 3), -1, True), case(t(), 0)],
-           infer=lambda input, dim, keepdim: Spec(reduced_shape(input.shape, dim, keepdim), _floating(input.dtype), input.device),
-           fails=fails(_out_of_range))  # fmt: skip
+@reduction(
+    {"input": lambda g, input, out, dim: restore(g, input.shape, dim) * (input - restore(out, input.shape, dim)).exp()},
+    dtypes="fc",
+    autocast="float32",
+    infer=lambda input, dim, keepdim: Spec(
+        reduced_shape(input.shape, dim, keepdim), _floating(input.dtype), input.device
+    ),
+)
 def logsumexp(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
-    """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of nothing.
+    """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of
+    nothing.
 
     >>> import genesis
     >>> genesis.logsumexp(genesis.tensor([100., 100.]), dim=0)
@@ -396,7 +559,31 @@ def logsumexp(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     return rounded(found + top.reshape(found.shape), dtype)
 
 
+samples(logsumexp, lambda t: [case(t(3, 4), 1), case(t(3, 4), (0, 1)), case(t(2, 3), -1, True), case(t(), 0)])
+
+wrong_inputs(logsumexp, _out_of_range)
+
+
 __all__ = [
-    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "nanmean", "nansum",
-    "norm", "prod", "std", "std_mean", "sum", "var", "var_mean",
-]  # fmt: skip
+    "all",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "nanmean",
+    "nansum",
+    "norm",
+    "prod",
+    "std",
+    "std_mean",
+    "sum",
+    "var",
+    "var_mean",
+]

@@ -51,7 +51,8 @@ def register_function(name: str, function: Callable[..., Any] | None = None) -> 
 
     Operators, methods and functions of that name call it with what the user wrote; arguments left at their defaults
     are left out. Inside it and in every backward the op is what it was, and so is ``genesis.ops.<name>`` in the forward
-    of any `Function`: an override can be written with the op it replaces. In-place forms (``add_``) are ops of their own
+    of any `Function`: an override can be written with the op it replaces. In-place forms (``add_``) are ops of their
+    own
     and stay as they are.
 
     Returns:
@@ -94,7 +95,13 @@ def unregister_function(name: str) -> None:
     """
     found = [r for r in _FUNCTIONS if r.name == _op(name).name]
     if not found:
-        raise ArgumentValueError(message("unregister_function", f"no function is registered for {name!r}", hint=f"registered: {_listed(registered_functions())}"))
+        raise ArgumentValueError(
+            message(
+                "unregister_function",
+                f"no function is registered for {name!r}",
+                hint=f"registered: {_listed(registered_functions())}",
+            )
+        )
     found[-1].remove()
 
 
@@ -126,13 +133,19 @@ def register_operation(name: str, function: Callable[..., Any] | None = None) ->
     if function is None:
         return lambda f: (register_operation(name, f), f)[1]
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-        raise ArgumentValueError(message("register_operation", f"{name!r} cannot be a name", hint="use letters, digits and underscores"))
+        raise ArgumentValueError(
+            message("register_operation", f"{name!r} cannot be a name", hint="use letters, digits and underscores")
+        )
     _check_callable("register_operation", name, function)
     for module in _spaces():
         if name in dir(module):
             what = "it was registered before; remove that first" if name in _OPERATIONS else "it is a name of Genesis"
             raise ArgumentValueError(
-                message("register_operation", f"{module.__name__}.{name} exists already: {what}", hint="to change what an op does, use register_function")
+                message(
+                    "register_operation",
+                    f"{module.__name__}.{name} exists already: {what}",
+                    hint="to change what an op does, use register_function",
+                )
             )
     made = Registration(name, function, _forget_operation)
     _OPERATIONS[name] = made
@@ -148,7 +161,13 @@ def unregister_operation(name: str) -> None:
         ValueError: there is none
     """
     if name not in _OPERATIONS:
-        raise ArgumentValueError(message("unregister_operation", f"no operation {name!r} is registered", hint=f"registered: {_listed(_OPERATIONS)}"))
+        raise ArgumentValueError(
+            message(
+                "unregister_operation",
+                f"no operation {name!r} is registered",
+                hint=f"registered: {_listed(_OPERATIONS)}",
+            )
+        )
     _OPERATIONS[name].remove()
 
 
@@ -174,7 +193,9 @@ def _forget_operation(made: Registration) -> None:
 def _check_callable(what: str, name: str, function: Any) -> None:
     if not callable(function):
         hint = "pass MyFunction.apply, or any function of tensors"
-        raise ArgumentError(message(what, f"what is registered as {name!r} must be callable, got {type(function).__name__}", hint=hint))
+        raise ArgumentError(
+            message(what, f"what is registered as {name!r} must be callable, got {type(function).__name__}", hint=hint)
+        )
     if isinstance(function, type) and hasattr(function, "apply"):
         raise ArgumentError(message(what, f"{function.__name__} is a class", hint=f"pass {function.__name__}.apply"))
 
@@ -189,7 +210,15 @@ def _op(name: str) -> Op:
     found = REGISTRY.get(name) or getattr(public.get(name), "op", None)
     if found is None:
         near = difflib.get_close_matches(str(name), [*REGISTRY, *public], 3)
-        problem = f"{name!r} is made of other operations or creates tensors; only ops can be replaced" if name in public else f"there is no op {name!r}"
-        hint = f"did you mean {', '.join(near)}?" if near and name not in public else "`python -m genesis.ops` lists the ops"
+        problem = (
+            f"{name!r} is made of other operations or creates tensors; only ops can be replaced"
+            if name in public
+            else f"there is no op {name!r}"
+        )
+        hint = (
+            f"did you mean {', '.join(near)}?"
+            if near and name not in public
+            else "`python -m genesis.ops` lists the ops"
+        )
         raise ArgumentValueError(message("register_function", problem, hint=hint))
     return found

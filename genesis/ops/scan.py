@@ -10,13 +10,22 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.dispatch import F32, F64
-from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import WIDE, check_floating, check_ordered, pick, rounded, widened
 from genesis.ops.join import cat, pad_dim
 
-_usual = lambda t: [case(t(3, 4), 1), case(t(3, 4), 0), case(t(2, 3), -1), case(t(5), 0), case(t(), 0), case(t(0, 3), 0), case(t(0, 3), 1)]
+_usual = lambda t: [
+    case(t(3, 4), 1),
+    case(t(3, 4), 0),
+    case(t(2, 3), -1),
+    case(t(5), 0),
+    case(t(), 0),
+    case(t(0, 3), 0),
+    case(t(0, 3), 1),
+]
 _out_of_range = (lambda t: case(t(2, 3), 2), IndexError, "dim 2 is out of range for 2 dimensions")
 
 
@@ -43,7 +52,8 @@ def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any) -> Any:
 
 
 def running_back(g: Tensor, ratio: Tensor, dim: int) -> Tensor:
-    """$y_i = g_i + r_i y_{i+1}$ along ``dim``: how the gradient of a scan runs back; there is one ratio less than elements.
+    """$y_i = g_i + r_i y_{i+1}$ along ``dim``: how the gradient of a scan runs back; there is one ratio less than
+    elements.
 
     By doubling: y_i over a window of s elements, and the product of its ratios, give those of 2 s. It takes
     log2(n) rounds and divides by nothing, so zeros need no special case, here and in the derivatives of this.
@@ -56,8 +66,15 @@ def running_back(g: Tensor, ratio: Tensor, dim: int) -> Tensor:
     return g
 
 
-@primitive("scan", {"input": lambda g, dim: g.flip(dim).cumsum(dim).flip(dim)}, jvp="linear", infer=_infer, prepare=_prepared("cumsum"), dtypes="fcib",
-           samples=_usual, fails=fails(_out_of_range), autocast="float32")  # fmt: skip
+@primitive(
+    "scan",
+    {"input": lambda g, dim: g.flip(dim).cumsum(dim).flip(dim)},
+    jvp="linear",
+    infer=_infer,
+    prepare=_prepared("cumsum"),
+    dtypes="fcib",
+    autocast="float32",
+)
 def cumsum(input: Array, dim: int, *, dtype: Any = None) -> Any:
     """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.
 
@@ -71,6 +88,11 @@ def cumsum(input: Array, dim: int, *, dtype: Any = None) -> Any:
     return _accumulate(np.add, input, dim, dtype)
 
 
+samples(cumsum, _usual)
+
+wrong_inputs(cumsum, _out_of_range)
+
+
 def _cumprod_rule(g: Tensor, input: Tensor, dim: int) -> Tensor:
     """The product of the elements before, times what comes back from those after."""
     if not input.ndim or not input.numel():
@@ -81,8 +103,9 @@ def _cumprod_rule(g: Tensor, input: Tensor, dim: int) -> Tensor:
     return before * running_back(g, input.narrow(dim, 1, size - 1), dim)
 
 
-@primitive("scan", {"input": _cumprod_rule}, infer=_infer, prepare=_prepared("cumprod"), dtypes="fcib", samples=_usual,
-           fails=fails(_out_of_range), autocast="float32")  # fmt: skip
+@primitive(
+    "scan", {"input": _cumprod_rule}, infer=_infer, prepare=_prepared("cumprod"), dtypes="fcib", autocast="float32"
+)
 def cumprod(input: Array, dim: int, *, dtype: Any = None) -> Any:
     """Running product along ``dim``, $y_i = x_1 ... x_i$; integers and bool give int64.
 
@@ -96,6 +119,11 @@ def cumprod(input: Array, dim: int, *, dtype: Any = None) -> Any:
     tensor([1., 2., 6.])
     """
     return _accumulate(np.multiply, input, dim, dtype)
+
+
+samples(cumprod, _usual)
+
+wrong_inputs(cumprod, _out_of_range)
 
 
 def _logcumsumexp_rule(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor:
@@ -113,12 +141,17 @@ def _prepared_floating(input: Tensor, dim: int) -> tuple[Any, ...]:
     return input, normalize_dim("logcumsumexp", dim, input.ndim)
 
 
-@primitive("scan", {"input": _logcumsumexp_rule}, infer=lambda input, dim: input, dtypes="f", autocast="float32",
-           prepare=_prepared_floating,
-           samples=_usual,
-           fails=fails(_out_of_range, (lambda t: case(t.int(3), 0), RuntimeError, "logcumsumexp: the input must be floating")))  # fmt: skip
+@primitive(
+    "scan",
+    {"input": _logcumsumexp_rule},
+    infer=lambda input, dim: input,
+    dtypes="f",
+    autocast="float32",
+    prepare=_prepared_floating,
+)
 def logcumsumexp(input: Array, dim: int) -> Any:
-    """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without overflow.
+    """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
+    overflow.
 
     Raises:
         RuntimeError: a tensor that is not floating
@@ -128,7 +161,18 @@ def logcumsumexp(input: Array, dim: int) -> Any:
     >>> genesis.logcumsumexp(genesis.tensor([-1000., -1000., 0.]), 0)
     tensor([-1000.0000,  -999.3068,     0.0000])
     """
-    return rounded(np.logaddexp.accumulate(input.astype(F64, copy=False), dim), input.dtype) if input.ndim else input.copy()
+    return (
+        rounded(np.logaddexp.accumulate(input.astype(F64, copy=False), dim), input.dtype)
+        if input.ndim
+        else input.copy()
+    )
+
+
+samples(logcumsumexp, _usual)
+
+wrong_inputs(
+    logcumsumexp, _out_of_range, (lambda t: case(t.int(3), 0), RuntimeError, "logcumsumexp: the input must be floating")
+)
 
 
 # ---- running extremes
@@ -144,8 +188,13 @@ class cummin_result(NamedTuple):  # noqa: N801
     indices: Tensor
 
 
-@primitive("scan", infer=lambda input, dim, largest: Spec(input.shape, np.dtype(np.int64), input.device), method=False, torch_name="",
-           dtypes="fib", samples=lambda t: [case(t(3, 4), 1, True), case(t(3, 4), 0, False), case(t(), 0, True)])  # fmt: skip
+@primitive(
+    "scan",
+    infer=lambda input, dim, largest: Spec(input.shape, np.dtype(np.int64), input.device),
+    method=False,
+    torch_name="",
+    dtypes="fib",
+)
 def running_position(input: Array, dim: int, largest: bool) -> Any:
     """Where along ``dim`` the running maximum (or minimum) was last reached; what `cummax` and `cummin` are made of.
 
@@ -162,13 +211,16 @@ def running_position(input: Array, dim: int, largest: bool) -> Any:
     return np.maximum.accumulate(np.where((x == extreme) | np.isnan(x), place, 0), dim)
 
 
+samples(running_position, lambda t: [case(t(3, 4), 1, True), case(t(3, 4), 0, False), case(t(), 0, True)])
+
+
 def _running(name: str, input: Tensor, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
     dim = normalize_dim(name, dim, input.ndim)
     check_ordered(name, input)
     return pick(input, dim, running_position(input, dim, largest), True)
 
 
-@composite(dtypes="fib", samples=_usual, fails=fails(_out_of_range))
+@composite(dtypes="fib")
 def cummax(input: Tensor, dim: int) -> Any:
     """Running maximum along ``dim`` as a named tuple ``(values, indices)``; of equals the last, nan once there is one.
 
@@ -183,7 +235,12 @@ def cummax(input: Tensor, dim: int) -> Any:
     return cummax_result(*_running("cummax", input, dim, True))
 
 
-@composite(dtypes="fib", samples=_usual, fails=fails(_out_of_range))
+samples(cummax, _usual)
+
+wrong_inputs(cummax, _out_of_range)
+
+
+@composite(dtypes="fib")
 def cummin(input: Tensor, dim: int) -> Any:
     """Running minimum along ``dim``, with the indices where it was last reached; see `cummax`.
 
@@ -194,15 +251,18 @@ def cummin(input: Tensor, dim: int) -> Any:
     return cummin_result(*_running("cummin", input, dim, False))
 
 
+samples(cummin, _usual)
+
+wrong_inputs(cummin, _out_of_range)
+
+
 # ---- differences
 
 
-@composite(halves="wide", dtypes="fcib", samples=lambda t: [case(t(5)), case(t(3, 4), n=2), case(t(3, 4), dim=0), case(t(3), 5), case(t(0, 3)),
-                                             case(t(2, 3), prepend=t(2, 1), append=t(2, 2))],
-           fails=fails((lambda t: case(t()), RuntimeError, "diff: the input needs at least one dimension"),
-                       (lambda t: case(t(3), -1), RuntimeError, "diff: n must not be negative, got -1"),
-                       (lambda t: case(t(2, 3), dim=2), IndexError, "diff: dim 2 is out of range")))  # fmt: skip
-def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+@composite(halves="wide", dtypes="fcib")
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
     """Differences of neighbours along ``dim``, $y_i = x_{i+1} - x_i$, taken ``n`` times; for bool, whether they differ.
 
     Args:
@@ -230,6 +290,26 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
         after, before = x.narrow(dim, x.shape[dim] - size, size), x.narrow(dim, 0, size)
         x = after ^ before if x.dtype is dtypes.bool else after - before
     return x
+
+
+samples(
+    diff,
+    lambda t: [
+        case(t(5)),
+        case(t(3, 4), n=2),
+        case(t(3, 4), dim=0),
+        case(t(3), 5),
+        case(t(0, 3)),
+        case(t(2, 3), prepend=t(2, 1), append=t(2, 2)),
+    ],
+)
+
+wrong_inputs(
+    diff,
+    (lambda t: case(t()), RuntimeError, "diff: the input needs at least one dimension"),
+    (lambda t: case(t(3), -1), RuntimeError, "diff: n must not be negative, got -1"),
+    (lambda t: case(t(2, 3), dim=2), IndexError, "diff: dim 2 is out of range"),
+)
 
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "diff", "logcumsumexp"]

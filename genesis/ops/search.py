@@ -10,7 +10,8 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, UnsupportedError, message
-from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import check_floating, resized, widened
 from genesis.ops.create import as_tensor
@@ -22,7 +23,13 @@ _out_of_range = (lambda t: case(t(2, 3), dim=2), IndexError, "dim 2 is out of ra
 
 def _needs_data(name: str) -> Any:
     def infer(*args: Any) -> Any:
-        raise UnsupportedError(message(name, "the shape of the result depends on data, and there is no data here: the tensor is on the meta device, or being traced"))
+        raise UnsupportedError(
+            message(
+                name,
+                "the shape of the result depends on data, and there is no data here: the tensor is on the meta "
+                "device, or being traced",
+            )
+        )
 
     return infer
 
@@ -34,14 +41,15 @@ def _distinct(input: Tensor, sorted: bool, return_inverse: bool, return_counts: 
     return input, True, bool(return_inverse), bool(return_counts), d if input.ndim else None
 
 
-@primitive("search", infer=_needs_data("unique"), prepare=_distinct, dtypes="cib",
-           samples=lambda t: [case(t(3, 4)), case(t(6), return_counts=True), case(t(2, 3), return_inverse=True),
-                              case(t(4, 1), True, True, True, 0), case(t())],
-           fails=fails(_out_of_range, (lambda t: case(t(0, 3), dim=1), RuntimeError, "unique: slices along dim 1 have no elements")))  # fmt: skip
-def unique(input: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
-    """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often each occurs.
+@primitive("search", infer=_needs_data("unique"), prepare=_distinct, dtypes="cib")
+def unique(
+    input: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
+    each occurs.
 
-    Each nan is distinct. Complex numbers are in the order of their real parts, then of their imaginary parts. Not differentiable.
+    Each nan is distinct. Complex numbers are in the order of their real parts, then of their imaginary parts. Not
+    differentiable.
 
     Raises:
         IndexError: a dim out of range
@@ -51,27 +59,49 @@ def unique(input: Array, sorted: bool = True, return_inverse: bool = False, retu
     >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-    values, inverse, counts = np.unique(widened(input), return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
+    values, inverse, counts = np.unique(
+        widened(input), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
+    )
     inverse = inverse.reshape(input.shape if dim is None else (input.shape[dim],))
     found = [values.astype(input.dtype, copy=False), *[inverse] * return_inverse, *[counts] * return_counts]
     return tuple(found) if len(found) > 1 else found[0]
 
 
+samples(
+    unique,
+    lambda t: [
+        case(t(3, 4)),
+        case(t(6), return_counts=True),
+        case(t(2, 3), return_inverse=True),
+        case(t(4, 1), True, True, True, 0),
+        case(t()),
+    ],
+)
+
+wrong_inputs(
+    unique, _out_of_range, (lambda t: case(t(0, 3), dim=1), RuntimeError, "unique: slices along dim 1 have no elements")
+)
+
+
 def _counted(input: Tensor, weights: Tensor | None, minlength: int) -> tuple[Any, ...]:
     if input.ndim != 1 or input.dtype.category != 1:
-        raise ShapeError(message("bincount", "expected a 1-d tensor of non-negative integers", [("input", input._spec())]))
+        raise ShapeError(
+            message("bincount", "expected a 1-d tensor of non-negative integers", [("input", input._spec())])
+        )
     if weights is not None and weights.shape != input.shape:
-        raise ShapeError(message("bincount", "weights must have the input's shape", [("input", input._spec()), ("weights", weights._spec())]))
+        raise ShapeError(
+            message(
+                "bincount",
+                "weights must have the input's shape",
+                [("input", input._spec()), ("weights", weights._spec())],
+            )
+        )
     if minlength < 0:
         raise ShapeError(message("bincount", f"minlength must not be negative, got {minlength}"))
     return input, weights, int(minlength)
 
 
-@primitive("search", infer=_needs_data("bincount"), prepare=_counted, dtypes="f",
-           samples=lambda t: [case(t.int(5, low=0, high=4)), case(t.int(5, low=0, high=4), t(5).detach(), 6), case(t.int(0), minlength=2)],
-           fails=fails((lambda t: case(t.int(3, low=-5, high=-1)), RuntimeError, "bincount: expected non-negative integers, got"),
-                       (lambda t: case(t(3)), RuntimeError, "bincount: expected a 1-d tensor of non-negative integers"),
-                       (lambda t: case(t.int(3, low=0), t(2)), RuntimeError, "bincount: weights must have the input's shape")))  # fmt: skip
+@primitive("search", infer=_needs_data("bincount"), prepare=_counted, dtypes="f")
 def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> Any:
     """How often each integer from 0 to the largest occurs, as int64; or the sum of its weights, as float32 or float64.
 
@@ -86,8 +116,27 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
     """
     if input.size and input.min() < 0:
         raise ShapeError(message("bincount", f"expected non-negative integers, got {input.min()}"))
-    found = np.bincount(input.astype(np.int64, copy=False), None if weights is None else weights.astype(np.float64), minlength)
+    found = np.bincount(
+        input.astype(np.int64, copy=False), None if weights is None else weights.astype(np.float64), minlength
+    )
     return found.astype(np.float32) if weights is not None and weights.dtype == np.float32 else found
+
+
+samples(
+    bincount,
+    lambda t: [
+        case(t.int(5, low=0, high=4)),
+        case(t.int(5, low=0, high=4), t(5).detach(), 6),
+        case(t.int(0), minlength=2),
+    ],
+)
+
+wrong_inputs(
+    bincount,
+    (lambda t: case(t.int(3, low=-5, high=-1)), RuntimeError, "bincount: expected non-negative integers, got"),
+    (lambda t: case(t(3)), RuntimeError, "bincount: expected a 1-d tensor of non-negative integers"),
+    (lambda t: case(t.int(3, low=0), t(2)), RuntimeError, "bincount: weights must have the input's shape"),
+)
 
 
 def _ranged(input: Tensor, bins: int, min: Any, max: Any) -> tuple[Any, ...]:
@@ -99,13 +148,12 @@ def _ranged(input: Tensor, bins: int, min: Any, max: Any) -> tuple[Any, ...]:
     return input, int(bins), float(min), float(max)
 
 
-@primitive("search", infer=lambda input, bins, min, max: Spec((bins,), input.dtype, input.device), prepare=_ranged, dtypes="f",
-           samples=lambda t: [case(t(3, 4).detach(), 5), case(t(6).detach(), 4, -1, 1), case(t(0).detach(), 3)],
-           fails=fails((lambda t: case(t(3), 4, 3, 1), RuntimeError, "histc: max must not be smaller than min, got 3 and 1"),
-                       (lambda t: case(t(3), 0), RuntimeError, "histc: bins must be positive, got 0"),
-                       (lambda t: case(t.int(3)), RuntimeError, "histc: the input must be floating")))  # fmt: skip
+@primitive(
+    "search", infer=lambda input, bins, min, max: Spec((bins,), input.dtype, input.device), prepare=_ranged, dtypes="f"
+)
 def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's range).
+    """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
+    range).
 
     The last bin includes its end. Elements outside and nan are left out. Not differentiable.
 
@@ -124,15 +172,29 @@ def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     return np.histogram(x, bins, (low, high))[0].astype(input.dtype)
 
 
+samples(histc, lambda t: [case(t(3, 4).detach(), 5), case(t(6).detach(), 4, -1, 1), case(t(0).detach(), 3)])
+
+wrong_inputs(
+    histc,
+    (lambda t: case(t(3), 4, 3, 1), RuntimeError, "histc: max must not be smaller than min, got 3 and 1"),
+    (lambda t: case(t(3), 0), RuntimeError, "histc: bins must be positive, got 0"),
+    (lambda t: case(t.int(3)), RuntimeError, "histc: the input must be floating"),
+)
+
+
 # ---- searching
 
 
-def _searched(sorted_sequence: Tensor, input: Any, out_int32: bool, right: bool, side: Any, sorter: Any) -> tuple[Any, ...]:
+def _searched(
+    sorted_sequence: Tensor, input: Any, out_int32: bool, right: bool, side: Any, sorter: Any
+) -> tuple[Any, ...]:
     values = input if isinstance(input, Tensor) else as_tensor(input)
     if side not in (None, "left", "right"):
         raise ArgumentValueError(message("searchsorted", f"side must be 'left' or 'right', got {side!r}"))
     if side == "left" and right:
-        raise ArgumentValueError(message("searchsorted", "side='left' and right=True contradict each other", hint="give one of them"))
+        raise ArgumentValueError(
+            message("searchsorted", "side='left' and right=True contradict each other", hint="give one of them")
+        )
     shape = sorted_sequence.shape
     if not shape or (len(shape) > 1 and shape[:-1] != values.shape[:-1]):
         raise ShapeError(
@@ -140,11 +202,15 @@ def _searched(sorted_sequence: Tensor, input: Any, out_int32: bool, right: bool,
                     [("sorted_sequence", sorted_sequence._spec()), ("input", values._spec())])
         )  # fmt: skip
     if sorter is not None and sorter.shape != shape:
-        raise ShapeError(message("searchsorted", "the sorter must have the shape of the sequence", [("sorter", sorter._spec())]))
+        raise ShapeError(
+            message("searchsorted", "the sorter must have the shape of the sequence", [("sorter", sorter._spec())])
+        )
     return sorted_sequence, values, out_int32, None, "right" if right else side or "left", sorter
 
 
-def _searched_batch(b: Any, seq: Tensor, values: Tensor, out_int32: bool, right: Any, side: str, sorter: Tensor | None) -> Any:
+def _searched_batch(
+    b: Any, seq: Tensor, values: Tensor, out_int32: bool, right: Any, side: str, sorter: Tensor | None
+) -> Any:
     if seq.ndim == 1 and not b.batched[0] and not b.batched[2]:
         return b.run(seq, values, out_int32, right, side, sorter)  # one sequence for all values, of whatever shape
     seq, values = b.spread(seq, b.batched[0]), b.spread(values, b.batched[1])
@@ -153,14 +219,24 @@ def _searched_batch(b: Any, seq: Tensor, values: Tensor, out_int32: bool, right:
     return b.run(seq, rows, out_int32, right, side, sorter).reshape(values.shape)
 
 
-@primitive("search", prepare=_searched, batch=_searched_batch, dtypes="fi",
-           infer=lambda seq, input, out_int32, right, side, sorter: Spec(input.shape, np.dtype(np.int32 if out_int32 else np.int64), input.device),
-           samples=lambda t: [case(t(5).sort().values, t(2, 3)), case(t(2, 5).sort().values, t(2, 3), right=True),
-                              case(t(5).sort().values, 0.5, out_int32=True)],
-           fails=fails((lambda t: case(t(2, 3), t(3)), RuntimeError, "searchsorted: the sequence must be 1-d, or have the leading"),
-                       (lambda t: case(t(3), 1, side="left", right=True), ValueError, "side='left' and right=True contradict")))  # fmt: skip
-def searchsorted(sorted_sequence: Array, input: Array, *, out_int32: bool = False, right: bool = False, side: str | None = None,
-                 sorter: Array | None = None) -> Any:  # fmt: skip
+@primitive(
+    "search",
+    prepare=_searched,
+    batch=_searched_batch,
+    dtypes="fi",
+    infer=lambda seq, input, out_int32, right, side, sorter: Spec(
+        input.shape, np.dtype(np.int32 if out_int32 else np.int64), input.device
+    ),
+)
+def searchsorted(
+    sorted_sequence: Array,
+    input: Array,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Array | None = None,
+) -> Any:
     """Where values would go in a sorted sequence to keep it sorted: $s_{i-1} < v \\le s_i$.
 
     Args:
@@ -189,8 +265,23 @@ def searchsorted(sorted_sequence: Array, input: Array, *, out_int32: bool = Fals
     return np.asarray(found).astype(np.int32 if out_int32 else np.int64)
 
 
-@composite(dtypes="fi", method=False, samples=lambda t: [case(t(2, 3), t(5).sort().values), case(0.5, t(5).sort().values, right=True)],
-           fails=fails((lambda t: case(t(3), t(2, 3)), RuntimeError, "bucketize: the boundaries must be 1-d, they have 2 dimensions")))  # fmt: skip
+samples(
+    searchsorted,
+    lambda t: [
+        case(t(5).sort().values, t(2, 3)),
+        case(t(2, 5).sort().values, t(2, 3), right=True),
+        case(t(5).sort().values, 0.5, out_int32=True),
+    ],
+)
+
+wrong_inputs(
+    searchsorted,
+    (lambda t: case(t(2, 3), t(3)), RuntimeError, "searchsorted: the sequence must be 1-d, or have the leading"),
+    (lambda t: case(t(3), 1, side="left", right=True), ValueError, "side='left' and right=True contradict"),
+)
+
+
+@composite(dtypes="fi", method=False)
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The bucket, between sorted boundaries, that each element falls into, $b_{i-1} < x \\le b_i$; see `searchsorted`.
 
@@ -204,6 +295,14 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
     if boundaries.ndim != 1:
         raise ShapeError(message("bucketize", f"the boundaries must be 1-d, they have {boundaries.ndim} dimensions"))
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+samples(bucketize, lambda t: [case(t(2, 3), t(5).sort().values), case(0.5, t(5).sort().values, right=True)])
+
+wrong_inputs(
+    bucketize,
+    (lambda t: case(t(3), t(2, 3)), RuntimeError, "bucketize: the boundaries must be 1-d, they have 2 dimensions"),
+)
 
 
 __all__ = ["bincount", "bucketize", "histc", "searchsorted", "unique"]

@@ -15,7 +15,8 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.call.kinds import alias, case, composite, fails, normalize_dim, normalize_dims, view
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.kinds import alias, case, composite, normalize_dim, normalize_dims, view
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 
@@ -24,7 +25,11 @@ _ALL = "fcib"
 
 def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Varargs or one sequence of integers: ``(2, 3)`` or ``((2, 3),)``."""
-    if len(args) == 1 and not isinstance(args[0], int | np.integer) and not (isinstance(args[0], Tensor) and not args[0].ndim):
+    if (
+        len(args) == 1
+        and not isinstance(args[0], int | np.integer)
+        and not (isinstance(args[0], Tensor) and not args[0].ndim)
+    ):
         if isinstance(args[0], str | bytes) or not hasattr(args[0], "__iter__"):
             raise ArgumentError(message("size", f"sizes must be integers, got {type(args[0]).__name__}"))
         args = tuple(args[0])
@@ -63,7 +68,9 @@ def _expanded(input: Tensor, size: Any) -> tuple[Any, ...]:
     if -1 in size or len(size) < len(shape):
         extra = len(size) - len(shape)
         if extra < 0:
-            raise ShapeError(message("expand", f"{len(size)} sizes for {len(shape)} dimensions", [("input", input._spec())]))
+            raise ShapeError(
+                message("expand", f"{len(size)} sizes for {len(shape)} dimensions", [("input", input._spec())])
+            )
         if -1 in size[:extra]:
             raise ShapeError(message("expand", "-1 is not allowed for a new leading dimension"))
         size = tuple(shape[i - extra] if n == -1 else n for i, n in enumerate(size))
@@ -75,9 +82,13 @@ def _infer_expand(input: Spec, size: tuple[int, ...]) -> Spec:
     for i, n in enumerate(input.shape):
         if n not in (1, size[i + extra]):
             raise ShapeError(
-                message("expand", f"dim {i} has size {n}, it cannot be expanded to {size[i + extra]}", [("input", input)],
-                        hint="only dimensions of size 1 can be expanded, repeat copies others")
-            )  # fmt: skip
+                message(
+                    "expand",
+                    f"dim {i} has size {n}, it cannot be expanded to {size[i + extra]}",
+                    [("input", input)],
+                    hint="only dimensions of size 1 can be expanded, repeat copies others",
+                )
+            )
     return Spec(size, input.dtype, input.device)
 
 
@@ -88,10 +99,13 @@ def sum_to(g: Tensor, shape: Sequence[int]) -> Tensor:
     return (g.sum(dims) if dims else g).reshape(shape)
 
 
-@view({"input": lambda g, input_shape: sum_to(g, input_shape)}, infer=_infer_expand, prepare=_expanded, torch_name="Tensor.expand",
-      batch=lambda b, x, size: b.run(b.padded(x, True, len(size)), (b.size, *size)),
-      samples=lambda t: [case(t(3, 1), (2, 3, 4)), case(t(1, 3), (-1, 3)), case(t(), (2, 3)), case(t(0, 1), (0, 4))],
-      fails=fails((lambda t: case(t(2, 3), (4, 3)), RuntimeError, "expand: dim 0 has size 2, it cannot be expanded to 4")))  # fmt: skip
+@view(
+    {"input": lambda g, input_shape: sum_to(g, input_shape)},
+    infer=_infer_expand,
+    prepare=_expanded,
+    torch_name="Tensor.expand",
+    batch=lambda b, x, size: b.run(b.padded(x, True, len(size)), (b.size, *size)),
+)
 def expand(input: Array, size: Sequence[int]) -> Any:
     """The same elements seen in a larger shape, without copying: dimensions of size 1 are stretched, -1 keeps one.
 
@@ -106,10 +120,17 @@ def expand(input: Array, size: Sequence[int]) -> Any:
     return _expand(input, size)
 
 
+samples(expand, lambda t: [case(t(3, 1), (2, 3, 4)), case(t(1, 3), (-1, 3)), case(t(), (2, 3)), case(t(0, 1), (0, 4))])
+
+wrong_inputs(
+    expand, (lambda t: case(t(2, 3), (4, 3)), RuntimeError, "expand: dim 0 has size 2, it cannot be expanded to 4")
+)
+
+
 _varargs(expand, "expand")
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(3, 1), (2, 3, 4)), case(t(), (2,))])
+@composite(dtypes=_ALL)
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """The tensor in a shape it broadcasts to, as a view.
 
@@ -119,6 +140,9 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
             [1., 2.]])
     """
     return expand(input, size)
+
+
+samples(broadcast_to, lambda t: [case(t(3, 1), (2, 3, 4)), case(t(), (2,))])
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -170,13 +194,22 @@ def _reshaped(name: str) -> Any:
     return prepare
 
 
-_shapes = lambda t: [case(t(2, 6), (3, 4)), case(t(2, 3, 4), (-1, 4)), case(t(4), (2, 2)), case(t(1), ()), case(t(), (1, 1)), case(t(0, 3), (3, 0))]  # noqa: E501, E731
+_shapes = lambda t: [
+    case(t(2, 6), (3, 4)),
+    case(t(2, 3, 4), (-1, 4)),
+    case(t(4), (2, 2)),
+    case(t(1), ()),
+    case(t(), (1, 1)),
+    case(t(0, 3), (3, 0)),
+]  # noqa: E501, E731
 
 
-@view({"input": lambda g, input_shape: g.reshape(input_shape)}, infer=lambda input, shape: Spec(shape, input.dtype, input.device),
-      prepare=_reshaped("reshape"), samples=_shapes, batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
-      fails=fails((lambda t: case(t(2, 3), (4, 2)), RuntimeError, "reshape: 6 elements do not fit shape [4, 2]"),
-                  (lambda t: case(t(2, 3), (-1, -1)), RuntimeError, "reshape: only one dimension can be -1")))  # fmt: skip
+@view(
+    {"input": lambda g, input_shape: g.reshape(input_shape)},
+    infer=lambda input, shape: Spec(shape, input.dtype, input.device),
+    prepare=_reshaped("reshape"),
+    batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
+)
 def reshape(input: Array, shape: Sequence[int]) -> Any:
     """The same elements, in row-major order, in another shape; one size may be -1. A view where memory allows.
 
@@ -191,18 +224,35 @@ def reshape(input: Array, shape: Sequence[int]) -> Any:
     return input.reshape(shape)
 
 
+samples(reshape, _shapes)
+
+wrong_inputs(
+    reshape,
+    (lambda t: case(t(2, 3), (4, 2)), RuntimeError, "reshape: 6 elements do not fit shape [4, 2]"),
+    (lambda t: case(t(2, 3), (-1, -1)), RuntimeError, "reshape: only one dimension can be -1"),
+)
+
+
 def _viewed(input: Any, shape: Any) -> Any:
     out = input.reshape(shape)
     if input.size and not np.may_share_memory(out, input):
         raise ShapeError(
-            message("view", f"shape {list(shape)} needs a copy of this non-contiguous tensor", hint="reshape(), or contiguous().view()")
+            message(
+                "view",
+                f"shape {list(shape)} needs a copy of this non-contiguous tensor",
+                hint="reshape(), or contiguous().view()",
+            )
         )
     return out
 
 
-@view({"input": lambda g, input_shape: g.reshape(input_shape)}, infer=lambda input, shape: Spec(shape, input.dtype, input.device),
-      prepare=_reshaped("view"), samples=_shapes, torch_name="Tensor.view", batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
-      fails=fails((lambda t: case(t(2, 3).t(), (6,)), RuntimeError, "needs a copy of this non-contiguous tensor"),))  # fmt: skip
+@view(
+    {"input": lambda g, input_shape: g.reshape(input_shape)},
+    infer=lambda input, shape: Spec(shape, input.dtype, input.device),
+    prepare=_reshaped("view"),
+    torch_name="Tensor.view",
+    batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
+)
 def view_shape(input: Array, shape: Sequence[int]) -> Any:
     """`reshape` that never copies; ``x.view(2, 3)``.
 
@@ -217,9 +267,25 @@ def view_shape(input: Array, shape: Sequence[int]) -> Any:
     return _viewed(input, shape)
 
 
-@view({}, infer=lambda input, dtype: Spec((*input.shape[:-1], input.shape[-1] * input.dtype.itemsize // dtype.itemsize), dtype, input.device)
-      if input.shape else Spec((), dtype, input.device), torch_name="", samples=lambda t: [case(t(2, 4), np.dtype(np.int16))], method=False,
-      batch=lambda b, x, dtype: b.run(x.unsqueeze(1).contiguous(), dtype).squeeze(1))  # fmt: skip
+samples(view_shape, _shapes)
+
+wrong_inputs(
+    view_shape,
+    (lambda t: case(t(2, 3).t(), (6,)), RuntimeError, "needs a copy of this non-contiguous tensor"),
+)
+
+
+@view(
+    {},
+    infer=lambda input, dtype: (
+        Spec((*input.shape[:-1], input.shape[-1] * input.dtype.itemsize // dtype.itemsize), dtype, input.device)
+        if input.shape
+        else Spec((), dtype, input.device)
+    ),
+    torch_name="",
+    method=False,
+    batch=lambda b, x, dtype: b.run(x.unsqueeze(1).contiguous(), dtype).squeeze(1),
+)
 def view_dtype(input: Array, dtype: Any) -> Any:
     """The same bytes as another dtype; ``x.view(dtype)``. Not differentiable.
 
@@ -228,6 +294,9 @@ def view_dtype(input: Array, dtype: Any) -> Any:
     tensor([1065353216], dtype=genesis.int32)
     """
     return input.view(dtype)
+
+
+samples(view_dtype, lambda t: [case(t(2, 4), np.dtype(np.int16))])
 
 
 def _view(self: Tensor, *shape: Any) -> Tensor:
@@ -243,8 +312,7 @@ Tensor.view_as = lambda self, other: view_shape(self, other._array.shape)
 Tensor.reshape_as = lambda self, other: reshape(self, other._array.shape)
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3, 4)), case(t(2, 3, 4), 1), case(t(2, 3, 4), 0, 1), case(t())],
-           fails=fails((lambda t: case(t(2, 3), 1, 0), RuntimeError, "flatten: start_dim 1 comes after end_dim 0")))  # fmt: skip
+@composite(dtypes=_ALL)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge the dimensions from ``start_dim`` to ``end_dim`` into one.
 
@@ -261,7 +329,12 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 6), 1, (2, 3)), case(t(6), 0, (-1, 2))])
+samples(flatten, lambda t: [case(t(2, 3, 4)), case(t(2, 3, 4), 1), case(t(2, 3, 4), 0, 1), case(t())])
+
+wrong_inputs(flatten, (lambda t: case(t(2, 3), 1, 0), RuntimeError, "flatten: start_dim 1 comes after end_dim 0"))
+
+
+@composite(dtypes=_ALL)
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Split one dimension into several; one size may be -1.
 
@@ -274,7 +347,10 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return reshape(input, (*shape[:d], *resolve_shape("unflatten", shape[d], tuple(sizes), shape), *shape[d + 1 :]))
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3))])
+samples(unflatten, lambda t: [case(t(2, 6), 1, (2, 3)), case(t(6), 0, (-1, 2))])
+
+
+@composite(dtypes=_ALL)
 def ravel(input: Tensor) -> Tensor:
     """The elements in one dimension.
 
@@ -285,20 +361,29 @@ def ravel(input: Tensor) -> Tensor:
     return reshape(input, (-1,))
 
 
+samples(ravel, lambda t: [case(t(2, 3))])
+
+
 # ---- order of dimensions
 
 
 def _permuted(input: Tensor, dims: Any) -> tuple[Any, ...]:
     found = tuple([normalize_dim("permute", d, input.ndim) for d in dims])
     if sorted(found) != list(range(input.ndim)):
-        raise ShapeError(message("permute", f"dims {list(dims)} are not an order of {input.ndim} dimensions", [("input", input._spec())]))
+        raise ShapeError(
+            message(
+                "permute", f"dims {list(dims)} are not an order of {input.ndim} dimensions", [("input", input._spec())]
+            )
+        )
     return input, found
 
 
-@view({"input": lambda g, dims: g.permute([dims.index(i) for i in range(len(dims))])}, prepare=_permuted, batch=lambda b, x, dims: b.run(x, (0, *[d + 1 for d in dims])),
-      infer=lambda input, dims: Spec(tuple(input.shape[d] for d in dims), input.dtype, input.device),
-      samples=lambda t: [case(t(2, 3, 4), (2, 0, 1)), case(t(2, 3), (-1, 0)), case(t(), ()), case(t(0, 2), (1, 0))],
-      fails=fails((lambda t: case(t(2, 3), (0, 0)), RuntimeError, "permute: dims [0, 0] are not an order of 2 dimensions")))  # fmt: skip
+@view(
+    {"input": lambda g, dims: g.permute([dims.index(i) for i in range(len(dims))])},
+    prepare=_permuted,
+    batch=lambda b, x, dims: b.run(x, (0, *[d + 1 for d in dims])),
+    infer=lambda input, dims: Spec(tuple(input.shape[d] for d in dims), input.dtype, input.device),
+)
 def permute(input: Array, dims: Sequence[int]) -> Any:
     """The dimensions in another order, as a view.
 
@@ -310,6 +395,13 @@ def permute(input: Array, dims: Sequence[int]) -> Any:
     genesis.Size([4, 2, 3])
     """
     return input.transpose(dims)
+
+
+samples(permute, lambda t: [case(t(2, 3, 4), (2, 0, 1)), case(t(2, 3), (-1, 0)), case(t(), ()), case(t(0, 2), (1, 0))])
+
+wrong_inputs(
+    permute, (lambda t: case(t(2, 3), (0, 0)), RuntimeError, "permute: dims [0, 0] are not an order of 2 dimensions")
+)
 
 
 _varargs(permute, "permute")
@@ -326,10 +418,11 @@ def _swapped(shape: tuple[int, ...], a: int, b: int) -> tuple[int, ...]:
     return tuple(order)
 
 
-@view({"input": lambda g, dim0, dim1: g.transpose(dim0, dim1)}, prepare=_transposed,
-      infer=lambda input, dim0, dim1: Spec(_swapped(input.shape, dim0, dim1), input.dtype, input.device),
-      samples=lambda t: [case(t(2, 3, 4), 0, 2), case(t(2, 3), -1, -2), case(t(), 0, 0), case(t(0, 2), 0, 1)],
-      fails=fails((lambda t: case(t(2, 3), 0, 2), IndexError, "transpose: dim 2 is out of range")))  # fmt: skip
+@view(
+    {"input": lambda g, dim0, dim1: g.transpose(dim0, dim1)},
+    prepare=_transposed,
+    infer=lambda input, dim0, dim1: Spec(_swapped(input.shape, dim0, dim1), input.dtype, input.device),
+)
 def transpose(input: Array, dim0: int, dim1: int) -> Any:
     """Two dimensions exchanged, as a view.
 
@@ -339,6 +432,11 @@ def transpose(input: Array, dim0: int, dim1: int) -> Any:
             [2., 4.]])
     """
     return input.swapaxes(dim0, dim1) if input.ndim else input[...]
+
+
+samples(transpose, lambda t: [case(t(2, 3, 4), 0, 2), case(t(2, 3), -1, -2), case(t(), 0, 0), case(t(0, 2), 0, 1)])
+
+wrong_inputs(transpose, (lambda t: case(t(2, 3), 0, 2), IndexError, "transpose: dim 2 is out of range"))
 
 
 def _transpose(self: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor:
@@ -357,8 +455,7 @@ def _transpose(self: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> 
 Tensor.transpose = _transpose
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3)), case(t(3)), case(t())],
-           fails=fails((lambda t: case(t(2, 3, 4)), RuntimeError, "t: expected at most 2 dimensions, got 3")))  # fmt: skip
+@composite(dtypes=_ALL)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix, as a view; vectors as they are.
 
@@ -370,8 +467,15 @@ def t(input: Tensor) -> Tensor:
     genesis.Size([3, 2])
     """
     if input.ndim > 2:
-        raise ShapeError(message("t", f"expected at most 2 dimensions, got {input.ndim}", hint="transpose(dim0, dim1) or mT"))
+        raise ShapeError(
+            message("t", f"expected at most 2 dimensions, got {input.ndim}", hint="transpose(dim0, dim1) or mT")
+        )
     return transpose(input, 0, 1) if input.ndim == 2 else reshape(input, input.shape)
+
+
+samples(t, lambda t: [case(t(2, 3)), case(t(3)), case(t())])
+
+wrong_inputs(t, (lambda t: case(t(2, 3, 4)), RuntimeError, "t: expected at most 2 dimensions, got 3"))
 
 
 def _matrix_transpose(self: Tensor) -> Tensor:
@@ -388,7 +492,7 @@ swapaxes = alias("swapaxes", transpose)
 swapdims = alias("swapdims", transpose)
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3, 4), 0, -1), case(t(2, 3, 4), (0, 1), (1, 2))])
+@composite(dtypes=_ALL)
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions moved to other places, the rest in order.
 
@@ -405,12 +509,15 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return permute(input, order)
 
 
+samples(movedim, lambda t: [case(t(2, 3, 4), 0, -1), case(t(2, 3, 4), (0, 1), (1, 2))])
+
+
 moveaxis = alias("moveaxis", movedim)
 
 # ---- dimensions of size one
 
 
-@composite(dtypes=_ALL, inplace=False, samples=lambda t: [case(t(2, 1, 3, 1)), case(t(2, 1), 1), case(t(1, 2, 1), (0, 2)), case(t(2, 3), 0), case(t())])
+@composite(dtypes=_ALL, inplace=False)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Drop dimensions of size 1: all, or those named in ``dim``; a view.
 
@@ -423,8 +530,12 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return reshape(input, tuple(n for i, n in enumerate(shape) if n != 1 or i not in dims))
 
 
-@composite(dtypes=_ALL, samples=lambda t: [case(t(2, 3), 0), case(t(2, 3), -1), case(t(), 0), case(t(0), 1)],
-           fails=fails((lambda t: case(t(2, 3), 4), IndexError, "unsqueeze: dim 4 is out of range")))  # fmt: skip
+samples(
+    squeeze, lambda t: [case(t(2, 1, 3, 1)), case(t(2, 1), 1), case(t(1, 2, 1), (0, 2)), case(t(2, 3), 0), case(t())]
+)
+
+
+@composite(dtypes=_ALL)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Add a dimension of size 1 at ``dim``; a view.
 
@@ -438,6 +549,11 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     shape = tuple(input._array.shape)
     d = normalize_dim("unsqueeze", dim, len(shape) + 1)
     return reshape(input, (*shape[:d], 1, *shape[d:]))
+
+
+samples(unsqueeze, lambda t: [case(t(2, 3), 0), case(t(2, 3), -1), case(t(), 0), case(t(0), 1)])
+
+wrong_inputs(unsqueeze, (lambda t: case(t(2, 3), 4), IndexError, "unsqueeze: dim 4 is out of range"))
 
 
 def _atleast(n: int) -> Any:
@@ -465,6 +581,23 @@ atleast_1d, atleast_2d, atleast_3d = _atleast(1), _atleast(2), _atleast(3)
 explain_all(globals(), "broadcast_tensors", "broadcast_shapes", "atleast_1d", "atleast_2d", "atleast_3d")
 
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "flatten", "moveaxis",
-    "movedim", "permute", "ravel", "reshape", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze",
-]  # fmt: skip
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
+    "flatten",
+    "moveaxis",
+    "movedim",
+    "permute",
+    "ravel",
+    "reshape",
+    "squeeze",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "transpose",
+    "unflatten",
+    "unsqueeze",
+]

@@ -9,9 +9,10 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import DTypeError, message
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.dispatch import HALVES
 from genesis.core.graph.site import warn_user
-from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive
+from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import total
 from genesis.ops.reduce import sum
@@ -25,7 +26,9 @@ def _prepared(name: str) -> Any:
         if dtype is not None:
             input = input.to(dtype)
         if not (input.is_floating_point() or input.is_complex()):
-            raise DTypeError(message(name, f"the input must be floating, it is {input.dtype}", hint=f"x.float().{name}(dim)"))
+            raise DTypeError(
+                message(name, f"the input must be floating, it is {input.dtype}", hint=f"x.float().{name}(dim)")
+            )
         return input, normalize_dim(name, _implicit_dim(name, input) if dim is None else dim, input.ndim), None
 
     return prepare
@@ -34,7 +37,13 @@ def _prepared(name: str) -> Any:
 def _implicit_dim(name: str, input: Tensor) -> int:
     """PyTorch's choice where no dim is given, with a warning: which one it is depends on the number of dimensions."""
     dim = 0 if input.ndim in (0, 1, 3) else 1
-    warn_user(message(name, f"no dim is given, {dim} of {input.ndim} dimensions is taken", hint=f"dim={dim}, or dim=-1 for the last one"))
+    warn_user(
+        message(
+            name,
+            f"no dim is given, {dim} of {input.ndim} dimensions is taken",
+            hint=f"dim={dim}, or dim=-1 for the last one",
+        )
+    )
     return dim
 
 
@@ -52,7 +61,7 @@ def _softmax_rule(g: Any, out: Any, dim: int) -> Any:
     return weighted - out * sum(weighted, dim, True) if out.ndim else weighted - weighted
 
 
-@primitive("reduction", {"input": _softmax_rule}, infer=_infer, prepare=_prepared("softmax"), samples=_samples, fails=fails(_range), autocast="float32")
+@primitive("reduction", {"input": _softmax_rule}, infer=_infer, prepare=_prepared("softmax"), autocast="float32")
 def softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
@@ -74,12 +83,18 @@ def softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     return e.astype(kind, copy=False)
 
 
+samples(softmax, _samples)
+
+wrong_inputs(softmax, _range)
+
+
 def _log_softmax_rule(g: Any, out: Any, dim: int) -> Any:
     return g - out.exp() * sum(g, dim, True) if out.ndim else g - g
 
 
-@primitive("reduction", {"input": _log_softmax_rule}, infer=_infer, prepare=_prepared("log_softmax"), samples=_samples, fails=fails(_range),
-           autocast="float32")  # fmt: skip
+@primitive(
+    "reduction", {"input": _log_softmax_rule}, infer=_infer, prepare=_prepared("log_softmax"), autocast="float32"
+)
 def log_softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
@@ -91,7 +106,12 @@ def log_softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     return (x - np.log(total(np.exp(x), (dim,) if x.ndim else (), True))).astype(kind, copy=False)
 
 
-@composite(halves="wide", method=False, samples=lambda t: [case(t(3, 4), 1)], torch_name="nn.functional.softmin")
+samples(log_softmax, _samples)
+
+wrong_inputs(log_softmax, _range)
+
+
+@composite(halves="wide", method=False, torch_name="nn.functional.softmin")
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """Softmax of the negated input.
 
@@ -100,6 +120,9 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     tensor([0.5000, 0.5000])
     """
     return softmax(-input, _implicit_dim("softmin", input) if dim is None else dim, dtype)
+
+
+samples(softmin, lambda t: [case(t(3, 4), 1)])
 
 
 __all__ = ["log_softmax", "softmax"]

@@ -1,6 +1,7 @@
 """Ordering: sorting and ranks (`ops/search.py`: distinct values, counts, and searching in order).
 
-Values are differentiable, through the positions they came from. nan counts as the largest value. Sorting is always stable.
+Values are differentiable, through the positions they came from. nan counts as the largest value. Sorting is always
+stable.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, check_empty, composite, fails, normalize_dim, primitive
+from genesis.core.call.kinds import case, check_empty, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import check_floating, check_ordered, pick, resized, widened
 from genesis.ops.create import arange, as_tensor
@@ -67,9 +69,12 @@ def _sorted_along(input: Tensor, dim: Any, descending: bool, stable: bool) -> tu
     return input, normalize_dim("argsort", dim, input.ndim), bool(descending), True
 
 
-@primitive("sort", infer=lambda input, dim, descending, stable: Spec(input.shape, _I64, input.device), prepare=_sorted_along, dtypes="fib",
-           samples=lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True), case(t()), case(t(0, 2)), case(t(2, 0))],
-           fails=fails(_out_of_range))  # fmt: skip
+@primitive(
+    "sort",
+    infer=lambda input, dim, descending, stable: Spec(input.shape, _I64, input.device),
+    prepare=_sorted_along,
+    dtypes="fib",
+)
 def argsort(input: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """Indices that sort along ``dim``; equals keep their order, nan comes last (first when descending).
 
@@ -84,8 +89,15 @@ def argsort(input: Array, dim: int = -1, descending: bool = False, stable: bool 
     return packed(_order(widened(input), dim, descending)) if input.ndim else np.zeros((), _I64)
 
 
-@composite(dtypes="fib", samples=lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True), case(t()), case(t(0, 2))],
-           fails=fails(_out_of_range))  # fmt: skip
+samples(
+    argsort,
+    lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True), case(t()), case(t(0, 2)), case(t(2, 0))],
+)
+
+wrong_inputs(argsort, _out_of_range)
+
+
+@composite(dtypes="fib")
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """Elements in order along ``dim`` and the indices they came from, as a named tuple ``(values, indices)``.
 
@@ -104,7 +116,12 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     return sort_result(*pick(input, d, argsort(input, d, descending), True))
 
 
-@composite(dtypes="fib", samples=lambda t: [case(t(3, 4)), case(t(5))])
+samples(sort, lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True), case(t()), case(t(0, 2))])
+
+wrong_inputs(sort, _out_of_range)
+
+
+@composite(dtypes="fib")
 def msort(input: Tensor) -> Tensor:
     """Elements in order along dim 0.
 
@@ -115,12 +132,19 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0).values
 
 
+samples(msort, lambda t: [case(t(3, 4)), case(t(5))])
+
+
 # ---- ranks
 
 
-@primitive("sort", infer=lambda input, k, dim, largest: Spec(resized(input.shape, dim, k), _I64, input.device), method=False, torch_name="",
-           samples=lambda t: [case(t(3, 4), 2, 1, True), case(t(3, 4), 3, 0, False), case(t(3, 4), 0, 1, True), case(t(), 1, 0, True)],
-           dtypes="fib")  # fmt: skip
+@primitive(
+    "sort",
+    infer=lambda input, k, dim, largest: Spec(resized(input.shape, dim, k), _I64, input.device),
+    method=False,
+    torch_name="",
+    dtypes="fib",
+)
 def top_positions(input: Array, k: int, dim: int, largest: bool) -> Any:
     """Where along ``dim`` the ``k`` largest (or smallest) elements are, in order; what `topk` is made of.
 
@@ -140,9 +164,13 @@ def top_positions(input: Array, k: int, dim: int, largest: bool) -> Any:
     return np.take_along_axis(found, order, dim)
 
 
-@composite(dtypes="fi", samples=lambda t: [case(t(3, 4), 2), case(t(3, 4), 2, 0, False), case(t(3, 4), 4), case(t(3, 4), 0), case(t(), 1)],
-           fails=fails((lambda t: case(t(3), 4), RuntimeError, "topk: k=4 is not between 0 and the size 3 of dim -1"),
-                       (lambda t: case(t(2, 3), 1, 2), IndexError, "topk: dim 2 is out of range")))  # fmt: skip
+samples(
+    top_positions,
+    lambda t: [case(t(3, 4), 2, 1, True), case(t(3, 4), 3, 0, False), case(t(3, 4), 0, 1, True), case(t(), 1, 0, True)],
+)
+
+
+@composite(dtypes="fi")
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
 
@@ -160,12 +188,30 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     d = normalize_dim("topk", dim, input.ndim)
     size = input.shape[d] if input.ndim else 1
     if not 0 <= k <= size:
-        raise ShapeError(message("topk", f"k={k} is not between 0 and the size {size} of dim {dim}", [("input", input._spec())]))
+        raise ShapeError(
+            message("topk", f"k={k} is not between 0 and the size {size} of dim {dim}", [("input", input._spec())])
+        )
     return topk_result(*pick(input, d, top_positions(input, int(k), d, bool(largest)), True))
 
 
-@primitive("sort", infer=lambda input, k, dim: Spec(resized(input.shape, dim, 1), _I64, input.device), method=False, torch_name="",
-           dtypes="fib", samples=lambda t: [case(t(3, 4), 2, 1), case(t(3, 4), 3, 0), case(t(), 1, 0)])  # fmt: skip
+samples(
+    topk, lambda t: [case(t(3, 4), 2), case(t(3, 4), 2, 0, False), case(t(3, 4), 4), case(t(3, 4), 0), case(t(), 1)]
+)
+
+wrong_inputs(
+    topk,
+    (lambda t: case(t(3), 4), RuntimeError, "topk: k=4 is not between 0 and the size 3 of dim -1"),
+    (lambda t: case(t(2, 3), 1, 2), IndexError, "topk: dim 2 is out of range"),
+)
+
+
+@primitive(
+    "sort",
+    infer=lambda input, k, dim: Spec(resized(input.shape, dim, 1), _I64, input.device),
+    method=False,
+    torch_name="",
+    dtypes="fib",
+)
 def kth_position(input: Array, k: int, dim: int) -> Any:
     """Where along ``dim``, which is kept, the ``k``-th smallest element is; what `kthvalue` and `median` are made of.
 
@@ -177,9 +223,10 @@ def kth_position(input: Array, k: int, dim: int) -> Any:
     return np.argpartition(widened(input), k - 1, dim).take([k - 1], dim) if input.ndim else np.zeros((), _I64)
 
 
-@composite(dtypes="fi", samples=lambda t: [case(t(3, 4), 2), case(t(3, 4), 1, 0, True), case(t(5), 5), case(t(), 1)],
-           fails=fails((lambda t: case(t(3), 4), RuntimeError, "kthvalue: k=4 is not between 1 and the size 3 of dim -1"),
-                       (lambda t: case(t(2, 3), 1, 2), IndexError, "kthvalue: dim 2 is out of range")))  # fmt: skip
+samples(kth_position, lambda t: [case(t(3, 4), 2, 1), case(t(3, 4), 3, 0), case(t(), 1, 0)])
+
+
+@composite(dtypes="fi")
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The ``k``-th smallest element along ``dim`` (counted from 1) and its index.
 
@@ -196,12 +243,22 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     check_empty("kthvalue", input.shape, (d,))
     size = input.shape[d] if input.ndim else 1
     if not 1 <= k <= size:
-        raise ShapeError(message("kthvalue", f"k={k} is not between 1 and the size {size} of dim {dim}", [("input", input._spec())]))
+        raise ShapeError(
+            message("kthvalue", f"k={k} is not between 1 and the size {size} of dim {dim}", [("input", input._spec())])
+        )
     return kthvalue_result(*pick(input, d, kth_position(input, int(k), d), keepdim))
 
 
-@composite(dtypes="fi", samples=lambda t: [case(t(3, 5)), case(t(4)), case(t(3, 5), 0), case(t(3, 4), -1, True), case(t()), case(t(), 0)],
-           fails=fails(_out_of_range, (lambda t: case(t(0, 2), 0), IndexError, "median: dim 0 has size 0")))  # fmt: skip
+samples(kthvalue, lambda t: [case(t(3, 4), 2), case(t(3, 4), 1, 0, True), case(t(5), 5), case(t(), 1)])
+
+wrong_inputs(
+    kthvalue,
+    (lambda t: case(t(3), 4), RuntimeError, "kthvalue: k=4 is not between 1 and the size 3 of dim -1"),
+    (lambda t: case(t(2, 3), 1, 2), IndexError, "kthvalue: dim 2 is out of range"),
+)
+
+
+@composite(dtypes="fi")
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, the lower of two: of all, or along ``dim`` with its index; nan if there is one.
 
@@ -229,8 +286,14 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return median_result(*pick(input, d, found, keepdim))
 
 
-@composite(dtypes="fib", samples=lambda t: [case(t(3, 5)), case(t(3, 4), 0, True), case(t())],
-           fails=fails(_out_of_range, (lambda t: case(t(0, 2), 0), IndexError, "mode: dim 0 has size 0")))  # fmt: skip
+samples(
+    median, lambda t: [case(t(3, 5)), case(t(4)), case(t(3, 5), 0), case(t(3, 4), -1, True), case(t()), case(t(), 0)]
+)
+
+wrong_inputs(median, _out_of_range, (lambda t: case(t(0, 2), 0), IndexError, "median: dim 0 has size 0"))
+
+
+@composite(dtypes="fib")
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent element along ``dim``, the smallest if there are several, and the index of its last occurrence.
 
@@ -254,6 +317,11 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return mode_result(*pick(input, d, found, keepdim))
 
 
+samples(mode, lambda t: [case(t(3, 5)), case(t(3, 4), 0, True), case(t())])
+
+wrong_inputs(mode, _out_of_range, (lambda t: case(t(0, 2), 0), IndexError, "mode: dim 0 has size 0"))
+
+
 _BETWEEN = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -261,21 +329,26 @@ def _fractions(input: Tensor, q: Any) -> Tensor:
     """``q`` as a tensor of the input's dtype, in [0, 1]."""
     part = as_tensor(q, dtype=input.dtype, device=input.device)
     if part.ndim > 1:
-        raise ShapeError(message("quantile", f"q must be a number or have one dimension, it has {part.ndim}", [("q", part._spec())]))
-    known = [q] if isinstance(q, int | float) else np.asarray(part._array, np.float64).reshape(-1).tolist() if isinstance(part._array, np.ndarray) else []
+        raise ShapeError(
+            message("quantile", f"q must be a number or have one dimension, it has {part.ndim}", [("q", part._spec())])
+        )
+    known = (
+        [q]
+        if isinstance(q, int | float)
+        else np.asarray(part._array, np.float64).reshape(-1).tolist()
+        if isinstance(part._array, np.ndarray)
+        else []
+    )
     for value in known:
         if not 0 <= value <= 1:
             raise ShapeError(message("quantile", f"q must be between 0 and 1, got {value}"))
     return part
 
 
-@composite(halves="wide", dtypes="f", samples=lambda t: [case(t(3, 5), 0.3), case(t(3, 5), 0.75, 1), case(t(5), 0.5, keepdim=True), case(t(), 0.5),
-                                          case(t(3, 5), 0.3, 0, True, interpolation="lower"), case(t(3, 5), t(2, low=0.1, high=0.9), 1)],
-           fails=fails((lambda t: case(t(3), 1.5), RuntimeError, "quantile: q must be between 0 and 1, got 1.5"),
-                       (lambda t: case(t(3), 0.5, 1), IndexError, "dim 1 is out of range"),
-                       (lambda t: case(t(3), 0.5, interpolation="cubic"), ValueError, "interpolation must be one of linear, lower, higher"),
-                       (lambda t: case(t.int(3), 0.5), RuntimeError, "quantile: the input must be floating")))  # fmt: skip
-def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+@composite(halves="wide", dtypes="f")
+def quantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
     """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
 
     Args:
@@ -294,7 +367,9 @@ def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = Fals
     """
     check_floating("quantile", input, "floating")
     if interpolation not in _BETWEEN:
-        raise ArgumentValueError(message("quantile", f"interpolation must be one of {', '.join(_BETWEEN)}, got {interpolation!r}"))
+        raise ArgumentValueError(
+            message("quantile", f"interpolation must be one of {', '.join(_BETWEEN)}, got {interpolation!r}")
+        )
     part = _fractions(input, q)
     d = None if dim is None else normalize_dim("quantile", dim, input.ndim)
     rows = input.reshape(-1) if d is None or not input.ndim else input.movedim(d, -1)
@@ -305,6 +380,31 @@ def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = Fals
     if keepdim and input.ndim:
         found = found.reshape([-1] + [1] * input.ndim) if d is None else found.unsqueeze(d + 1)
     return found if part.ndim else found.squeeze(0)
+
+
+samples(
+    quantile,
+    lambda t: [
+        case(t(3, 5), 0.3),
+        case(t(3, 5), 0.75, 1),
+        case(t(5), 0.5, keepdim=True),
+        case(t(), 0.5),
+        case(t(3, 5), 0.3, 0, True, interpolation="lower"),
+        case(t(3, 5), t(2, low=0.1, high=0.9), 1),
+    ],
+)
+
+wrong_inputs(
+    quantile,
+    (lambda t: case(t(3), 1.5), RuntimeError, "quantile: q must be between 0 and 1, got 1.5"),
+    (lambda t: case(t(3), 0.5, 1), IndexError, "dim 1 is out of range"),
+    (
+        lambda t: case(t(3), 0.5, interpolation="cubic"),
+        ValueError,
+        "interpolation must be one of linear, lower, higher",
+    ),
+    (lambda t: case(t.int(3), 0.5), RuntimeError, "quantile: the input must be floating"),
+)
 
 
 def _between(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
@@ -320,5 +420,17 @@ def _between(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
 
 
 __all__ = [
-    "argsort", "bincount", "bucketize", "histc", "kthvalue", "median", "mode", "msort", "quantile", "searchsorted", "sort", "topk", "unique",
-]  # fmt: skip
+    "argsort",
+    "bincount",
+    "bucketize",
+    "histc",
+    "kthvalue",
+    "median",
+    "mode",
+    "msort",
+    "quantile",
+    "searchsorted",
+    "sort",
+    "topk",
+    "unique",
+]

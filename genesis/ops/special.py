@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.call.kinds import case, composite, elementwise, fails, unary
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.kinds import case, composite, elementwise, unary
 from genesis.arrays.protocol import Array
 from genesis.core.graph.tensor import Tensor
 from genesis.ops import error_functions, gamma_functions
@@ -19,17 +20,48 @@ _positive = lambda t: [case(t.positive()), case(t.positive(2, 3)), case(t.positi
 _inside = lambda t: [case(t(low=-0.9, high=0.9)), case(t(2, 3, low=-0.9, high=0.9))]  # noqa: E731
 _SLOPE = 2 / math.sqrt(math.pi)
 
-erf = unary("erf", error_functions.erf, "Error function, $\\frac{2}{\\sqrt\\pi} \\int_0^x e^{-t^2} dt$.", "[0., 1.] -> [0.0000, 0.8427]",
-    vjp=lambda g, input: g * (_SLOPE * exp(-(input * input))), result="float", dtypes="fib")  # fmt: skip
-erfc = unary("erfc", error_functions.erfc, "One minus the error function, accurate for large $x$.", "[0., 1.] -> [1.0000, 0.1573]",
-    vjp=lambda g, input: g * (-_SLOPE * exp(-(input * input))), result="float", dtypes="fib")  # fmt: skip
-normal_cdf = unary("normal_cdf", error_functions.normal_cdf, "Cumulative distribution of the standard normal, $\\Phi(x) = erfc(-x / \\sqrt 2) / 2$.",
-    "[0., 1.] -> [0.5000, 0.8413]", vjp=lambda g, input: g * (exp(input * input * -0.5) * (1 / math.sqrt(2 * math.pi))), result="float", dtypes="fib",
-    torch_name="special.ndtr", path="ops.special.normal_cdf", inplace=False)  # fmt: skip
+erf = unary(
+    "erf",
+    error_functions.erf,
+    "Error function, $\\frac{2}{\\sqrt\\pi} \\int_0^x e^{-t^2} dt$.",
+    "[0., 1.] -> [0.0000, 0.8427]",
+    vjp=lambda g, input: g * (_SLOPE * exp(-(input * input))),
+    result="float",
+    dtypes="fib",
+)
+erfc = unary(
+    "erfc",
+    error_functions.erfc,
+    "One minus the error function, accurate for large $x$.",
+    "[0., 1.] -> [1.0000, 0.1573]",
+    vjp=lambda g, input: g * (-_SLOPE * exp(-(input * input))),
+    result="float",
+    dtypes="fib",
+)
+normal_cdf = unary(
+    "normal_cdf",
+    error_functions.normal_cdf,
+    "Cumulative distribution of the standard normal, $\\Phi(x) = erfc(-x / \\sqrt 2) / 2$.",
+    "[0., 1.] -> [0.5000, 0.8413]",
+    vjp=lambda g, input: g * (exp(input * input * -0.5) * (1 / math.sqrt(2 * math.pi))),
+    result="float",
+    dtypes="fib",
+    torch_name="special.ndtr",
+    path="ops.special.normal_cdf",
+    inplace=False,
+)
 erfinv = unary("erfinv", error_functions.erfinv, "Inverse of the error function.", "[0., 0.5] -> [0.0000, 0.4769]",
     vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), result="float", dtypes="fib", samples=_inside)  # fmt: skip
-lgamma = unary("lgamma", gamma_functions.lgamma, "Logarithm of the absolute value of the gamma function.", "[1., 4.] -> [0.0000, 1.7918]",
-    vjp=lambda g, input: g * digamma(input), result="float", dtypes="fib", samples=_positive)  # fmt: skip
+lgamma = unary(
+    "lgamma",
+    gamma_functions.lgamma,
+    "Logarithm of the absolute value of the gamma function.",
+    "[1., 4.] -> [0.0000, 1.7918]",
+    vjp=lambda g, input: g * digamma(input),
+    result="float",
+    dtypes="fib",
+    samples=_positive,
+)
 digamma = unary("digamma", gamma_functions.digamma, "Derivative of ln gamma.", "[1., 2.] -> [-0.5772,  0.4228]",
     vjp=lambda g, input: g * polygamma_of(input, 1), result="float", dtypes="fib", samples=_positive)  # fmt: skip
 
@@ -42,8 +74,13 @@ def _check_order(n: Any) -> int:
     return n
 
 
-@elementwise({"input": lambda g, input, n: g * polygamma(n + 1, input)}, result="float", dtypes="fib", inplace=False, torch_name="",
-             samples=lambda t: [case(t.positive(2, 3), 1), case(t.positive(), 2), case(t.positive(0), 3)])  # fmt: skip
+@elementwise(
+    {"input": lambda g, input, n: g * polygamma(n + 1, input)},
+    result="float",
+    dtypes="fib",
+    inplace=False,
+    torch_name="",
+)
 def polygamma_of(input: Array, n: int) -> Any:
     """The derivative of order $n \\ge 1$ of `digamma`, with the tensor first.
 
@@ -54,8 +91,10 @@ def polygamma_of(input: Array, n: int) -> Any:
     return gamma_functions.polygamma(input, n)
 
 
-@composite(method=False, dtypes="f", samples=lambda t: [case(1, t.positive(2, 3)), case(0, t.positive(3)), case(4, t.positive())],
-           fails=fails((lambda t: case(-1, t(2)), ValueError, "polygamma: n must be an integer of at least 0, got -1")))  # fmt: skip
+samples(polygamma_of, lambda t: [case(t.positive(2, 3), 1), case(t.positive(), 2), case(t.positive(0), 3)])
+
+
+@composite(method=False, dtypes="f")
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The derivative of order $n$ of `digamma`, $\\psi^{(n)}(x) = (-1)^{n+1} n! \\, \\zeta(n + 1, x)$.
 
@@ -69,6 +108,11 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     tensor([1.6449, 0.6449])
     """
     return polygamma_of(input, n) if _check_order(n) else digamma(input)
+
+
+samples(polygamma, lambda t: [case(1, t.positive(2, 3)), case(0, t.positive(3)), case(4, t.positive())])
+
+wrong_inputs(polygamma, (lambda t: case(-1, t(2)), ValueError, "polygamma: n must be an integer of at least 0, got -1"))
 
 
 @in_float64

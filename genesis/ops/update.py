@@ -1,4 +1,6 @@
-"""Steps of optimizers: what they do to a parameter, written in ops, so that a trace can take them apart and a kernel can do them at once."""
+"""Steps of optimizers: what they do to a parameter, written in ops, so that a trace can take them apart and a kernel
+can do them at once.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,21 @@ from genesis.core.graph.tensor import Tensor
 
 
 @composite(method=False, torch_name="", dtypes="fc", written=("param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"))
-def adam_step(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_exp_avg_sq: Tensor | None, beta1: float, beta2: float,
-              root: float, eps: float, rate: float, shrink: float | None) -> None:  # fmt: skip
-    """One step of Adam (Kingma and Ba 2014), in place: both averages, then $p \\leftarrow s p - r m / (\\sqrt v / c + eps)$.
+def adam_step(
+    param: Tensor,
+    grad: Tensor,
+    exp_avg: Tensor,
+    exp_avg_sq: Tensor,
+    max_exp_avg_sq: Tensor | None,
+    beta1: float,
+    beta2: float,
+    root: float,
+    eps: float,
+    rate: float,
+    shrink: float | None,
+) -> None:
+    """One step of Adam (Kingma and Ba 2014), in place: both averages, then $p \\leftarrow s p - r m / (\\sqrt v / c +
+    eps)$.
 
     Args:
         max_exp_avg_sq: the largest average so far, which then stands in the place of v (Reddi et al. 2018)

@@ -15,7 +15,8 @@ class Adam(Optimizer):
     """Steps scaled by running averages of the gradient and its square (Kingma and Ba 2014).
 
     $m \\leftarrow \\beta_1 m + (1 - \\beta_1) g$, $v \\leftarrow \\beta_2 v + (1 - \\beta_2) g^2$,
-    $p \\leftarrow p - lr \\cdot \\hat m / (\\sqrt{\\hat v} + eps)$, with both averages corrected for their start at zero.
+    $p \\leftarrow p - lr \\cdot \\hat m / (\\sqrt{\\hat v} + eps)$, with both averages corrected for their start at
+    zero.
 
     Args:
         weight_decay: added to the gradient as ``weight_decay`` $\\cdot p$
@@ -31,12 +32,32 @@ class Adam(Optimizer):
     decoupled = False
     decay = 0.0
 
-    def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float | None = None,
-                 amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
-                 fused: Any = None, decoupled_weight_decay: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float | None = None,
+        amsgrad: bool = False,
+        *,
+        foreach: Any = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: Any = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
         decay = self.decay if weight_decay is None else weight_decay
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": decay, "amsgrad": amsgrad, "maximize": maximize,
-                   "decoupled_weight_decay": decoupled_weight_decay or self.decoupled}  # fmt: skip
+        options = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "decoupled_weight_decay": decoupled_weight_decay or self.decoupled,
+        }
         super().__init__(params, options)
 
     def check_group(self, group: Group) -> None:
@@ -58,10 +79,18 @@ class Adam(Optimizer):
         if decay and not decoupled:
             g = g + param * decay
         adam_step(
-            param, g, state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"), b1, b2,
-            host(lambda: math.sqrt(1 - b2 ** state["step"])), group["eps"], host(lambda: group["lr"] / (1 - b1 ** state["step"])),
+            param,
+            g,
+            state["exp_avg"],
+            state["exp_avg_sq"],
+            state.get("max_exp_avg_sq"),
+            b1,
+            b2,
+            host(lambda: math.sqrt(1 - b2 ** state["step"])),
+            group["eps"],
+            host(lambda: group["lr"] / (1 - b1 ** state["step"])),
             host(lambda: 1 - group["lr"] * decay) if decay and decoupled else None,
-        )  # fmt: skip
+        )
 
 
 class AdamW(Adam):

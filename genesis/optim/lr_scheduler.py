@@ -1,4 +1,6 @@
-"""Learning rates over time. Each schedule changes the rates that are in use, so that several of them, and changes by hand, add up."""
+"""Learning rates over time. Each schedule changes the rates that are in use, so that several of them, and changes by
+hand, add up.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,20 @@ from genesis.core.graph.site import warn_user
 from genesis.core.graph.tracing import tracer
 from genesis.optim.optimizer import Optimizer, StateDictError, whole_number
 
-_EARLY = message("lr_scheduler.step()", "called before optimizer.step(), the first learning rate of the schedule is skipped",
-                 hint="optimizer.step(), then scheduler.step()")  # fmt: skip
+_EARLY = message(
+    "lr_scheduler.step()",
+    "called before optimizer.step(), the first learning rate of the schedule is skipped",
+    hint="optimizer.step(), then scheduler.step()",
+)
 
 
 class LRScheduler:
     """Base class: call ``step()`` after each epoch (or batch).
 
-    A subclass defines `next_rate`, the rate of a step from the one in use, or `get_lr`, those of all groups. Where it also
-    defines `rate`, the rate of a step from the initial one, ``step(epoch)`` can jump; `rate` alone is enough, too, but what
+    A subclass defines `next_rate`, the rate of a step from the one in use, or `get_lr`, those of all groups. Where it
+    also
+    defines `rate`, the rate of a step from the initial one, ``step(epoch)`` can jump; `rate` alone is enough, too, but
+    what
     other schedules or assignments do to the learning rate is then overwritten.
 
     Raises:
@@ -37,8 +44,13 @@ class LRScheduler:
         self.optimizer, self.last_epoch = optimizer, whole_number(name, "last_epoch", last_epoch, -1)
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch != -1 and "initial_lr" not in group:
-                raise ArgumentValueError(message(name, f"last_epoch={last_epoch} goes on with a schedule, but group {i} has no 'initial_lr'",
-                                       hint="optimizer.load_state_dict(...) before"))  # fmt: skip
+                raise ArgumentValueError(
+                    message(
+                        name,
+                        f"last_epoch={last_epoch} goes on with a schedule, but group {i} has no 'initial_lr'",
+                        hint="optimizer.load_state_dict(...) before",
+                    )
+                )
             group.setdefault("initial_lr", group["lr"])
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self._step_count, self._starts = 0, True
@@ -74,8 +86,13 @@ class LRScheduler:
             RuntimeError: a trace is being made, which would not see it
         """
         if tracer.get() is not None:
-            raise GraphError(message(f"{type(self).__name__}.step", "a schedule is no part of a traced step: replays would not go on with it",
-                                     hint="call step() between replays; they read the learning rate each time"))  # fmt: skip
+            raise GraphError(
+                message(
+                    f"{type(self).__name__}.step",
+                    "a schedule is no part of a traced step: replays would not go on with it",
+                    hint="call step() between replays; they read the learning rate each time",
+                )
+            )
         if self._step_count == 1 and not self.optimizer._opt_called:
             warn_user(_EARLY)
         self._step_count += 1
@@ -84,7 +101,9 @@ class LRScheduler:
     def _change(self, epoch: int | None) -> None:
         """Put the learning rates of the next step, or of ``epoch``, into the groups."""
         closed = epoch is not None and type(self).rate is not LRScheduler.rate
-        self.last_epoch = self.last_epoch + 1 if epoch is None else whole_number(f"{type(self).__name__}.step", "epoch", epoch, 0)
+        self.last_epoch = (
+            self.last_epoch + 1 if epoch is None else whole_number(f"{type(self).__name__}.step", "epoch", epoch, 0)
+        )
         rates = [self.rate(base, self.last_epoch) for _, base in self._groups()] if closed else self.get_lr()
         for (group, _), rate in zip(self._groups(), rates, strict=True):
             group["lr"] = rate
@@ -110,19 +129,34 @@ class LRScheduler:
 
 
 def check_state(schedule: LRScheduler, state: Any) -> None:
-    """Refuse a state that lacks, or has more than, what a schedule of this class is made of. Names with an underscore are PyTorch's own."""
+    """Refuse a state that lacks, or has more than, what a schedule of this class is made of. Names with an underscore
+    are PyTorch's own.
+    """
     name = f"{type(schedule).__name__}.load_state_dict"
     if not isinstance(state, Mapping):
-        raise ArgumentError(message(name, f"expected a mapping, got {type(state).__name__}", hint="scheduler.state_dict()"))
+        raise ArgumentError(
+            message(name, f"expected a mapping, got {type(state).__name__}", hint="scheduler.state_dict()")
+        )
     mine = schedule.state_dict()
-    problems = [f"{key}: expected {_kind(mine[key])}, got {state[key]!r}" for key in mine if key in state and _kind(mine[key]) != _kind(state[key])]
+    problems = [
+        f"{key}: expected {_kind(mine[key])}, got {state[key]!r}"
+        for key in mine
+        if key in state and _kind(mine[key]) != _kind(state[key])
+    ]
     if isinstance(state.get("base_lrs"), list) and len(state["base_lrs"]) != len(schedule.base_lrs):
-        problems.append(f"base_lrs: {len(state['base_lrs'])} parameter groups in the state, {len(schedule.base_lrs)} in the optimizer")
+        problems.append(
+            f"base_lrs: {len(state['base_lrs'])} parameter groups in the state, {len(schedule.base_lrs)} in the "
+            "optimizer"
+        )
     for what, here, there in (("missing", mine, state), ("unexpected", state, mine)):
         keys = [str(key) for key in here if key not in there and not str(key).startswith("_") and key != "verbose"]
         problems += [f"{what}: {', '.join(keys)}"] if keys else []
     if problems:
-        raise StateDictError(f"{name}: the state does not fit\n  " + "\n  ".join(problems) + "\n  try: the state of a schedule of the same class and options")
+        raise StateDictError(
+            f"{name}: the state does not fit\n  "
+            + "\n  ".join(problems)
+            + "\n  try: the state of a schedule of the same class and options"
+        )
 
 
 def _kind(value: Any) -> str:
@@ -139,11 +173,18 @@ class LambdaLR(LRScheduler):
     [0.5]
     """
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]], last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
         count = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 1
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * count
         if len(self.lr_lambdas) != count:
-            raise ArgumentValueError(message("LambdaLR", f"{len(self.lr_lambdas)} functions for {count} parameter groups"))
+            raise ArgumentValueError(
+                message("LambdaLR", f"{len(self.lr_lambdas)} functions for {count} parameter groups")
+            )
         for f in self.lr_lambdas:
             if not callable(f):
                 raise ArgumentError(message("LambdaLR", f"lr_lambda must be a function, got {type(f).__name__}"))
@@ -152,18 +193,28 @@ class LambdaLR(LRScheduler):
     def get_lr(self) -> list[float]:
         groups = list(self._groups())
         if len(groups) != len(self.lr_lambdas):
-            raise ArgumentValueError(message("LambdaLR", f"{len(self.lr_lambdas)} functions for {len(groups)} parameter groups"))
+            raise ArgumentValueError(
+                message("LambdaLR", f"{len(self.lr_lambdas)} functions for {len(groups)} parameter groups")
+            )
         return [base * f(self.last_epoch) for (_, base), f in zip(groups, self.lr_lambdas, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """As of every schedule; of functions that are objects their attributes, of others None."""
-        return {**super().state_dict(), "lr_lambdas": [None if isinstance(f, FunctionType) else dict(vars(f)) for f in self.lr_lambdas]}
+        return {
+            **super().state_dict(),
+            "lr_lambdas": [None if isinstance(f, FunctionType) else dict(vars(f)) for f in self.lr_lambdas],
+        }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         check_state(self, state_dict)
         saved = state_dict["lr_lambdas"]
         if len(saved) != len(self.lr_lambdas):
-            raise StateDictError(message("LambdaLR.load_state_dict", f"{len(saved)} functions in the state, {len(self.lr_lambdas)} in the schedule"))
+            raise StateDictError(
+                message(
+                    "LambdaLR.load_state_dict",
+                    f"{len(saved)} functions in the state, {len(self.lr_lambdas)} in the schedule",
+                )
+            )
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for f, attributes in zip(self.lr_lambdas, saved, strict=True):
             if attributes:
@@ -185,7 +236,10 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size, self.gamma = whole_number("StepLR", "step_size", step_size, 1), _number("StepLR", "gamma", gamma)
+        self.step_size, self.gamma = (
+            whole_number("StepLR", "step_size", step_size, 1),
+            _number("StepLR", "gamma", gamma),
+        )
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, step: int) -> float:
@@ -198,7 +252,9 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """The rate times ``gamma`` at each milestone."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones = _milestones("MultiStepLR", milestones)
         self.gamma = _number("MultiStepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch)
@@ -237,12 +293,23 @@ class LinearLR(LRScheduler):
         ValueError: ``start_factor`` is not in (0, 1], ``end_factor`` not in [0, 1], or ``total_iters`` not positive
     """
 
-    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0 < _number("LinearLR", "start_factor", start_factor) <= 1:
             raise ArgumentValueError(message("LinearLR", f"start_factor must be in (0, 1], got {start_factor}"))
         if not 0 <= _number("LinearLR", "end_factor", end_factor) <= 1:
             raise ArgumentValueError(message("LinearLR", f"end_factor must be in [0, 1], got {end_factor}"))
-        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, whole_number("LinearLR", "total_iters", total_iters, 1)
+        self.start_factor, self.end_factor, self.total_iters = (
+            start_factor,
+            end_factor,
+            whole_number("LinearLR", "total_iters", total_iters, 1),
+        )
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, step: int) -> float:
@@ -267,8 +334,12 @@ class CosineAnnealingLR(LRScheduler):
     0.5
     """
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803 (PyTorch's name)
-        self.T_max, self.eta_min = whole_number("CosineAnnealingLR", "T_max", T_max, 1), _number("CosineAnnealingLR", "eta_min", eta_min)
+    # PyTorch's name
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803
+        self.T_max, self.eta_min = (
+            whole_number("CosineAnnealingLR", "T_max", T_max, 1),
+            _number("CosineAnnealingLR", "eta_min", eta_min),
+        )
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, step: int) -> float:
@@ -309,10 +380,14 @@ class ChainedScheduler(LRScheduler):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         name = type(self).__name__
         if not isinstance(state_dict, Mapping) or not isinstance(state_dict.get("_schedulers"), list):
-            raise StateDictError(message(f"{name}.load_state_dict", "expected the state of several schedules, under '_schedulers'"))
+            raise StateDictError(
+                message(f"{name}.load_state_dict", "expected the state of several schedules, under '_schedulers'")
+            )
         parts = state_dict["_schedulers"]
         if len(parts) != len(self._schedulers):
-            raise StateDictError(message(f"{name}.load_state_dict", f"{len(parts)} schedules in the state, {len(self._schedulers)} here"))
+            raise StateDictError(
+                message(f"{name}.load_state_dict", f"{len(parts)} schedules in the state, {len(self._schedulers)} here")
+            )
         for schedule, part in zip(self._schedulers, parts, strict=True):
             check_state(schedule, part)
         for schedule, part in zip(self._schedulers, parts, strict=True):
@@ -332,13 +407,21 @@ class SequentialLR(ChainedScheduler):
     [0.5, 0.75, 1.0, 0.5]
     """
 
-    def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
+    ) -> None:
         self._schedulers, self.optimizer = _of_one_optimizer("SequentialLR", schedulers, optimizer)
         self._milestones = _milestones("SequentialLR", milestones)
         if len(self._milestones) != len(self._schedulers) - 1:
-            raise ArgumentValueError(message("SequentialLR", f"{len(self._schedulers)} schedules need one milestone less, got {len(self._milestones)}"))
+            raise ArgumentValueError(
+                message(
+                    "SequentialLR",
+                    f"{len(self._schedulers)} schedules need one milestone less, got {len(self._milestones)}",
+                )
+            )
         self.last_epoch = whole_number("SequentialLR", "last_epoch", last_epoch, -1) + 1
-        for group in optimizer.param_groups:  # all schedules have taken their first step: only that of the first one counts
+        # all schedules have taken their first step: only that of the first one counts
+        for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         for schedule in _leaves(self._schedulers):
             schedule.last_epoch -= 1
@@ -366,8 +449,14 @@ def _leaves(schedulers: Sequence[LRScheduler]) -> list[LRScheduler]:
 
 
 def _of_one_optimizer(name: str, schedulers: Any, optimizer: Any) -> tuple[list[LRScheduler], Optimizer]:
-    if not isinstance(schedulers, list | tuple) or not schedulers or not all(isinstance(s, LRScheduler) for s in schedulers):
-        raise ArgumentError(message(name, "expected a list of at least one schedule", [("schedulers", repr(schedulers)[:80])]))
+    if (
+        not isinstance(schedulers, list | tuple)
+        or not schedulers
+        or not all(isinstance(s, LRScheduler) for s in schedulers)
+    ):
+        raise ArgumentError(
+            message(name, "expected a list of at least one schedule", [("schedulers", repr(schedulers)[:80])])
+        )
     optimizer = schedulers[0].optimizer if optimizer is None else optimizer
     for i, schedule in enumerate(schedulers):
         if schedule.optimizer is not optimizer:
@@ -386,6 +475,17 @@ def _number(name: str, what: str, value: Any) -> float:
         raise ArgumentError(message(name, f"{what} must be a number, got {type(value).__name__}"))
     return value
 
+
 explain_all(globals())
 
-__all__ = ["ChainedScheduler", "CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "SequentialLR", "StepLR"]
+__all__ = [
+    "ChainedScheduler",
+    "CosineAnnealingLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "SequentialLR",
+    "StepLR",
+]

@@ -45,11 +45,29 @@ class Optimizer(Dependable):
         if isinstance(params, Tensor):
             raise ArgumentError(message(name, "params must be an iterable of tensors, got one tensor", hint="[param]"))
         if callable(getattr(params, "parameters", None)):
-            raise ArgumentError(message(name, f"params must be an iterable of tensors, got the module {type(params).__name__}", hint=f"{name}(model.parameters())"))
+            raise ArgumentError(
+                message(
+                    name,
+                    f"params must be an iterable of tensors, got the module {type(params).__name__}",
+                    hint=f"{name}(model.parameters())",
+                )
+            )
         if callable(params):
-            raise ArgumentError(message(name, "params must be an iterable of tensors, got a function", hint=f"{name}(model.parameters()), with ()"))
+            raise ArgumentError(
+                message(
+                    name,
+                    "params must be an iterable of tensors, got a function",
+                    hint=f"{name}(model.parameters()), with ()",
+                )
+            )
         if isinstance(params, Mapping | str | bytes) or not isinstance(params, Iterable):
-            raise ArgumentError(message(name, f"params must be an iterable of tensors or of dicts, got {type(params).__name__}", hint=f"{name}(model.parameters())"))
+            raise ArgumentError(
+                message(
+                    name,
+                    f"params must be an iterable of tensors or of dicts, got {type(params).__name__}",
+                    hint=f"{name}(model.parameters())",
+                )
+            )
         self.check_group(defaults)
         self.defaults = defaults
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -76,20 +94,43 @@ class Optimizer(Dependable):
         """
         name = type(self).__name__
         if not isinstance(param_group, Mapping) or "params" not in param_group:
-            got = type(param_group).__name__ if not isinstance(param_group, Mapping) else f"the keys {', '.join(map(str, param_group)) or '(none)'}"
-            raise ArgumentError(message(name, f"a parameter group must be a dict with 'params', got {got}", hint='{"params": [...], "lr": ...}'))
+            got = (
+                type(param_group).__name__
+                if not isinstance(param_group, Mapping)
+                else f"the keys {', '.join(map(str, param_group)) or '(none)'}"
+            )
+            raise ArgumentError(
+                message(
+                    name,
+                    f"a parameter group must be a dict with 'params', got {got}",
+                    hint='{"params": [...], "lr": ...}',
+                )
+            )
         params = param_group["params"]
         if isinstance(params, set):
             raise ArgumentError(message(name, "parameters must be in an order that stays, got a set", hint="a list"))
         if not isinstance(params, Iterable) or isinstance(params, str | bytes):
-            raise ArgumentError(message(name, f"expected tensors, got {type(params).__name__}", hint="model.parameters()"))
-        params = [params] if isinstance(params, Tensor) else [p[1] if isinstance(p, tuple) and len(p) == 2 else p for p in params]
+            raise ArgumentError(
+                message(name, f"expected tensors, got {type(params).__name__}", hint="model.parameters()")
+            )
+        params = (
+            [params]
+            if isinstance(params, Tensor)
+            else [p[1] if isinstance(p, tuple) and len(p) == 2 else p for p in params]
+        )
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
             if not isinstance(p, Tensor):
                 raise ArgumentError(message(name, f"expected tensors, got {type(p).__name__}"))
             if not p.is_leaf:
-                raise ArgumentValueError(message(name, "can only optimize leaf tensors", [("parameter", p._spec())], "optimize what it was made from"))
+                raise ArgumentValueError(
+                    message(
+                        name,
+                        "can only optimize leaf tensors",
+                        [("parameter", p._spec())],
+                        "optimize what it was made from",
+                    )
+                )
             if id(p) in known:
                 raise ArgumentValueError(message(name, "a parameter appears twice", [("parameter", p._spec())]))
             known.add(id(p))
@@ -105,7 +146,9 @@ class Optimizer(Dependable):
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; ``closure`` evaluates the loss again first. Ctrl-C leaves all updated or none."""
+        """Update every parameter that has a gradient; ``closure`` evaluates the loss again first. Ctrl-C leaves all
+        updated or none.
+        """
         self._opt_called = True
         loss = None
         if closure is not None:
@@ -135,9 +178,15 @@ class Optimizer(Dependable):
         return found
 
     def _witnesses(self) -> tuple[Any, ...]:
-        options = [group[name] for group in self.param_groups for name in self.defaults if name != "lr" and name in group]
+        options = [
+            group[name] for group in self.param_groups for name in self.defaults if name != "lr" and name in group
+        ]
         params = [p for group in self.param_groups for p in (group, *group["params"])]
-        return (*options, *params, *[x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)])
+        return (
+            *options,
+            *params,
+            *[x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)],
+        )
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place."""
@@ -146,15 +195,22 @@ class Optimizer(Dependable):
     def state_dict(self) -> dict[str, Any]:
         """State and options, with parameters replaced by their numbers."""
         numbers = {id(p): i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
-        groups = [{**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
-        return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items() if id(p) in numbers}, "param_groups": groups}
+        groups = [
+            {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
+            for g in self.param_groups
+        ]
+        return {
+            "state": {numbers[id(p)]: dict(s) for p, s in self.state.items() if id(p) in numbers},
+            "param_groups": groups,
+        }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over a state of the same parameter groups; nothing is changed unless all of it fits.
 
         Raises:
             TypeError: not a mapping
-            ValueError: no state of an optimizer, groups of other sizes, tensors of other shapes: all that is wrong is listed
+            ValueError: no state of an optimizer, groups of other sizes, tensors of other shapes: all that is wrong is
+                listed
         """
         order = self._checked(state_dict)
         params = [p for group in self.param_groups for p in group["params"]]
@@ -168,24 +224,46 @@ class Optimizer(Dependable):
         """The numbers that a state gives the parameters, in order; or an error with all that does not fit."""
         name = f"{type(self).__name__}.load_state_dict"
         if not isinstance(state, Mapping):
-            raise ArgumentError(message(name, f"expected a mapping, got {type(state).__name__}", hint="optimizer.state_dict()"))
+            raise ArgumentError(
+                message(name, f"expected a mapping, got {type(state).__name__}", hint="optimizer.state_dict()")
+            )
         groups, states = state.get("param_groups"), state.get("state")
-        if not isinstance(states, Mapping) or not isinstance(groups, list | tuple) or not all(_is_group(g) for g in groups):
+        if (
+            not isinstance(states, Mapping)
+            or not isinstance(groups, list | tuple)
+            or not all(_is_group(g) for g in groups)
+        ):
             keys = ", ".join(map(str, state)) or "(none)"
-            raise StateDictError(message(name, f"a state has 'state' and 'param_groups', a list of dicts with 'params'; got the keys {keys}",
-                                         hint="optimizer.state_dict() gives one, of a module it is module.load_state_dict(...)"))  # fmt: skip
+            raise StateDictError(
+                message(
+                    name,
+                    f"a state has 'state' and 'param_groups', a list of dicts with 'params'; got the keys {keys}",
+                    hint="optimizer.state_dict() gives one, of a module it is module.load_state_dict(...)",
+                )
+            )
         sizes, given = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in groups]
         if sizes != given:
-            raise StateDictError(message(name, f"the state has groups of {given} parameters, the optimizer of {sizes}", hint="the same groups as when it was saved"))
+            raise StateDictError(
+                message(
+                    name,
+                    f"the state has groups of {given} parameters, the optimizer of {sizes}",
+                    hint="the same groups as when it was saved",
+                )
+            )
         order = [i for group in groups for i in group["params"]]
         problems = [p for i, group in enumerate(groups) for p in self._group_problems(i, group)]
         problems += self._state_problems(states, order, groups)
         if problems:
-            raise StateDictError(f"{name}: the state does not fit\n  " + "\n  ".join(problems) + f"\n  try: the state of a {type(self).__name__} of the same parameters")
+            raise StateDictError(
+                f"{name}: the state does not fit\n  "
+                + "\n  ".join(problems)
+                + f"\n  try: the state of a {type(self).__name__} of the same parameters"
+            )
         return order
 
     def _group_problems(self, number: int, group: Mapping[str, Any]) -> list[str]:
-        missing = [k for k, v in self.defaults.items() if k not in group and not isinstance(v, bool | None)]  # versions add switches
+        # versions add switches
+        missing = [k for k, v in self.defaults.items() if k not in group and not isinstance(v, bool | None)]
         if missing:
             return [f"group {number}: missing {', '.join(missing)}"]
         try:
@@ -198,7 +276,11 @@ class Optimizer(Dependable):
         wrong = [k for k in states if not str(k).isdecimal() or int(k) not in order]
         problems = [f"state: unknown parameters {', '.join(map(repr, wrong))}"] if wrong else []
         by_number = {int(k): v for k, v in states.items() if str(k).isdecimal()}
-        params = [(p, self.state_names({**group, **other})) for group, other in zip(self.param_groups, groups, strict=True) for p in group["params"]]
+        params = [
+            (p, self.state_names({**group, **other}))
+            for group, other in zip(self.param_groups, groups, strict=True)
+            for p in group["params"]
+        ]
         for (p, names), i in zip(params, order, strict=True):
             values = by_number.get(i, {})
             if not isinstance(values, Mapping):
@@ -206,7 +288,8 @@ class Optimizer(Dependable):
                 continue
             missing = [name for name in names if values and name not in values]
             problems += [f"state of parameter {i}: missing {', '.join(missing)}"] if missing else []
-            problems += [f"{key} of parameter {i}: shape {list(v.shape)} in the state, {list(p.shape)} of the parameter"
+            problems += [f"{key} of parameter {i}: shape {list(v.shape)} in the state, {list(p.shape)} of the "
+                         "parameter"
                          for key, v in values.items() if isinstance(v, Tensor) and v.ndim and v.shape != p.shape]  # fmt: skip
         return problems
 
@@ -218,14 +301,24 @@ class Optimizer(Dependable):
 
 
 def _is_group(group: Any) -> bool:
-    return isinstance(group, Mapping) and isinstance(group.get("params"), list | tuple) and all(type(i) is int for i in group["params"])
+    return (
+        isinstance(group, Mapping)
+        and isinstance(group.get("params"), list | tuple)
+        and all(type(i) is int for i in group["params"])
+    )
 
 
 def _copied(state: Mapping[str, Any], param: Tensor) -> dict[str, Any]:
-    """The state of one parameter: copies in its dtype, on its device; a step that was saved as a tensor is a number here."""
+    """The state of one parameter: copies in its dtype, on its device; a step that was saved as a tensor is a number
+    here.
+    """
     copied: dict[str, Any] = {}
     for k, v in state.items():
-        dtype = param.dtype if k != "step" and isinstance(v, Tensor) and v.is_floating_point() and param.is_floating_point() else None
+        dtype = (
+            param.dtype
+            if k != "step" and isinstance(v, Tensor) and v.is_floating_point() and param.is_floating_point()
+            else None
+        )
         copied[k] = v.detach().to(dtype=dtype, device=param.device, copy=True) if isinstance(v, Tensor) else v  # type: ignore[attr-defined]
     if isinstance(copied.get("step"), Tensor):
         copied["step"] = int(copied["step"])

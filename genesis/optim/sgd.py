@@ -12,7 +12,8 @@ from genesis.optim.optimizer import Group, Optimizer, check_options
 
 
 class SGD(Optimizer):
-    """$v \\leftarrow \\mu v + (1 - d) g$, $p \\leftarrow p - lr \\cdot v$, with $g$ including ``weight_decay`` $\\cdot p$.
+    """$v \\leftarrow \\mu v + (1 - d) g$, $p \\leftarrow p - lr \\cdot v$, with $g$ including ``weight_decay`` $\\cdot
+    p$.
 
     Args:
         momentum: $\\mu$; dampening: $d$; nesterov: step along $g + \\mu v$ (Sutskever et al. 2013)
@@ -24,16 +25,40 @@ class SGD(Optimizer):
     tensor([0.9000])
     """
 
-    def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0, nesterov: bool = False, *,
-                 maximize: bool = False, foreach: Any = None, differentiable: bool = False, fused: Any = None) -> None:  # fmt: skip
-        options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize}
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: Any = None,
+        differentiable: bool = False,
+        fused: Any = None,
+    ) -> None:
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+        }
         super().__init__(params, options)
 
     def check_group(self, group: Group) -> None:
         check_options("SGD", **{k: group[k] for k in ("lr", "momentum", "weight_decay")})
         momentum, dampening = group["momentum"], group["dampening"]
         if group["nesterov"] and (momentum <= 0 or dampening != 0):
-            raise ArgumentValueError(message("SGD", f"nesterov needs momentum and no dampening, got momentum={momentum} and dampening={dampening}"))
+            raise ArgumentValueError(
+                message(
+                    "SGD",
+                    f"nesterov needs momentum and no dampening, got momentum={momentum} and dampening={dampening}",
+                )
+            )
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         g: Tensor = -grad if group["maximize"] else grad

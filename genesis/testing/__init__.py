@@ -11,4 +11,15 @@ from genesis.testing.make import Maker
 from genesis.testing.opcheck import CHECKS, check_fails, opcheck, samples_of
 from genesis.testing.tolerance import assert_close, tolerance
 
-__all__ = ["CHECKS", "Maker", "assert_close", "case", "check_fails", "check_kernel", "meanings_only", "opcheck", "samples_of", "tolerance"]
+__all__ = [
+    "CHECKS",
+    "Maker",
+    "assert_close",
+    "case",
+    "check_fails",
+    "check_kernel",
+    "meanings_only",
+    "opcheck",
+    "samples_of",
+    "tolerance",
+]

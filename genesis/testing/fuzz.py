@@ -4,8 +4,10 @@
 
     v3 = v1[1:]; v4 = v3 * v2; v3.mul_(v4); v5 = Square.apply(v3); ...
 
-runs them, differentiates a result, and compares all values and gradients with those of `fuzz_reference.py`: memory as numbered cells and
-derivatives carried forward with every value. A program must be right or refused with an error; a silent difference is shrunk
+runs them, differentiates a result, and compares all values and gradients with those of `fuzz_reference.py`: memory as
+numbered cells and
+derivatives carried forward with every value. A program must be right or refused with an error; a silent difference is
+shrunk
 to the fewest statements and printed as a program.
 """
 
@@ -86,14 +88,31 @@ class Writer:
             name = self.any(condition)
         return name
 
-    def add(self, text: str, uses: Sequence[str], makes: Sequence[str], mean: Callable[[Memory], None], ends: bool = False) -> None:
+    def add(
+        self, text: str, uses: Sequence[str], makes: Sequence[str], mean: Callable[[Memory], None], ends: bool = False
+    ) -> None:
         self.statements.append(Statement(text, tuple(uses), tuple(makes), mean, ends))
 
     def program(self, length: int) -> list[Statement]:
         for _ in range(int(self.random.integers(1, 4))):
             self.leaf()
-        actions = [self.compute, self.compute, self.combine, self.combine, self.view, self.view, self.view, self.write, self.write, self.write_by, self.assign,
-                   self.function, self.function, self.detach, self.special]  # fmt: skip
+        actions = [
+            self.compute,
+            self.compute,
+            self.combine,
+            self.combine,
+            self.view,
+            self.view,
+            self.view,
+            self.write,
+            self.write,
+            self.write_by,
+            self.assign,
+            self.function,
+            self.function,
+            self.detach,
+            self.special,
+        ]
         while len(self.statements) < length:
             self.pick(*actions)()
         return self.statements
@@ -107,7 +126,9 @@ class Writer:
         needs = bool(self.random.random() < 0.8)
         if needs:
             self.leafy.add(v)
-        self.add(f"{v} = tensor({values.tolist()}, requires_grad={needs})", (), (v,), lambda m: m.leaf(v, values, needs))
+        self.add(
+            f"{v} = tensor({values.tolist()}, requires_grad={needs})", (), (v,), lambda m: m.leaf(v, values, needs)
+        )
 
     def compute(self) -> None:
         x = self.any()
@@ -144,7 +165,12 @@ class Writer:
         if x in self.leafy:
             self.leafy.add(v)
         body = f"{v} = {x}{text}"
-        self.add(f"with no_grad(): {body}" if quiet else body, (x,), (v,), lambda m: m.view(v, x, index, text.startswith(".reshape"), quiet))
+        self.add(
+            f"with no_grad(): {body}" if quiet else body,
+            (x,),
+            (v,),
+            lambda m: m.view(v, x, index, text.startswith(".reshape"), quiet),
+        )
 
     def _view_of(self, shape: tuple[int, ...]) -> tuple[str, Callable[[Any], Any]]:
         dim = int(self.random.integers(len(shape)))
@@ -165,7 +191,11 @@ class Writer:
             (".squeeze()", lambda a: a.squeeze()),
         ]
         if len(shape) == 2:
-            choices += [(".t()", lambda a: a.T), (".transpose(0, 1)", lambda a: a.T), (".diagonal()", lambda a: np.diagonal(a))]
+            choices += [
+                (".t()", lambda a: a.T),
+                (".transpose(0, 1)", lambda a: a.T),
+                (".diagonal()", lambda a: np.diagonal(a)),
+            ]
         return self.pick(*choices)
 
     def write(self) -> None:
@@ -177,14 +207,23 @@ class Writer:
         quiet = self.random.random() < 0.12
         argument = f"{number}" if f in ("fill_", "mul_", "add_") else ""
         body = f"{x}.{f}({argument})"
-        self.add(f"with no_grad(): {body}" if quiet else body, (x,), (), lambda m: m.write(x, f[:-1], [], number, quiet))
+        self.add(
+            f"with no_grad(): {body}" if quiet else body, (x,), (), lambda m: m.write(x, f[:-1], [], number, quiet)
+        )
 
     def write_by(self) -> None:
         x = self.target()
         y = x and self.any(lambda s: _broadcast(s, self.shapes[x]) == self.shapes[x])
         if x is None or y is None:
             return
-        f, text = self.pick(("add", "{x}.add_({y})"), ("mul", "{x}.mul_({y})"), ("copy", "{x}.copy_({y})"), ("add", "{x} += {y}"), ("mul", "{x} *= {y}"), ("sub", "{x} -= {y}"))
+        f, text = self.pick(
+            ("add", "{x}.add_({y})"),
+            ("mul", "{x}.mul_({y})"),
+            ("copy", "{x}.copy_({y})"),
+            ("add", "{x} += {y}"),
+            ("mul", "{x} *= {y}"),
+            ("sub", "{x} -= {y}"),
+        )
         quiet = self.random.random() < 0.08
         body = text.format(x=x, y=y)
         self.add(f"with no_grad(): {body}" if quiet else body, (x, y), (), lambda m: m.write(x, f, [y], None, quiet))
@@ -197,7 +236,12 @@ class Writer:
         if self.random.random() < 0.3:
             mask = self.random.random(shape) < 0.5
             number = round(float(self.random.uniform(-1, 1)), 2)
-            self.add(f"{x}[tensor({mask.tolist()})] = {number}", (x,), (), lambda m: m.assign(x, lambda a: a[mask], None, number))
+            self.add(
+                f"{x}[tensor({mask.tolist()})] = {number}",
+                (x,),
+                (),
+                lambda m: m.assign(x, lambda a: a[mask], None, number),
+            )
             return
         text, index = self._view_of(shape)
         if not text.startswith("["):
@@ -223,11 +267,24 @@ class Writer:
         else:
             uses = [x]
         if kind.writes:
-            self.add(f"{kind.name}.apply({', '.join(uses)})", uses, (), lambda m: m.write(x, kind.means[0], uses[1:], None, False), ends=True)
+            self.add(
+                f"{kind.name}.apply({', '.join(uses)})",
+                uses,
+                (),
+                lambda m: m.write(x, kind.means[0], uses[1:], None, False),
+                ends=True,
+            )
             return
         vs = [self.name((int(np.prod(shape)),) if kind.flattens else shape) for _ in kind.means]
         if kind.flattens or kind.aliases:
-            self.add(f"{vs[0]} = {kind.name}.apply({x})", uses, vs, lambda m: m.view(vs[0], x, (lambda a: a.reshape(-1)) if kind.flattens else (lambda a: a), kind.flattens, False, True))
+            self.add(
+                f"{vs[0]} = {kind.name}.apply({x})",
+                uses,
+                vs,
+                lambda m: m.view(
+                    vs[0], x, (lambda a: a.reshape(-1)) if kind.flattens else (lambda a: a), kind.flattens, False, True
+                ),
+            )
             return
         text = f"{', '.join(vs)} = {kind.call.format(*uses)}"
 
@@ -254,7 +311,12 @@ class Writer:
         what = self.pick("checkpoint", "cat", "sum", "stack")
         if what == "checkpoint":
             v = self.name(shape)
-            self.add(f"{v} = checkpoint(lambda a: a.sin() * a, {x})", (x,), (v,), lambda m: m.keep(v, m.result("sin_times", [x])))
+            self.add(
+                f"{v} = checkpoint(lambda a: a.sin() * a, {x})",
+                (x,),
+                (v,),
+                lambda m: m.keep(v, m.result("sin_times", [x])),
+            )
         elif what == "sum":
             v = self.name(())
             self.add(f"{v} = {x}.sum()", (x,), (v,), lambda m: m.keep(v, m.result("sum", [x])))
@@ -276,8 +338,13 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None
 
 
 def _scope() -> dict[str, Any]:
-    names = {"tensor": lambda data, **options: genesis.tensor(np.array(data), **options), "no_grad": genesis.no_grad, "cat": genesis.cat, "stack": genesis.stack,
-             "checkpoint": genesis.utils.checkpoint.checkpoint}  # fmt: skip
+    names = {
+        "tensor": lambda data, **options: genesis.tensor(np.array(data), **options),
+        "no_grad": genesis.no_grad,
+        "cat": genesis.cat,
+        "stack": genesis.stack,
+        "checkpoint": genesis.utils.checkpoint.checkpoint,
+    }
     return names | {kind.name: kind.function for kind in fuzz_functions.KINDS}
 
 
@@ -300,7 +367,12 @@ def run(program: Sequence[Statement], seed: int) -> Outcome:
             memory.shares = lambda v, x: bool(np.shares_memory(scope[v]._array, scope[x]._array))
             s.mean(memory)
             done.append(s)
-        ended = bool(program) and bool(refusals) and len(done) < len(program) and program[len(done) + len(refusals) - 1].ends
+        ended = (
+            bool(program)
+            and bool(refusals)
+            and len(done) < len(program)
+            and program[len(done) + len(refusals) - 1].ends
+        )
         if any(np.abs(memory.values(ref)).max(initial=0) > LARGEST for ref in memory.refs.values()):
             return Outcome("too large", "", refusals, done)
         wrong = None if ended else _values_differ(scope, memory)
@@ -312,12 +384,16 @@ def run(program: Sequence[Statement], seed: int) -> Outcome:
 def _values_differ(scope: dict[str, Any], memory: Memory) -> str | None:
     for name, ref in memory.refs.items():
         found, expected = scope[name].detach().numpy(), memory.values(ref)
-        if found.shape != expected.shape or not np.allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+        if found.shape != expected.shape or not np.allclose(
+            found, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
+        ):
             return f"{name} is {found.tolist()}, the reference has {expected.tolist()}"
     return None
 
 
-def _compare_gradients(scope: dict[str, Any], memory: Memory, done: list[Statement], refusals: list[str], seed: int) -> Outcome:
+def _compare_gradients(
+    scope: dict[str, Any], memory: Memory, done: list[Statement], refusals: list[str], seed: int
+) -> Outcome:
     random = np.random.default_rng(seed + 1)
     leaves = [n for n in memory.leaves if scope[n].requires_grad]
     roots = [n for n in memory.refs if scope[n].requires_grad and n not in leaves]
@@ -328,7 +404,14 @@ def _compare_gradients(scope: dict[str, Any], memory: Memory, done: list[Stateme
         ref = memory.refs[root]
         weights = np.round(random.uniform(-1, 1, ref.shape), 3)
         try:
-            grads = genesis.autograd.grad(scope[root], [scope[n] for n in leaves], genesis.tensor(weights), retain_graph=True, create_graph=order, allow_unused=True)
+            grads = genesis.autograd.grad(
+                scope[root],
+                [scope[n] for n in leaves],
+                genesis.tensor(weights),
+                retain_graph=True,
+                create_graph=order,
+                allow_unused=True,
+            )
         except GenesisError as error:
             refusals.append(_kind(error))
             continue
@@ -337,8 +420,16 @@ def _compare_gradients(scope: dict[str, Any], memory: Memory, done: list[Stateme
             if not np.isfinite(expected).all():
                 continue  # overflow: 0 times inf depends on the order
             found = np.zeros_like(expected) if g is None else g.detach().numpy()
-            if not np.allclose(found, expected, rtol=1e-8, atol=TOLERANCE * (1 + np.abs(expected).max(initial=0)), equal_nan=True):
-                return Outcome("wrong", f"d {root} / d {n} with {weights.tolist()} is {found.tolist()}, the reference has {expected.tolist()}", refusals, done)
+            if not np.allclose(
+                found, expected, rtol=1e-8, atol=TOLERANCE * (1 + np.abs(expected).max(initial=0)), equal_nan=True
+            ):
+                return Outcome(
+                    "wrong",
+                    f"d {root} / d {n} with {weights.tolist()} is {found.tolist()}, the reference has "
+                    f"{expected.tolist()}",
+                    refusals,
+                    done,
+                )
         if order and not memory.constants:
             wrong = _compare_second(scope, done, root, weights, leaves, grads, refusals, random)
             if wrong:
@@ -346,7 +437,16 @@ def _compare_gradients(scope: dict[str, Any], memory: Memory, done: list[Stateme
     return Outcome("refused" if refusals else "equal", "", refusals, done)
 
 
-def _compare_second(scope: Any, done: list[Statement], root: str, weights: Any, leaves: list[str], grads: Any, refusals: list[str], random: Any) -> str | None:
+def _compare_second(
+    scope: Any,
+    done: list[Statement],
+    root: str,
+    weights: Any,
+    leaves: list[str],
+    grads: Any,
+    refusals: list[str],
+    random: Any,
+) -> str | None:
     """A derivative of the gradients along random directions, against differences of the reference's gradients."""
     parts = [(n, g) for n, g in zip(leaves, grads, strict=True) if g is not None and g.requires_grad]
     if not parts:
@@ -359,7 +459,10 @@ def _compare_second(scope: Any, done: list[Statement], root: str, weights: Any, 
         refusals.append(_kind(error))
         return None
     directions = {n: random.uniform(-1, 1, scope[n].shape) for n in leaves}
-    mine = sum(float((np.zeros(scope[n].shape) if h is None else h.detach().numpy()).ravel() @ directions[n].ravel()) for n, h in zip(leaves, found, strict=True))
+    mine = sum(
+        float((np.zeros(scope[n].shape) if h is None else h.detach().numpy()).ravel() @ directions[n].ravel())
+        for n, h in zip(leaves, found, strict=True)
+    )
 
     def projected(step: float) -> float:
         moved = Memory({n: step * d for n, d in directions.items()})
@@ -380,7 +483,15 @@ def _compare_second(scope: Any, done: list[Statement], root: str, weights: Any, 
 def _kind(error: GenesisError) -> str:
     """What a refusal says, without names and numbers."""
     text = str(error).partition("\n")[0]
-    for known in ("modified in place", "leaf that requires grad", "view of a leaf", "cannot be written to", "made under no_grad", "overlap", "freed"):
+    for known in (
+        "modified in place",
+        "leaf that requires grad",
+        "view of a leaf",
+        "cannot be written to",
+        "made under no_grad",
+        "overlap",
+        "freed",
+    ):
         if known in text:
             return known
     return f"{type(error).__name__}: {text}"
@@ -409,8 +520,12 @@ def _still_wrong(program: Sequence[Statement], seed: int) -> bool:
         return False
 
 
-def fuzz(programs: int, seed: int = 0, length: int = 14, progress: bool = False) -> tuple[collections.Counter[str], collections.Counter[str], list[tuple[int, Outcome]]]:
-    """Run ``programs`` random programs: how many ended how, what was refused, and the wrong ones, shrunk, with their seeds."""
+def fuzz(
+    programs: int, seed: int = 0, length: int = 14, progress: bool = False
+) -> tuple[collections.Counter[str], collections.Counter[str], list[tuple[int, Outcome]]]:
+    """Run ``programs`` random programs: how many ended how, what was refused, and the wrong ones, shrunk, with their
+    seeds.
+    """
     from tqdm import tqdm
 
     kinds: collections.Counter[str] = collections.Counter()
@@ -428,7 +543,9 @@ def fuzz(programs: int, seed: int = 0, length: int = 14, progress: bool = False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m genesis.testing.fuzz", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m genesis.testing.fuzz", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--programs", type=int, default=2000, help="how many (default: 2000)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
     parser.add_argument("--length", type=int, default=14, help="statements in each")

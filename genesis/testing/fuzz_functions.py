@@ -153,10 +153,15 @@ class Kind:
 
 
 KINDS = (
-    Kind(SaveInput, ("square",), call="SaveInput.apply({0})"), Kind(SaveOutput, ("exp",), call="SaveOutput.apply({0})"),
-    Kind(SaveIntermediate, ("sixth",), call="SaveIntermediate.apply({0})"), Kind(SaveAttribute, ("mul",), 2, "SaveAttribute.apply({0}, {1})"),
+    Kind(SaveInput, ("square",), call="SaveInput.apply({0})"),
+    Kind(SaveOutput, ("exp",), call="SaveOutput.apply({0})"),
+    Kind(SaveIntermediate, ("sixth",), call="SaveIntermediate.apply({0})"),
+    Kind(SaveAttribute, ("mul",), 2, "SaveAttribute.apply({0}, {1})"),
     Kind(TwoOutputs, ("mul", "add"), 2, "TwoOutputs.apply({0}, {1})"),
     Kind(Containers, ("mul", "first_sin"), 2, "Containers.apply({{'x': {0}, 'y': {1}}}).values()"),
-    Kind(WriteUndeclared, ("double",), writes=True), Kind(WriteDeclared, ("add",), 2, writes=True), Kind(ReturnInput, ("clone",), aliases=True),
-    Kind(ReturnView, ("clone",), flattens=True), Kind(WriteGradient, ("double",), call="WriteGradient.apply({0})"),
-)  # fmt: skip
+    Kind(WriteUndeclared, ("double",), writes=True),
+    Kind(WriteDeclared, ("add",), 2, writes=True),
+    Kind(ReturnInput, ("clone",), aliases=True),
+    Kind(ReturnView, ("clone",), flattens=True),
+    Kind(WriteGradient, ("double",), call="WriteGradient.apply({0})"),
+)

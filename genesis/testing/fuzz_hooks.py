@@ -4,9 +4,12 @@ A program is a list of lines in names that Genesis and PyTorch share, ``T`` bein
 
     v3 = v1 * v2; v3.register_hook(see("v3 tensor")); v3.mul_(2.0); a, b = v3.unbind(0); T.autograd.backward(...)
 
-`run` gives what a program shows of itself: the calls of hooks, gradients, ``.grad``, who requires grad. `differences` compares two such
-records. The order of calls is compared around each tensor; in which order branches that do not depend on each other run is
-nobody's promise. With one library `probed` is the reference: a leaf of zeros that is added to a value gets the gradient that hooks there see.
+`run` gives what a program shows of itself: the calls of hooks, gradients, ``.grad``, who requires grad. `differences`
+compares two such
+records. The order of calls is compared around each tensor; in which order branches that do not depend on each other run
+is
+nobody's promise. With one library `probed` is the reference: a leaf of zeros that is added to a value gets the gradient
+that hooks there see.
 """
 
 from __future__ import annotations
@@ -54,7 +57,8 @@ class Writer:
         self.made: dict[str, Made] = {}
         self.lines: list[str] = []
         self.count = 0
-        self.fixed: set[int] = set()  # memories that are not written to: one of their views has a hook, or is one of several results
+        # memories that are not written to: one of their views has a hook, or is one of several results
+        self.fixed: set[int] = set()
         self.written: set[int] = set()
         self.probes = probes  # for one library alone: hooks watch, and what is probed is not written to
 
@@ -81,8 +85,22 @@ class Writer:
             shape = self.pick((3,), (2, 3), (2, 2), (2,))
             v = self.name(Made(shape, self.count, leaf=True))
             self.lines.append(f"{v} = {self.numbers(shape)}" + (".requires_grad_()" if self.chance(0.85) else ""))
-        actions = [self.compute, self.compute, self.combine, self.combine, self.hook, self.hook, self.hook, self.view, self.pieces, self.write, self.write,
-                   self.stop, self.module, self.function]  # fmt: skip
+        actions = [
+            self.compute,
+            self.compute,
+            self.combine,
+            self.combine,
+            self.hook,
+            self.hook,
+            self.hook,
+            self.view,
+            self.pieces,
+            self.write,
+            self.write,
+            self.stop,
+            self.module,
+            self.function,
+        ]
         while len(self.lines) < length:
             self.pick(*actions)()
         for _ in range(int(self.random.integers(1, 4))):
@@ -116,8 +134,11 @@ class Writer:
             return
         shape, place = self.made[x].shape, int(self.random.integers(self.made[x].shape[0]))
         text, made = self.pick(
-            (f"[{place}]", shape[1:]), (f"[{place}:]", (shape[0] - place, *shape[1:])), (".unsqueeze(0)", (1, *shape)), (".transpose(0, -1)", (shape[-1], *shape[1:-1], shape[0])[: len(shape)]),
-        )  # fmt: skip
+            (f"[{place}]", shape[1:]),
+            (f"[{place}:]", (shape[0] - place, *shape[1:])),
+            (".unsqueeze(0)", (1, *shape)),
+            (".transpose(0, -1)", (shape[-1], *shape[1:-1], shape[0])[: len(shape)]),
+        )
         if len(shape) == 1 and "transpose" in text:
             return
         v = self.name(Made(made, self.made[x].memory, view=True))
@@ -131,11 +152,15 @@ class Writer:
         how = self.pick("unbind(0)", "split(1)", f"chunk({shape[0]})", "topk")
         if how == "topk":
             v, i = self.name(Made((*shape[:-1], 1), self.count)), f"i{self.count}"
-            self.lines.append(f"{v}, {i} = ({x} + T.arange({shape[-1]}, dtype=T.float64)).topk(1)")  # of equal numbers it is anyone's
+            # of equal numbers it is anyone's
+            self.lines.append(f"{v}, {i} = ({x} + T.arange({shape[-1]}, dtype=T.float64)).topk(1)")
             return
         memory = self.made[x].memory
         self.fixed.add(memory)
-        names = [self.name(Made(shape[1:] if how == "unbind(0)" else (1, *shape[1:]), memory, view=True)) for _ in range(shape[0])]
+        names = [
+            self.name(Made(shape[1:] if how == "unbind(0)" else (1, *shape[1:]), memory, view=True))
+            for _ in range(shape[0])
+        ]
         self.lines.append(f"{', '.join(names)} = {x}.{how}")
 
     def write(self) -> None:
@@ -185,15 +210,20 @@ class Writer:
         made, kind = self.made[x], self.pick(*(("tensor", "retain") if self.probes else HOOKS))
         if made.memory in self.written and kind == "post":
             return  # the nodes of writes are each library's own
-        if made.view and kind != "retain":  # PyTorch forgets hooks of a view whose memory is written to later, and crashes if it was before
+        # PyTorch forgets hooks of a view whose memory is written to later, and crashes if it was before
+        if made.view and kind != "retain":
             if made.memory in self.written:
                 return
             self.fixed.add(made.memory)
         text = {
-            "tensor": f"{x}.register_hook(see('{x} tensor'))", "scaled": f"{x}.register_hook(scale('{x} scaled'))", "retain": f"{x}.retain_grad()",
-            "pre": f"{x}.grad_fn and {x}.grad_fn.register_prehook(see('{x} pre'))", "post": f"{x}.grad_fn and {x}.grad_fn.register_hook(see_after('{x} post'))",
-            "accumulated": f"{x}.is_leaf and {x}.register_post_accumulate_grad_hook(see_grad('{x} accumulated'))", "around": f"{x}.is_leaf and around({x}, '{x}')",
-        }[kind]  # fmt: skip
+            "tensor": f"{x}.register_hook(see('{x} tensor'))",
+            "scaled": f"{x}.register_hook(scale('{x} scaled'))",
+            "retain": f"{x}.retain_grad()",
+            "pre": f"{x}.grad_fn and {x}.grad_fn.register_prehook(see('{x} pre'))",
+            "post": f"{x}.grad_fn and {x}.grad_fn.register_hook(see_after('{x} post'))",
+            "accumulated": f"{x}.is_leaf and {x}.register_post_accumulate_grad_hook(see_grad('{x} accumulated'))",
+            "around": f"{x}.is_leaf and around({x}, '{x}')",
+        }[kind]
         self.lines.append(f"if {x}.requires_grad: {text}")
 
     def differentiate(self) -> None:
@@ -261,7 +291,10 @@ def _scope(lib: Any, record: Record) -> dict[str, Any]:
         return lambda m, gi, go: calls.append((tag, _numbers((gi, go))))
 
     def scale_module(tag: str) -> Any:
-        return lambda m, gi, go: (calls.append((tag, _numbers((gi, go)))), tuple(None if g is None else g * 2.0 for g in gi))[1]
+        return lambda m, gi, go: (
+            calls.append((tag, _numbers((gi, go)))),
+            tuple(None if g is None else g * 2.0 for g in gi),
+        )[1]
 
     def hooked(module: Any, name: str, full: Any) -> Any:
         module.register_forward_pre_hook(lambda m, args: calls.append((f"{name} forward pre", _numbers(args))))
@@ -280,8 +313,20 @@ def _scope(lib: Any, record: Record) -> dict[str, Any]:
         if parts:
             found(lib.autograd.grad(sum(parts[1:], parts[0]), inputs, retain_graph=True, allow_unused=True))
 
-    return {"T": lib, "Two": Two, "see": see, "see_after": see_after, "see_grad": see_grad, "scale": scale, "around": around, "see_module": see_module,
-            "scale_module": scale_module, "hooked": hooked, "found": found, "twice": twice}  # fmt: skip
+    return {
+        "T": lib,
+        "Two": Two,
+        "see": see,
+        "see_after": see_after,
+        "see_grad": see_grad,
+        "scale": scale,
+        "around": around,
+        "see_module": see_module,
+        "scale_module": scale_module,
+        "hooked": hooked,
+        "found": found,
+        "twice": twice,
+    }
 
 
 def run(lib: Any, program: Sequence[str], stop: int | None = None, **names: Any) -> Record:
@@ -322,7 +367,9 @@ def differences(mine: Record, its: Record) -> str:
         a, b = ([call for call in record.calls if call[0].partition(" ")[0] == tensor] for record in (mine, its))
         if tensor == "two":  # of several Functions, in any order
             a, b = sorted(a, key=str), sorted(b, key=str)
-        if [tag for tag, _ in a] != [tag for tag, _ in b] or (tensor != "two" and not all(_same(x, y) for (_, x), (_, y) in zip(a, b, strict=True))):
+        if [tag for tag, _ in a] != [tag for tag, _ in b] or (
+            tensor != "two" and not all(_same(x, y) for (_, x), (_, y) in zip(a, b, strict=True))
+        ):
             return f"the calls of {tensor} are\n  {a}, the reference has\n  {b}"
     return ""
 
@@ -354,8 +401,12 @@ def _wrong(program: Sequence[str], lib: Any, other: Any) -> bool:
         return False
 
 
-def fuzz(other: Any, programs: int, seed: int = 0, length: int = 14) -> tuple[dict[str, int], list[tuple[int, list[str], str]]]:
-    """Compare ``programs`` random programs with another library: how many ended how, and the wrong ones, shrunk, with their seeds."""
+def fuzz(
+    other: Any, programs: int, seed: int = 0, length: int = 14
+) -> tuple[dict[str, int], list[tuple[int, list[str], str]]]:
+    """Compare ``programs`` random programs with another library: how many ended how, and the wrong ones, shrunk, with
+    their seeds.
+    """
     kinds = {"equal": 0, "refused": 0, "wrong": 0}
     wrong = []
     for number in range(seed, seed + programs):
@@ -369,7 +420,9 @@ def fuzz(other: Any, programs: int, seed: int = 0, length: int = 14) -> tuple[di
 
 
 def probed(seed: int, length: int = 14) -> str:
-    """Compare what hooks see with the gradients of probes, leaves of zeros that are added where hooks are; the first difference, if any."""
+    """Compare what hooks see with the gradients of probes, leaves of zeros that are added where hooks are; the first
+    difference, if any.
+    """
     program = Writer(seed, probes=True).program(length)
     probes: dict[str, Any] = {}
 
@@ -385,7 +438,10 @@ def probed(seed: int, length: int = 14) -> str:
         total = 0.0 if leaf.grad is None else leaf.grad.numpy()
         retained = record.state[name][3]
         if seen and not np.allclose(sum(seen), times * total, rtol=TOLERANCE, atol=TOLERANCE):
-            return f"hooks of {name} saw {sum(seen).tolist()} in all, its probe got {times} times {np.asarray(total).tolist()}\n" + "\n".join(program)
+            return (
+                f"hooks of {name} saw {sum(seen).tolist()} in all, its probe got {times} times "
+                f"{np.asarray(total).tolist()}\n" + "\n".join(program)
+            )
         if retained is not None and not np.allclose(retained, total, rtol=TOLERANCE, atol=TOLERANCE):
             return f"{name} retained {retained}, its probe got {np.asarray(total).tolist()}\n" + "\n".join(program)
     return ""

@@ -2,9 +2,12 @@
 
     python -m genesis.testing.fuzz_pytorch --programs 2000 --seed 0
 
-The programs are those of `fuzz_pytorch_programs`. Each statement runs in both libraries; one that fails in both is passed over. One that
-fails in one library alone is, too, or ends the program if it writes: "stricter" where Genesis raises, "laxer" where PyTorch does. What differs
-otherwise is "wrong". Where PyTorch refuses on principle what has an answer (`REFUSALS`), the reference is the same program with copies.
+The programs are those of `fuzz_pytorch_programs`. Each statement runs in both libraries; one that fails in both is
+passed over. One that
+fails in one library alone is, too, or ends the program if it writes: "stricter" where Genesis raises, "laxer" where
+PyTorch does. What differs
+otherwise is "wrong". Where PyTorch refuses on principle what has an answer (`REFUSALS`), the reference is the same
+program with copies.
 """
 
 from __future__ import annotations
@@ -26,23 +29,40 @@ from genesis.testing.fuzz_pytorch_programs import program as write
 Outcome = tuple[str, str]  # "equal", "stricter", "laxer" or "wrong", and what differs
 Found = tuple[int, list[str], str]  # seed, the shortest program, what differs
 
-TOLERANCES = (("bfloat16", 5e-2), ("half()", 1e-2), ("float16", 1e-2), ("float32", 1e-4), ("complex64", 1e-4), ("float()", 1e-4),
-              ("(x > y)", 1e-5))  # a bool among the results: its functions are float32  # fmt: skip
+TOLERANCES = (
+    ("bfloat16", 5e-2),
+    ("half()", 1e-2),
+    ("float16", 1e-2),
+    ("float32", 1e-4),
+    ("complex64", 1e-4),
+    ("float()", 1e-4),
+    ("(x > y)", 1e-5),
+)  # a bool among the results: its functions are float32
 UNREADABLE = "unreadable"
 WRITES = re.compile(r"_\(|out=|backward\(|\] [^=\s]{0,2}= |apply\(|^\w+ \S{1,2}= ")
-# Left out. PyTorch wraps a negative number around where it is compared with an unsigned tensor, so tensor(3, dtype=uint8) <= -1 is True there.
-NEGATIVE = re.compile(r"(v\d+) [<>=!]=? -1$|-1 [<>=!]=? (v\d+)|T\.(?:eq|ne|lt|le|gt|ge)\((v\d+), -1|(v\d+)\.\S*(?:eq|lt)_\(-1")
+# Left out. PyTorch wraps a negative number around where it is compared with an unsigned tensor, so tensor(3,
+# dtype=uint8) <= -1 is True there.
+NEGATIVE = re.compile(
+    r"(v\d+) [<>=!]=? -1$|-1 [<>=!]=? (v\d+)|T\.(?:eq|ne|lt|le|gt|ge)\((v\d+), -1|(v\d+)\.\S*(?:eq|lt)_\(-1"
+)
 COPIES = "__copies__"  # in the scope of a reference that saves copies
-# What PyTorch refuses on principle, whatever the answer: the operands of a backward by their version, several views of one call, overlaps, freed graphs.
+# What PyTorch refuses on principle, whatever the answer: the operands of a backward by their version, several views of
+# one call, overlaps, freed graphs.
 # Where Genesis takes such a program, its answer is that of the program with copies.
-REFUSALS = re.compile(r"modified by an inplace|a function that returns multiple views|refer to a single memory|through the graph a second time")
+REFUSALS = re.compile(
+    r"modified by an inplace|a function that returns multiple views|refer to a single memory|through the graph a "
+    r"second time"
+)
 COPYING = (
-    (r"\.unbind\(0\)\[0\]", ".select(0, 0)"), (r"\.split\(1, -1\)\[0\]", ".narrow(-1, 0, 1)"),
+    (r"\.unbind\(0\)\[0\]", ".select(0, 0)"),
+    (r"\.split\(1, -1\)\[0\]", ".narrow(-1, 0, 1)"),
     (r"\.chunk\((\d+)\)\[-1\]", lambda found: f".narrow(0, {int(found[1]) - 1}, 1)"),
-    (r"(?<=[a-z]_)\((.*)\)$", lambda found: "(" + re.sub(r"\bv\d+\b", r"\g<0>.clone()", found[1]) + ")"), (r"(\] .?= v\d+)$", r"\1.clone()"),
-    (r"(allow_unused|materialize_grads)=True", r"\g<0>, retain_graph=True"), (r"retain_graph=True, (.*retain_graph=True)", r"\1"),
+    (r"(?<=[a-z]_)\((.*)\)$", lambda found: "(" + re.sub(r"\bv\d+\b", r"\g<0>.clone()", found[1]) + ")"),
+    (r"(\] .?= v\d+)$", r"\1.clone()"),
+    (r"(allow_unused|materialize_grads)=True", r"\g<0>, retain_graph=True"),
+    (r"retain_graph=True, (.*retain_graph=True)", r"\1"),
     (r"\.backward\(", ".backward(retain_graph=True, "),
-)  # fmt: skip
+)
 GRADIENTS = "gh"  # whether a gradient has a history is compared only where nothing requires one: that of zeros differs
 
 
@@ -65,10 +85,15 @@ def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copyi
         if bool(errors[0]) != bool(errors[1]):
             if NameError in map(type, errors):
                 return first  # of a shortened program, or of a statement that was passed over
-            first = first if first[1] else ("stricter" if errors[0] else "laxer", f"{texts[0]}\n  {errors[0] or errors[1]!r}")
+            first = (
+                first
+                if first[1]
+                else ("stricter" if errors[0] else "laxer", f"{texts[0]}\n  {errors[0] or errors[1]!r}")
+            )
             for scope in (mine, its):
                 scope.pop(texts[0].partition(" = ")[0], None)
-        if WRITES.search(texts[0]):  # PyTorch leaves half of what such a statement does: resized results, gradients of some leaves
+        # PyTorch leaves half of what such a statement does: resized results, gradients of some leaves
+        if WRITES.search(texts[0]):
             detail = different(*_finished(program[:place], reference[:place], other, copying), program)
             return ("wrong", detail) if detail else first
     detail = different(mine, its, program)
@@ -76,14 +101,18 @@ def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copyi
 
 
 def copied(text: str) -> str:
-    """A statement that PyTorch takes where it refuses ``text`` on principle: views one by one, operands of writes copied, graphs kept."""
+    """A statement that PyTorch takes where it refuses ``text`` on principle: views one by one, operands of writes
+    copied, graphs kept.
+    """
     for pattern, instead in COPYING:
         text = re.sub(pattern, instead, text)
     return text
 
 
 def _error(text: str, scope: dict[str, Any]) -> Exception | None:
-    keeping = scope["T"].autograd.graph.saved_tensors_hooks(_clone, _itself) if COPIES in scope else contextlib.nullcontext()
+    keeping = (
+        scope["T"].autograd.graph.saved_tensors_hooks(_clone, _itself) if COPIES in scope else contextlib.nullcontext()
+    )
     try:
         with keeping:
             exec(compile(text, "<program>", "exec"), scope)
@@ -95,7 +124,9 @@ def _error(text: str, scope: dict[str, Any]) -> Exception | None:
 def _on_purpose(text: str, scope: dict[str, Any]) -> bool:
     """A statement that means something else in Genesis: see `NEGATIVE`."""
     found = NEGATIVE.search(text)
-    return found is not None and any("uint" in str(getattr(scope.get(name), "dtype", "")) for name in found.groups() if name)
+    return found is not None and any(
+        "uint" in str(getattr(scope.get(name), "dtype", "")) for name in found.groups() if name
+    )
 
 
 def _clone(x: Any) -> Any:
@@ -106,7 +137,9 @@ def _itself(x: Any) -> Any:
     return x
 
 
-def _finished(program: Sequence[str], reference: Sequence[str], other: Any, copying: dict[str, Any]) -> list[dict[str, Any]]:
+def _finished(
+    program: Sequence[str], reference: Sequence[str], other: Any, copying: dict[str, Any]
+) -> list[dict[str, Any]]:
     scopes: list[dict[str, Any]] = [{"T": genesis, "seen": []}, {"T": other, "seen": [], **copying}]
     for texts in zip(program, reference, strict=True):
         if _on_purpose(texts[0], scopes[0]):
@@ -142,7 +175,8 @@ def _shown(x: Any, told: bool = True) -> Any:
     if hasattr(x, "detach") and not isinstance(x, type):
         try:
             values, grad = x.detach().tolist(), x.grad if x.is_leaf else None
-        except (RuntimeError, MemoryError):  # PyTorch refuses to show some views whose base was written to, and leaves broken tensors after errors
+        # PyTorch refuses to show some views whose base was written to, and leaves broken tensors after errors
+        except (RuntimeError, MemoryError):
             return UNREADABLE
         if "complex32" in str(x.dtype):  # Genesis does not have it, complex64 is next
             return UNREADABLE
@@ -194,8 +228,12 @@ def shrunk(program: Sequence[str], other: Any, kind: str = "wrong") -> list[str]
     return best
 
 
-def fuzz(other: Any, programs: int, seed: int = 0, kinds: Sequence[str] = ("wrong",)) -> tuple[Counter[str], list[Found]]:
-    """Compare ``programs`` random programs with another library: how many ended how, and those of ``kinds``, shrunk, with their seeds."""
+def fuzz(
+    other: Any, programs: int, seed: int = 0, kinds: Sequence[str] = ("wrong",)
+) -> tuple[Counter[str], list[Found]]:
+    """Compare ``programs`` random programs with another library: how many ended how, and those of ``kinds``, shrunk,
+    with their seeds.
+    """
     counts: Counter[str] = Counter()
     found = []
     with _quiet():
@@ -214,7 +252,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--show", nargs="*", default=["wrong"], help="kinds of outcomes to print: wrong, stricter, laxer")
+    parser.add_argument(
+        "--show", nargs="*", default=["wrong"], help="kinds of outcomes to print: wrong, stricter, laxer"
+    )
     options = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
 

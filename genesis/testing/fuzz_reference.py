@@ -1,7 +1,9 @@
-"""The reference of the fuzzer: memory as cells, derivatives carried forward. It knows nothing of graphs, versions or rules.
+"""The reference of the fuzzer: memory as cells, derivatives carried forward. It knows nothing of graphs, versions or
+rules.
 
 Every cell holds a number and its derivatives with respect to all elements of all leaves. A tensor is an array of cell
-numbers, so a view is another array with the same numbers, and a write changes cells: whoever looks at them later sees it.
+numbers, so a view is another array with the same numbers, and a write changes cells: whoever looks at them later sees
+it.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Memory:
         self.refs: dict[str, Ref] = {}
         self.leaves: dict[str, tuple[int, tuple[int, ...]]] = {}
         self.width = 0
-        self.constants = False  # values that are no constants were taken for some, so differences say nothing of second derivatives
+        # values that are no constants were taken for some, so differences say nothing of second derivatives
+        self.constants = False
         self.moved = moved or {}  # what is added to leaves
         self.shares: Callable[[str, str], bool] = lambda v, x: True
 
@@ -70,7 +73,9 @@ class Memory:
         self.constants = True
         self.keep(name, Dual(self.values(self.refs[x]).copy(), np.zeros(WIDTH)))
 
-    def view(self, name: str, x: str, index: Callable[[Any], Any], may_copy: bool, quiet: bool, by_function: bool = False) -> None:
+    def view(
+        self, name: str, x: str, index: Callable[[Any], Any], may_copy: bool, quiet: bool, by_function: bool = False
+    ) -> None:
         """The same cells in another arrangement; `reshape` copies where memory cannot be arranged so."""
         cells = index(self.refs[x].cells)
         if may_copy and not self.shares(name, x):
@@ -150,7 +155,9 @@ def _widen(x: Dual, shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(slope, (*shape, WIDTH))
 
 
-def _binary(f: Callable[[Any, Any], Any], left: Callable[[Any, Any], Any], right: Callable[[Any, Any], Any]) -> Callable[[Dual, Dual], Dual]:
+def _binary(
+    f: Callable[[Any, Any], Any], left: Callable[[Any, Any], Any], right: Callable[[Any, Any], Any]
+) -> Callable[[Dual, Dual], Dual]:
     def rule(x: Dual, y: Dual) -> Dual:
         a, b = np.asarray(x.value), np.asarray(y.value)
         shape = np.broadcast_shapes(a.shape, b.shape)
@@ -166,14 +173,22 @@ def _sigmoid(x: Any) -> Any:
 
 _one = np.ones_like
 RULES: dict[str, Callable[..., Dual]] = {
-    "sin": _unary(np.sin, np.cos), "cos": _unary(np.cos, lambda x: -np.sin(x)), "tanh": _unary(np.tanh, lambda x: 1 - np.tanh(x) ** 2),
-    "sigmoid": _unary(_sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x))), "square": _unary(np.square, lambda x: 2 * x),
-    "neg": _unary(np.negative, lambda x: -_one(x)), "clone": _unary(lambda x: x, _one), "exp": _unary(np.exp, np.exp), "double": _unary(lambda x: 2 * x, lambda x: 2 * _one(x)),
-    "sin_times": _unary(lambda x: np.sin(x) * x, lambda x: np.cos(x) * x + np.sin(x)), "sixth": _unary(lambda x: x**6, lambda x: 6 * x**5),
-    "mul": _binary(lambda a, b: a * b, lambda a, b: b, lambda a, b: a), "add": _binary(lambda a, b: a + b, lambda a, b: _one(a), lambda a, b: _one(b)),
+    "sin": _unary(np.sin, np.cos),
+    "cos": _unary(np.cos, lambda x: -np.sin(x)),
+    "tanh": _unary(np.tanh, lambda x: 1 - np.tanh(x) ** 2),
+    "sigmoid": _unary(_sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x))),
+    "square": _unary(np.square, lambda x: 2 * x),
+    "neg": _unary(np.negative, lambda x: -_one(x)),
+    "clone": _unary(lambda x: x, _one),
+    "exp": _unary(np.exp, np.exp),
+    "double": _unary(lambda x: 2 * x, lambda x: 2 * _one(x)),
+    "sin_times": _unary(lambda x: np.sin(x) * x, lambda x: np.cos(x) * x + np.sin(x)),
+    "sixth": _unary(lambda x: x**6, lambda x: 6 * x**5),
+    "mul": _binary(lambda a, b: a * b, lambda a, b: b, lambda a, b: a),
+    "add": _binary(lambda a, b: a + b, lambda a, b: _one(a), lambda a, b: _one(b)),
     "sub": _binary(lambda a, b: a - b, lambda a, b: _one(a), lambda a, b: -_one(b)),
     "first_sin": lambda x, y: RULES["sin"](x),
     "sum": lambda x: Dual(x.value.sum(), x.slope.reshape(-1, WIDTH).sum(0)),
     "cat": lambda x, y: Dual(np.concatenate([x.value, y.value]), np.concatenate([x.slope, y.slope])),
     "stack": lambda x, y: Dual(np.stack([x.value, y.value]), np.stack([x.slope, y.slope])),
-}  # fmt: skip
+}

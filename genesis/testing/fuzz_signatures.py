@@ -1,8 +1,10 @@
-"""Wrong arguments for every public callable: the answer, or an error of Genesis that says what is wrong; never one from inside.
+"""Wrong arguments for every public callable: the answer, or an error of Genesis that says what is wrong; never one from
+inside.
 
     python -m genesis.testing.fuzz_signatures --calls 20000
 
-A call that is right (see `signature_calls`) gets one or two arguments of a wrong type, shape, dtype or size. What may come of it:
+A call that is right (see `signature_calls`) gets one or two arguments of a wrong type, shape, dtype or size. What may
+come of it:
 
 `answer`    a result                `refused`    a `GenesisError` whose first line names a call
 `bare`      another exception, which is a fault                    `unnamed`    a `GenesisError` that does not say where
@@ -33,13 +35,53 @@ from genesis.testing.signature_calls import Target, settings_kept, targets
 
 Reference = Callable[[Target, Case], bool]  # whether the call is answered there, too
 
-SCALARS: tuple[Any, ...] = (None, "x", "", b"x", 0, 3, -1, -7, 2.5, -0.5, float("nan"), float("inf"), 10**30, True, 1j, (), [], [1], (1, 2), [-1, 2],
-                            [None], ["x"], {}, {"x": 1}, np.float32(2), np.int64(1), np.zeros(2), object, len)  # fmt: skip
+SCALARS: tuple[Any, ...] = (
+    None,
+    "x",
+    "",
+    b"x",
+    0,
+    3,
+    -1,
+    -7,
+    2.5,
+    -0.5,
+    float("nan"),
+    float("inf"),
+    10**30,
+    True,
+    1j,
+    (),
+    [],
+    [1],
+    (1, 2),
+    [-1, 2],
+    [None],
+    ["x"],
+    {},
+    {"x": 1},
+    np.float32(2),
+    np.int64(1),
+    np.zeros(2),
+    object,
+    len,
+)
 TENSORS: tuple[Callable[[Maker], Any], ...] = (
-    lambda t: t(2, 3), lambda t: t(), lambda t: t(0), lambda t: t(5), lambda t: t(2, 3, 4, 5), lambda t: t(3, 2).T, lambda t: t.int(3), lambda t: t.int(),
-    lambda t: t.bool(2, 3), lambda t: t(2, 3).to(genesis.complex64), lambda t: t(3).half(), lambda t: genesis.zeros(2, 3, device="meta"), lambda t: t(1, 0, 3),
+    lambda t: t(2, 3),
+    lambda t: t(),
+    lambda t: t(0),
+    lambda t: t(5),
+    lambda t: t(2, 3, 4, 5),
+    lambda t: t(3, 2).T,
+    lambda t: t.int(3),
+    lambda t: t.int(),
+    lambda t: t.bool(2, 3),
+    lambda t: t(2, 3).to(genesis.complex64),
+    lambda t: t(3).half(),
+    lambda t: genesis.zeros(2, 3, device="meta"),
+    lambda t: t(1, 0, 3),
     lambda t: [t(2), t(3)],
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +108,11 @@ def mutated(target: Target, rng: random.Random, maker: Maker) -> Case | None:
     right = rng.choice(target.calls(maker))
     bound = target.signature.bind(*right.args, **right.kwargs)
     valid = dict(bound.arguments)
-    names = [p.name for p in target.signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not p.name.startswith("_")]
+    names = [
+        p.name
+        for p in target.signature.parameters.values()
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not p.name.startswith("_")
+    ]
     rest = next((p.name for p in target.signature.parameters.values() if p.kind is p.VAR_POSITIONAL), None)
     for _ in range(1 + (rng.random() < 0.2)):
         if rest is not None and (not names or rng.random() < 0.5):
@@ -77,7 +123,9 @@ def mutated(target: Target, rng: random.Random, maker: Maker) -> Case | None:
         elif names:
             name = rng.choice(names)
             bound.arguments[name] = _other(valid.get(name), hostile(rng, maker))
-    ordered = inspect.BoundArguments(target.signature, {n: bound.arguments[n] for n in target.signature.parameters if n in bound.arguments})  # type: ignore[arg-type]
+    ordered = inspect.BoundArguments(
+        target.signature, {n: bound.arguments[n] for n in target.signature.parameters if n in bound.arguments}
+    )  # type: ignore[arg-type]
     return Case(ordered.args, ordered.kwargs)
 
 
@@ -104,10 +152,16 @@ def run(target: Target, call: Case, maker: Maker) -> Outcome:
                 target.after(result, maker)
     except GenesisError as error:
         first = str(error).partition("\n")[0]
-        return Outcome("refused" if re.match(r"[\w.()\[\]', ]+: .", first) else "unnamed", target.path, shown, f"{type(error).__name__}: {first}")
+        return Outcome(
+            "refused" if re.match(r"[\w.()\[\]', ]+: .", first) else "unnamed",
+            target.path,
+            shown,
+            f"{type(error).__name__}: {first}",
+        )
     except Exception as error:
         if isinstance(error, TypeError) and len(_frames(error)) == 1:
-            return Outcome("refused", target.path, shown, str(error))  # Python's own: the arguments do not fit the signature
+            # Python's own: the arguments do not fit the signature
+            return Outcome("refused", target.path, shown, str(error))
         at = _frames(error)[-1].rpartition("genesis/")[2]
         return Outcome("bare", target.path, shown, f"{type(error).__name__}: {str(error).partition(chr(10))[0]} ({at})")
     return Outcome("answer", target.path, shown, "")
@@ -126,8 +180,13 @@ def _short(value: Any) -> str:
     return value.__name__ if isinstance(value, type) else re.sub(r"\s+", " ", repr(value))[:60]
 
 
-def fuzz(calls: int, seed: int = 0, paths: Callable[[str], bool] = lambda path: True, reference: Reference | None = None,
-         progress: bool = False) -> tuple[Counter[str], list[Outcome]]:  # fmt: skip
+def fuzz(
+    calls: int,
+    seed: int = 0,
+    paths: Callable[[str], bool] = lambda path: True,
+    reference: Reference | None = None,
+    progress: bool = False,
+) -> tuple[Counter[str], list[Outcome]]:
     """Counts of what came of the calls, and what went wrong."""
     from tqdm import tqdm
 
@@ -141,7 +200,11 @@ def fuzz(calls: int, seed: int = 0, paths: Callable[[str], bool] = lambda path: 
             target = known[number % len(known)]
             call = mutated(target, rng, maker)
             outcome = run(target, call, maker)
-            if outcome.kind == "answer" and reference is not None and not reference(target, mutated(target, random.Random(number), Maker(seed=number))):
+            if (
+                outcome.kind == "answer"
+                and reference is not None
+                and not reference(target, mutated(target, random.Random(number), Maker(seed=number)))
+            ):
                 outcome = Outcome("accepted", outcome.path, outcome.arguments, "the reference refuses it")
             counts[outcome.kind] += 1
             if outcome.wrong:
@@ -150,7 +213,9 @@ def fuzz(calls: int, seed: int = 0, paths: Callable[[str], bool] = lambda path: 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m genesis.testing.fuzz_signatures", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m genesis.testing.fuzz_signatures", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--calls", type=int, default=10_000, help="how many (default: 10000)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
     parser.add_argument("--only", default="", help="paths that begin with this")

@@ -1,9 +1,12 @@
-"""Random training steps, called and replayed: parameters, gradients, buffers and results are the same, bit for bit, call after call.
+"""Random training steps, called and replayed: parameters, gradients, buffers and results are the same, bit for bit,
+call after call.
 
     python -m genesis.testing.fuzz_traces --programs 2000
 
-A step writes to captured buffers and to tensors of its own, through views, with and without history; takes gradients once or twice, with and
-without clearing them; clips, steps, calls vmap, grad and jvp. Between two calls gradients come and go, learning rates change, results are written to.
+A step writes to captured buffers and to tensors of its own, through views, with and without history; takes gradients
+once or twice, with and
+without clearing them; clips, steps, calls vmap, grad and jvp. Between two calls gradients come and go, learning rates
+change, results are written to.
 What a trace or a replay refuses is counted, not an error; what it gives must be right.
 """
 
@@ -36,31 +39,85 @@ turned = tensor(numbers(4, 3)).t().data
 parameters = [w1, w2, w3]
 """
 OPTIMIZERS = [
-    "optim.SGD(parameters, lr=0.1)", "optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01)", "optim.AdamW(parameters, lr=0.05)",
-    "optim.Adam(parameters, lr=0.05, amsgrad=True)", "optim.RMSprop(parameters, lr=0.01)",
-]  # fmt: skip
+    "optim.SGD(parameters, lr=0.1)",
+    "optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01)",
+    "optim.AdamW(parameters, lr=0.05)",
+    "optim.Adam(parameters, lr=0.05, amsgrad=True)",
+    "optim.RMSprop(parameters, lr=0.01)",
+]
 VALUES = [
-    "{a} * {b}", "{a} + {b} * w2", "{a} - 0.5", "{a}.tanh()", "{a}.t().contiguous().t()", "{a}.t().reshape(3, 4)", "{a}.clone()", "{a}.detach()",
-    "zeros_like({a})", "zeros(3, 4)", "ones(3, 4) * {a}", "{a} @ ({b}.t() @ {a} * 0.1)", "{a}.t().to(float32, copy=True).t()", "where({a} > 0, {a}, {b})",
-    "{a}.sum(0, keepdim=True) + {b}", "cat([{a}[:1], {b}[1:]])", "{a}.softmax(-1)", "empty_like({a}.t()).fill_(2).t() * {a}",
-    "vmap(lambda a, b: a * b.sum())({a}, {b})", "vmap(lambda a: a * w2)({a})", "grad(lambda a: (a ** 2 * {b}).sum())({a})", "jvp(lambda a: a.sin() * w1, ({a},), ({b},))[1]",
-    "vmap(grad(lambda a: (a ** 3).sum()))({a})", "nn.functional.dropout({a}, 0.3)", "rand(3, 4) + {a}",
-]  # fmt: skip
+    "{a} * {b}",
+    "{a} + {b} * w2",
+    "{a} - 0.5",
+    "{a}.tanh()",
+    "{a}.t().contiguous().t()",
+    "{a}.t().reshape(3, 4)",
+    "{a}.clone()",
+    "{a}.detach()",
+    "zeros_like({a})",
+    "zeros(3, 4)",
+    "ones(3, 4) * {a}",
+    "{a} @ ({b}.t() @ {a} * 0.1)",
+    "{a}.t().to(float32, copy=True).t()",
+    "where({a} > 0, {a}, {b})",
+    "{a}.sum(0, keepdim=True) + {b}",
+    "cat([{a}[:1], {b}[1:]])",
+    "{a}.softmax(-1)",
+    "empty_like({a}.t()).fill_(2).t() * {a}",
+    "vmap(lambda a, b: a * b.sum())({a}, {b})",
+    "vmap(lambda a: a * w2)({a})",
+    "grad(lambda a: (a ** 2 * {b}).sum())({a})",
+    "jvp(lambda a: a.sin() * w1, ({a},), ({b},))[1]",
+    "vmap(grad(lambda a: (a ** 3).sum()))({a})",
+    "nn.functional.dropout({a}, 0.3)",
+    "rand(3, 4) + {a}",
+]
 WRITES = [
-    "{t}.mul_({a})", "{t}.add_(1)", "{t}[0] = {a}[1]", "{t}[:, 1:3].mul_({a}[:, :2])", "{t}.t()[1].add_(2)", "{t}.copy_({a})", "{t}[1:].zero_()", "{t}.mul_({a}.mean())",
-    "{t}.view(-1)[2:5].add_(1)", "{t}.detach().mul_(0.5)", "{t}.data.add_(0.25)", "{t}.sub_({a}.detach())",
-]  # fmt: skip
+    "{t}.mul_({a})",
+    "{t}.add_(1)",
+    "{t}[0] = {a}[1]",
+    "{t}[:, 1:3].mul_({a}[:, :2])",
+    "{t}.t()[1].add_(2)",
+    "{t}.copy_({a})",
+    "{t}[1:].zero_()",
+    "{t}.mul_({a}.mean())",
+    "{t}.view(-1)[2:5].add_(1)",
+    "{t}.detach().mul_(0.5)",
+    "{t}.data.add_(0.25)",
+    "{t}.sub_({a}.detach())",
+]
 GRADIENTS = [
-    "({a} * {b}).mean().backward()", "({a} * w1).sum().backward()", "({a} + w2 * w3).sum().backward(retain_graph=True)", "nn.utils.clip_grad_norm_(parameters, 0.7)",
-    "nn.utils.clip_grad_value_(parameters, 0.5)", "opt.step()", "opt.zero_grad()", "opt.zero_grad(set_to_none=False)", "w1.grad = None", "w2.grad.mul_(2)",
-    "w1.grad = w1.grad * 3", "w3.grad[1:] = 0.5", "w1.data.sub_(0.1 * w1.grad)", "buf.add_(w1.grad)", "turned.copy_(w3.grad)", "w1.detach()[0].mul_(0.9)",
-    "(w2 * {a}).sum().backward(create_graph=True)", "autograd.grad((w1 ** 2 * {a}).sum(), w1, create_graph=True)[0].sum().backward()",
+    "({a} * {b}).mean().backward()",
+    "({a} * w1).sum().backward()",
+    "({a} + w2 * w3).sum().backward(retain_graph=True)",
+    "nn.utils.clip_grad_norm_(parameters, 0.7)",
+    "nn.utils.clip_grad_value_(parameters, 0.5)",
+    "opt.step()",
+    "opt.zero_grad()",
+    "opt.zero_grad(set_to_none=False)",
+    "w1.grad = None",
+    "w2.grad.mul_(2)",
+    "w1.grad = w1.grad * 3",
+    "w3.grad[1:] = 0.5",
+    "w1.data.sub_(0.1 * w1.grad)",
+    "buf.add_(w1.grad)",
+    "turned.copy_(w3.grad)",
+    "w1.detach()[0].mul_(0.9)",
+    "(w2 * {a}).sum().backward(create_graph=True)",
+    "autograd.grad((w1 ** 2 * {a}).sum(), w1, create_graph=True)[0].sum().backward()",
     "w1.grad = autograd.grad((w1 * {a}).sum(), w1)[0]",
-]  # fmt: skip
+]
 BETWEEN = [
-    "", "w1.grad = None", "for p in parameters: p.grad = None", "for p in parameters: p.grad = zeros_like(p) + 0.5", "buf.add_(1)", "w2.data.mul_(0.5)",
-    "opt.param_groups[0]['lr'] = 0.02", "w3.grad = None", "opt.zero_grad(set_to_none=False)",
-]  # fmt: skip
+    "",
+    "w1.grad = None",
+    "for p in parameters: p.grad = None",
+    "for p in parameters: p.grad = zeros_like(p) + 0.5",
+    "buf.add_(1)",
+    "w2.data.mul_(0.5)",
+    "opt.param_groups[0]['lr'] = 0.02",
+    "w3.grad = None",
+    "opt.zero_grad(set_to_none=False)",
+]
 
 
 class Program(NamedTuple):
@@ -89,14 +146,42 @@ def written(seed: int) -> Program:
             line = f"with no_grad(): {line}"
         lines.append(line)
     results = [f"{rng.choice(values)}{rng.choice(['', '.detach()', '[1:]', '.t().detach()'])}" for _ in range(3)]
-    lines += ["buf.detach_()", "turned.detach_()", f"return {', '.join(results)}, {rng.choice(['None', 'w1.grad', 'x'])}"]
-    return Program(rng.choice(OPTIMIZERS), lines, [rng.choice(BETWEEN) for _ in range(CALLS + 2)], rng.choice([0, 1, 1, 2]))
+    lines += [
+        "buf.detach_()",
+        "turned.detach_()",
+        f"return {', '.join(results)}, {rng.choice(['None', 'w1.grad', 'x'])}",
+    ]
+    return Program(
+        rng.choice(OPTIMIZERS), lines, [rng.choice(BETWEEN) for _ in range(CALLS + 2)], rng.choice([0, 1, 1, 2])
+    )
 
 
 def _scope(program: Program) -> dict[str, Any]:
     rng = np.random.default_rng(7)
-    scope: dict[str, Any] = {name: getattr(genesis, name) for name in ("tensor", "zeros_like", "empty_like", "zeros", "ones", "where", "cat", "no_grad", "float32", "rand", "autograd")}
-    scope |= {"numbers": lambda *shape: rng.normal(size=shape).astype(np.float32), "nn": nn, "optim": optim, "vmap": vmap, "grad": grad, "jvp": jvp}
+    scope: dict[str, Any] = {
+        name: getattr(genesis, name)
+        for name in (
+            "tensor",
+            "zeros_like",
+            "empty_like",
+            "zeros",
+            "ones",
+            "where",
+            "cat",
+            "no_grad",
+            "float32",
+            "rand",
+            "autograd",
+        )
+    }
+    scope |= {
+        "numbers": lambda *shape: rng.normal(size=shape).astype(np.float32),
+        "nn": nn,
+        "optim": optim,
+        "vmap": vmap,
+        "grad": grad,
+        "jvp": jvp,
+    }
     genesis.manual_seed(3)
     exec(STATE, scope)
     scope["opt"] = eval(program.optimizer, scope)
@@ -107,7 +192,14 @@ def _scope(program: Program) -> dict[str, Any]:
 
 def _seen(scope: dict[str, Any], results: Any) -> list[Any]:
     """Everything that can be seen after a call, as bytes."""
-    tensors = [*(results or ()), *scope["parameters"], *[p.grad for p in scope["parameters"]], scope["buf"], scope["turned"], genesis.get_rng_state()]
+    tensors = [
+        *(results or ()),
+        *scope["parameters"],
+        *[p.grad for p in scope["parameters"]],
+        scope["buf"],
+        scope["turned"],
+        genesis.get_rng_state(),
+    ]
     tensors += [v for p in scope["parameters"] for _, v in sorted(scope["opt"].state[p].items())]
     return [(tuple(t.shape), t.detach().numpy().tobytes()) if isinstance(t, Tensor) else t for t in tensors]
 
@@ -185,7 +277,10 @@ def smaller(program: Program, fails: Callable[[Program], bool]) -> Program:
                 break
         for i, line in enumerate(program.between):
             if line and fails(program._replace(between=[b if k != i else "" for k, b in enumerate(program.between)])):
-                program, changed = program._replace(between=[b if k != i else "" for k, b in enumerate(program.between)]), True
+                program, changed = (
+                    program._replace(between=[b if k != i else "" for k, b in enumerate(program.between)]),
+                    True,
+                )
     return program
 
 
@@ -198,7 +293,9 @@ def differs(program: Program, passes: bool = False) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m genesis.testing.fuzz_traces", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m genesis.testing.fuzz_traces", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--programs", type=int, default=1000, help="how many (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
     options = parser.parse_args(arguments)
@@ -207,7 +304,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{count:8d}  {what}")
     for number, program in wrong[:10]:
         program = smaller(program, lambda p, number=number: differs(p, bool(number % 2)))  # type: ignore[misc]
-        print(f"\nseed {number}, {program.optimizer}, {program.warm} calls before, between calls {program.between}:", *program.step, sep="\n    ")
+        print(
+            f"\nseed {number}, {program.optimizer}, {program.warm} calls before, between calls {program.between}:",
+            *program.step,
+            sep="\n    ",
+        )
     return 1 if wrong else 0
 
 

@@ -1,8 +1,10 @@
-"""Random programs under transforms: a replay of the traced program is the program, bit for bit; a batch of it is a loop.
+"""Random programs under transforms: a replay of the traced program is the program, bit for bit; a batch of it is a
+loop.
 
     python -m genesis.testing.fuzz_transforms --programs 2000
 
-The programs are those of `fuzz`: views, writes in place, Functions. Statements that are refused without a transform are left out.
+The programs are those of `fuzz`: views, writes in place, Functions. Statements that are refused without a transform are
+left out.
 What a transform refuses is counted, not an error; what it gives must be right.
 """
 
@@ -29,7 +31,9 @@ Found = tuple[int, str, list[str]]
 
 
 def as_function(program: Sequence[fuzz.Statement], forward: bool = False) -> tuple[Callable[..., Any], list[Tensor]]:
-    """A program as a function of its leaves; ``forward``: its value is the last variable with a history, for forward mode."""
+    """A program as a function of its leaves; ``forward``: its value is the last variable with a history, for forward
+    mode.
+    """
     leaves = [s for s in program if not s.uses and s.text.split(" = ")[-1].startswith("tensor(")]
     values = []
     for s in leaves:
@@ -64,7 +68,9 @@ def as_function(program: Sequence[fuzz.Statement], forward: bool = False) -> tup
 
 def _same(a: Tensor, b: Tensor, exact: bool) -> bool:
     x, y = a.detach().numpy(), b.detach().numpy()
-    return x.shape == y.shape and bool(np.array_equal(x, y, equal_nan=True) if exact else np.allclose(x, y, rtol=1e-9, atol=1e-12, equal_nan=True))
+    return x.shape == y.shape and bool(
+        np.array_equal(x, y, equal_nan=True) if exact else np.allclose(x, y, rtol=1e-9, atol=1e-12, equal_nan=True)
+    )
 
 
 def _flat(values: Values) -> list[Tensor]:
@@ -88,7 +94,9 @@ def _batched(function: Callable[..., Values], inputs: list[Tensor]) -> bool:
 
 
 def _forward(program: Sequence[fuzz.Statement]) -> bool:
-    """The tangents of all variables along one direction, summed, are that direction's part of the gradient of their sum."""
+    """The tangents of all variables along one direction, summed, are that direction's part of the gradient of their
+    sum.
+    """
     function, inputs = as_function(program, forward=True)
     if not inputs or any(word in s.text for s in program for word in ("no_grad", "register_hook")):
         return True  # these are for reverse mode only
@@ -99,7 +107,9 @@ def _forward(program: Sequence[fuzz.Statement]) -> bool:
     if not all(_same(a, b, False) for a, b in zip(outs, values, strict=True)):
         return False
     for y, t in zip(values, pushed, strict=True):
-        gs = genesis.autograd.grad(y.sum(), leaves, retain_graph=True, materialize_grads=True) if y.requires_grad else []
+        gs = (
+            genesis.autograd.grad(y.sum(), leaves, retain_graph=True, materialize_grads=True) if y.requires_grad else []
+        )
         reverse = sum(float((g * d).sum()) for g, d in zip(gs, directions, strict=True)) if gs else 0.0  # type: ignore[operator]
         if not np.isclose(float(t.sum()), reverse, rtol=1e-8, atol=1e-9 * (1 + float(t.abs().sum()))):  # type: ignore[attr-defined]
             return False
@@ -139,7 +149,9 @@ def check(programs: int, seed: int = 0, progress: bool = False) -> tuple[Counter
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m genesis.testing.fuzz_transforms", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m genesis.testing.fuzz_transforms", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--programs", type=int, default=1000, help="how many (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
     options = parser.parse_args(arguments)

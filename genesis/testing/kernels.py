@@ -61,7 +61,11 @@ def check_kernel(op: Op, sample: Case) -> None:
         expected = _derivatives(op, sample, inputs)
     for order, (a, b) in enumerate(zip(found, expected, strict=True)):
         for x, y in zip(a, b, strict=True):
-            assert_close(x.detach().numpy(), y.detach().numpy(), f"{op.name}: {('value', 'gradient', 'second derivative')[order]} of the kernel")
+            assert_close(
+                x.detach().numpy(),
+                y.detach().numpy(),
+                f"{op.name}: {('value', 'gradient', 'second derivative')[order]} of the kernel",
+            )
 
 
 def _derivatives(op: Op, sample: Case, inputs: list[Tensor]) -> list[list[Tensor]]:

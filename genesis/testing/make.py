@@ -19,7 +19,9 @@ class Maker:
     genesis.Size([2, 3])
     """
 
-    def __init__(self, dtype: Any = dtypes.float64, seed: int = 0, layout: str = "contiguous", requires_grad: bool = False) -> None:
+    def __init__(
+        self, dtype: Any = dtypes.float64, seed: int = 0, layout: str = "contiguous", requires_grad: bool = False
+    ) -> None:
         self.dtype = dtypes.as_dtype(dtype)
         self.layout, self.requires_grad = layout, requires_grad
         self._rng = np.random.Generator(np.random.Philox(seed))
@@ -57,7 +59,8 @@ class Maker:
 
     def _wrap(self, array: Any) -> Tensor:
         array = np.asarray(array)
-        if self.layout == "strided" and array.ndim:  # every second element of a larger array, one dimension backwards, turned around
+        # every second element of a larger array, one dimension backwards, turned around
+        if self.layout == "strided" and array.ndim:
             wide = np.zeros([2 * n for n in array.shape[::-1]], array.dtype)
             view = wide[(slice(None, None, -2), *[slice(None, None, 2)] * (array.ndim - 1))].T
             view[...] = array

@@ -1,9 +1,11 @@
-"""Check an op from its record: values, infer, gradients to second order, 16-bit floats, layouts, surroundings, and its wrong inputs.
+"""Check an op from its record: values, infer, gradients to second order, 16-bit floats, layouts, surroundings, and its
+wrong inputs.
 
     opcheck(genesis.ops.reduce.sum)
     opcheck(my_op, samples=lambda t: [case(t(2, 3))])
 
-Each check is a function of an op and one sample; `CHECKS` names them, and `OWN` those that operations of users get, which have no record.
+Each check is a function of an op and one sample; `CHECKS` names them, and `OWN` those that operations of users get,
+which have no record.
 """
 
 from __future__ import annotations
@@ -41,7 +43,13 @@ def default_samples(op: Op) -> Callable[[Maker], list[Case]]:
     if len(op.signature.parameters) == 1:
         return lambda t: [case(t()), case(t(2, 3)), case(t(0, 3))]
     number = 2 if "f" not in op.dtypes else 1.5
-    return lambda t: [case(t(2, 3), t(2, 3)), case(t(2, 1), t(3)), case(t(), t(2)), case(t(0, 3), t(3)), case(t(3), number)]
+    return lambda t: [
+        case(t(2, 3), t(2, 3)),
+        case(t(2, 1), t(3)),
+        case(t(), t(2)),
+        case(t(0, 3), t(3)),
+        case(t(3), number),
+    ]
 
 
 def samples_of(op: Op, maker: Maker) -> list[Case]:
@@ -103,7 +111,9 @@ def check_infer(op: Op, sample: Case) -> None:
     assert len(shapes) == len(outs), f"infer: {len(shapes)} results, expected {len(outs)}"
     for spec, out in zip(shapes, outs, strict=True):
         assert isinstance(spec._array, Spec), f"infer: a meta tensor gave {type(spec._array).__name__}"
-        assert (spec._array.shape, spec._array.dtype) == (tuple(out.shape), out._array.dtype), f"infer: {spec._array}, expected {out._spec()}"
+        assert (spec._array.shape, spec._array.dtype) == (tuple(out.shape), out._array.dtype), (
+            f"infer: {spec._array}, expected {out._spec()}"
+        )
 
 
 def _on_meta(op: Op, sample: Case, keep: Callable[[Tensor], bool]) -> list[Tensor]:
@@ -119,7 +129,9 @@ def check_memory(op: Op, sample: Case) -> None:
         if any(out is x for x in inputs) or out._view is not None:
             continue
         for other in (*inputs, *outs[:i]):
-            assert not np.shares_memory(out._array, other._array), f"memory: a result shares that of {other._spec()}, and is no view of it"
+            assert not np.shares_memory(out._array, other._array), (
+                f"memory: a result shares that of {other._spec()}, and is no view of it"
+            )
         assert out._array.flags.writeable, f"memory: the result {out._spec()} cannot be written to"
 
 
@@ -172,18 +184,37 @@ def check_gradient(op: Op, sample: Case, order: int = 2) -> None:
 
 def _direction(rng: Any, t: Tensor) -> Any:
     real = np.asarray(rng.uniform(0.5, 1.5, t.shape) * rng.choice([-1.0, 1.0], t.shape))
-    return np.asarray(real + 1j * rng.uniform(0.5, 1.5, t.shape), t._array.dtype) if t.is_complex() else np.asarray(real, t._array.dtype)
+    return (
+        np.asarray(real + 1j * rng.uniform(0.5, 1.5, t.shape), t._array.dtype)
+        if t.is_complex()
+        else np.asarray(real, t._array.dtype)
+    )
 
 
 def _directional(function: Callable[..., Tensor], inputs: list[Tensor], rng: Any, order: int) -> None:
     directions = [_direction(rng, x) for x in inputs]
     leaves = [x.detach().requires_grad_() for x in inputs]
     y = function(*leaves)
-    found = grad(y, leaves, create_graph=order > 1, materialize_grads=True) if y.requires_grad else [x._zeros(tuple(x.shape), x._array.dtype) for x in leaves]
+    found = (
+        grad(y, leaves, create_graph=order > 1, materialize_grads=True)
+        if y.requires_grad
+        else [x._zeros(tuple(x.shape), x._array.dtype) for x in leaves]
+    )
     analytic = sum(float((np.conj(d) * g.detach().numpy()).sum().real) for d, g in zip(directions, found, strict=True))  # type: ignore[union-attr]
     with no_grad():
-        numeric, error = _difference(lambda s: float(function(*[wrap(np.asarray(x.numpy() + s * d)) for x, d in zip(map(Tensor.detach, inputs), directions, strict=True)])))
-    assert abs(analytic - numeric) <= 1e-6 + 1e-5 * abs(numeric) + error, f"gradient {analytic:.10g}, differences give {numeric:.10g}"
+        numeric, error = _difference(
+            lambda s: float(
+                function(
+                    *[
+                        wrap(np.asarray(x.numpy() + s * d))
+                        for x, d in zip(map(Tensor.detach, inputs), directions, strict=True)
+                    ]
+                )
+            )
+        )
+    assert abs(analytic - numeric) <= 1e-6 + 1e-5 * abs(numeric) + error, (
+        f"gradient {analytic:.10g}, differences give {numeric:.10g}"
+    )
     if order < 2 or not any(g is not None and g.requires_grad for g in found):
         return
     weights = [_direction(rng, x) for x in inputs]
@@ -205,9 +236,13 @@ def _second(slope: Callable[..., Tensor], inputs: list[Tensor], rng: Any) -> Non
         return
     found = grad(y, inputs, materialize_grads=True)
     analytic = sum(float((np.conj(d) * g.detach().numpy()).sum().real) for d, g in zip(directions, found, strict=True))  # type: ignore[union-attr]
-    moved = lambda s: [wrap(np.asarray(x.detach().numpy() + s * d)).requires_grad_() for x, d in zip(inputs, directions, strict=True)]  # noqa: E731
+    moved = lambda s: [
+        wrap(np.asarray(x.detach().numpy() + s * d)).requires_grad_() for x, d in zip(inputs, directions, strict=True)
+    ]  # noqa: E731
     numeric, error = _difference(lambda s: float(slope(*moved(s))))
-    assert abs(analytic - numeric) <= 1e-5 + 1e-4 * abs(numeric) + error, f"second derivative {analytic:.10g}, differences give {numeric:.10g}"
+    assert abs(analytic - numeric) <= 1e-5 + 1e-4 * abs(numeric) + error, (
+        f"second derivative {analytic:.10g}, differences give {numeric:.10g}"
+    )
 
 
 def _difference(f: Callable[[float], float]) -> tuple[float, float]:
@@ -250,7 +285,9 @@ def extreme(sample: Case) -> Case:
 
 
 def check_warnings(op: Op, sample: Case) -> None:
-    """With warnings as errors the op gives what it gives without, of extreme numbers, too, and its in-place form writes once."""
+    """With warnings as errors the op gives what it gives without, of extreme numbers, too, and its in-place form writes
+    once.
+    """
     for numbers in (sample, extreme(sample)):
         surroundings.check_warnings(op.name, op.call, numbers.args, numbers.kwargs)
         if op.kind != "random" and hasattr(Tensor, op.name + "_") and isinstance(numbers.args[0], Tensor):
@@ -268,19 +305,32 @@ def _own_warnings(op: Op, sample: Case) -> None:
 
 Check = Callable[[Op, Case], None]
 CHECKS: dict[str, Check] = {
-    "meaning": check_meaning, "infer": check_infer, "memory": check_memory, "gradient": check_gradient, "halves": check_halves, "large halves": check_large_halves,
-    "warnings": check_warnings, "threads": check_threads,
-}  # fmt: skip
-OWN: dict[str, Check] = {"warnings": _own_warnings, "memory": check_memory, "gradient": partial(check_gradient, order=1), "threads": check_threads}
+    "meaning": check_meaning,
+    "infer": check_infer,
+    "memory": check_memory,
+    "gradient": check_gradient,
+    "halves": check_halves,
+    "large halves": check_large_halves,
+    "warnings": check_warnings,
+    "threads": check_threads,
+}
+OWN: dict[str, Check] = {
+    "warnings": _own_warnings,
+    "memory": check_memory,
+    "gradient": partial(check_gradient, order=1),
+    "threads": check_threads,
+}
 _ONLY = {"gradient": (dtypes.float64, dtypes.complex128), "halves": HALVES, "large halves": HALVES}
 _RECORDED = ("gradient", "warnings", "threads")  # with inputs that require grad
 
 
 def opcheck(function: Any, samples: Callable[[Maker], Iterable[Case]] | None = None) -> list[str]:
-    """Run every check of an op on every sample and dtype; returns what was checked, raises AssertionError on the first failure.
+    """Run every check of an op on every sample and dtype; returns what was checked, raises AssertionError on the first
+    failure.
 
     Args:
-        function: an op; or, with ``samples``, an operation of your own: a `library.custom_op`, a `Function`, or any function of tensors
+        function: an op; or, with ``samples``, an operation of your own: a `library.custom_op`, a `Function`, or any
+            function of tensors
         samples: calls of that operation, made with a `Maker` of float64 numbers
 
     >>> import genesis
@@ -312,11 +362,18 @@ def _record(function: Any, samples: Any) -> Op:
     """A record for an operation that has none."""
     call, _, name = resolve(function)
     if samples is None:
-        raise ArgumentError(message("opcheck", f"{name} has no samples", hint=f"opcheck({name}, samples=lambda t: [case(t(2, 3))])"))
+        raise ArgumentError(
+            message("opcheck", f"{name} has no samples", hint=f"opcheck({name}, samples=lambda t: [case(t(2, 3))])")
+        )
     return Op(name, "own", inspect.signature(call), call, samples=samples, call=call)
 
 
 def sample_dtypes(op: Op) -> list[dtypes.dtype]:
     """The dtypes that an op's samples are tried with."""
-    kinds = {"f": [dtypes.float64, dtypes.float32, dtypes.bfloat16, dtypes.float16], "c": [dtypes.complex128], "i": [dtypes.int64, dtypes.uint8], "b": [dtypes.bool]}
+    kinds = {
+        "f": [dtypes.float64, dtypes.float32, dtypes.bfloat16, dtypes.float16],
+        "c": [dtypes.complex128],
+        "i": [dtypes.int64, dtypes.uint8],
+        "b": [dtypes.bool],
+    }
     return [d for k in op.dtypes for d in kinds[k]]

@@ -17,9 +17,11 @@ from genesis.testing.arguments import replace, tensors_in
 
 
 def ulps(actual: Any, exact: Any, dtype: Any, floor: Any = 0.0) -> Any:
-    """Distances of ``actual`` from ``exact`` in units of the last place that ``dtype`` has at the exact value (at least at ``floor``).
+    """Distances of ``actual`` from ``exact`` in units of the last place that ``dtype`` has at the exact value (at least
+    at ``floor``).
 
-    What is beyond the largest number is expected to be inf; nan equals nan, and anything else is at distance inf of both.
+    What is beyond the largest number is expected to be inf; nan equals nan, and anything else is at distance inf of
+    both.
 
     >>> import numpy as np
     >>> ulps(np.float32(1.0000001), 1.0, np.float32)
@@ -46,7 +48,8 @@ def check_large_halves(op: Op, sample: Case) -> None:
         _check(op, sample, 100.0)
 
 
-# In units of the last place, beyond twice what float32 loses: half a unit is the rounding itself. Rules that read the result,
+# In units of the last place, beyond twice what float32 loses: half a unit is the rounding itself. Rules that read the
+# result,
 # or broadcast it, have no better than what it was rounded to, and second gradients that of first ones.
 _BARS = {"result": 0.75, "gradient": 2.0, "second gradient": 4.5}
 _READS_RESULT = {"result": 0.75, "gradient": 32.0, "second gradient": math.inf}
@@ -74,11 +77,16 @@ def _check(op: Op, sample: Case, scale: float) -> None:
         with np.errstate(all="ignore"):
             slack = ulps(c + np.nan_to_num(2 * np.abs(b - c), posinf=0), c, dtype, floor)
         away = float(np.max(ulps(a, c, dtype, floor) - np.nan_to_num(slack, posinf=0)))
-        assert away <= bars[name], f"{op.name} {dtype}: the {name} is {away:.3g} units of the last place from float64, at most {bars[name]} are expected"
+        assert away <= bars[name], (
+            f"{op.name} {dtype}: the {name} is {away:.3g} units of the last place from float64, at most {bars[name]} "
+            "are expected"
+        )
 
 
 def derivatives(op: Op, sample: Case, to: Any, scale: float = 1.0) -> list[tuple[str, Any]]:
-    """The floating results of a sample computed in a dtype, the gradients of its inputs and those of the gradients, as arrays."""
+    """The floating results of a sample computed in a dtype, the gradients of its inputs and those of the gradients, as
+    arrays.
+    """
 
     def moved(t: Tensor) -> Tensor:
         array = t.detach()._array
@@ -96,7 +104,9 @@ def derivatives(op: Op, sample: Case, to: Any, scale: float = 1.0) -> list[tuple
         if not outs or not inputs:
             break
         seeds = [wrap(_both(rng, y.shape).astype(y._array.dtype)) for y in outs]
-        outs = [g for g in grad(outs, inputs, seeds, create_graph=name == "gradient", allow_unused=True) if g is not None]
+        outs = [
+            g for g in grad(outs, inputs, seeds, create_graph=name == "gradient", allow_unused=True) if g is not None
+        ]
         found += [(name, g) for g in outs]
     return [(name, y.detach()._array) for name, y in found]
 

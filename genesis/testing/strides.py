@@ -1,4 +1,6 @@
-"""Ops that work along one dim, on inputs whose dim has the largest stride, the smallest, a negative one, and a step of 2."""
+"""Ops that work along one dim, on inputs whose dim has the largest stride, the smallest, a negative one, and a step of
+2.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ from genesis.testing.precision import ulps
 SHAPE, DIM = (3, 130, 4), 1  # long enough for sums by trees (`ops/along.py`), whose last rows are added in another way
 BAR = 4.0  # units of the last place of float32, of the result or of 1/64 of the largest one
 BARS = {"prod": 16.0}  # 129 roundings one after the other
-TERMS = ("batch_norm", "group_norm", "layer_norm")  # $x / \\sigma - \\bar x / \\sigma$: units are those of the largest result
+# $x / \\sigma - \\bar x / \\sigma$: units are those of the largest result
+TERMS = ("batch_norm", "group_norm", "layer_norm")
 LAYOUTS: dict[str, Callable[[Any, int], Any]] = {
     "largest stride": lambda x, d: np.moveaxis(np.ascontiguousarray(np.moveaxis(x, d, 0)), 0, d),
     "smallest stride": lambda x, d: np.moveaxis(np.ascontiguousarray(np.moveaxis(x, d, -1)), -1, d),
     "negative stride": lambda x, d: np.flip(np.ascontiguousarray(np.flip(x, d)), d),
-    "step of 2": lambda x, d: np.repeat(x, 2, d)[tuple(slice(None, None, 2) if i == d else slice(None) for i in range(x.ndim))],
+    "step of 2": lambda x, d: np.repeat(x, 2, d)[
+        tuple(slice(None, None, 2) if i == d else slice(None) for i in range(x.ndim))
+    ],
 }
 # How ops are called along a dim that do not take it by that name.
 CALLS: dict[str, Callable[[Op, Tensor, int], Any]] = {
@@ -54,7 +59,9 @@ def check_strides(op: Op, layout: str) -> None:
             assert np.array_equal(a, b), f"{op.name}, {layout}: {a}, expected {b}"
         elif a.size:
             away = float(ulps(a, b, np.float32, float(np.max(np.abs(b))) * part).max())
-            assert away <= bar, f"{op.name}, {layout}: {away:.3g} units of the last place from float64, at most {bar} are expected"
+            assert away <= bar, (
+                f"{op.name}, {layout}: {away:.3g} units of the last place from float64, at most {bar} are expected"
+            )
 
 
 def _results(op: Op, array: Any) -> list[Any]:

@@ -26,7 +26,9 @@ from genesis.testing.tolerance import assert_close
 SAMPLES = 3  # of a batch
 
 
-def _function(op: Op, sample: Case, chosen: Callable[[Tensor], bool]) -> tuple[Callable[..., tuple[Tensor, ...]], list[Tensor]]:
+def _function(
+    op: Op, sample: Case, chosen: Callable[[Tensor], bool]
+) -> tuple[Callable[..., tuple[Tensor, ...]], list[Tensor]]:
     """The op as a function of the chosen tensors of a sample."""
     inputs = [t for t in tensors_in((sample.args, sample.kwargs)) if chosen(t)]
 
@@ -43,7 +45,9 @@ def _product(a: Tensor, b: Any) -> float:
 
 
 def check_jvp(op: Op, sample: Case) -> None:
-    """Forward mode is the transpose of reverse mode, $\\langle w, J d\\rangle = \\langle J^T w, d\\rangle$, also along a batch of directions."""
+    """Forward mode is the transpose of reverse mode, $\\langle w, J d\\rangle = \\langle J^T w, d\\rangle$, also along
+    a batch of directions.
+    """
     function, inputs = _function(op, sample, lambda t: _floating(t) and t.requires_grad)
     inputs = [x.detach() for x in inputs]
     floating = lambda *xs: tuple(y for y in function(*xs) if _floating(y))  # noqa: E731
@@ -59,7 +63,9 @@ def check_jvp(op: Op, sample: Case) -> None:
     found = pull(tuple(wrap(np.asarray(w)) for w in weights))
     forward = sum(_product(t, w) for t, w in zip(pushed, weights, strict=True))
     reverse = sum(_product(d, g.detach().numpy()) for d, g in zip(directions, found, strict=True))
-    assert abs(forward - reverse) <= 1e-9 + 1e-8 * abs(reverse), f"forward mode gives {forward:.12g}, reverse mode {reverse:.12g}"
+    assert abs(forward - reverse) <= 1e-9 + 1e-8 * abs(reverse), (
+        f"forward mode gives {forward:.12g}, reverse mode {reverse:.12g}"
+    )
 
 
 def check_vmap(op: Op, make: Callable[[int], Case], gradients: bool) -> None:
@@ -74,23 +80,34 @@ def check_vmap(op: Op, make: Callable[[int], Case], gradients: bool) -> None:
             _one_choice(op, cases[0], columns, chosen, where, gradients and where == 0)
 
 
-def _one_choice(op: Op, sample: Case, columns: list[list[Tensor]], chosen: tuple[int, ...], where: int, gradients: bool) -> None:
+def _one_choice(
+    op: Op, sample: Case, columns: list[list[Tensor]], chosen: tuple[int, ...], where: int, gradients: bool
+) -> None:
     function, inputs = _function(op, sample, lambda t: True)
     shared = [x.detach() for x in inputs]
     rows = [[columns[i][k].detach() if i in chosen else x for i, x in enumerate(shared)] for k in range(SAMPLES)]
     expected = [function(*row) for row in rows]
-    batch = [wrap(np.stack([t.detach().numpy() for t in columns[i]], where)) if i in chosen else x for i, x in enumerate(shared)]
+    batch = [
+        wrap(np.stack([t.detach().numpy() for t in columns[i]], where)) if i in chosen else x
+        for i, x in enumerate(shared)
+    ]
     dims = tuple(where if i in chosen else None for i in range(len(shared)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = vmap(function, dims)(*batch)
     for i, y in enumerate(found):
-        assert_close(y.detach().numpy(), np.stack([e[i].detach().numpy() for e in expected]), f"vmap of inputs {chosen} along {where}")
+        assert_close(
+            y.detach().numpy(),
+            np.stack([e[i].detach().numpy() for e in expected]),
+            f"vmap of inputs {chosen} along {where}",
+        )
     if gradients:
         _batched_gradients(function, rows, batch, dims)
 
 
-def _batched_gradients(function: Callable[..., Any], rows: list[list[Tensor]], batch: list[Tensor], dims: tuple[Any, ...]) -> None:
+def _batched_gradients(
+    function: Callable[..., Any], rows: list[list[Tensor]], batch: list[Tensor], dims: tuple[Any, ...]
+) -> None:
     """Gradients inside a batch are the loop's; the gradient of a batch is their sum where samples share an input."""
     places = [i for i, x in enumerate(batch) if _floating(x)]
     rng = np.random.Generator(np.random.Philox(13))
@@ -119,7 +136,9 @@ def _batched_gradients(function: Callable[..., Any], rows: list[list[Tensor]], b
         warnings.simplefilter("ignore")
         results = [y for y in vmap(function, dims)(*leaves) if _floating(y)]
     parts = [(y * w.conj()).sum() for y, w in zip(results, weights, strict=True)]  # type: ignore[operator]
-    total = sum((p.real if p.is_complex() else p for p in parts[1:]), parts[0].real if parts[0].is_complex() else parts[0])
+    total = sum(
+        (p.real if p.is_complex() else p for p in parts[1:]), parts[0].real if parts[0].is_complex() else parts[0]
+    )
     if not total.requires_grad:
         return
     total.backward()
@@ -127,7 +146,11 @@ def _batched_gradients(function: Callable[..., Any], rows: list[list[Tensor]], b
         g = leaves[i].grad
         found = np.zeros(tuple(batch[i].shape), batch[i]._array.dtype) if g is None else g.numpy()
         each = [row[j].detach().numpy() for row in loop]
-        assert_close(found, np.stack(each) if dims[i] == 0 else np.sum(each, 0).astype(found.dtype), f"gradient of the vmap, input {i}")
+        assert_close(
+            found,
+            np.stack(each) if dims[i] == 0 else np.sum(each, 0).astype(found.dtype),
+            f"gradient of the vmap, input {i}",
+        )
 
 
 def _real_sum(values: Any, weights: Any) -> Tensor:
@@ -138,7 +161,9 @@ def _real_sum(values: Any, weights: Any) -> Tensor:
 
 
 def check_nesting(op: Op, sample: Case) -> None:
-    """Transforms inside each other: batches of batches, batches and forward mode, and every order of two derivatives, also of batches."""
+    """Transforms inside each other: batches of batches, batches and forward mode, and every order of two derivatives,
+    also of batches.
+    """
     function, inputs = _function(op, sample, _floating)
     inputs = [x.detach() for x in inputs]
     floating = lambda *xs: tuple(y for y in function(*xs) if _floating(y))  # noqa: E731
@@ -170,13 +195,25 @@ def check_nesting(op: Op, sample: Case) -> None:
     pairs = {
         "vmap of vmap": (vmap(vmap(floating))(*[twice(twice(x)) for x in inputs]), [twice(twice(y)) for y in values]),
         "vmap of jvp": (vmap(pushed)(*[twice(x) for x in inputs]), [twice(t) for t in tangents]),
-        "jvp of vmap": (jvp(vmap(floating), tuple(map(twice, inputs)), tuple(map(twice, directions)))[1], [twice(t) for t in tangents]),
+        "jvp of vmap": (
+            jvp(vmap(floating), tuple(map(twice, inputs)), tuple(map(twice, directions)))[1],
+            [twice(t) for t in tangents],
+        ),
         "forward over reverse": ([jvp(slope, tuple(inputs), tuple(directions))[1]], [second]),
         "forward over forward": ([jvp(forward, tuple(inputs), tuple(directions))[1]], [second]),
         "reverse over forward": ([along(forward, *inputs)], [second]),
-        "vmap of forward over reverse": ([vmap(lambda *xs: jvp(slope, xs, tuple(directions))[1])(*[twice(x) for x in inputs])], [twice(second)]),
-        "vmap of reverse over forward": ([vmap(lambda *xs: along(forward, *xs))(*[twice(x) for x in inputs])], [twice(second)]),
-        "reverse over a batch that shares its input": ([along(shared(floating), *inputs)], [3 * along(lambda *xs: _real_sum(floating(*xs), weights), *inputs)]),
+        "vmap of forward over reverse": (
+            [vmap(lambda *xs: jvp(slope, xs, tuple(directions))[1])(*[twice(x) for x in inputs])],
+            [twice(second)],
+        ),
+        "vmap of reverse over forward": (
+            [vmap(lambda *xs: along(forward, *xs))(*[twice(x) for x in inputs])],
+            [twice(second)],
+        ),
+        "reverse over a batch that shares its input": (
+            [along(shared(floating), *inputs)],
+            [3 * along(lambda *xs: _real_sum(floating(*xs), weights), *inputs)],
+        ),
         "reverse over a batch of forward": ([along(shared(pushed), *inputs)], [3 * second]),
     }
     for name, (found, expected) in pairs.items():
@@ -196,7 +233,15 @@ def check_trace(op: Op, sample: Case) -> None:
         twins = [x.detach().requires_grad_() if i in places else x for i, x in enumerate(xs)]
         outs = function(*twins)
         roots = [y for y in outs if y.requires_grad]
-        gradients = gradients_of([y.sum() if not y.is_complex() else y.abs().sum() for y in roots], [twins[i] for i in places], materialize_grads=True) if roots else ()
+        gradients = (
+            gradients_of(
+                [y.sum() if not y.is_complex() else y.abs().sum() for y in roots],
+                [twins[i] for i in places],
+                materialize_grads=True,
+            )
+            if roots
+            else ()
+        )
         return [y.detach() for y in outs], list(gradients)
 
     default_generator.manual_seed(3)
@@ -209,7 +254,9 @@ def check_trace(op: Op, sample: Case) -> None:
         for a, b in zip([*found, *found_gradients], [*values, *gradients], strict=True):
             x, y = a.numpy(), b.numpy()
             assert x.shape == y.shape and x.dtype == y.dtype, f"replay gives {a._spec()}, the op {b._spec()}"
-            assert np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes(), f"replay differs:\n{x!r}\nthe op gives\n{y!r}"
+            assert np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes(), (
+                f"replay differs:\n{x!r}\nthe op gives\n{y!r}"
+            )
 
 
 def check_transforms(op: Op, dtype: Any = dtypes.float64) -> None:

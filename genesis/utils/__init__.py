@@ -1,4 +1,6 @@
-"""Tools around training: `checkpoint` (recompute instead of save), `pytree` (nested containers), `data` (see `genesis.data`)."""
+"""Tools around training: `checkpoint` (recompute instead of save), `pytree` (nested containers), `data` (see
+`genesis.data`).
+"""
 
 from __future__ import annotations
 

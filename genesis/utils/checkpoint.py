@@ -4,7 +4,8 @@
     y = checkpoint(block, x, context_fn=...)       # but for what a policy says, see `create_selective_checkpoint_contexts`
 
 How it works: the forward runs and is recorded as usual, but a saved tensor is replaced by an empty `_Place`
-(`core/graph/saved.py`). When backward asks for the first of them, the function runs again, recorded, with the same arguments,
+(`core/graph/saved.py`). When backward asks for the first of them, the function runs again, recorded, with the same
+arguments,
 random numbers and modes, and every tensor that it saves goes to the place of the same number; the run ends as soon as
 all are filled. There is nothing reentrant about it: any kind of arguments, ``autograd.grad``, double backward, nested
 checkpoints and hooks work.
@@ -54,12 +55,14 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """``function(*args, **kwargs)``, keeping only its arguments: what it saves for backward is computed again when needed.
+    """``function(*args, **kwargs)``, keeping only its arguments: what it saves for backward is computed again when
+    needed.
 
     Args:
         use_reentrant: accepted for PyTorch's sake; there is one implementation, and it is not reentrant
         context_fn: makes two context managers, for the forward and for the run in backward
-        determinism_check: "default" compares shapes and dtypes of what both runs save, "values" also the numbers, "none" nothing
+        determinism_check: "default" compares shapes and dtypes of what both runs save, "values" also the numbers,
+            "none" nothing
         debug: accepted for PyTorch's sake; the operations of both runs are always remembered
         preserve_rng_state: give the second run the random numbers of the first
         early_stop: end the second run as soon as everything needed is there
@@ -112,7 +115,9 @@ class _Note:
     def __init__(self, node: Node, t: Tensor, values: bool) -> None:
         self.name, self.array = type(node).__name__, (t._array.shape, t._array.dtype)
         self.site = (node._code, node._at)
-        self.crc = zlib.crc32(np.ascontiguousarray(t.detach().numpy_view()).view(np.uint8).data) if values and t.numel() else 0
+        self.crc = (
+            zlib.crc32(np.ascontiguousarray(t.detach().numpy_view()).view(np.uint8).data) if values and t.numel() else 0
+        )
 
     def same(self, other: _Note) -> bool:
         return self.array == other.array and self.name == other.name and self.crc == other.crc
@@ -131,8 +136,17 @@ class _Note:
 class _Run:
     """One checkpointed call: what is needed to run it again, and the places to fill."""
 
-    def __init__(self, function: Any, args: Any, kwargs: Any, again: Any, check: str, keep_rng: bool, early_stop: bool) -> None:
-        self.function, self.args, self.kwargs, self.again, self.check, self.early_stop = function, args, kwargs, again, check, early_stop
+    def __init__(
+        self, function: Any, args: Any, kwargs: Any, again: Any, check: str, keep_rng: bool, early_stop: bool
+    ) -> None:
+        self.function, self.args, self.kwargs, self.again, self.check, self.early_stop = (
+            function,
+            args,
+            kwargs,
+            again,
+            check,
+            early_stop,
+        )
         self.rng = default_generator.get_state() if keep_rng else None
         self.autocast, self.kernels = state(), kernels_are_forced()
         self.epoch = WRITES[0]
@@ -152,9 +166,13 @@ class _Run:
             self.run_again()
         if place.value is None:
             raise GraphError(
-                message("checkpoint", f"the second run saved fewer tensors, {place.index} or less of {len(self.places)}",
-                        [("function", _name(self.function))], "the function must do the same both times")
-            )  # fmt: skip
+                message(
+                    "checkpoint",
+                    f"the second run saved fewer tensors, {place.index} or less of {len(self.places)}",
+                    [("function", _name(self.function))],
+                    "the function must do the same both times",
+                )
+            )
         return place.value
 
     def run_again(self) -> None:
@@ -180,7 +198,14 @@ class _Run:
         if self.rng is not None:
             default_generator.set_state(self.rng)
         try:
-            with enable_grad(), restored(self.autocast), kernels_only(self.kernels), _Hooks(fill, _first), numbered(again(self.levels)), self.again:
+            with (
+                enable_grad(),
+                restored(self.autocast),
+                kernels_only(self.kernels),
+                _Hooks(fill, _first),
+                numbered(again(self.levels)),
+                self.again,
+            ):
                 self.function(*self.args, **self.kwargs)
         except _Enough:
             pass
@@ -191,7 +216,8 @@ class _Run:
         for t in tree_flatten((self.args, self.kwargs))[0]:
             if isinstance(t, Tensor) and t._counter is not None and t._counter.stamp > self.epoch:
                 raise GraphError(
-                    message("checkpoint", f"an argument was modified in place by {t._counter.writer} since the forward",
+                    message("checkpoint", f"an argument was modified in place by {t._counter.writer} since the "
+                                          "forward",
                             [("argument", t._spec())], "give checkpoint a clone()")
                 )  # fmt: skip
 
@@ -201,9 +227,13 @@ class _Run:
         lines.append(("first run", self.notes[place] if place < len(self.notes) else "nothing more"))
         lines.append(("second run", seconds[place]))
         return GraphError(
-            message("checkpoint", f"the second run of {_name(self.function)} differs from the first at saved tensor {place}", lines,
-                    "the function must do the same both times: no global counters, no random numbers of its own")
-        )  # fmt: skip
+            message(
+                "checkpoint",
+                f"the second run of {_name(self.function)} differs from the first at saved tensor {place}",
+                lines,
+                "the function must do the same both times: no global counters, no random numbers of its own",
+            )
+        )
 
 
 def _name(function: Any) -> str:
@@ -214,7 +244,9 @@ def _first(packed: tuple[Tensor]) -> Tensor:
     return packed[0]
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
     """Run a `Sequential` (or list of functions) in so many segments, all but the last one checkpointed.
 
     >>> import genesis
@@ -225,7 +257,11 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     """
     steps = list(functions)  # of a Sequential its modules, one that is shared as often as it is there
     if not 1 <= segments <= max(len(steps), 1):
-        raise ArgumentValueError(message("checkpoint_sequential", f"{segments} segments of {len(steps)} functions", hint=f"1 to {len(steps)}"))
+        raise ArgumentValueError(
+            message(
+                "checkpoint_sequential", f"{segments} segments of {len(steps)} functions", hint=f"1 to {len(steps)}"
+            )
+        )
     size = len(steps) // segments
 
     def part(begin: int, end: int) -> Callable[[Any], Any]:
@@ -264,7 +300,9 @@ class SelectiveCheckpointContext:
         self.is_recompute = is_recompute
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list: Any) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any,
+) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
     """Contexts for ``context_fn``: results of the operations that the policy picks are kept, all others computed again.
 
     Args:
@@ -281,7 +319,9 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any) -> tuple[Abstra
         policy = policy_fn_or_list
     else:
         names = {f if isinstance(f, str) else f.op.name for f in policy_fn_or_list}
-        policy = lambda ctx, op, *args: CheckpointPolicy.MUST_SAVE if op.name in names else CheckpointPolicy.PREFER_RECOMPUTE
+        policy = lambda ctx, op, *args: (
+            CheckpointPolicy.MUST_SAVE if op.name in names else CheckpointPolicy.PREFER_RECOMPUTE
+        )
     kept: list[tuple[str, Any]] = []
     return _keeping(policy, kept), _using(policy, kept)
 
@@ -291,14 +331,18 @@ def _decide(policy: Any, ctx: SelectiveCheckpointContext, op: Op, args: Sequence
     if isinstance(decision, bool):
         return decision
     if not isinstance(decision, CheckpointPolicy):
-        raise ArgumentValueError(message("checkpoint", f"the policy returned {decision!r} for {op.name}", hint="a CheckpointPolicy"))
+        raise ArgumentValueError(
+            message("checkpoint", f"the policy returned {decision!r} for {op.name}", hint="a CheckpointPolicy")
+        )
     return decision in _SAVES
 
 
 @contextmanager
 def _intercepting(between: Callable[..., Any]) -> Iterator[None]:
     outer = interception.get()
-    token = interception.set(between if outer is None else lambda op, args, run: outer(op, args, lambda: between(op, args, run)))
+    token = interception.set(
+        between if outer is None else lambda op, args, run: outer(op, args, lambda: between(op, args, run))
+    )
     ACTIVE.append(between)
     try:
         yield
@@ -329,7 +373,9 @@ def _using(policy: Any, kept: list[tuple[str, Any]]) -> Iterator[None]:
             return run()
         name, result = next(rest, ("nothing", None))
         if name != op.name:
-            raise GraphError(message("checkpoint", f"the policy saved {name} in the first run and asks for {op.name} in the second"))
+            raise GraphError(
+                message("checkpoint", f"the policy saved {name} in the first run and asks for {op.name} in the second")
+            )
         return result
 
     with _intercepting(between):
@@ -337,7 +383,8 @@ def _using(policy: Any, kept: list[tuple[str, Any]]) -> Iterator[None]:
 
 
 def checkpoint_name(x: Tensor, name: str) -> Tensor:
-    """The same values under a name that policies (`save_only_these_names`) and reports know; the gradient passes through.
+    """The same values under a name that policies (`save_only_these_names`) and reports know; the gradient passes
+    through.
 
     >>> import genesis
     >>> from genesis.utils.checkpoint import checkpoint_name

@@ -17,9 +17,25 @@ def test_products_are_low_sums_and_losses_float32_everything_else_as_it_comes():
     F = torch.nn.functional
     with torch.autocast():
         low = a @ b
-        assert low.dtype == bf16 == torch.mm(a, b).dtype == F.linear(a, b).dtype == torch.einsum("ij,jk->ik", a, b).dtype == torch.bmm(a[None], b[None]).dtype
-        assert low.exp().dtype == f32 == low.sum().dtype == low.softmax(-1).dtype == F.layer_norm(low, (3,)).dtype == F.mse_loss(low, b).dtype
-        assert (low * 2).dtype == bf16 == torch.relu(low).dtype and (low + b).dtype == f32 and low.reshape(9).dtype == bf16
+        assert (
+            low.dtype
+            == bf16
+            == torch.mm(a, b).dtype
+            == F.linear(a, b).dtype
+            == torch.einsum("ij,jk->ik", a, b).dtype
+            == torch.bmm(a[None], b[None]).dtype
+        )
+        assert (
+            low.exp().dtype
+            == f32
+            == low.sum().dtype
+            == low.softmax(-1).dtype
+            == F.layer_norm(low, (3,)).dtype
+            == F.mse_loss(low, b).dtype
+        )
+        assert (
+            (low * 2).dtype == bf16 == torch.relu(low).dtype and (low + b).dtype == f32 and low.reshape(9).dtype == bf16
+        )
         assert (a.double() @ b.double()).dtype == f64 and torch.arange(3).sum().dtype == torch.int64
     assert (a @ b).dtype == f32 and low.exp().dtype == bf16
 
@@ -60,7 +76,9 @@ def test_decorator_and_wrong_arguments():
         return a @ a
 
     assert product(torch.rand(2, 2)).dtype == bf16 and product.__name__ == "product"
-    with pytest.raises(ValueError, match=r"autocast: genesis.float32 is no low precision\n  try: genesis.bfloat16 or genesis.float16"):
+    with pytest.raises(
+        ValueError, match=r"autocast: genesis.float32 is no low precision\n  try: genesis.bfloat16 or genesis.float16"
+    ):
         torch.autocast(dtype=f32)
     with pytest.raises(RuntimeError, match="autocast: 'cuda' is not built yet"):
         torch.autocast("cuda")
@@ -145,7 +163,10 @@ def test_the_backward_of_a_function_runs_in_the_mode_of_its_forward():
     assert Product.seen == [(f32, f32), f32]
 
 
-@pytest.mark.parametrize(("policy", "dtype"), [("low", bf16), ("float32", f32), (torch.float16, torch.float16), ("preserve", f32), ("promote", f32)])
+@pytest.mark.parametrize(
+    ("policy", "dtype"),
+    [("low", bf16), ("float32", f32), (torch.float16, torch.float16), ("preserve", f32), ("promote", f32)],
+)
 def test_amp_policy(policy, dtype):
     class Policy(Product):
         amp_policy = policy
@@ -204,21 +225,60 @@ def test_training_in_bfloat16_converges():
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("name", ["matmul", "mm", "bmm", "addmm", "linear", "conv", "softmax", "log_softmax", "mse_loss", "l1_loss", "cross_entropy", "prod",
-                                  "relu", "add", "mul", "cat", "reshape", "gelu", "tanh", "sigmoid", "where", "layer_norm"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "matmul",
+        "mm",
+        "bmm",
+        "addmm",
+        "linear",
+        "conv",
+        "softmax",
+        "log_softmax",
+        "mse_loss",
+        "l1_loss",
+        "cross_entropy",
+        "prod",
+        "relu",
+        "add",
+        "mul",
+        "cat",
+        "reshape",
+        "gelu",
+        "tanh",
+        "sigmoid",
+        "where",
+        "layer_norm",
+    ],
+)
 def test_the_same_precision_as_pytorch_where_both_agree_on_the_cpu(name):
     reference = pytest.importorskip("torch")
     if name == "conv":
         pytest.skip("convolutions are not there yet")
     calls = {
-        "matmul": lambda t, a: t.matmul(a, a), "mm": lambda t, a: t.mm(a, a), "bmm": lambda t, a: t.bmm(a[None], a[None]),
-        "addmm": lambda t, a: t.addmm(a, a, a), "linear": lambda t, a: t.nn.functional.linear(a, a), "softmax": lambda t, a: t.softmax(a, -1),
-        "log_softmax": lambda t, a: t.log_softmax(a, -1), "mse_loss": lambda t, a: t.nn.functional.mse_loss(a, a),
-        "l1_loss": lambda t, a: t.nn.functional.l1_loss(a, a), "cross_entropy": lambda t, a: t.nn.functional.cross_entropy(a, a.softmax(-1)),
-        "prod": lambda t, a: a.prod(), "relu": lambda t, a: a.relu(), "add": lambda t, a: a + (a @ a), "mul": lambda t, a: a * a,
-        "cat": lambda t, a: t.cat([a, a]), "reshape": lambda t, a: a.reshape(-1), "gelu": lambda t, a: t.nn.functional.gelu(a), "tanh": lambda t, a: a.tanh(),
-        "sigmoid": lambda t, a: a.sigmoid(), "where": lambda t, a: t.where(a > 0, a, a), "layer_norm": lambda t, a: t.nn.functional.layer_norm(a, (3,)),
-    }  # fmt: skip
+        "matmul": lambda t, a: t.matmul(a, a),
+        "mm": lambda t, a: t.mm(a, a),
+        "bmm": lambda t, a: t.bmm(a[None], a[None]),
+        "addmm": lambda t, a: t.addmm(a, a, a),
+        "linear": lambda t, a: t.nn.functional.linear(a, a),
+        "softmax": lambda t, a: t.softmax(a, -1),
+        "log_softmax": lambda t, a: t.log_softmax(a, -1),
+        "mse_loss": lambda t, a: t.nn.functional.mse_loss(a, a),
+        "l1_loss": lambda t, a: t.nn.functional.l1_loss(a, a),
+        "cross_entropy": lambda t, a: t.nn.functional.cross_entropy(a, a.softmax(-1)),
+        "prod": lambda t, a: a.prod(),
+        "relu": lambda t, a: a.relu(),
+        "add": lambda t, a: a + (a @ a),
+        "mul": lambda t, a: a * a,
+        "cat": lambda t, a: t.cat([a, a]),
+        "reshape": lambda t, a: a.reshape(-1),
+        "gelu": lambda t, a: t.nn.functional.gelu(a),
+        "tanh": lambda t, a: a.tanh(),
+        "sigmoid": lambda t, a: a.sigmoid(),
+        "where": lambda t, a: t.where(a > 0, a, a),
+        "layer_norm": lambda t, a: t.nn.functional.layer_norm(a, (3,)),
+    }
     dtypes = []
     for lib in (torch, reference):
         a = lib.ones(3, 3)

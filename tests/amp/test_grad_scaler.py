@@ -32,7 +32,9 @@ def test_the_same_sequence_as_pytorch():
     reference = pytest.importorskip("torch")
     options = dict(init_scale=1024.0, growth_factor=3.0, backoff_factor=0.25, growth_interval=3)
     pattern = [0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
-    assert run(torch, GradScaler("cpu", **options), pattern) == run(reference, reference.amp.GradScaler("cpu", **options), pattern)
+    assert run(torch, GradScaler("cpu", **options), pattern) == run(
+        reference, reference.amp.GradScaler("cpu", **options), pattern
+    )
 
 
 def test_unscale_before_clipping_and_nests():

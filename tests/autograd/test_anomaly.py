@@ -46,7 +46,9 @@ def test_the_first_bad_value_is_an_error_on_its_line():
         y = x * 2
         z = y.sqrt()  # bad value
         z.sum()
-    assert str(caught.value).startswith("sqrt: made nan in 1 of 4 elements, the first at [1, 0]\n  input f32[2, 2], -2.0 there\n")
+    assert str(caught.value).startswith(
+        "sqrt: made nan in 1 of 4 elements, the first at [1, 0]\n  input f32[2, 2], -2.0 there\n"
+    )
     assert any(entry.lineno == line("bad value") - 1 for entry in caught.traceback)
 
 
@@ -62,7 +64,10 @@ def test_infinities_are_bad_only_if_asked_for():
     x = genesis.tensor([0.0, 1.0])
     with detect_anomaly():
         assert x.log().tolist() == [-float("inf"), 0.0]
-    with detect_anomaly(check_inf=True), pytest.raises(AnomalyError, match=r"log: made -inf in 1 of 2 elements, the first at \[0\]"):
+    with (
+        detect_anomaly(check_inf=True),
+        pytest.raises(AnomalyError, match=r"log: made -inf in 1 of 2 elements, the first at \[0\]"),
+    ):
         x.log()
 
 
@@ -93,7 +98,14 @@ def test_reductions_and_products():
 
 
 def test_results_of_functions_are_looked_at():
-    with detect_anomaly(), pytest.raises(AnomalyError, match=r"(?s)Inverse.forward: made nan in 1 of 2 elements, the first at \[1\]\n  x f32\[2\]\n"):
+    with (
+        detect_anomaly(),
+        pytest.raises(
+            AnomalyError,
+            match=r"(?s)Inverse.forward: made nan in 1 of 2 elements, the first at \[1\]\n  x "
+            r"f32\[2\]\n",
+        ),
+    ):
         Inverse.apply(genesis.tensor([1.0, -1.0]))
 
 
@@ -106,7 +118,10 @@ def test_backward_names_the_rule_and_the_line_of_forward():
     with detect_anomaly(), pytest.raises(AnomalyError) as caught:
         forward().sum().backward()  # calls forward
     text = str(caught.value)
-    assert "InverseBackward: the gradient of x has nan in 1 of 1 elements, the first at [0]; the gradient it got was good" in text
+    assert (
+        "InverseBackward: the gradient of x has nan in 1 of 1 elements, the first at [0]; the gradient it got was "
+        "good" in text
+    )
     assert re.search(rf"called at .*test_anomaly.py:{line('recorded')} in forward", text)
     (note,) = caught.value.__notes__
     assert f"line {line('calls forward')}, in " in note  # the whole way to it
@@ -116,7 +131,10 @@ def test_backward_names_the_rule_and_the_line_of_forward():
 
 def test_backward_of_built_in_rules():
     x = genesis.tensor([0.0], requires_grad=True)
-    with detect_anomaly(), pytest.raises(AnomalyError, match="SqrtBackward: the gradient of input has nan.*the gradient it got was good"):
+    with (
+        detect_anomaly(),
+        pytest.raises(AnomalyError, match="SqrtBackward: the gradient of input has nan.*the gradient it got was good"),
+    ):
         (x.sqrt() * 0.0).sum().backward()  # 0 * inf
 
 
@@ -138,7 +156,10 @@ def test_exceptions_from_backward_keep_their_type_and_say_where():
     with pytest.raises(ZeroDivisionError, match="two") as caught:
         (y * w).sum().backward()
     (note,) = caught.value.__notes__
-    assert re.fullmatch(rf"in the backward of InverseBackward, called at .*test_anomaly.py:{line('fails in backward')} in test_\w+", note)
+    assert re.fullmatch(
+        rf"in the backward of InverseBackward, called at .*test_anomaly.py:{line('fails in backward')} in test_\w+",
+        note,
+    )
     assert x.grad is None
     assert w.grad.tolist() == [7.0, 7.0]  # all or nothing
 

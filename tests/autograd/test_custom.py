@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.autograd import custom_function, custom_gradient, custom_jvp, custom_vjp, defvjp, grad, gradcheck, gradgradcheck
+from genesis.autograd import (
+    custom_function,
+    custom_gradient,
+    custom_jvp,
+    custom_vjp,
+    defvjp,
+    grad,
+    gradcheck,
+    gradgradcheck,
+)
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, ShapeError
 
 
@@ -72,7 +81,11 @@ def test_a_transposed_gradient_is_caught_by_its_shape_or_by_gradcheck():
     with pytest.raises(RuntimeError, match="inner sizes differ, 5 and 4"):
         broken_linear(x, weight).sum().backward()
     only_weight = custom_gradient(lambda x, w: (x @ w.t(), lambda g: (None, x.t() @ g)))
-    with pytest.raises(ShapeError, match=r"has shape \[4, 5\], the input has \[5, 4\]\n  called at .*test_custom.py.*\n  try: the gradient is transposed"):
+    with pytest.raises(
+        ShapeError,
+        match=r"has shape \[4, 5\], the input has \[5, 4\]\n  called at .*test_custom.py.*\n  try: the gradient is "
+        r"transposed",
+    ):
         only_weight(x, weight).sum().backward()
     square = double(3, 4), double(4, 4)
     broken_linear(*square).sum().backward()  # no shape tells
@@ -296,15 +309,22 @@ def test_a_captured_tensor_is_refused_by_name():
         "inner[0]": lambda x: custom_gradient(lambda x: (x * inner[0], lambda g: g))(x),
         "self.weight": lambda x: Layer().scaled(x),
         "net.weight and net.bias": lambda x: custom_gradient(lambda x: (net(x), lambda g: g))(x),
-        "weight": lambda x: custom_gradient(functools.partial(lambda x, weight: (x * weight, lambda g: g), weight=w))(x),
+        "weight": lambda x: custom_gradient(functools.partial(lambda x, weight: (x * weight, lambda g: g), weight=w))(
+            x
+        ),
     }
     net = genesis.nn.Linear(2, 2).double()
     for name, call in cases.items():
         with pytest.raises(GraphError) as caught:
             call(double(2))
         assert f"the function uses {name}, which require" in str(caught.value) and "would be lost" in str(caught.value)
-        assert f"try: pass {name.split(' and ')[0]} as an argument, give the gradient function a parameter variables" in str(caught.value)
-    with pytest.raises(GraphError, match="uses GLOBAL_SCALE, which requires grad and is not an argument: its gradient would be lost"):
+        assert (
+            f"try: pass {name.split(' and ')[0]} as an argument, give the gradient function a parameter variables"
+            in str(caught.value)
+        )
+    with pytest.raises(
+        GraphError, match="uses GLOBAL_SCALE, which requires grad and is not an argument: its gradient would be lost"
+    ):
         uses_global(genesis.ones(2))  # also where no argument requires grad
     with genesis.no_grad():
         uses_global(double(2))
@@ -526,7 +546,10 @@ def test_custom_jvp_is_transposed():
 
     args = double(3), double(3)
     assert gradcheck(f, args) and gradgradcheck(f, args)
-    assert np.allclose(derivatives(lambda x: f(x, genesis.ones_like(x)), scalar(0.5)), [np.sin(0.5), np.cos(0.5), -np.sin(0.5), -np.cos(0.5)])
+    assert np.allclose(
+        derivatives(lambda x: f(x, genesis.ones_like(x)), scalar(0.5)),
+        [np.sin(0.5), np.cos(0.5), -np.sin(0.5), -np.cos(0.5)],
+    )
     matmul = custom_jvp(lambda a, b: a @ b)
     matmul.defjvp(lambda p, t: (p[0] @ p[1], t[0] @ p[1] + p[0] @ t[1]))
     assert gradgradcheck(matmul, (double(2, 3), double(3, 4)))
@@ -552,7 +575,11 @@ def test_misuse_of_custom_jvp():
         f(x)
     for rule, error, match in (
         (lambda p, t: t[0] * 2, ArgumentError, "the jvp rule returned Tensor, expected the value and its tangent"),
-        (lambda p, t: (p[0] * 2, p[0]), ArgumentValueError, "the jvp rule is not linear: its tangent is not zero for zero tangents"),
+        (
+            lambda p, t: (p[0] * 2, p[0]),
+            ArgumentValueError,
+            "the jvp rule is not linear: its tangent is not zero for zero tangents",
+        ),
         (lambda p, t: (p[0] * 2, t[0].sum()), ShapeError, r"the tangent has shape \[\], the value has \[2\]"),
         (lambda p, t: (p[0] * 2, (t[0], t[0])), ArgumentError, "the jvp rule returned 2 tangents for 1 values"),
     ):
@@ -571,7 +598,7 @@ def test_custom_function():
     f = custom_function(lambda x, y: x.exp() * y)
     args = double(2), double(2)
     assert gradgradcheck(f, args) and type(f(*args).grad_fn).__name__ == "MulBackward"  # no rule: its own gradient
-    f.jvp(lambda primals, tangents: (primals[0].exp() * (tangents[0] * primals[1] + tangents[1])))
+    f.jvp(lambda primals, tangents: primals[0].exp() * (tangents[0] * primals[1] + tangents[1]))
     assert gradgradcheck(f, args) and type(f(*args).grad_fn).__name__ == "lambdaBackward"
     f.vjp(lambda primals, g, out: (g * out, g * primals[0].exp()))
     assert gradgradcheck(f, args)
@@ -616,7 +643,10 @@ def test_gradients_in_a_dictionary_belong_to_the_argument_of_their_key():
 
     @custom_gradient
     def product(params):
-        return params["w"].sum() * params["b"].sum(), lambda g: {"b": g * params["w"].sum().expand(2), "w": g * params["b"].sum().expand(2)}
+        return params["w"].sum() * params["b"].sum(), lambda g: {
+            "b": g * params["w"].sum().expand(2),
+            "w": g * params["b"].sum().expand(2),
+        }
 
     p = parameters()
     product(p).backward()

@@ -10,7 +10,10 @@ from genesis.autograd import verify
 from genesis.autograd.checking.differences import SINGLE, slope
 from genesis.autograd.checking.evidence import region_words
 
-X, W = genesis.from_numpy(np.array([[0.3, -1.2, 0.8], [1.7, 0.4, -0.9]])), genesis.from_numpy(np.array([[0.5, -0.7, 1.1], [-1.3, 0.6, 0.2]]))
+X, W = (
+    genesis.from_numpy(np.array([[0.3, -1.2, 0.8], [1.7, 0.4, -0.9]])),
+    genesis.from_numpy(np.array([[0.5, -0.7, 1.1], [-1.3, 0.6, 0.2]])),
+)
 
 
 def rule(forward, backward):
@@ -58,7 +61,10 @@ def test_one_element_where_a_sum_belongs(end, word):
 
 
 def test_along_an_axis_of_one_element_everything_is_constant():
-    odd = rule(lambda x: x.exp(), lambda ctx, g: g * ctx.saved_tensors[0].exp() + g * genesis.tensor([[0.3], [-0.8], [0.1], [2.0]]))
+    odd = rule(
+        lambda x: x.exp(),
+        lambda ctx, g: g * ctx.saved_tensors[0].exp() + g * genesis.tensor([[0.3], [-0.8], [0.1], [2.0]]),
+    )
     found = verify(odd, genesis.from_numpy(np.array([[0.3], [-1.2], [0.8], [0.5]])), checks="gradient")
     assert not found and "missing a term" not in str(found), str(found)
 
@@ -66,7 +72,11 @@ def test_along_an_axis_of_one_element_everything_is_constant():
 @pytest.mark.parametrize("ignored", [0, 1])
 def test_an_output_whose_gradient_is_ignored_is_named(ignored):
     parts = [lambda x, g, h: 2 * g * x, lambda x, g, h: h * x.exp()]
-    found = verify(rule(lambda x: (x * x, x.exp()), lambda ctx, g, h: parts[1 - ignored](ctx.saved_tensors[0], g, h)), X, checks="gradient")
+    found = verify(
+        rule(lambda x: (x * x, x.exp()), lambda ctx, g, h: parts[1 - ignored](ctx.saved_tensors[0], g, h)),
+        X,
+        checks="gradient",
+    )
     assert f"ignores the gradient of output {ignored}" in str(found)
 
 
@@ -78,5 +88,10 @@ def test_complex_outputs_are_weighted_by_complex_numbers():
 
 def test_a_kink_is_moved_off_though_nothing_can_be_said_of_another_input():
     at_zero = genesis.from_numpy(np.array([0.0, 1.0]))
-    report = verify(lambda x, y: (x.relu(), genesis.where(y < 0, float("nan"), y * 2)), at_zero, at_zero, checks="gradient")
-    assert report["gradient of `x`"].words == "correct except at 1 kink, moved off" and report["gradient of `y`"].status == "skipped"
+    report = verify(
+        lambda x, y: (x.relu(), genesis.where(y < 0, float("nan"), y * 2)), at_zero, at_zero, checks="gradient"
+    )
+    assert (
+        report["gradient of `x`"].words == "correct except at 1 kink, moved off"
+        and report["gradient of `y`"].status == "skipped"
+    )

@@ -118,12 +118,22 @@ def overwritten(x):
     return y.sum()
 
 
-@pytest.mark.parametrize("lose, mark, what", [
-    (detached, "by detach", "detach()"), (data, "by data", ".data"), (without_grad, "in no_grad", "no_grad"),
-    (decorated, "in the decorated function", "no_grad"), (inference, "in inference mode", "inference_mode"),
-    (switched_off, "while switched off", "set_grad_enabled(False)"), (integer, "to integers", "int64"), (comparison, "argmax", "argmax"),
-    (item, "item", "item()"), (listed, "tolist", "tolist()"), (copied, "copy", "tensor(...)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "lose, mark, what",
+    [
+        (detached, "by detach", "detach()"),
+        (data, "by data", ".data"),
+        (without_grad, "in no_grad", "no_grad"),
+        (decorated, "in the decorated function", "no_grad"),
+        (inference, "in inference mode", "inference_mode"),
+        (switched_off, "while switched off", "set_grad_enabled(False)"),
+        (integer, "to integers", "int64"),
+        (comparison, "argmax", "argmax"),
+        (item, "item", "item()"),
+        (listed, "tolist", "tolist()"),
+        (copied, "copy", "tensor(...)"),
+    ],
+)
 def test_a_result_without_history_names_the_cut(lose, mark, what):
     x = leaf()
     found = explain(x, lose(x))
@@ -141,7 +151,9 @@ def test_the_block_of_no_grad_is_named_too():
     assert re.search(at("no_grad block"), str(explain(x, without_grad(x))))
 
 
-@pytest.mark.parametrize("lose, mark", [(detached, "by detach"), (without_grad, "in no_grad"), (integer, "to integers"), (item, "item")])
+@pytest.mark.parametrize(
+    "lose, mark", [(detached, "by detach"), (without_grad, "in no_grad"), (integer, "to integers"), (item, "item")]
+)
 def test_a_result_with_other_history_names_the_cut(lose, mark):
     x, w = leaf(), leaf()
     found = explain(x, lose(x) * w.sum())
@@ -181,7 +193,9 @@ def test_freed_graph():
     assert found.verdict == "freed"
     assert re.search(at("freed node"), found.sentence)
     assert re.search(rf"freed by the backward at .*{at('first backward')}", str(found))
-    with pytest.raises(RuntimeError, match=rf"(?s){at('freed node')}.*freed by the backward at.*{at('first backward')}"):
+    with pytest.raises(
+        RuntimeError, match=rf"(?s){at('freed node')}.*freed by the backward at.*{at('first backward')}"
+    ):
         loss.backward()
 
 
@@ -293,10 +307,14 @@ def test_a_function_is_explained_by_what_it_does_itself():
     assert [c.what.split(" ")[0] for c in found.cuts] == ["no_grad"]
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    ((leaf(), 3.0), "output must be a tensor or a function that gives one, got float"), (("x", leaf()), "the input must be a tensor, got str"),
-    (({"a": 1}, leaf()), "a must be a tensor, got int"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ((leaf(), 3.0), "output must be a tensor or a function that gives one, got float"),
+        (("x", leaf()), "the input must be a tensor, got str"),
+        (({"a": 1}, leaf()), "a must be a tensor, got int"),
+    ],
+)
 def test_wrong_arguments(arguments, sentence):
     with pytest.raises(TypeError, match=re.escape(sentence)):
         explain(*arguments)

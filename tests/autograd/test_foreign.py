@@ -10,8 +10,23 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.autograd import from_ctypes, from_numpy, from_scalar, grad, gradcheck, gradgradcheck, numerical_gradient_check
-from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, ShapeError, UnsupportedError
+from genesis.autograd import (
+    from_ctypes,
+    from_numpy,
+    from_scalar,
+    grad,
+    gradcheck,
+    gradgradcheck,
+    numerical_gradient_check,
+)
+from genesis.base.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    GraphError,
+    InplaceError,
+    ShapeError,
+    UnsupportedError,
+)
 
 POINTER = ctypes.POINTER(ctypes.c_double)
 
@@ -98,7 +113,9 @@ def test_sparse_jacobians_stay_sparse():
     matrix = sparse.random_array((6, 4), density=0.3, rng=np.random.default_rng(0))
     product = from_numpy(lambda x: matrix @ x, jac=lambda x: Counted(matrix))
     assert gradcheck(product, double(4)) and made == []
-    assert gradcheck(from_numpy(lambda x: (matrix @ x.reshape(-1)).reshape(3, 2), jac=lambda x: Counted(matrix)), double(2, 2))
+    assert gradcheck(
+        from_numpy(lambda x: (matrix @ x.reshape(-1)).reshape(3, 2), jac=lambda x: Counted(matrix)), double(2, 2)
+    )
     x = double(4)
     (g,) = grad((product(x) ** 2).sum(), x, create_graph=True)
     assert made == [1]  # recorded in operations on tensors, which are dense
@@ -115,7 +132,9 @@ def test_second_derivatives():
     for expected in (np.cos(0.5), -np.sin(0.5), -np.cos(0.5)):
         (y,) = grad(y, x, create_graph=True)
         assert np.isclose(y.item(), expected)
-    vjp = from_numpy(np.square, vjp=from_numpy(lambda g, x, out: 2 * g * x, (lambda g, x, out: 2 * x, lambda g, x, out: 2 * g, None)))
+    vjp = from_numpy(
+        np.square, vjp=from_numpy(lambda g, x, out: 2 * g * x, (lambda g, x, out: 2 * x, lambda g, x, out: 2 * g, None))
+    )
     assert gradgradcheck(vjp, double(3))
 
 
@@ -124,7 +143,9 @@ def test_a_second_derivative_without_a_rule_is_an_error_only_where_it_is_used():
     x = double(3)
     (g,) = grad(sine(x).sum(), x, create_graph=True)  # asked for, not used yet
     with pytest.raises(
-        UnsupportedError, match=r"sin: a second derivative was asked for, and sin_df has no derivative\n  try: give ddf=, or make the rule itself a from_numpy"
+        UnsupportedError,
+        match=r"sin: a second derivative was asked for, and sin_df has no derivative\n  try: give ddf=, or make the "
+        r"rule itself a from_numpy",
     ):
         grad(g.sum(), x)
     seed = double(3)
@@ -148,7 +169,9 @@ def test_inputs_are_the_tensors_own_memory_and_read_only():
         x += 1
         return x
 
-    with pytest.raises(InplaceError, match=r"writes: the function writes to its input\n  try: let it work on x.copy\(\)"):
+    with pytest.raises(
+        InplaceError, match=r"writes: the function writes to its input\n  try: let it work on x.copy\(\)"
+    ):
         from_numpy(writes)(x)
 
 
@@ -166,15 +189,45 @@ def test_results_are_never_windows_to_inputs():
 def test_wrong_rules():
     x, y = double(3), double(3)
     cases = [
-        (from_numpy(np.sin, lambda x: np.ones((2, 3))), (x,), ShapeError, r"df has shape \[2, 3\], the output has \[3\]"),
-        (from_numpy(np.sin, vjp=lambda g, x, out: g.sum()), (x,), ShapeError, r"vjp returned a gradient of shape \[\] for input 0, which has \[3\]"),
-        (from_numpy(np.sin, jac=lambda x: np.ones(3)), (x,), ShapeError, r"jac has shape \[3\] for input 0, expected \[3, 3\]"),
-        (from_numpy(np.multiply, vjp=lambda g, x, y, out: g), (x, y), GraphError, "vjp returned 1 gradients for 2 inputs"),
+        (
+            from_numpy(np.sin, lambda x: np.ones((2, 3))),
+            (x,),
+            ShapeError,
+            r"df has shape \[2, 3\], the output has \[3\]",
+        ),
+        (
+            from_numpy(np.sin, vjp=lambda g, x, out: g.sum()),
+            (x,),
+            ShapeError,
+            r"vjp returned a gradient of shape \[\] for input 0, which has \[3\]",
+        ),
+        (
+            from_numpy(np.sin, jac=lambda x: np.ones(3)),
+            (x,),
+            ShapeError,
+            r"jac has shape \[3\] for input 0, expected \[3, 3\]",
+        ),
+        (
+            from_numpy(np.multiply, vjp=lambda g, x, y, out: g),
+            (x, y),
+            GraphError,
+            "vjp returned 1 gradients for 2 inputs",
+        ),
         (from_numpy(np.multiply, lambda x, y: y), (x, y), GraphError, r"one df for 2 inputs\n  try: df=\(df_0"),
-        (from_numpy(np.multiply, (lambda x, y: y,)), (x, y), GraphError, "input 1 requires grad, df has rules for 1 inputs"),
+        (
+            from_numpy(np.multiply, (lambda x, y: y,)),
+            (x, y),
+            GraphError,
+            "input 1 requires grad, df has rules for 1 inputs",
+        ),
         (from_numpy(lambda x: (x, x), np.cos), (x,), GraphError, "df is for one output, the function has 2"),
         (from_numpy(lambda x: (x, x), jac=np.diag), (x,), GraphError, "jac is for one output, the function has 2"),
-        (from_numpy(np.sin), (x,), UnsupportedError, r"sin: the function has no derivative\n  try: from_numpy\(f, df\)"),
+        (
+            from_numpy(np.sin),
+            (x,),
+            UnsupportedError,
+            r"sin: the function has no derivative\n  try: from_numpy\(f, df\)",
+        ),
     ]
     for f, args, error, match in cases:
         out = f(*args)
@@ -186,7 +239,9 @@ def test_wrong_rules():
 def test_wrong_calls():
     x = double(3)
     f = from_numpy(lambda x, scale=1.0: x * scale, lambda x, scale=1.0: scale)
-    with pytest.raises(GraphError, match="scale requires grad, only tensors that are positional arguments have gradients"):
+    with pytest.raises(
+        GraphError, match="scale requires grad, only tensors that are positional arguments have gradients"
+    ):
         f(x, scale=double(3))
     assert np.allclose(f(x, scale=genesis.full((3,), 2.0)).tolist(), (x * 2).tolist())
     with pytest.raises(GraphError, match="item of argument 0 requires grad"):
@@ -210,7 +265,11 @@ def test_wrong_calls():
 
 def test_scipy():
     special = pytest.importorskip("scipy.special")
-    erf = from_numpy(special.erf, lambda x: 2 / np.sqrt(np.pi) * np.exp(-(x**2)), ddf=lambda x: -4 * x / np.sqrt(np.pi) * np.exp(-(x**2)))
+    erf = from_numpy(
+        special.erf,
+        lambda x: 2 / np.sqrt(np.pi) * np.exp(-(x**2)),
+        ddf=lambda x: -4 * x / np.sqrt(np.pi) * np.exp(-(x**2)),
+    )
     assert gradcheck(erf, double(4)) and gradgradcheck(erf, double(4))
     assert erf(genesis.ones(2)).dtype == genesis.float32
 

@@ -1,4 +1,6 @@
-"""Random programs of views, writes and Functions agree with the reference; and the fuzzer finds what is broken on purpose."""
+"""Random programs of views, writes and Functions agree with the reference; and the fuzzer finds what is broken on
+purpose.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ def test_a_few_hundred_programs():
     kinds, reasons, wrong = fuzz.fuzz(600, seed=1_000_000)
     assert not wrong, explain(wrong)
     assert kinds["equal"] > 200  # not refused at all
-    assert all(known in reasons for known in ("leaf that requires grad", "modified in place", "cannot be written to", "made under no_grad"))
+    assert all(
+        known in reasons
+        for known in ("leaf that requires grad", "modified in place", "cannot be written to", "made under no_grad")
+    )
 
 
 @pytest.mark.slow
@@ -60,7 +65,17 @@ def returned_inputs_are_plain(monkeypatch):
     monkeypatch.setattr(views, "_lost", lambda view: view._node)
 
 
-@pytest.mark.parametrize("break_it", [no_version_check, no_stale_function, whole_base_is_cleared, sums_in_the_wrong_axis, returned_inputs_are_plain, views_keep_their_history])
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        no_version_check,
+        no_stale_function,
+        whole_base_is_cleared,
+        sums_in_the_wrong_axis,
+        returned_inputs_are_plain,
+        views_keep_their_history,
+    ],
+)
 def test_what_is_broken_is_found(monkeypatch, break_it):
     break_it(monkeypatch)
     for number in range(3000):
@@ -93,7 +108,10 @@ def test_a_returned_view_loses_its_history_when_its_memory_is_written_to():
     v = ReturnView.apply(y)
     y.zero_()
     assert v.tolist() == [0, 0]
-    with pytest.raises(RuntimeError, match="a Function returned its input, or a view of it, and that memory was written to in place since"):
+    with pytest.raises(
+        RuntimeError,
+        match="a Function returned its input, or a view of it, and that memory was written to in place since",
+    ):
         v.sum().backward()
     y = x * 1
     v = ReturnView.apply(y)

@@ -48,7 +48,9 @@ def test_code_that_computes_in_float32_is_checked_to_one_per_cent():
 
 def calls_of_all_ops():
     for name, op in sorted(REGISTRY.items()):
-        for i, sample in enumerate(samples_of(op, Maker(genesis.float32, requires_grad=True))[:2] if "f" in op.dtypes else []):
+        for i, sample in enumerate(
+            samples_of(op, Maker(genesis.float32, requires_grad=True))[:2] if "f" in op.dtypes else []
+        ):
             leaves = [t for t in tensors_in(sample.args) if t.requires_grad]
             if leaves and all(t.numel() for t in leaves):
                 yield name, i, op, sample
@@ -61,7 +63,9 @@ def test_all_ops_pass_in_float32():
         for name, i, op, sample in calls_of_all_ops():
             out = op.call(*sample.args, **sample.kwargs)
             if any(y.requires_grad for y in tensors_in(out)):
-                assert gradcheck(lambda *a, op=op, kw=sample.kwargs: op.call(*a, **kw), sample.args, eps=1e-6, fast_mode=bool(i)), name
+                assert gradcheck(
+                    lambda *a, op=op, kw=sample.kwargs: op.call(*a, **kw), sample.args, eps=1e-6, fast_mode=bool(i)
+                ), name
                 checked.add(name)
     assert len(checked) >= 60
 
@@ -91,7 +95,9 @@ def test_linearity_and_layout_of_grad_output():
         def backward(ctx, g):
             return g.clamp(-1.6, 1.6)
 
-    with pytest.raises(RuntimeError, match=r"gradcheck: backward is not linear in grad_output.*`x`(.*\n)*.*weights seed 0"):
+    with pytest.raises(
+        RuntimeError, match=r"gradcheck: backward is not linear in grad_output.*`x`(.*\n)*.*weights seed 0"
+    ):
         gradcheck(Clipped.apply, genesis.randn(8, requires_grad=True))
 
 
@@ -138,7 +144,9 @@ def test_nondeterminism_and_its_tolerance():
 
 
 def test_wrong_use():
-    with pytest.raises(RuntimeError, match="gradcheck: no input requires grad\n  try: pass tensors with requires_grad=True"):
+    with pytest.raises(
+        RuntimeError, match="gradcheck: no input requires grad\n  try: pass tensors with requires_grad=True"
+    ):
         gradcheck(lambda x: x, genesis.ones(2))
     with pytest.raises(RuntimeError, match="returned no floating or complex tensor"):
         gradcheck(lambda x: x > 0, genesis.ones(2, requires_grad=True))

@@ -63,7 +63,9 @@ def test_straight_through_wrong():
     x = double(3)
     with pytest.raises(ShapeError, match=r"result 0 has shape \[\], its argument has \[3\]"):
         straight_through(genesis.sum)(x)
-    with pytest.raises(DTypeError, match=r"result 0 has dtype genesis.bool, which carries no gradient\n  try: return y.to"):
+    with pytest.raises(
+        DTypeError, match=r"result 0 has dtype genesis.bool, which carries no gradient\n  try: return y.to"
+    ):
         straight_through(lambda x: x > 0)(x)
     with pytest.raises(ArgumentError, match="2 results for 1 tensor arguments"):
         straight_through(lambda x: (x, x))(x)

@@ -25,7 +25,14 @@ class Triple(Function):
 
 def test_sequence_numbers_grow():
     x = genesis.ones(2, requires_grad=True)
-    nodes = [(x * 2).grad_fn, x.exp().grad_fn, x.sum().grad_fn, Triple.apply(x).grad_fn, x[0].grad_fn, x.softmax(0).grad_fn]
+    nodes = [
+        (x * 2).grad_fn,
+        x.exp().grad_fn,
+        x.sum().grad_fn,
+        Triple.apply(x).grad_fn,
+        x[0].grad_fn,
+        x.softmax(0).grad_fn,
+    ]
     numbers = [n._sequence_nr() for n in nodes]
     assert numbers == sorted(set(numbers))
     y = x * 1
@@ -40,7 +47,12 @@ def test_forward_and_backward_are_linked():
         y = Triple.apply(x.exp())
         z = (y * y).sum()
         z.backward()
-    assert [e.name for e in p.events if e.phase == "backward"] == ["SumBackward", "MulBackward", "TripleBackward", "ExpBackward"]
+    assert [e.name for e in p.events if e.phase == "backward"] == [
+        "SumBackward",
+        "MulBackward",
+        "TripleBackward",
+        "ExpBackward",
+    ]
     for e in p.events:
         if e.phase == "backward":
             pair = p.linked(e.sequence_nr)

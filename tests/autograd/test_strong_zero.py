@@ -27,13 +27,27 @@ CASES = {
     "clamp_of_reciprocal": (lambda x: (1 / x).clamp(max=1.0), [0.0, 2.0], [0.0, -0.25]),
     "masked_exp": (lambda x: genesis.where(x < 100, (x * 1e300 * 1e300).sin(), x), [200.0], [1.0]),
     "times_zero_mask": (lambda x: x.log() * genesis.tensor([0.0, 1.0], dtype=F64), [0.0, 2.0], [0.0, 0.5]),
-    "index_of_norms": (lambda x: (x.reshape(2, 2) / x.reshape(2, 2).norm(dim=1, keepdim=True))[1], [0.0, 0.0, 3.0, 4.0],
-                       [0.0, 0.0, (16 - 12) / 125, (9 - 12) / 125]),
-    "selected_logsumexp": (lambda x: x.reshape(2, 2).log().logsumexp(1)[1], [0.0, 0.0, 1.0, 3.0], [0.0, 0.0, 0.25, 0.25]),
-    "selected_std": (lambda x: x.reshape(2, 2).sqrt().std(1)[1], [0.0, 0.0, 1.0, 4.0], [0.0, 0.0, -0.5 / np.sqrt(2), 0.25 / np.sqrt(2)]),
-    "softmax_of_a_masked_row": (lambda x: (x.reshape(2, 2).log().softmax(-1) * genesis.tensor([[0.0, 0.0], [1.0, 0.0]], dtype=F64)),
-                                [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.25, -0.25]),
-}  # fmt: skip
+    "index_of_norms": (
+        lambda x: (x.reshape(2, 2) / x.reshape(2, 2).norm(dim=1, keepdim=True))[1],
+        [0.0, 0.0, 3.0, 4.0],
+        [0.0, 0.0, (16 - 12) / 125, (9 - 12) / 125],
+    ),
+    "selected_logsumexp": (
+        lambda x: x.reshape(2, 2).log().logsumexp(1)[1],
+        [0.0, 0.0, 1.0, 3.0],
+        [0.0, 0.0, 0.25, 0.25],
+    ),
+    "selected_std": (
+        lambda x: x.reshape(2, 2).sqrt().std(1)[1],
+        [0.0, 0.0, 1.0, 4.0],
+        [0.0, 0.0, -0.5 / np.sqrt(2), 0.25 / np.sqrt(2)],
+    ),
+    "softmax_of_a_masked_row": (
+        lambda x: x.reshape(2, 2).log().softmax(-1) * genesis.tensor([[0.0, 0.0], [1.0, 0.0]], dtype=F64),
+        [0.0, 0.0, 1.0, 1.0],
+        [0.0, 0.0, 0.25, -0.25],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

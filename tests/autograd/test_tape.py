@@ -79,7 +79,11 @@ def test_once_or_persistent():
         y = x.exp()
     tape.gradient(y, x)
     for again in (lambda: tape.gradient(y, x), lambda: tape.jacobian(y, x), lambda: tape.batch_jacobian(y, x)):
-        with pytest.raises(GraphError, match=r"a tape that is not persistent gives gradients once, it gave its gradient already\n  try: GradientTape\(persist"):
+        with pytest.raises(
+            GraphError,
+            match=r"a tape that is not persistent gives gradients once, it gave its gradient already\n  try: "
+            r"GradientTape\(persist",
+        ):
             again()
     with GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -236,7 +240,9 @@ def test_batch_jacobian():
         assert found[b].tolist() == full[b, :, b].tolist()
     assert tape.batch_jacobian(y, constant([[1.0]] * 3)) is None
     assert tape.batch_jacobian(y, constant([[1.0]] * 3), unconnected_gradients="zero").shape == (3, 2, 1)
-    with pytest.raises(ShapeError, match=r"the first dimensions of target and source differ\n  target f64\[3, 2\]\n  source f64\[2\]"):
+    with pytest.raises(
+        ShapeError, match=r"the first dimensions of target and source differ\n  target f64\[3, 2\]\n  source f64\[2\]"
+    ):
         tape.batch_jacobian(y, constant([1.0, 2.0]))
     empty = constant(np.zeros((0, 2)))
     with GradientTape() as tape:
@@ -266,7 +272,10 @@ def test_misuse():
     tape = GradientTape(persistent=True)
     with pytest.raises(GraphError, match="GradientTape.watch: the tape is not recording"):
         tape.watch(x)
-    with pytest.raises(GraphError, match="GradientTape.stop_recording: the tape is not recording"), tape.stop_recording():
+    with (
+        pytest.raises(GraphError, match="GradientTape.stop_recording: the tape is not recording"),
+        tape.stop_recording(),
+    ):
         pass
     with tape:
         with pytest.raises(ArgumentError, match="GradientTape.watch: expected a tensor, got float"):
@@ -293,7 +302,11 @@ def test_what_was_computed_before_is_not_on_the_tape():
     with GradientTape(persistent=True) as tape:
         z = y * x
     for target, expected in ((y, None), (y + 0, None), (z, 9.0)):  # z: only by the second factor
-        with pytest.warns(UserWarning, match=r"GradientTape: a target depends on .* before the tape was opened.*\n  the last of it <MulBackward>\n  computed at .*test_tape.py.*\n  try: "):
+        with pytest.warns(
+            UserWarning,
+            match=r"GradientTape: a target depends on .* before the tape was opened.*\n  the last of it "
+            r"<MulBackward>\n  computed at .*test_tape.py.*\n  try: ",
+        ):
             got = tape.gradient(target, x)
         assert got is None if expected is None else got.item() == expected
     assert tape.gradient(z, y).item() == 3  # an earlier result is a source like any other

@@ -29,7 +29,11 @@ def load(name):
 
 
 rules, mutations = load("rules"), load("mutations")
-SOME = [r for r in rules.RULES if r.name in ("Square", "Exp", "Linear", "Softmax", "LayerNorm", "SineAndCosine", "ComplexMultiply")]
+SOME = [
+    r
+    for r in rules.RULES
+    if r.name in ("Square", "Exp", "Linear", "Softmax", "LayerNorm", "SineAndCosine", "ComplexMultiply")
+]
 
 
 @pytest.mark.parametrize("good", rules.RULES, ids=lambda r: r.name)
@@ -73,23 +77,46 @@ def saving(f):
     return forward
 
 
-X, W = genesis.from_numpy(np.array([[0.3, -1.2, 0.8], [1.7, 0.4, -0.9]])), genesis.from_numpy(np.array([[0.5, -0.7, 1.1], [-1.3, 0.6, 0.2]]))
+X, W = (
+    genesis.from_numpy(np.array([[0.3, -1.2, 0.8], [1.7, 0.4, -0.9]])),
+    genesis.from_numpy(np.array([[0.5, -0.7, 1.1], [-1.3, 0.6, 0.2]])),
+)
 
 SENTENCES = [
     (lambda x: x * x, lambda ctx, g: 4 * g * ctx.saved_tensors[0], "the gradient of `x` is twice too large"),
     (lambda x: x * x, lambda ctx, g: -2 * g * ctx.saved_tensors[0], "the gradient of `x` has the wrong sign"),
     (lambda x: x * x, lambda ctx, g: 2.02 * g * ctx.saved_tensors[0], "the gradient of `x` is 1 % too large"),
-    (lambda x: x * x, lambda ctx, g: 6 * g * ctx.saved_tensors[0], "too large by 3, the size of axis 1: a sum where a mean belongs"),
+    (
+        lambda x: x * x,
+        lambda ctx, g: 6 * g * ctx.saved_tensors[0],
+        "too large by 3, the size of axis 1: a sum where a mean belongs",
+    ),
     (lambda x: x * x, lambda ctx, g: 5 * g * ctx.saved_tensors[0], "the gradient of `x` is too large by a factor 2.5"),
-    (lambda x: x.sin(), lambda ctx, g: g, "the gradient of `x` is grad_output unchanged: the factor f'(x), which is cos(`x`), is missing"),
+    (
+        lambda x: x.sin(),
+        lambda ctx, g: g,
+        "the gradient of `x` is grad_output unchanged: the factor f'(x), which is cos(`x`), is missing",
+    ),
     (lambda x: x.t(), lambda ctx, g: g, "the gradient of `x` is transposed"),
     (lambda x: x.flip(1), lambda ctx, g: g.clone() * 1.0, "grad_output unchanged"),
     (lambda x: x * x, lambda ctx, g: None, "the gradient of `x` is missing (None)"),
     (lambda x: x * x, lambda ctx, g: 0 * g, "the gradient of `x` is zero everywhere"),
     (lambda x: x * x, lambda ctx, g: 2 * ctx.saved_tensors[0], "the gradient of `x` ignores grad_output"),
-    (lambda x: x * x, lambda ctx, g: 2 * g * ctx.saved_tensors[0] + 1, "off by the constant 1 that does not depend on grad_output"),
-    (lambda x: x.abs() * x, lambda ctx, g: 2 * g * ctx.saved_tensors[0], "is wrong only where x < 0 (it has the wrong sign there)"),
-    (lambda x: x * x, lambda ctx, g: genesis.stack([g, g]) * ctx.saved_tensors[0], "the gradient of `x` is missing a sum over axis 0"),
+    (
+        lambda x: x * x,
+        lambda ctx, g: 2 * g * ctx.saved_tensors[0] + 1,
+        "off by the constant 1 that does not depend on grad_output",
+    ),
+    (
+        lambda x: x.abs() * x,
+        lambda ctx, g: 2 * g * ctx.saved_tensors[0],
+        "is wrong only where x < 0 (it has the wrong sign there)",
+    ),
+    (
+        lambda x: x * x,
+        lambda ctx, g: genesis.stack([g, g]) * ctx.saved_tensors[0],
+        "the gradient of `x` is missing a sum over axis 0",
+    ),
 ]
 
 
@@ -123,7 +150,9 @@ def test_the_report():
     with pytest.raises(KeyError, match="no check 'x'; there are same answer twice"):
         good["x"]
     bad = function(saving(lambda x: x * x), lambda ctx, g: g)
-    with pytest.raises(VerifyError, match=r"verify Rule: \d of \d+ checks failed \(seed 3\)\n(.*\n)*  FAILED   gradient"):
+    with pytest.raises(
+        VerifyError, match=r"verify Rule: \d of \d+ checks failed \(seed 3\)\n(.*\n)*  FAILED   gradient"
+    ):
         verify(bad, X, raise_exception=True, seed=3)
     assert issubclass(VerifyError, RuntimeError)
 
@@ -142,7 +171,10 @@ def test_wrong_use():
 def test_kinks_are_told_from_errors():
     report = verify(genesis.relu, genesis.tensor([-1.0, 0.0, 2.0, 0.0]))
     assert report and report["gradient of `input`"].words == "correct except at 2 kinks, moved off"
-    wild = function(saving(lambda x: x.abs()), lambda ctx, g: g * genesis.where(ctx.saved_tensors[0] == 0, 7.0, ctx.saved_tensors[0].sign()))
+    wild = function(
+        saving(lambda x: x.abs()),
+        lambda ctx, g: g * genesis.where(ctx.saved_tensors[0] == 0, 7.0, ctx.saved_tensors[0].sign()),
+    )
     assert verify(wild, genesis.tensor([-1.0, 0.0, 2.0])).kinds == ["kink"]
 
 
@@ -152,7 +184,11 @@ def test_structured_arguments_and_keywords():
 
     report = verify(model, {"w": W, "b": [genesis.zeros(2)]}, X, scale=2.0)
     assert report, str(report)
-    assert {row.check for row in report.rows} >= {"gradient of `params['w']`", "gradient of `params['b'][0]`", "gradient of `x`"}
+    assert {row.check for row in report.rows} >= {
+        "gradient of `params['w']`",
+        "gradient of `params['b'][0]`",
+        "gradient of `x`",
+    }
 
 
 def test_large_inputs_and_modules():
@@ -165,7 +201,10 @@ def test_large_inputs_and_modules():
             return gx, 1.01 * gw, gb
 
     report = verify(Bad, genesis.randn(32, 128), genesis.randn(256, 128), genesis.randn(256), checks=["gradient"])
-    assert report["gradient of `weight`"].words == "the gradient of `weight` is 1 % too large" and len(report.failures) == 1
+    assert (
+        report["gradient of `weight`"].words == "the gradient of `weight` is 1 % too large"
+        and len(report.failures) == 1
+    )
     assert "gradient of `input`" in str(verify(genesis.nn.Linear(4, 2), genesis.randn(5, 4), checks=["gradient"]))
 
 
@@ -263,7 +302,9 @@ def test_the_guide_lists_the_checks_and_the_rows_they_print():
     assert list(table) == list(importlib.import_module("genesis.autograd.checking.verify").CHECKS)
     for name, rows in table.items():
         report = verify(SOME[0].rule, genesis.randn(3, 2), checks=[name])
-        printed = {line.strip().split("  ")[1].strip() for line in str(report).splitlines()[1:] if line.startswith("  ")}
+        printed = {
+            line.strip().split("  ")[1].strip() for line in str(report).splitlines()[1:] if line.startswith("  ")
+        }
         assert {row.strip() for row in rows.split(",")} <= printed, (name, printed)
 
 

@@ -9,9 +9,28 @@ import pytest
 import genesis
 from genesis.base import blas
 
-SHAPES = [((300,), (300,)), ((1, 300), (300, 1)), ((40, 300), (300,)), ((300,), (300, 40)), ((40, 50), (50, 60)), ((70, 50), (50, 33)), ((5, 300), (300, 200)),
-          ((6, 20, 30), (6, 30, 20)), ((6, 20, 30), (30, 20)), ((20, 30), (6, 30, 20)), ((1, 20, 30), (6, 30, 20)), ((6, 20, 30), (1, 30, 20)), ((1, 90, 30), (1, 30, 90)),
-          ((2, 3, 20, 30), (3, 30, 20)), ((3, 20, 30), (2, 1, 30, 20)), ((0, 300), (300, 20)), ((20, 0), (0, 30)), ((0, 20, 30), (0, 30, 20)), ((1, 500), (500, 60)), ((60, 500), (500, 1))]  # fmt: skip
+SHAPES = [
+    ((300,), (300,)),
+    ((1, 300), (300, 1)),
+    ((40, 300), (300,)),
+    ((300,), (300, 40)),
+    ((40, 50), (50, 60)),
+    ((70, 50), (50, 33)),
+    ((5, 300), (300, 200)),
+    ((6, 20, 30), (6, 30, 20)),
+    ((6, 20, 30), (30, 20)),
+    ((20, 30), (6, 30, 20)),
+    ((1, 20, 30), (6, 30, 20)),
+    ((6, 20, 30), (1, 30, 20)),
+    ((1, 90, 30), (1, 30, 90)),
+    ((2, 3, 20, 30), (3, 30, 20)),
+    ((3, 20, 30), (2, 1, 30, 20)),
+    ((0, 300), (300, 20)),
+    ((20, 0), (0, 30)),
+    ((0, 20, 30), (0, 30, 20)),
+    ((1, 500), (500, 60)),
+    ((60, 500), (500, 1)),
+]
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -30,12 +49,15 @@ def slices(request, monkeypatch):
 @pytest.mark.parametrize("shapes", SHAPES)
 def test_values(slices, shapes, dtype):
     rng = np.random.default_rng(0)
-    a, b = (rng.integers(-5, 6, shape).astype(dtype) for shape in shapes)  # so small that every order of summation is exact
+    # so small that every order of summation is exact
+    a, b = (rng.integers(-5, 6, shape).astype(dtype) for shape in shapes)
     for x, y in [(a, b), (np.asfortranarray(a), b), (a[..., ::-1], b), (a, np.asfortranarray(b))]:
         np.testing.assert_array_equal(blas.product(x, y), np.matmul(x, y), strict=True)
 
 
-@pytest.mark.parametrize("shapes", [((40, 50), (51, 60)), ((2, 40, 50), (3, 50, 60)), ((500,), (501,)), ((), (3,)), ((50, 60), ())])
+@pytest.mark.parametrize(
+    "shapes", [((40, 50), (51, 60)), ((2, 40, 50), (3, 50, 60)), ((500,), (501,)), ((), (3,)), ((50, 60), ())]
+)
 def test_shapes_that_do_not_fit(slices, shapes):
     before = blas.blas_threads()
     with pytest.raises(RuntimeError, match="matmul"):
@@ -47,7 +69,9 @@ def test_not_a_number_and_infinity_go_their_way(slices):
     a = np.ones((40, 50), np.float32)
     a[3, 4], a[30, 2] = np.inf, np.nan
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(blas.product(a, -np.ones((50, 60), np.float32)), np.matmul(a, -np.ones((50, 60), np.float32)))
+        np.testing.assert_array_equal(
+            blas.product(a, -np.ones((50, 60), np.float32)), np.matmul(a, -np.ones((50, 60), np.float32))
+        )
 
 
 needs_openblas = pytest.mark.skipif(blas._openblas() is None, reason="NumPy uses another BLAS")
@@ -83,7 +107,11 @@ def test_large_products_see_one_thread(three_threads, monkeypatch, slices):
     class Array(np.ndarray):
         def __array_ufunc__(self, ufunc, method, *inputs, out=(), **kwargs):
             seen.append(blas.blas_threads())
-            return getattr(ufunc, method)(*[np.asarray(x) for x in inputs], **kwargs, **({"out": tuple(np.asarray(x) for x in out)} if out else {}))
+            return getattr(ufunc, method)(
+                *[np.asarray(x) for x in inputs],
+                **kwargs,
+                **({"out": tuple(np.asarray(x) for x in out)} if out else {}),
+            )
 
     blas.product(np.ones((4, 5)).view(Array), np.ones((5, 4)))
     blas.product(np.ones((40, 50)).view(Array), np.ones((50, 60)))

@@ -30,9 +30,7 @@ SCALARS = [True, 3, 2.5, 1j, np.float64(2.5), np.int8(1)]
 def call(f, *args):
     """The name of the resulting dtype, or the type of the error."""
     try:
-        return (
-            str(f(*args)).rpartition(".")[2].replace("complex32", "complex64")
-        )  # complex32 is not in Genesis
+        return str(f(*args)).rpartition(".")[2].replace("complex32", "complex64")  # complex32 is not in Genesis
     except (RuntimeError, TypeError) as error:
         return RuntimeError if isinstance(error, RuntimeError) else TypeError
 
@@ -112,12 +110,25 @@ def test_python_types_as_in_torch(torch, kind):
 # ---- without
 
 
-@pytest.mark.parametrize("a, b, want", [
-    ("bool", "uint8", "uint8"), ("uint8", "int8", "int16"), ("uint8", "int16", "int16"), ("uint8", "int64", "int64"),
-    ("int64", "float16", "float16"), ("int64", "bfloat16", "bfloat16"), ("float16", "bfloat16", "float32"),
-    ("float32", "float64", "float64"), ("float64", "complex64", "complex128"), ("bfloat16", "complex64", "complex64"),
-    ("uint64", "float16", "float16"), ("uint32", "uint32", "uint32"), ("bool", "uint64", "uint64"), ("uint16", "complex64", "complex64"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "a, b, want",
+    [
+        ("bool", "uint8", "uint8"),
+        ("uint8", "int8", "int16"),
+        ("uint8", "int16", "int16"),
+        ("uint8", "int64", "int64"),
+        ("int64", "float16", "float16"),
+        ("int64", "bfloat16", "bfloat16"),
+        ("float16", "bfloat16", "float32"),
+        ("float32", "float64", "float64"),
+        ("float64", "complex64", "complex128"),
+        ("bfloat16", "complex64", "complex64"),
+        ("uint64", "float16", "float16"),
+        ("uint32", "uint32", "uint32"),
+        ("bool", "uint64", "uint64"),
+        ("uint16", "complex64", "complex64"),
+    ],
+)
 def test_promotion_both_ways(a, b, want):
     assert promote_types(a, b) is promote_types(b, a) is as_dtype(want)
 
@@ -128,7 +139,9 @@ def test_integers_meet_as_in_numpy():
     for a, b in itertools.product(integers, integers):
         want = np.result_type(as_np(a), as_np(b))
         if want.kind == "f":
-            with pytest.raises(RuntimeError, match=f"no integer dtype holds both genesis.{a} and genesis.{b}\n  try: convert"):
+            with pytest.raises(
+                RuntimeError, match=f"no integer dtype holds both genesis.{a} and genesis.{b}\n  try: convert"
+            ):
                 promote_types(a, b)
         else:
             assert promote_types(a, b).np == want, (a, b)
@@ -182,10 +195,7 @@ def test_aliases_and_short_names():
     assert (dtypes.half, dtypes.float, dtypes.double) == (dtypes.float16, dtypes.float32, dtypes.float64)
     assert (dtypes.short, dtypes.int, dtypes.long) == (dtypes.int16, dtypes.int32, dtypes.int64)
     assert (dtypes.cfloat, dtypes.cdouble) == (dtypes.complex64, dtypes.complex128)
-    assert (
-        " ".join(kind.short for kind in dtypes.ALL)
-        == "bool u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128"
-    )
+    assert " ".join(kind.short for kind in dtypes.ALL) == "bool u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128"
     assert as_dtype("long") is dtypes.int64
     assert as_np(ml_dtypes.bfloat16) == ml_dtypes.bfloat16
 

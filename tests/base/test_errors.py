@@ -11,18 +11,27 @@ from genesis.base import errors
 from genesis.base.errors import GenesisError, message
 
 CLASSES = [
-    c
-    for _, c in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(c, GenesisError) and c is not GenesisError
+    c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, GenesisError) and c is not GenesisError
 ]
 
 
-@pytest.mark.parametrize("name, caught_as", [
-    ("ShapeError", RuntimeError), ("DTypeError", RuntimeError), ("DeviceError", RuntimeError), ("GraphError", RuntimeError),
-    ("InplaceError", errors.GraphError), ("DimError", IndexError), ("IndexOutOfRange", IndexError), ("ArgumentError", TypeError),
-    ("ArgumentValueError", ValueError), ("FileFormatError", ValueError), ("UnsupportedError", NotImplementedError),
-    ("UnsupportedError", RuntimeError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, caught_as",
+    [
+        ("ShapeError", RuntimeError),
+        ("DTypeError", RuntimeError),
+        ("DeviceError", RuntimeError),
+        ("GraphError", RuntimeError),
+        ("InplaceError", errors.GraphError),
+        ("DimError", IndexError),
+        ("IndexOutOfRange", IndexError),
+        ("ArgumentError", TypeError),
+        ("ArgumentValueError", ValueError),
+        ("FileFormatError", ValueError),
+        ("UnsupportedError", NotImplementedError),
+        ("UnsupportedError", RuntimeError),
+    ],
+)
 def test_caught_as_python_and_pytorch_errors(name, caught_as):
     error = getattr(errors, name)("text")
     assert isinstance(error, caught_as)

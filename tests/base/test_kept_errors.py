@@ -174,7 +174,8 @@ def test_frames_that_still_run_are_left_alone() -> None:
 def test_functions_that_somebody_holds_keep_what_they_have_from_around_them() -> None:
     held: list[Callable[[], Any]] = []
     source = (
-        "def outer(keep, value):\n    def inner(fail):\n        if fail:\n            raise GraphError('mine')\n        return value\n"
+        "def outer(keep, value):\n    def inner(fail):\n        if fail:\n            raise GraphError('mine')\n     "
+        "   return value\n"
         "    if keep:\n        held.append(inner)\n    inner(True)\n"
     )
     scope: dict[str, Any] = {"GraphError": genesis.base.errors.GraphError, "held": held}
@@ -209,9 +210,16 @@ def test_nothing_runs_at_collections_once_all_errors_are_emptied_or_gone() -> No
 
 def test_full_tracebacks_keep_their_variables() -> None:
     code = (
-        "import gc, genesis\ntry: genesis.ones(2) + genesis.ones(3)\nexcept Exception as error: kept = error\ngc.collect()\ntrace = kept.__traceback__\n"
+        "import gc, genesis\ntry: genesis.ones(2) + genesis.ones(3)\nexcept Exception as error: kept = "
+        "error\ngc.collect()\ntrace = kept.__traceback__\n"
         "while trace.tb_next: trace = trace.tb_next\nprint(len(trace.tb_frame.f_locals) > 0)"
     )
     for full in ("1", "0"):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PATH": "", "GENESIS_FULL_TRACEBACK": full})
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": "", "GENESIS_FULL_TRACEBACK": full},
+        )
         assert done.stdout.strip() == str(full == "1")

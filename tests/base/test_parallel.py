@@ -125,7 +125,9 @@ def test_how_many_at_first(monkeypatch, variable, asked, expected):
 def test_the_environment_is_respected():
     code = "import genesis; print(genesis.get_num_threads(), genesis.get_num_interop_threads())"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout.split() == ["1", "1"]
+    assert subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split() == ["1", "1"]
 
 
 @pytest.mark.parametrize("name", ["num_threads", "num_interop_threads"])
@@ -134,7 +136,14 @@ def test_setting_and_asking(name):
     before = get()
     put(np.int64(3))
     assert get() == 3
-    for bad, error in [(0, ValueError), (-1, ValueError), (1.5, TypeError), ("2", TypeError), (None, TypeError), (True, TypeError)]:
+    for bad, error in [
+        (0, ValueError),
+        (-1, ValueError),
+        (1.5, TypeError),
+        ("2", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+    ]:
         with pytest.raises(error, match=f"set_{name}"):
             put(bad)
     assert get() == 3

@@ -70,9 +70,7 @@ def test_is_leaf():
     assert tree_map(len, [(1, 2), (3,)], is_leaf=lambda x: isinstance(x, tuple)) == [2, 1]
 
 
-@pytest.mark.parametrize(
-    "a, b", [([1, 2], [1]), ([1], (1,)), ({"a": 1}, {"b": 1}), (Point(1, 2), (1, 2))], ids=str
-)
+@pytest.mark.parametrize("a, b", [([1, 2], [1]), ([1], (1,)), ({"a": 1}, {"b": 1}), (Point(1, 2), (1, 2))], ids=str)
 def test_trees_of_different_structure(a, b):
     assert tree_flatten(a)[1] != tree_flatten(b)[1]
     with pytest.raises(ValueError, match=r"tree_map: the trees differ in structure\n  first .*\n  other "):
@@ -81,9 +79,7 @@ def test_trees_of_different_structure(a, b):
 
 @pytest.mark.parametrize("leaves", [[1], [1, 2, 3]])
 def test_wrong_number_of_leaves(leaves):
-    with pytest.raises(
-        ValueError, match=f"got {len(leaves)} leaves for 2 places\n  structure \\[\\*, \\*\\]"
-    ):
+    with pytest.raises(ValueError, match=f"got {len(leaves)} leaves for 2 places\n  structure \\[\\*, \\*\\]"):
         tree_unflatten(leaves, tree_flatten([1, 2])[1])
 
 

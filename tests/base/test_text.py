@@ -27,15 +27,24 @@ def reports():
     first, second = (genesis.autograd.record(run(k)) for k in (1.0, 1.5))
     with genesis.autograd.profile() as profile:
         run(1.0).backward()
-    odd = type(ODD, (Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: g * 2)})
+    odd = type(
+        ODD,
+        (Function,),
+        {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: g * 2)},
+    )
     return {
         "summary": nn.summary(model, input_size=(2, 3)),
         "verify": genesis.autograd.verify(odd, genesis.ones(2, dtype=genesis.float64, requires_grad=True)),
-        "profile": profile, "record": first, "step": first[0], "diff": genesis.autograd.diff(first, second), "saved": saved_memory(run(1.0)),
-        "explain": genesis.autograd.explain(x, run(1.0)), "trace": genesis.jit.trace(run, 1.0),
+        "profile": profile,
+        "record": first,
+        "step": first[0],
+        "diff": genesis.autograd.diff(first, second),
+        "saved": saved_memory(run(1.0)),
+        "explain": genesis.autograd.explain(x, run(1.0)),
+        "trace": genesis.jit.trace(run, 1.0),
         "draw": genesis.draw(odd.apply(x).sum() + run(1.0), params={ODD: x, **dict(model.named_parameters())}),
         "traced": genesis.jit.trace(run, 1.0).draw(),
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +82,17 @@ def test_every_report_prints_where_the_output_is_ascii():
         "for report in t.reports().values(): print(report); repr(report); report._repr_html_()\n"
         "print(t.nn.summary(t.nn.Sequential(t.nn.Linear(1, 1)), input_size=(1, 1)))"
     )
-    for more in ({"PYTHONIOENCODING": "ascii"}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
+    for more in (
+        {"PYTHONIOENCODING": "ascii"},
+        {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ):
         environment = {k: v for k, v in os.environ.items() if k not in ("LANG", "LC_ALL", "PYTHONIOENCODING")} | more
-        done = subprocess.run([sys.executable, "-c", program, os.path.dirname(__file__)], capture_output=True, env=environment, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", program, os.path.dirname(__file__)],
+            capture_output=True,
+            env=environment,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         assert done.stdout.isascii() and b"`- 0" in done.stdout and b"\x1b" not in done.stdout
         assert b"\\u2500" not in done.stdout  # lines are drawn with ASCII, not as escapes
@@ -107,4 +124,7 @@ def test_tables_escape_every_cell():
         def _text(self):
             return bad
 
-    assert Plain()._repr_html_() == '<div class="genesis-report"><pre>&lt;script&gt;\\x1b</pre></div>' and repr(Plain()) == "<script>\\x1b"
+    assert (
+        Plain()._repr_html_() == '<div class="genesis-report"><pre>&lt;script&gt;\\x1b</pre></div>'
+        and repr(Plain()) == "<script>\\x1b"
+    )

@@ -190,6 +190,8 @@ def test_lines_of_a_notebook_have_the_names_of_cells(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Shell))
     assert str(Site("/tmp/ipykernel_1/2.py", 1, "<module>")) == "Cell In[4], line 1 in <module>"
     assert Site("/tmp/ipykernel_1/2.py", 1, "f").short == "Cell In[4], line 1"
-    assert str(Site("/home/me/a.py", 7, "f")) == "/home/me/a.py:7 in f" and Site("/home/me/a.py", 7, "f").short == "a.py:7"
+    assert (
+        str(Site("/home/me/a.py", 7, "f")) == "/home/me/a.py:7 in f" and Site("/home/me/a.py", 7, "f").short == "a.py:7"
+    )
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
     assert re.fullmatch(r"/tmp/ipykernel_1/2\.py:1", Site("/tmp/ipykernel_1/2.py", 1, "f").place)

@@ -22,7 +22,9 @@ BROWSER = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "g
 
 
 def genesis_command(*args, **kwargs):
-    return subprocess.run([sys.executable, "-m", "genesis", *args], capture_output=True, text=True, check=False, **kwargs)
+    return subprocess.run(
+        [sys.executable, "-m", "genesis", *args], capture_output=True, text=True, check=False, **kwargs
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,12 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_the_same_seed_gives_the_same_numbers_without_a_socket_or_another_process(fast, tmp_path):
-    done = subprocess.run([sys.executable, "-c", WATCHED, "demo", "--fast", "--json", "--out", str(tmp_path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, "demo", "--fast", "--json", "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stderr == ""
     again = json.loads(done.stdout)
     for part in ("reading", "writing", "own_gradient"):
@@ -60,10 +67,14 @@ def test_the_same_seed_gives_the_same_numbers_without_a_socket_or_another_proces
 
 
 def test_plain_output_without_a_terminal_or_unicode(tmp_path):
-    done = genesis_command("demo", "--fast", "--show-code", "--out", str(tmp_path), env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"})
+    done = genesis_command(
+        "demo", "--fast", "--show-code", "--out", str(tmp_path), env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"}
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii() and "##" in done.stdout and "\033" not in done.stdout
-    assert "class Round(genesis.Function)" in done.stdout and "def train_reader" in done.stdout and "ok   " in done.stdout
+    assert (
+        "class Round(genesis.Function)" in done.stdout and "def train_reader" in done.stdout and "ok   " in done.stdout
+    )
 
 
 def test_an_unwritable_folder_is_an_error_before_training(tmp_path):
@@ -88,7 +99,9 @@ def test_interrupt_says_what_was_saved(tmp_path):
 
 def test_a_missed_bar_makes_the_exit_code_nonzero(tmp_path, monkeypatch, capsys):
     def failing(terminal, fast):
-        outcome = demo.Outcome(bars=[(False, "too low")], numbers={"accuracy": 0.1}, material={"model": genesis.nn.Linear(1, 1)})
+        outcome = demo.Outcome(
+            bars=[(False, "too low")], numbers={"accuracy": 0.1}, material={"model": genesis.nn.Linear(1, 1)}
+        )
         return outcome
 
     monkeypatch.setattr(demo, "PARTS", [("reading", "Reading", "", failing, failing)])
@@ -99,7 +112,12 @@ def test_a_missed_bar_makes_the_exit_code_nonzero(tmp_path, monkeypatch, capsys)
 
 def test_report_is_self_contained(fast):
     page = (fast[0] / "report.html").read_text(encoding="utf-8")
-    assert not re.search(r"""(src|href)=["'](?!data:)""", page) and "<script" not in page and "@import" not in page and "url(http" not in page
+    assert (
+        not re.search(r"""(src|href)=["'](?!data:)""", page)
+        and "<script" not in page
+        and "@import" not in page
+        and "url(http" not in page
+    )
     drawings = re.findall(r"<svg.*?</svg>", page, re.S)
     assert len(drawings) >= 7
     for svg in drawings:
@@ -112,7 +130,9 @@ def test_the_graph_of_the_report_shows_lines_and_modules(fast):
     page = (fast[0] / "report.html").read_text(encoding="utf-8")
     graph = ET.fromstring(re.search(r'<svg[^>]*class="gd".*?</svg>', page, re.S).group())
     words = [t.text for t in graph.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"1 Linear", "4 Linear", "7 Linear", "cross_entropy"} <= set(words) and not any("genesis" in w for w in words)
+    assert {"1 Linear", "4 Linear", "7 Linear", "cross_entropy"} <= set(words) and not any(
+        "genesis" in w for w in words
+    )
     lines = [w for w in words if re.fullmatch(r"demo\.py:\d+", w)]
     assert len(lines) == 9 and len(set(lines)) == 2  # every operation: the line of the model, the line of the loss
 
@@ -125,9 +145,21 @@ def test_report_in_a_browser(fast, tmp_path):
     probe.write_text(page.replace("</body>", check + "</body>"), encoding="utf-8")
     for width in (1280, 500):
         done = subprocess.run(
-            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--virtual-time-budget=3000", "--dump-dom", f"file://{probe}"],
-            capture_output=True, text=True, timeout=120, check=True,
-        )  # fmt: skip
+            [
+                BROWSER,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                f"--window-size={width},900",
+                "--virtual-time-budget=3000",
+                "--dump-dom",
+                f"file://{probe}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
         assert "<title>wide:true svg:true</title>" in done.stdout
 
 
@@ -151,13 +183,20 @@ def test_a_reader_of_the_matrix_may_close_early():
 
 def test_the_times_of_the_report_name_the_machine(fast):
     page = (fast[0] / "report.html").read_text()
-    assert f"NumPy {np.__version__}" in page and f"Genesis {genesis.__version__}" in page and platform.machine() in page and "BLAS threads" in page
+    assert (
+        f"NumPy {np.__version__}" in page
+        and f"Genesis {genesis.__version__}" in page
+        and platform.machine() in page
+        and "BLAS threads" in page
+    )
 
 
 def test_doctor_warns_of_another_owner_of_the_name(monkeypatch):
     from genesis.cli import doctor
 
-    monkeypatch.setattr(doctor.importlib.metadata, "packages_distributions", lambda: {"genesis": ["genesis_dl", "genesis"]})
+    monkeypatch.setattr(
+        doctor.importlib.metadata, "packages_distributions", lambda: {"genesis": ["genesis_dl", "genesis"]}
+    )
     repair = "pip uninstall genesis, then pip install --force-reinstall genesis-dl"
     assert doctor.other_owners() == [f"the distribution 'genesis' also owns the import name genesis: {repair}"]
 
@@ -166,8 +205,9 @@ def test_doctor_says_which_command_installs_what(monkeypatch):
     from genesis.cli import doctor
 
     monkeypatch.setattr(doctor, "_version", lambda name: "")
-    assert doctor.optional_row("llvmlite")[1:] == ("not installed", doctor.OPTIONAL["llvmlite"][0].join(["adds ", ': pip install "genesis-dl[jit]"']))
+    assert doctor.optional_row("llvmlite")[1:] == (
+        "not installed",
+        doctor.OPTIONAL["llvmlite"][0].join(["adds ", ': pip install "genesis-dl[jit]"']),
+    )
     monkeypatch.setattr(doctor, "_version", lambda name: "9.9")
     assert all("pip install" not in text for name in doctor.OPTIONAL for text in doctor.optional_row(name))
-
-

@@ -32,7 +32,11 @@ def function(body, **members):
     def forward(ctx, x, *rest):
         return body(x, *rest)
 
-    return type("Captures", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(lambda ctx, *g: g[0]), **members})
+    return type(
+        "Captures",
+        (Function,),
+        {"forward": staticmethod(forward), "backward": staticmethod(lambda ctx, *g: g[0]), **members},
+    )
 
 
 def closure_case():
@@ -53,7 +57,11 @@ def partial_case():
 @pytest.mark.parametrize("make", [closure_case, module_case])
 def test_closures_are_refused_by_name(make):
     cls, name = make()
-    with pytest.raises(RuntimeError, match=rf"(?s)Captures.forward: uses {name}, which requires grad but is no argument.*try: pass it to apply, or use {name}.detach\(\)"):
+    with pytest.raises(
+        RuntimeError,
+        match=rf"(?s)Captures.forward: uses {name}, which requires grad but is no argument.*try: pass it to apply, "
+        rf"or use {name}.detach\(\)",
+    ):
         cls.apply(leaf())
 
 
@@ -93,7 +101,9 @@ class ReadsTable(Function):
         return g
 
 
-@pytest.mark.parametrize("cls, name", [(ReadsGlobal, "WEIGHT"), (ReadsByHelper, "WEIGHT"), (ReadsTable, "TABLE\\['scale'\\]")])
+@pytest.mark.parametrize(
+    "cls, name", [(ReadsGlobal, "WEIGHT"), (ReadsByHelper, "WEIGHT"), (ReadsTable, "TABLE\\['scale'\\]")]
+)
 def test_globals_are_refused_by_name(cls, name):
     with pytest.raises(RuntimeError, match=f"uses {name}, which requires grad"):
         cls.apply(leaf())
@@ -105,7 +115,9 @@ def test_globals_are_refused_by_name(cls, name):
 
 def test_objects_among_the_arguments():
     layer = nn.Linear(2, 2, bias=False)
-    cls = function(lambda x, module: genesis.ops.matmul(x, module.weight), backward=staticmethod(lambda ctx, g: (g, None)))
+    cls = function(
+        lambda x, module: genesis.ops.matmul(x, module.weight), backward=staticmethod(lambda ctx, g: (g, None))
+    )
     with pytest.raises(RuntimeError, match=r"uses rest\[0\].weight|uses .*weight, which requires grad|uses a tensor"):
         cls.apply(leaf(), layer)
     for p in layer.parameters():
@@ -175,7 +187,11 @@ def test_captured_gradients_are_asked_for():
     def made(result):
         return function(lambda x: x * weight, capture=True, backward=staticmethod(lambda ctx, g: result(g)))
 
-    with pytest.raises(RuntimeError, match=r"(?s)the gradient of the captured weight is missing.*return gradients by name, \{\.\.\., 'weight': gradient\}"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)the gradient of the captured weight is missing.*return gradients by name, \{\.\.\., 'weight': "
+        r"gradient\}",
+    ):
         made(lambda g: g).apply(leaf()).sum().backward()
     with pytest.raises(RuntimeError, match="the gradient of the captured weight is missing"):
         made(lambda g: {"x": g}).apply(leaf()).sum().backward()

@@ -52,7 +52,10 @@ def test_second_backward_is_an_error_unless_retained():
     y.backward(retain_graph=True)
     y.backward()
     assert x.grad.tolist() == [8.0]
-    with pytest.raises(RuntimeError, match="MulBackward was already differentiated and what it saved was freed\n(?s:.*)try: pass retain_graph=True"):
+    with pytest.raises(
+        RuntimeError,
+        match="MulBackward was already differentiated and what it saved was freed\n(?s:.*)try: pass retain_graph=True",
+    ):
         y.backward()
     assert x.grad.tolist() == [8.0]
 
@@ -74,7 +77,10 @@ def test_ops_that_save_nothing_can_be_differentiated_twice():
         (lambda: leaf(1.0, 2.0).backward(torch.ones(3)), r"the gradient's shape \[3\] is not the output's, \[2\]"),
         (lambda: leaf(1.0).sum().backward(inputs=[torch.ones(1)]), r"inputs\[0\] does not require grad"),
         (lambda: torch.autograd.grad(leaf(1.0).sum(), leaf(1.0)), r"the outputs do not depend on inputs\[0\]"),
-        (lambda: torch.tensor([1, 2], dtype=torch.int64, requires_grad=True), "only floating and complex tensors can require grad"),
+        (
+            lambda: torch.tensor([1, 2], dtype=torch.int64, requires_grad=True),
+            "only floating and complex tensors can require grad",
+        ),
         (lambda: leaf(1.0).numpy(), r"NumPy would lose the history\n  try: x.detach\(\).numpy\(\)"),
         (lambda: setattr(leaf(1.0), "grad", torch.ones(2)), r"the gradient's shape \[2\] is not the tensor's, \[1\]"),
     ],
@@ -356,10 +362,19 @@ def test_a_mode_that_is_interrupted_on_its_way_in_is_not_left_on(mode, monkeypat
         assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), list(ACTIVE)) == before
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: x + 1, lambda x: torch.cat([x, x]), lambda x: x.sort().values, lambda x: x.sum(), lambda x: x[0], lambda x: x @ x,
-    lambda x: torch.einsum("i,j", x, x), lambda x: torch.zeros(2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x + 1,
+        lambda x: torch.cat([x, x]),
+        lambda x: x.sort().values,
+        lambda x: x.sum(),
+        lambda x: x[0],
+        lambda x: x @ x,
+        lambda x: torch.einsum("i,j", x, x),
+        lambda x: torch.zeros(2),
+    ],
+)
 def test_what_is_made_in_inference_mode_is_an_inference_tensor(call):
     with torch.inference_mode():
         assert call(torch.ones(3)).is_inference()

@@ -25,7 +25,11 @@ class Linear(torch.Function):
     def backward(ctx, g):
         x, w, b = ctx.saved_tensors
         needs = ctx.needs_input_grad
-        return (g @ w if needs[0] else None), (g.t() @ x if needs[1] else None), (g.sum(0) if b is not None and needs[2] else None)
+        return (
+            (g @ w if needs[0] else None),
+            (g.t() @ x if needs[1] else None),
+            (g.sum(0) if b is not None and needs[2] else None),
+        )
 
 
 class Split(torch.Function):
@@ -40,7 +44,11 @@ class Split(torch.Function):
 
 
 def test_linear_with_and_without_bias():
-    x, w, b = torch.randn(4, 3, requires_grad=True), torch.randn(2, 3, requires_grad=True), torch.randn(2, requires_grad=True)
+    x, w, b = (
+        torch.randn(4, 3, requires_grad=True),
+        torch.randn(2, 3, requires_grad=True),
+        torch.randn(2, requires_grad=True),
+    )
     assert torch.autograd.gradcheck(Linear.apply, (x, w, b)) and torch.autograd.gradgradcheck(Linear.apply, (x, w, b))
     assert torch.autograd.gradcheck(lambda x, w: Linear.apply(x, w), (x, w))
     assert type(Linear.apply(x, w).grad_fn).__name__ == "LinearBackward"
@@ -175,7 +183,12 @@ def test_stale_saved_tensor_names_both_sides():
     h = x * 1
     y = Linear.apply(h, torch.randn(2, 2, requires_grad=True))
     h.add_(1)
-    with pytest.raises(RuntimeError, match=r"a tensor that LinearBackward saved was modified in place by add_ since.*\n  saved f32\[2, 2\]\n  saved at .*test_function.py:176 in test_stale.*\n  written at .*test_function.py:177 in test_stale.*\n  try: use the out-of-place form"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"a tensor that LinearBackward saved was modified in place by add_ since.*\n  saved f32\[2, 2\]\n  "
+        r"saved at .*test_function.py:176 in test_stale.*\n  written at .*test_function.py:177 in "
+        r"test_stale.*\n  try: use the out-of-place form",
+    ):
         y.sum().backward()
 
 
@@ -198,7 +211,12 @@ def returns(*values):
         ((None,), RuntimeError, "Bad.backward: returned 1 gradients, expected 2"),
         ((None, None, 1.0), RuntimeError, "Bad.backward: returned 3 gradients, expected 2"),
         ((1.0, None), TypeError, "Bad.*: the gradient of x is float, expected a tensor or None"),
-        ((lambda g: g.expand(4, 3), None), RuntimeError, r"BadBackward: the gradient of x has shape \[4, 3\], the input has \[3\]\n  called at .*test_function.py.*\n  try: sum it over the first 1 axes"),
+        (
+            (lambda g: g.expand(4, 3), None),
+            RuntimeError,
+            r"BadBackward: the gradient of x has shape \[4, 3\], the input has \[3\]\n  called at "
+            r".*test_function.py.*\n  try: sum it over the first 1 axes",
+        ),
         ((lambda g: g[:2], None), RuntimeError, r"the gradient of x has shape \[2\], the input has \[3\]"),
     ],
 )
@@ -209,9 +227,17 @@ def test_wrong_gradients_are_errors(values, error, words):
     assert x.grad is None and y.grad is None
 
 
-@pytest.mark.parametrize(("args", "kwargs", "fits"), [
-    ((), {}, True), ((None,), {}, True), ((), {"n": 3}, True), ((3,), {}, False), ((3,), {"m": 1}, False), ((None,), {"m": 1}, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "kwargs", "fits"),
+    [
+        ((), {}, True),
+        ((None,), {}, True),
+        ((), {"n": 3}, True),
+        ((3,), {}, False),
+        ((3,), {"m": 1}, False),
+        ((None,), {"m": 1}, True),
+    ],
+)
 def test_gradients_of_trailing_arguments_may_be_left_out_unless_they_were_given_by_position(args, kwargs, fits):
     class Times(torch.Function):
         @staticmethod
@@ -240,7 +266,11 @@ def test_surplus_none_is_accepted_and_broadcast_gradients_are_summed():
 
 
 def test_misuse():
-    with pytest.raises(TypeError, match=r"Linear: a Function is not instantiated\n  try: make its methods static and call Linear.apply"):
+    with pytest.raises(
+        TypeError,
+        match=r"Linear: a Function is not instantiated\n  try: make its methods static and call "
+        r"Linear.apply",
+    ):
         Linear()
 
     class Half(torch.Function):
@@ -257,7 +287,9 @@ def test_misuse():
         def forward(ctx, x):
             ctx.save_for_backward([x])
 
-    with pytest.raises(TypeError, match="Saves.save_for_backward: argument 0 is list, expected a tensor, a number or None"):
+    with pytest.raises(
+        TypeError, match="Saves.save_for_backward: argument 0 is list, expected a tensor, a number or None"
+    ):
         Saves.apply(torch.ones(1))
 
 
@@ -341,9 +373,11 @@ def test_a_function_whose_results_all_got_none_is_asked_still(materialize, outpu
 
     x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     result = Asked.apply(x)
-    Nothing.apply((result[0] if outputs > 1 else result) * 2, y).sum().backward()  # the product between passes nothing on
+    # the product between passes nothing on
+    Nothing.apply((result[0] if outputs > 1 else result) * 2, y).sum().backward()
     assert got == [[[0, 0] if materialize else None] * outputs]
-    assert x.grad.tolist() == [0, 0] and y.grad.tolist() == [1, 1]  # zeros, as in PyTorch: an optimizer decays the weight
+    # zeros, as in PyTorch: an optimizer decays the weight
+    assert x.grad.tolist() == [0, 0] and y.grad.tolist() == [1, 1]
 
 
 def test_arguments_after_a_star_are_named_by_their_place():
@@ -363,7 +397,9 @@ def test_arguments_after_a_star_are_named_by_their_place():
             y.sum().backward()
 
 
-@pytest.mark.skipif(sys.implementation.name != "cpython" or sys.version_info >= (3, 14), reason="counts references as CPython 3.13 does")
+@pytest.mark.skipif(
+    sys.implementation.name != "cpython" or sys.version_info >= (3, 14), reason="counts references as CPython 3.13 does"
+)
 def test_a_gradient_that_nobody_else_holds_is_not_copied():
     made = []
 

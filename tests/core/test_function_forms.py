@@ -1,4 +1,6 @@
-"""The forms a `Function` may take: keywords, containers, setup_context, attributes; and mistakes seen when it is defined."""
+"""The forms a `Function` may take: keywords, containers, setup_context, attributes; and mistakes seen when it is
+defined.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def test_keywords_are_bound_by_signature_and_gradients_may_come_by_name():
     np.testing.assert_allclose(x.grad.numpy(), np.ones((3, 5)) @ w.detach().numpy().T * 2)
     np.testing.assert_allclose(w.grad.numpy(), x.detach().numpy().T @ np.ones((3, 5)) * 2)
     assert b.grad.tolist() == [3.0] * 5
-    with pytest.raises(TypeError, match=r"Linear.apply: got an unexpected keyword argument 'bias'\n  forward \(x, w, b=None, \*, scale=1.0\)"):
+    with pytest.raises(
+        TypeError,
+        match=r"Linear.apply: got an unexpected keyword argument 'bias'\n  forward \(x, w, b=None, \*, scale=1.0\)",
+    ):
         Linear.apply(x, w, bias=b)
 
 
@@ -66,9 +71,21 @@ class Pair:
 Named = namedtuple("Named", "first second")
 
 
-@pytest.mark.parametrize("make", [lambda a, b: [a, b], lambda a, b: (a, b), lambda a, b: {"a": a, "b": b}, Pair, Named, lambda a, b: {"in": [a, (b, 3)]}])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a, b: [a, b],
+        lambda a, b: (a, b),
+        lambda a, b: {"a": a, "b": b},
+        Pair,
+        Named,
+        lambda a, b: {"in": [a, (b, 3)]},
+    ],
+)
 def test_containers_in_and_out(make):
-    """Every structure: tensors inside are tracked on the way in and on the way out, gradients come and go in the same structure."""
+    """Every structure: tensors inside are tracked on the way in and on the way out, gradients come and go in the same
+    structure.
+    """
     structures = []
 
     class Twice(torch.Function):
@@ -122,7 +139,11 @@ def test_the_wrong_structure_is_an_error_that_shows_both():
         def backward(ctx, g):
             return [g], g
 
-    with pytest.raises(RuntimeError, match=r"Bad.backward: the gradient of tree has another structure.*expected \{'a': \*\}.*got \[\*\](.|\n)*return the structure"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"Bad.backward: the gradient of tree has another structure.*expected \{'a': \*\}.*got "
+        r"\[\*\](.|\n)*return the structure",
+    ):
         Bad.apply({"a": numbers(2)}, numbers(2)).sum().backward()
 
 
@@ -270,7 +291,11 @@ def test_tensors_on_attributes_are_kept_like_saved_ones():
         _ = node.y
     y = Exp.apply(x)
     y.add_(1)
-    with pytest.raises(RuntimeError, match=r"a tensor that ExpBackward saved was modified in place by add_(.|\n)*written at .*test_function_forms.py"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"a tensor that ExpBackward saved was modified in place by add_(.|\n)*written at "
+        r".*test_function_forms.py",
+    ):
         y.sum().backward()
 
 
@@ -279,7 +304,11 @@ def test_saved_variables_of_a_bare_context():
     ctx.save_for_backward(torch.ones(1))
     ctx.save_for_backward(torch.zeros(1), None)
     ctx.save_variable("scale", 3)
-    assert len(ctx.saved_tensors) == 3 and ctx.saved_variables == {"scale": 3} and torch.autograd.Context().saved_variables == {}
+    assert (
+        len(ctx.saved_tensors) == 3
+        and ctx.saved_variables == {"scale": 3}
+        and torch.autograd.Context().saved_variables == {}
+    )
 
 
 def test_gradients_that_somebody_else_holds_are_not_written_to():

@@ -21,7 +21,9 @@ def test_what_hooks_see_is_what_probes_get():
 
 def test_a_wrong_gradient_is_found(monkeypatch):
     right = NodeHooks.on_outputs
-    monkeypatch.setattr(NodeHooks, "on_outputs", lambda self, node, g: (right(self, node, g if isinstance(g, list) else g * 2), g)[1])
+    monkeypatch.setattr(
+        NodeHooks, "on_outputs", lambda self, node, g: (right(self, node, g if isinstance(g, list) else g * 2), g)[1]
+    )
     assert any(fuzz_hooks.probed(seed) for seed in range(60))
 
 
@@ -54,4 +56,7 @@ def retained_gradients_stay(monkeypatch):
 def test_what_is_broken_is_found(monkeypatch, break_it):
     reference = pytest.importorskip("torch")
     break_it(monkeypatch)
-    assert any(fuzz_hooks.compare(fuzz_hooks.Writer(seed).program(14), genesis, reference)[0] == "wrong" for seed in range(1500))
+    assert any(
+        fuzz_hooks.compare(fuzz_hooks.Writer(seed).program(14), genesis, reference)[0] == "wrong"
+        for seed in range(1500)
+    )

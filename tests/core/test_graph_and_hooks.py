@@ -1,4 +1,6 @@
-"""Graphs and hooks where frameworks differ in what they call when: each program runs in Genesis and, where it is installed, in PyTorch."""
+"""Graphs and hooks where frameworks differ in what they call when: each program runs in Genesis and, where it is
+installed, in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -172,10 +174,16 @@ def test_tensor_hooks_stay_with_the_version_they_were_put_on(lib):
 
 
 WRITES = {
-    "zero_": lambda lib, a: a.zero_(), "fill_": lambda lib, a: a.fill_(3), "copy_": lambda lib, a: a.copy_(lib.tensor([1.0, 2.0])),
-    "setitem": lambda lib, a: a.__setitem__(slice(None), 1.0), "normal_": lambda lib, a: a.normal_(), "uniform_": lambda lib, a: a.uniform_(),
-    "bernoulli_": lambda lib, a: a.bernoulli_(0.5), "exponential_": lambda lib, a: a.exponential_(), "masked_fill_": lambda lib, a: a.masked_fill_(lib.tensor([True, True]), 1.0),
-}  # fmt: skip
+    "zero_": lambda lib, a: a.zero_(),
+    "fill_": lambda lib, a: a.fill_(3),
+    "copy_": lambda lib, a: a.copy_(lib.tensor([1.0, 2.0])),
+    "setitem": lambda lib, a: a.__setitem__(slice(None), 1.0),
+    "normal_": lambda lib, a: a.normal_(),
+    "uniform_": lambda lib, a: a.uniform_(),
+    "bernoulli_": lambda lib, a: a.bernoulli_(0.5),
+    "exponential_": lambda lib, a: a.exponential_(),
+    "masked_fill_": lambda lib, a: a.masked_fill_(lib.tensor([True, True]), 1.0),
+}
 
 
 @pytest.mark.parametrize("write", WRITES)
@@ -241,7 +249,13 @@ def test_one_node_for_all_pieces(lib):
     a.grad_fn.register_prehook(log.pre("pre"))
     a.grad_fn.register_hook(log.post("post"))
     (a * b).sum().backward()
-    assert log == [("b", [1, 2]), ("b again", [1, 2]), ("a", [3, 4]), ("pre", [[3, 4], [1, 2]]), ("post", [[[3, 4], [1, 2]]], [[3, 4], [1, 2]])]
+    assert log == [
+        ("b", [1, 2]),
+        ("b again", [1, 2]),
+        ("a", [3, 4]),
+        ("pre", [[3, 4], [1, 2]]),
+        ("post", [[[3, 4], [1, 2]]], [[3, 4], [1, 2]]),
+    ]
 
 
 @pytest.mark.parametrize("cut", ["unbind", "split", "chunk"])
@@ -314,7 +328,10 @@ def test_nested_saved_tensors_hooks_use_the_innermost(lib):
 
 def test_a_pack_hook_that_writes_is_refused(lib):
     a = leaf(lib, 2) * 1
-    with lib.autograd.graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t), pytest.raises(RuntimeError, match="pack.hook"):
+    with (
+        lib.autograd.graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t),
+        pytest.raises(RuntimeError, match="pack.hook"),
+    ):
         a.exp()
 
 
@@ -386,7 +403,11 @@ def test_anomaly_mode_warns_when_it_is_made_and_of_errors(lib):
     assert told(lib.autograd.detect_anomaly) == [enabled]
     assert told(lambda: lib.autograd.set_detect_anomaly(True).__exit__(None, None, None)) == []
     first, second = told(lambda: fails(True))
-    assert first == enabled and second.startswith("Error detected in SqrtBackward") and "Traceback of forward call that caused the error" in second
+    assert (
+        first == enabled
+        and second.startswith("Error detected in SqrtBackward")
+        and "Traceback of forward call that caused the error" in second
+    )
     first, second = told(lambda: fails(False))
     assert "No forward pass information available" in second
 
@@ -440,7 +461,9 @@ def test_a_write_by_a_custom_op_is_counted(lib, namespace):
 def test_setup_context_is_called_where_a_gradient_is_wanted():
     log = []
     op = genesis.library.custom_op("graphs::op", lambda x: x * 2, mutates_args=())
-    op.register_autograd(lambda ctx, g: g * 2, setup_context=lambda ctx, inputs, output: log.append(genesis.is_grad_enabled()))
+    op.register_autograd(
+        lambda ctx, g: g * 2, setup_context=lambda ctx, inputs, output: log.append(genesis.is_grad_enabled())
+    )
     try:
         op(genesis.ones(2))
         with genesis.no_grad():

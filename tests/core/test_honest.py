@@ -14,7 +14,9 @@ def second(function, x):
 
 
 def cube(save, use):
-    """x ** 3, whose forward saves with ``save(ctx, x, x * x, x ** 3)`` and whose backward gets 3 x ** 2 with ``use(ctx)``."""
+    """x ** 3, whose forward saves with ``save(ctx, x, x * x, x ** 3)`` and whose backward gets 3 x ** 2 with
+    ``use(ctx)``.
+    """
 
     class Cube(torch.Function):
         @staticmethod
@@ -64,13 +66,19 @@ def test_an_input_that_is_gone_makes_it_an_error_that_names_the_line():
     y = function(x * 1)  # the product is gone after the call
     (first,) = torch.autograd.grad(y.sum(), x, create_graph=True)
     assert first.item() == 12.0
-    with pytest.raises(RuntimeError, match=r"Cube.forward: saved tensor 0 is an intermediate value, a second derivative through it is not known "
-                       r"\(forward cannot be run again, an input is gone\)\n  saved f32\[1\](.|\n)*called at .*test_honest.py(.|\n)*save the inputs"):  # fmt: skip
+    with pytest.raises(
+        RuntimeError,
+        match=r"Cube.forward: saved tensor 0 is an intermediate value, a second derivative through it is not known "
+        r"\(forward cannot be run again, an input is gone\)\n  saved f32\[1\](.|\n)*called at "
+        r".*test_honest.py(.|\n)*save the inputs",
+    ):
         torch.autograd.grad(first.sum(), x)
 
 
 def test_288_for_432():
-    """A published wrong answer: sinh-like functions that save an intermediate give a second derivative that is too small."""
+    """A published wrong answer: sinh-like functions that save an intermediate give a second derivative that is too
+    small.
+    """
 
     class Fourth(torch.Function):  # x ** 4 by way of x ** 2: the derivative 4 x^3 is taken as 4 x^2 * x with x^2 saved
         @staticmethod
@@ -133,7 +141,11 @@ def test_a_backward_that_leaves_the_graph(rule, what):
         def backward(ctx, g):
             return rule(ctx.saved_tensors[0]) * g
 
-    refused(Cube.apply, rf"Cube.backward: its own derivative is not known: {what} left the recorded graph\n  lost at .*test_honest.py(.|\n)*once_differentiable")
+    refused(
+        Cube.apply,
+        rf"Cube.backward: its own derivative is not known: {what} left the recorded graph\n  lost at "
+        r".*test_honest.py(.|\n)*once_differentiable",
+    )
 
 
 def no_grad(f):
@@ -172,7 +184,11 @@ def test_once_differentiable():
             (x,) = ctx.saved_tensors
             return torch.tensor(3 * x.detach().numpy() ** 2) * g
 
-    refused(Cube.apply, r"Cube.backward: is marked @once_differentiable and cannot be differentiated again\n  called at .*test_honest.py")
+    refused(
+        Cube.apply,
+        r"Cube.backward: is marked @once_differentiable and cannot be differentiated again\n  called at "
+        r".*test_honest.py",
+    )
 
 
 def test_a_constant_may_be_declared():

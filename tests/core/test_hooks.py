@@ -27,7 +27,14 @@ def test_the_order_around_a_node_and_a_leaf():
     x.register_hook(note("leaf"))
     x.register_post_accumulate_grad_hook(lambda t: order.append(f"accumulated {t.grad.tolist()}"))
     y.sum().backward()
-    assert order == ["tensor 1", "tensor 2", "pre [10.0, 10.0]", "post [20.0, 20.0] [10.0, 10.0]", "leaf", "accumulated [20.0, 20.0]"]
+    assert order == [
+        "tensor 1",
+        "tensor 2",
+        "pre [10.0, 10.0]",
+        "post [20.0, 20.0] [10.0, 10.0]",
+        "leaf",
+        "accumulated [20.0, 20.0]",
+    ]
     assert y.grad.tolist() == [10.0, 10.0]
 
 
@@ -39,9 +46,17 @@ def test_node_hooks_replace_and_are_checked_and_removed():
     assert x.grad.tolist() == [7.0, 7.0]
     y.sum().backward(retain_graph=True)
     assert x.grad.tolist() == [9.0, 9.0]
-    with y.grad_fn.register_hook(lambda gi, go: gi[0]), pytest.raises(TypeError, match=r"MulBackward.register_hook: the hook returned 1 gradients, expected 2\n  try"):
+    with (
+        y.grad_fn.register_hook(lambda gi, go: gi[0]),
+        pytest.raises(TypeError, match=r"MulBackward.register_hook: the hook returned 1 gradients, expected 2\n  try"),
+    ):
         y.sum().backward(retain_graph=True)
-    with y.grad_fn.register_prehook(lambda gs: gs[0][:1]), pytest.raises(RuntimeError, match=r"MulBackward.register_prehook: the hook returned shape \[1\], the gradient has \[2\]"):
+    with (
+        y.grad_fn.register_prehook(lambda gs: gs[0][:1]),
+        pytest.raises(
+            RuntimeError, match=r"MulBackward.register_prehook: the hook returned shape \[1\], the gradient has \[2\]"
+        ),
+    ):
         y.sum().backward(retain_graph=True)
     assert x.grad.tolist() == [9.0, 9.0]
     y.grad_fn.metadata["note"] = 1
@@ -51,7 +66,9 @@ def test_node_hooks_replace_and_are_checked_and_removed():
 def test_multi_grad_hooks():
     a, b, c = (torch.ones(1, requires_grad=True) for _ in range(3))
     seen = []
-    everything = graph.register_multi_grad_hook([a, b, c], lambda gs: seen.append([None if g is None else g.item() for g in gs]))
+    everything = graph.register_multi_grad_hook(
+        [a, b, c], lambda gs: seen.append([None if g is None else g.item() for g in gs])
+    )
     graph.register_multi_grad_hook([b, a], lambda g: seen.append(g.item()), mode="any")
     (a * 2 + b * 3).backward()
     assert sorted(map(str, seen)) in (["2.0", "[2.0, 3.0, None]"], ["3.0", "[2.0, 3.0, None]"])
@@ -69,7 +86,10 @@ def test_multi_grad_hooks():
 def test_every_node_and_the_end_of_a_backward():
     x = torch.ones(2, requires_grad=True)
     seen = []
-    with graph.every_node(lambda node, go: seen.append("before " + node.name()), lambda node, gi, go: seen.append(f"after {node.name()} {len(gi)}")):
+    with graph.every_node(
+        lambda node, go: seen.append("before " + node.name()),
+        lambda node, gi, go: seen.append(f"after {node.name()} {len(gi)}"),
+    ):
         (x * 2).sum().backward()
     assert seen == ["before SumBackward", "after SumBackward 1", "before MulBackward", "after MulBackward 2"]
     ends = []
@@ -91,7 +111,10 @@ def test_gradient_edges_stand_for_tensors_that_are_gone():
     gc.collect()
     assert torch.autograd.grad(y, edge, retain_graph=True)[0].tolist() == [4.0, 4.0]
     assert torch.autograd.grad(y, {"h": edge, "x": x}, retain_graph=True)["x"].tolist() == [8.0, 8.0]
-    assert torch.autograd.grad(graph.get_gradient_edge(y), x, torch.ones(()), retain_graph=True)[0].tolist() == [8.0, 8.0]
+    assert torch.autograd.grad(graph.get_gradient_edge(y), x, torch.ones(()), retain_graph=True)[0].tolist() == [
+        8.0,
+        8.0,
+    ]
     _first, second = torch.ones(4, requires_grad=True).split(2)
     assert graph.get_gradient_edge(second).output_nr in (0, 1)
     with pytest.raises(RuntimeError, match="get_gradient_edge: the tensor does not require grad"):
@@ -108,7 +131,9 @@ def test_batched_gradients_and_unused_inputs():
     rows = torch.autograd.grad(y, x, torch.eye(2), is_grads_batched=True)[0]
     assert rows.tolist() == [[2.0, 0.0], [0.0, 4.0]]
     y = x**2
-    found = torch.autograd.grad([y], {"x": x, "z": z}, [torch.ones(5, 2)], is_grads_batched=True, materialize_grads=True)
+    found = torch.autograd.grad(
+        [y], {"x": x, "z": z}, [torch.ones(5, 2)], is_grads_batched=True, materialize_grads=True
+    )
     assert found["x"].shape == (5, 2) and found["z"].tolist() == [[0.0] * 3] * 5
     with pytest.raises(RuntimeError, match=r"is_grads_batched: the first dimensions of grad_outputs are \[-1\]"):
         torch.autograd.grad((x**2).sum(), x, torch.ones(()), is_grads_batched=True)
@@ -141,13 +166,23 @@ def test_backward_inside_a_hook_and_in_two_threads():
     seen = {}
     leaves = [torch.ones(1, requires_grad=True) for _ in range(4)]
     for i, leaf in enumerate(leaves):
-        graph.register_multi_grad_hook([leaf], lambda gs, i=i: seen.setdefault(i, (threading.get_ident(), gs[0].item())))
-    threads = [threading.Thread(target=lambda t=t, i=i: [(t * (i + 1)).backward() for _ in range(50)]) for i, t in enumerate(leaves)]
+        graph.register_multi_grad_hook(
+            [leaf], lambda gs, i=i: seen.setdefault(i, (threading.get_ident(), gs[0].item()))
+        )
+    threads = [
+        threading.Thread(target=lambda t=t, i=i: [(t * (i + 1)).backward() for _ in range(50)])
+        for i, t in enumerate(leaves)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [seen[i][1] for i in range(4)] == [1.0, 2.0, 3.0, 4.0] and [t.grad.item() for t in leaves] == [50.0, 100.0, 150.0, 200.0]
+    assert [seen[i][1] for i in range(4)] == [1.0, 2.0, 3.0, 4.0] and [t.grad.item() for t in leaves] == [
+        50.0,
+        100.0,
+        150.0,
+        200.0,
+    ]
 
 
 def test_hooks_registered_before_a_write_see_the_gradient_of_the_old_value():
@@ -166,7 +201,9 @@ def test_increment_version():
     h = x * 1
     y = h.exp() * h
     graph.increment_version([h])
-    with pytest.raises(RuntimeError, match=r"modified in place by increment_version since(.|\n)*written at .*test_hooks.py"):
+    with pytest.raises(
+        RuntimeError, match=r"modified in place by increment_version since(.|\n)*written at .*test_hooks.py"
+    ):
         y.sum().backward()
     with pytest.raises(TypeError, match="increment_version: expected a tensor, got int"):
         graph.increment_version([1])
@@ -176,7 +213,10 @@ def test_grad_of_a_computed_tensor_warns_once_it_is_asked_for():
     x = torch.ones(2, requires_grad=True)
     y = x * 2
     y.sum().backward()
-    with pytest.warns(UserWarning, match=r"this tensor was computed by MulBackward at .*test_hooks.py:\d+ .*its .grad is not kept\n.*retain_grad"):
+    with pytest.warns(
+        UserWarning,
+        match=r"this tensor was computed by MulBackward at .*test_hooks.py:\d+ .*its .grad is not kept\n.*retain_grad",
+    ):
         assert y.grad is None
     z = x * 2
     z.retain_grad()

@@ -1,4 +1,6 @@
-"""A kernel that is attached to an op computes it on every path; composites' kernels where nothing but arrays is involved."""
+"""A kernel that is attached to an op computes it on every path; composites' kernels where nothing but arrays is
+involved.
+"""
 
 from __future__ import annotations
 
@@ -277,7 +279,9 @@ def test_the_check_of_kernels_finds_wrong_ones(restored):
     def attach_one(forward, weight):
         @attach(op, np.ndarray)
         def kernel(x, shape, *parameters):
-            return forward * op.meaning(genesis.tensor(x), shape, *[genesis.tensor(p) if isinstance(p, np.ndarray) else p for p in parameters]).numpy(), x
+            return forward * op.meaning(
+                genesis.tensor(x), shape, *[genesis.tensor(p) if isinstance(p, np.ndarray) else p for p in parameters]
+            ).numpy(), x
 
         kernel.backward(lambda g, kept, needs: (weight * g, *[None] * (len(needs) - 1)))
 

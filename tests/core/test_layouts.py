@@ -46,10 +46,17 @@ def test_writes_through_views_of_a_base_that_is_not_contiguous(view, kind):
     def out_of_place(x):
         y = x.permute(2, 1, 0).contiguous() * 1.0
         index = VIEWS[view](genesis.arange(24).reshape(SHAPE).permute(2, 1, 0) * 1)
-        places = (genesis.arange(24).reshape(SHAPE).permute(2, 1, 0).reshape(-1, 1) == index.reshape(1, -1)).to(genesis.float64)
+        places = (genesis.arange(24).reshape(SHAPE).permute(2, 1, 0).reshape(-1, 1) == index.reshape(1, -1)).to(
+            genesis.float64
+        )
         old = places.T @ y.reshape(-1)
         new = old.clone()
-        new = {"mul": lambda: old * 3, "zero": lambda: old * 0, "square": lambda: old * old, "item": lambda: genesis.cat([old[: index[0].numel()] * 0 + 7, old[index[0].numel() :]])}[kind]()
+        new = {
+            "mul": lambda: old * 3,
+            "zero": lambda: old * 0,
+            "square": lambda: old * old,
+            "item": lambda: genesis.cat([old[: index[0].numel()] * 0 + 7, old[index[0].numel() :]]),
+        }[kind]()
         y = y.reshape(-1) * (1 - places.sum(1)) + places @ new
         return y.reshape(4, 3, 2) * weight
 
@@ -84,7 +91,9 @@ def test_view_is_never_a_copy_under_vmap():
         vmap(f, in_dims=1)(x)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "std", "logsumexp", "prod", "all", "argmax", "softmax"])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "amax", "amin", "std", "logsumexp", "prod", "all", "argmax", "softmax"]
+)
 def test_results_of_reductions_are_contiguous(name):
     x = genesis.arange(24.0).reshape(4, 2, 3).transpose(0, 2)
     out = getattr(x, name)(-1)
@@ -116,7 +125,9 @@ def test_a_replay_refuses_another_layout_where_the_function_writes():
 
     graph = jit.trace(f, genesis.ones(2, 3))
     assert graph.replay(genesis.ones(2, 3)).tolist() == [[2, 2, 2]] * 2
-    with pytest.raises(RuntimeError, match=r"argument tensor 0 is laid out otherwise than when f was traced(.|\n)*contiguous\(\)"):
+    with pytest.raises(
+        RuntimeError, match=r"argument tensor 0 is laid out otherwise than when f was traced(.|\n)*contiguous\(\)"
+    ):
         graph.replay(genesis.ones(3, 2).t())
     pure = jit.trace(lambda a: a.reshape(-1) * 2, genesis.ones(2, 3))
     assert pure.replay(genesis.arange(6.0).reshape(3, 2).t()).tolist() == [0, 4, 8, 2, 6, 10]
@@ -128,7 +139,9 @@ def test_repeated_tensors_have_memory_of_their_own(counts):
     y = x.repeat(*counts)
     expected = np.tile(x.numpy().copy(), counts)
     x[0] = 100.0
-    assert (y.numpy() == expected).all() and (genesis.tile(genesis.tensor([1.0, 2.0]), counts).numpy() == expected).all()
+    assert (y.numpy() == expected).all() and (
+        genesis.tile(genesis.tensor([1.0, 2.0]), counts).numpy() == expected
+    ).all()
     y += 1
     assert (y.numpy() == expected + 1).all() and x.tolist() == [100, 2]
 
@@ -142,7 +155,10 @@ def test_small_refusals():
     with pytest.raises(RuntimeError, match="only for a real output, it is genesis.complex64"):
         z.backward()
     z.backward(genesis.ones((), dtype=genesis.complex64))
-    for call in (lambda: vmap(lambda w: genesis.multinomial(w, 6), randomness="different")(genesis.ones(2, 5)), lambda: genesis.multinomial(genesis.ones(3, 4, device="meta"), 6)):
+    for call in (
+        lambda: vmap(lambda w: genesis.multinomial(w, 6), randomness="different")(genesis.ones(2, 5)),
+        lambda: genesis.multinomial(genesis.ones(3, 4, device="meta"), 6),
+    ):
         with pytest.raises(RuntimeError, match="cannot draw 6 without replacement from"):
             call()
     with pytest.raises(RuntimeError, match="probabilities must be between 0 and 1"):

@@ -57,7 +57,12 @@ def test_strides_after_reshape_are_numpys():
     rng = np.random.default_rng(0)
     for _ in range(300):
         shape = tuple(rng.choice([1, 2, 3, 4], rng.integers(1, 4)))
-        array = np.zeros([2 * n for n in shape])[tuple(slice(None, None, int(s)) if s else slice(0, n) for n, s in zip(shape, rng.choice([0, 2, -2], len(shape)), strict=True))]
+        array = np.zeros([2 * n for n in shape])[
+            tuple(
+                slice(None, None, int(s)) if s else slice(0, n)
+                for n, s in zip(shape, rng.choice([0, 2, -2], len(shape)), strict=True)
+            )
+        ]
         array = array.transpose(rng.permutation(array.ndim))
         count = array.size
         new = [n for n in (2, 3, 4, 6, 1) if count % n == 0]
@@ -68,12 +73,19 @@ def test_strides_after_reshape_are_numpys():
         out = array.reshape(target)
         assert (got is not None) == np.may_share_memory(out, array)
         if got is not None:
-            assert [s for s, n in zip(got, target, strict=True) if n > 1] == [s // 8 for s, n in zip(out.strides, target, strict=True) if n > 1]
+            assert [s for s, n in zip(got, target, strict=True) if n > 1] == [
+                s // 8 for s, n in zip(out.strides, target, strict=True) if n > 1
+            ]
 
 
 def test_default_devices():
     with genesis.device("meta"):
-        assert genesis.ones(2).is_meta and genesis.rand(2).is_meta and genesis.tensor([1.0]).is_meta and nn.Linear(2, 2).weight.is_meta
+        assert (
+            genesis.ones(2).is_meta
+            and genesis.rand(2).is_meta
+            and genesis.tensor([1.0]).is_meta
+            and nn.Linear(2, 2).weight.is_meta
+        )
         with genesis.device("cpu"):
             assert not genesis.ones(2).is_meta
         assert genesis.ones(2, device="cpu").tolist() == [1, 1]
@@ -104,7 +116,10 @@ def test_a_model_of_seventy_billion_parameters():
         model = nn.Sequential(nn.Embedding(32_000, 8192), *[Block(8192) for _ in range(130)], nn.Linear(8192, 32_000))
     found = nn.summary(model, genesis.zeros(1, 2048, dtype=genesis.int64, device="meta"))
     one = 8 * 8192**2 + (2 + 4 + 1) * 8192
-    assert found.parameters == found.trainable == 130 * one + 2 * 32_000 * 8192 + 32_000 and found.parameter_bytes == 4 * found.parameters
+    assert (
+        found.parameters == found.trainable == 130 * one + 2 * 32_000 * 8192 + 32_000
+        and found.parameter_bytes == 4 * found.parameters
+    )
     assert "1 to 130, each" in str(found) and "Block x 130" in str(found) and "[1, 2048, 32000]" in str(found)
 
 

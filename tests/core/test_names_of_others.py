@@ -9,7 +9,13 @@ from genesis import nn
 
 
 @pytest.mark.parametrize(
-    ("name", "instead"), [("astype", "x.to(genesis.float32)"), ("copy", "x.clone()"), ("fill", "x.fill_(value)"), ("tobytes", "x.numpy().tobytes()")]
+    ("name", "instead"),
+    [
+        ("astype", "x.to(genesis.float32)"),
+        ("copy", "x.clone()"),
+        ("fill", "x.fill_(value)"),
+        ("tobytes", "x.numpy().tobytes()"),
+    ],
 )
 def test_names_of_numpy(name, instead):
     x = genesis.ones(2)
@@ -28,7 +34,11 @@ def test_there_is_no_gpu(of):
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
 def test_a_module_is_not_a_list_of_parameters(name):
     model, make = nn.Linear(1, 1), getattr(genesis.optim, name)
-    with pytest.raises(TypeError, match=rf"(?s){name}: params must be an iterable of tensors, got the module Linear.*try: {name}\(model.parameters\(\)\)"):
+    with pytest.raises(
+        TypeError,
+        match=rf"(?s){name}: params must be an iterable of tensors, got the module Linear.*try: "
+        rf"{name}\(model.parameters\(\)\)",
+    ):
         make(model)
     with pytest.raises(TypeError, match=r"(?s)got a function.*with \(\)"):
         make(model.parameters)

@@ -61,7 +61,9 @@ def test_inplace_forms_take_the_keywords_of_the_functions():
     y = genesis.tensor([3.0, 4.0])
     for mode in (genesis.no_grad, genesis.enable_grad):
         with mode():
-            assert genesis.ones(2).add_(y, alpha=2).tolist() == [7, 9] and genesis.ones(2).sub_(y, alpha=0.5).tolist() == [-0.5, -1]
+            assert genesis.ones(2).add_(y, alpha=2).tolist() == [7, 9] and genesis.ones(2).sub_(
+                y, alpha=0.5
+            ).tolist() == [-0.5, -1]
             assert genesis.tensor([7.0, -7.0]).div_(2, rounding_mode="floor").tolist() == [3, -4]
             assert genesis.tensor([7, -7]).div_(2, rounding_mode="trunc").tolist() == [3, -3]
     w = genesis.ones(2, requires_grad=True)
@@ -81,8 +83,15 @@ def test_inplace_forms_have_the_parameters_of_their_functions(name):
         method(genesis.ones(2), *[1] * (len(theirs) - 1), nonsense=1)
 
 
-@pytest.mark.parametrize("call", [lambda out: genesis.add(genesis.ones(2, 3), 1, out=out), lambda out: genesis.sum(genesis.ones(3, 4), 0, out=out),
-                                  lambda out: genesis.matmul(genesis.ones(2, 3), genesis.ones(3, 2), out=out), lambda out: genesis.zeros(5, out=out)])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: genesis.add(genesis.ones(2, 3), 1, out=out),
+        lambda out: genesis.sum(genesis.ones(3, 4), 0, out=out),
+        lambda out: genesis.matmul(genesis.ones(2, 3), genesis.ones(3, 2), out=out),
+        lambda out: genesis.zeros(5, out=out),
+    ],
+)
 def test_out_is_resized(call):
     expected = call(None)
     out = genesis.empty(0)
@@ -96,7 +105,9 @@ def test_out_is_resized(call):
         call(view)
 
 
-@pytest.mark.parametrize("other", [genesis.ones(2, dtype=genesis.int64), genesis.tensor(1.0, dtype=genesis.float64), genesis.tensor(True)])
+@pytest.mark.parametrize(
+    "other", [genesis.ones(2, dtype=genesis.int64), genesis.tensor(1.0, dtype=genesis.float64), genesis.tensor(True)]
+)
 def test_the_category_and_then_the_dimensions_decide_the_dtype(other):
     x = genesis.ones(2)
     assert (x + other).dtype == (other * x).dtype == (x / other).dtype == genesis.float32

@@ -13,8 +13,23 @@ from genesis.base import dtypes
 from genesis.core.graph.printing import OPTIONS, format_scalar, printoptions, set_printoptions, tensor_repr
 
 SHAPES = [
-    (), (1,), (3,), (7,), (40,), (300,), (0,), (0, 3), (2, 0), (1, 1), (3, 4), (5, 30), (2, 3, 4), (2, 1, 2, 3), (2, 2, 2, 2, 2), (3, 0, 2),
-]  # fmt: skip
+    (),
+    (1,),
+    (3,),
+    (7,),
+    (40,),
+    (300,),
+    (0,),
+    (0, 3),
+    (2, 0),
+    (1, 1),
+    (3, 4),
+    (5, 30),
+    (2, 3, 4),
+    (2, 1, 2, 3),
+    (2, 2, 2, 2, 2),
+    (3, 0, 2),
+]
 LARGE = [(1001,), (2000, 2), (2, 2000), (40, 40), (8, 9, 20), (3, 5, 7, 11), (7, 1, 200), (1000,)]
 SCALES = [1, 1e-5, 1e-3, 30, 1e3, 1e6, 3e8, 1e12]
 
@@ -76,12 +91,29 @@ def test_random_arrays(torch, kind):
         assert_same(torch, draw(rng, shape, kind))
 
 
-@pytest.mark.parametrize("options", [
-    {"precision": 2}, {"precision": 0}, {"precision": 10, "linewidth": 60}, {"linewidth": 20}, {"linewidth": 0}, {"linewidth": 200},
-    {"threshold": 5}, {"threshold": 0}, {"threshold": 5, "edgeitems": 1}, {"threshold": 5, "edgeitems": 0}, {"edgeitems": 0},
-    {"threshold": math.inf}, {"sci_mode": True}, {"sci_mode": False}, {"profile": "short"}, {"profile": "full"},
-    {"profile": "short", "edgeitems": 4, "precision": 3},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"precision": 2},
+        {"precision": 0},
+        {"precision": 10, "linewidth": 60},
+        {"linewidth": 20},
+        {"linewidth": 0},
+        {"linewidth": 200},
+        {"threshold": 5},
+        {"threshold": 0},
+        {"threshold": 5, "edgeitems": 1},
+        {"threshold": 5, "edgeitems": 0},
+        {"edgeitems": 0},
+        {"threshold": math.inf},
+        {"sci_mode": True},
+        {"sci_mode": False},
+        {"profile": "short"},
+        {"profile": "full"},
+        {"profile": "short", "edgeitems": 4, "precision": 3},
+    ],
+    ids=str,
+)
 def test_options(torch, options):
     rng = np.random.default_rng(1)
     set_printoptions(**options)
@@ -109,9 +141,30 @@ def test_other_default_dtypes(torch, default):
 
 def test_edges_of_the_rules(torch):
     tiny, least = float(np.finfo(np.float64).tiny), 5e-324
-    for values in ([1e-4], [9.9999e-5], [1e8], [1e8 + 1], [1, 1000], [1, 1001], [0.5, 500], [0.5, 501], [1e8, -1e9], [least, 1e308], [tiny],
-                   [0.99999], [9.99995, 10], [-0.0], [0.0, -0.0, 1], [-0.0, 1.5], [math.nan], [math.inf, 1], [-math.inf, 0.5], [1e15, 1e15 + 1],
-                   [-0.4], [2.5, 3.5]):  # fmt: skip
+    for values in (
+        [1e-4],
+        [9.9999e-5],
+        [1e8],
+        [1e8 + 1],
+        [1, 1000],
+        [1, 1001],
+        [0.5, 500],
+        [0.5, 501],
+        [1e8, -1e9],
+        [least, 1e308],
+        [tiny],
+        [0.99999],
+        [9.99995, 10],
+        [-0.0],
+        [0.0, -0.0, 1],
+        [-0.0, 1.5],
+        [math.nan],
+        [math.inf, 1],
+        [-math.inf, 0.5],
+        [1e15, 1e15 + 1],
+        [-0.4],
+        [2.5, 3.5],
+    ):
         assert_same(torch, np.array(values))
         assert_same(torch, np.array([values]))
         assert_same(torch, np.array(values[0]))
@@ -175,27 +228,34 @@ def test_subclasses_go_by_their_names(torch):
 # ---- without
 
 
-@pytest.mark.parametrize("array, want", [
-    (np.float32([1, 2, 3]), "tensor([1., 2., 3.])"),
-    (np.float32(2.5), "tensor(2.5000)"),
-    (np.array([[1.0, 2.5]]), "tensor([[1.0000, 2.5000]], dtype=genesis.float64)"),
-    (np.array([[1.5, -2], [0, 30]], ml_dtypes.bfloat16), "tensor([[ 1.5000, -2.0000],\n        [ 0.0000, 30.0000]], dtype=genesis.bfloat16)"),
-    (np.array([1, -20]), "tensor([  1, -20])"),
-    (np.array([1, 2], np.int8), "tensor([1, 2], dtype=genesis.int8)"),
-    (np.array([True, False]), "tensor([ True, False])"),
-    (np.array([1 + 2j, -1.5 - 1j], np.complex64), "tensor([ 1.0000+2.j, -1.5000-1.j])"),
-    (np.float32([1e-5, 1]), "tensor([1.0000e-05, 1.0000e+00])"),
-    (np.float32([np.nan, np.inf, 1]), "tensor([nan, inf, 1.])"),
-    (np.zeros((0, 3), np.float32), "tensor([], size=(0, 3))"),
-    (np.zeros(0, np.int64), "tensor([], dtype=genesis.int64)"),
-    (np.arange(2000), "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"),
-    (np.zeros((2, 1, 2), np.float32), "tensor([[[0., 0.]],\n\n        [[0., 0.]]])"),
-    (
-        np.arange(30),
-        "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n"
-        "        18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29])",
-    ),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "array, want",
+    [
+        (np.float32([1, 2, 3]), "tensor([1., 2., 3.])"),
+        (np.float32(2.5), "tensor(2.5000)"),
+        (np.array([[1.0, 2.5]]), "tensor([[1.0000, 2.5000]], dtype=genesis.float64)"),
+        (
+            np.array([[1.5, -2], [0, 30]], ml_dtypes.bfloat16),
+            "tensor([[ 1.5000, -2.0000],\n        [ 0.0000, 30.0000]], dtype=genesis.bfloat16)",
+        ),
+        (np.array([1, -20]), "tensor([  1, -20])"),
+        (np.array([1, 2], np.int8), "tensor([1, 2], dtype=genesis.int8)"),
+        (np.array([True, False]), "tensor([ True, False])"),
+        (np.array([1 + 2j, -1.5 - 1j], np.complex64), "tensor([ 1.0000+2.j, -1.5000-1.j])"),
+        (np.float32([1e-5, 1]), "tensor([1.0000e-05, 1.0000e+00])"),
+        (np.float32([np.nan, np.inf, 1]), "tensor([nan, inf, 1.])"),
+        (np.zeros((0, 3), np.float32), "tensor([], size=(0, 3))"),
+        (np.zeros(0, np.int64), "tensor([], dtype=genesis.int64)"),
+        (np.arange(2000), "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"),
+        (np.zeros((2, 1, 2), np.float32), "tensor([[[0., 0.]],\n\n        [[0., 0.]]])"),
+        (
+            np.arange(30),
+            "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n"
+            "        18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29])",
+        ),
+    ],
+    ids=str,
+)
 def test_golden(array, want):
     assert tensor_repr(np.asarray(array)) == want
 

@@ -38,7 +38,9 @@ def test_a_rule_computes_what_its_op_computes(op, dtype):
         operands = [bound.arguments[name] for place, name in enumerate(op.signature.parameters) if place in op.tensors]
         if not all(isinstance(x, genesis.Tensor) for x in operands):
             continue
-        options = {name: value for place, (name, value) in enumerate(bound.arguments.items()) if place not in op.tensors}
+        options = {
+            name: value for place, (name, value) in enumerate(bound.arguments.items()) if place not in op.tensors
+        }
         arrays = [x.detach().numpy() for x in operands]
         expression = rule(op, *[a.dtype for a in arrays], **options)
         expected = op.call(*sample.args, **sample.kwargs).detach().numpy()
@@ -54,7 +56,9 @@ def test_a_rule_computes_what_its_op_computes(op, dtype):
 SPECIAL_VALUES = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38], np.float32)
 
 
-@pytest.mark.parametrize("op", [op for op in OPS if "f" in op.dtypes and op.name != "polygamma_of"], ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op", [op for op in OPS if "f" in op.dtypes and op.name != "polygamma_of"], ids=lambda op: op.name
+)
 def test_rules_hold_for_infinities_zeros_and_nan(op):
     count = len(op.tensors)
     grid = [a.ravel() for a in np.meshgrid(*[SPECIAL_VALUES] * count)] if count < 3 else [SPECIAL_VALUES] * count
@@ -64,11 +68,16 @@ def test_rules_hold_for_infinities_zeros_and_nan(op):
             found = np.broadcast_to(evaluate(form, *grid), expected.shape)
         np.testing.assert_allclose(found, expected, rtol=3e-6, err_msg=str(form))
         if op.name not in SPECIAL:
-            np.testing.assert_array_equal(np.signbit(found[~np.isnan(expected)]), np.signbit(expected[~np.isnan(expected)]))
+            np.testing.assert_array_equal(
+                np.signbit(found[~np.isnan(expected)]), np.signbit(expected[~np.isnan(expected)])
+            )
 
 
 def test_what_an_expression_looks_like():
-    near, far = "log1p(divide(subtract(multiply(2.0, x0), 1.0), subtract(1.0, x0)))", "log(divide(x0, subtract(1.0, x0)))"
+    near, far = (
+        "log1p(divide(subtract(multiply(2.0, x0), 1.0), subtract(1.0, x0)))",
+        "log(divide(x0, subtract(1.0, x0)))",
+    )
     assert str(rule(REGISTRY["logit"], "float64")) == f"where(less(absolute(subtract(x0, 0.5)), 0.15), {near}, {far})"
     assert str(rule(REGISTRY["sigmoid"], "float64")) == "divide(1.0, add(1.0, exp(negative(x0))))"
     assert str(rule(REGISTRY["add"], "float32", "int64")) == "add(x0, float32(x1))"

@@ -1,4 +1,6 @@
-"""Eight threads at a switch interval of a microsecond: each works as if it were alone. Forks and Ctrl-C in the middle of things."""
+"""Eight threads at a switch interval of a microsecond: each works as if it were alone. Forks and Ctrl-C in the middle
+of things.
+"""
 
 from __future__ import annotations
 
@@ -124,14 +126,20 @@ def watching(k):
     seen = []
     with genesis.autograd.profile() as p:
         (x * x).sum().backward()
-    with genesis.autograd.graph.every_node(after=lambda node, gi, go: seen.append(node.name())), genesis.autograd.detect_anomaly():
+    with (
+        genesis.autograd.graph.every_node(after=lambda node, gi, go: seen.append(node.name())),
+        genesis.autograd.detect_anomaly(),
+    ):
         x.exp().sum().backward()
     return [(e.name, e.phase) for e in p.events], seen, len(genesis.autograd.record((x * 2).sum()).steps)
 
 
 def registering(k):
     x = genesis.full((3,), 2.0)
-    with genesis.ops.register_function("sigmoid", lambda x: genesis.ops.sigmoid(x)), genesis.ops.register_function("softmax", lambda x, dim=None, dtype=None: genesis.ops.softmax(x, dim)):
+    with (
+        genesis.ops.register_function("sigmoid", lambda x: genesis.ops.sigmoid(x)),
+        genesis.ops.register_function("softmax", lambda x, dim=None, dtype=None: genesis.ops.softmax(x, dim)),
+    ):
         found = x.sigmoid().tolist(), x.softmax(0).tolist()
     return found, x.sigmoid().tolist(), x.softmax(0).tolist()
 
@@ -265,7 +273,8 @@ def interrupted(work, tries, longest, seed=0):
     """Call ``work`` so many times, each with a Ctrl-C after a random time; yields after each."""
     rng = random.Random(seed)
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    ctrl_c = signal.signal(signal.SIGINT, signal.default_int_handler)  # may be ignored, where the tests run in the background
+    # may be ignored, where the tests run in the background
+    ctrl_c = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         for _ in range(tries):
             try:
@@ -301,7 +310,9 @@ def test_a_backward_that_is_interrupted_leaves_all_gradients_or_none(tries, firs
         w.grad = None if first else genesis.zeros(3, dtype=w.dtype)
     for _ in interrupted(backward, tries, 1.2e-3):
         assert genesis.is_grad_enabled() and current() is None
-        given = [w.grad is not None and not np.array_equal(w.grad.numpy(), b) for w, b in zip(leaves, before, strict=True)]
+        given = [
+            w.grad is not None and not np.array_equal(w.grad.numpy(), b) for w, b in zip(leaves, before, strict=True)
+        ]
         seen.add(all(given))
         assert all(given) or not any(given)
         if all(given):
@@ -323,12 +334,19 @@ def test_a_step_that_is_interrupted_updates_all_parameters_or_none(kind, tries):
     seen = set()
     for _ in range(tries // 200):
         before = [p.tolist() for p in parameters]
-        states = [{k: v.tolist() if hasattr(v, "tolist") else v for k, v in optimizer.state[p].items()} for p in parameters]
+        states = [
+            {k: v.tolist() if hasattr(v, "tolist") else v for k, v in optimizer.state[p].items()} for p in parameters
+        ]
         for _ in interrupted(optimizer.step, 200, 4e-4, seed=len(seen)):
             genesis.set_grad_enabled(True)
             after = [p.tolist() for p in parameters]
-            later = [{k: v.tolist() if hasattr(v, "tolist") else v for k, v in optimizer.state[p].items()} for p in parameters]
-            changed = [a != b for a, b in zip(after, before, strict=True)] + [a != b for a, b in zip(later, states, strict=True) if a]
+            later = [
+                {k: v.tolist() if hasattr(v, "tolist") else v for k, v in optimizer.state[p].items()}
+                for p in parameters
+            ]
+            changed = [a != b for a, b in zip(after, before, strict=True)] + [
+                a != b for a, b in zip(later, states, strict=True) if a
+            ]
             assert all(changed) or not any(changed)
             seen.add(all(changed))
             before, states = after, later

@@ -83,7 +83,12 @@ def test_a_graph_that_is_freed_is_used_by_one_and_refused_to_the_others():
 
 def test_modes_belong_to_their_thread():
     def modes():
-        return genesis.is_grad_enabled(), genesis.is_inference_mode_enabled(), genesis.is_autocast_enabled(), genesis.autograd.is_anomaly_enabled()
+        return (
+            genesis.is_grad_enabled(),
+            genesis.is_inference_mode_enabled(),
+            genesis.is_autocast_enabled(),
+            genesis.autograd.is_anomaly_enabled(),
+        )
 
     found = []
     with genesis.no_grad(), genesis.inference_mode(), genesis.autocast(), genesis.autograd.detect_anomaly():

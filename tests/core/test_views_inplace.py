@@ -18,14 +18,28 @@ def programs(torch, seed):
     w = torch.tensor(start[::-1].copy() * 0.5, requires_grad=True)
     tensors = [x * 1, w * 2]
     views = [
-        lambda t: t.view(-1), lambda t: t.t() if t.ndim == 2 else t, lambda t: t[1:], lambda t: t[0], lambda t: t.unsqueeze(0),
-        lambda t: t.reshape(2, -1) if t.numel() % 2 == 0 else t, lambda t: t.transpose(0, -1), lambda t: t.narrow(0, 0, max(1, t.shape[0] - 1)),
-        lambda t: t[..., ::2], lambda t: t.diagonal() if t.ndim == 2 else t,
-    ]  # fmt: skip
+        lambda t: t.view(-1),
+        lambda t: t.t() if t.ndim == 2 else t,
+        lambda t: t[1:],
+        lambda t: t[0],
+        lambda t: t.unsqueeze(0),
+        lambda t: t.reshape(2, -1) if t.numel() % 2 == 0 else t,
+        lambda t: t.transpose(0, -1),
+        lambda t: t.narrow(0, 0, max(1, t.shape[0] - 1)),
+        lambda t: t[..., ::2],
+        lambda t: t.diagonal() if t.ndim == 2 else t,
+    ]
     writes = [
-        lambda t, o: t.mul_(3), lambda t, o: t.add_(1.5), lambda t, o: t.zero_(), lambda t, o: t.mul_(o.sum()), lambda t, o: t.copy_(o.sum() * 2),
-        lambda t, o: t.__setitem__(0, 2.0), lambda t, o: t.__setitem__(-1, o.mean()), lambda t, o: t.sub_(o.mean() * t.detach()), lambda t, o: t.tanh_(),
-    ]  # fmt: skip
+        lambda t, o: t.mul_(3),
+        lambda t, o: t.add_(1.5),
+        lambda t, o: t.zero_(),
+        lambda t, o: t.mul_(o.sum()),
+        lambda t, o: t.copy_(o.sum() * 2),
+        lambda t, o: t.__setitem__(0, 2.0),
+        lambda t, o: t.__setitem__(-1, o.mean()),
+        lambda t, o: t.sub_(o.mean() * t.detach()),
+        lambda t, o: t.tanh_(),
+    ]
     try:
         for _ in range(rng.randint(3, 9)):
             t, o = rng.choice(tensors), rng.choice(tensors)
@@ -47,11 +61,18 @@ def test_random_programs_against_pytorch():
     for seed in range(600):
         mine, theirs = programs(genesis, seed), programs(torch, seed)
         if isinstance(theirs, str) or isinstance(mine, str):
-            # one side may refuse what the other can do (torch: views of a multi-view op); never both sides a different number
+            # one side may refuse what the other can do (torch: views of a multi-view op); never both sides a different
+            # number
             continue
         compared += 1
         for a, b in zip(mine, theirs, strict=True):
-            np.testing.assert_allclose(np.asarray(0 if a is None else a), np.asarray(0 if b is None else b), rtol=1e-7, atol=1e-9, err_msg=f"seed {seed}")
+            np.testing.assert_allclose(
+                np.asarray(0 if a is None else a),
+                np.asarray(0 if b is None else b),
+                rtol=1e-7,
+                atol=1e-9,
+                err_msg=f"seed {seed}",
+            )
     assert compared > 350
 
 
@@ -113,9 +134,18 @@ def test_values_a_gradient_sees_are_those_before_the_write():
         (lambda: genesis.ones(2, requires_grad=True)[:1].add_(1), "add_: a view of a leaf that requires grad"),
         (lambda: genesis.ones(2, requires_grad=True).__setitem__(0, 1), "setitem: a leaf that requires grad"),
         (lambda: genesis.ones(1).expand(3).add_(1), "add_: the memory cannot be written to"),
-        (lambda: genesis.ones(3).add_(genesis.ones(2, 3)), r"add_: the result has shape \[2, 3\], it cannot be written to \[3\]"),
-        (lambda: genesis.tensor([1, 2]).add_(1.5), "add_: the result type genesis.float32 cannot be cast to genesis.int64"),
-        (lambda: genesis.ones(3).__setitem__(slice(2), genesis.ones(3)), r"setitem: a value of shape \[3\] does not fit the indexed shape \[2\]"),
+        (
+            lambda: genesis.ones(3).add_(genesis.ones(2, 3)),
+            r"add_: the result has shape \[2, 3\], it cannot be written to \[3\]",
+        ),
+        (
+            lambda: genesis.tensor([1, 2]).add_(1.5),
+            "add_: the result type genesis.float32 cannot be cast to genesis.int64",
+        ),
+        (
+            lambda: genesis.ones(3).__setitem__(slice(2), genesis.ones(3)),
+            r"setitem: a value of shape \[3\] does not fit the indexed shape \[2\]",
+        ),
     ],
 )
 def test_refused_writes(write, words):
@@ -184,7 +214,8 @@ def test_a_chain_of_views_costs_its_length(length):
     for _ in range(length):
         chain.append(chain[-1][:])
     chain[length // 2].mul_(3)
-    assert nodes_below(chain) < 3 * length + 10  # each view has one step more than the one that it is a view of, before and after the write
+    # each view has one step more than the one that it is a view of, before and after the write
+    assert nodes_below(chain) < 3 * length + 10
     (base.sum() + chain[-1].sum() + chain[1].sum()).backward(retain_graph=True)
     assert x.grad.tolist() == [9.0] * 4
     with genesis.no_grad():

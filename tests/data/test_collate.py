@@ -19,16 +19,31 @@ class Bag(dict):
 
 
 BATCHES = {
-    "ints": [1, 2], "bools": [True, False], "floats": [1.5, 2.5], "ints and floats": [1, 2.5], "strings": ["a", "b"], "bytes": [b"a", b"b"],
-    "numpy numbers": [np.float32(1), np.float32(2)], "numpy bools": [np.bool_(True), np.bool_(False)],
-    "arrays": [np.arange(3), np.arange(3)], "0-d arrays": [np.array(1.0), np.array(2.0)], "float16 arrays": [np.ones(2, np.float16)] * 2,
-    "tuples": [(1, "a"), (2, "b")], "lists": [[1, 2.0], [3, 4.0]], "named tuples": [Pair(1, 2.0), Pair(3, 4.0)],
-    "dicts": [{"x": 1, "y": [2, 3]}, {"x": 4, "y": [5, 6]}], "ordered": [collections.OrderedDict(a=1), collections.OrderedDict(a=2)],
-    "defaultdict": [collections.defaultdict(int, a=1), collections.defaultdict(int, a=2)], "a dict of one's own": [Bag(a=1), Bag(a=2)],
+    "ints": [1, 2],
+    "bools": [True, False],
+    "floats": [1.5, 2.5],
+    "ints and floats": [1, 2.5],
+    "strings": ["a", "b"],
+    "bytes": [b"a", b"b"],
+    "numpy numbers": [np.float32(1), np.float32(2)],
+    "numpy bools": [np.bool_(True), np.bool_(False)],
+    "arrays": [np.arange(3), np.arange(3)],
+    "0-d arrays": [np.array(1.0), np.array(2.0)],
+    "float16 arrays": [np.ones(2, np.float16)] * 2,
+    "tuples": [(1, "a"), (2, "b")],
+    "lists": [[1, 2.0], [3, 4.0]],
+    "named tuples": [Pair(1, 2.0), Pair(3, 4.0)],
+    "dicts": [{"x": 1, "y": [2, 3]}, {"x": 4, "y": [5, 6]}],
+    "ordered": [collections.OrderedDict(a=1), collections.OrderedDict(a=2)],
+    "defaultdict": [collections.defaultdict(int, a=1), collections.defaultdict(int, a=2)],
+    "a dict of one's own": [Bag(a=1), Bag(a=2)],
     "read-only dicts": [types.MappingProxyType({"a": 1}), types.MappingProxyType({"a": 2})],
-    "ranges": [range(2), range(2)], "deques": [collections.deque([1, 2]), collections.deque([3, 4])], "nothing in tuples": [(), ()],
-    "deep": [{"x": (Pair(np.zeros(2), {"k": [1]}),)}] * 3, "big ints": [2**40, 1],
-}  # fmt: skip
+    "ranges": [range(2), range(2)],
+    "deques": [collections.deque([1, 2]), collections.deque([3, 4])],
+    "nothing in tuples": [(), ()],
+    "deep": [{"x": (Pair(np.zeros(2), {"k": [1]}),)}] * 3,
+    "big ints": [2**40, 1],
+}
 
 
 def described(value, library):
@@ -69,9 +84,21 @@ def test_tensors():
         ([Pair(1, {"k": object()})] * 2, TypeError, r"cannot batch object at example\.b\['k'\]"),
         ([np.array(["a"])], TypeError, "cannot batch array of dtype <U1"),
         ([(np.array([None]),)], TypeError, r"cannot batch array of dtype object at example\[0\]"),
-        ([(1, [1, 2]), (1, [1])], RuntimeError, r"lengths differ at example\[1\]: 2 in the first example, 1 in number 1 of the batch"),
-        ([genesis.ones(2), genesis.ones(3)], RuntimeError, r"shapes differ: \[2\] in the first example, \[3\] in number 1"),
-        ([(np.ones(2),), (np.ones((1, 2)),)], RuntimeError, r"shapes differ at example\[0\]: \[2\] in the first example, \[1, 2\]"),
+        (
+            [(1, [1, 2]), (1, [1])],
+            RuntimeError,
+            r"lengths differ at example\[1\]: 2 in the first example, 1 in number 1 of the batch",
+        ),
+        (
+            [genesis.ones(2), genesis.ones(3)],
+            RuntimeError,
+            r"shapes differ: \[2\] in the first example, \[3\] in number 1",
+        ),
+        (
+            [(np.ones(2),), (np.ones((1, 2)),)],
+            RuntimeError,
+            r"shapes differ at example\[0\]: \[2\] in the first example, \[1, 2\]",
+        ),
         ([1, None], TypeError, "types differ: int in the first example, NoneType in number 1"),
         ([genesis.ones(1), 3], TypeError, "types differ: Tensor in the first example, int in number 1"),
         ([{"a": 1}, {"b": 1}], TypeError, "number 1 of the batch has no key 'a', it has"),

@@ -61,7 +61,11 @@ def test_collate_of_structures_and_workers():
     for workers in (0, 2):
         loader = iter(DataLoader(Squares(), 3, num_workers=workers))
         first = next(loader)
-        assert first["x"].tolist() == [0, 1, 2] and first["y"][0].dtype is genesis.float64 and first["y"][1].shape == (3, 1)
+        assert (
+            first["x"].tolist() == [0, 1, 2]
+            and first["y"][0].dtype is genesis.float64
+            and first["y"][1].shape == (3, 1)
+        )
         assert next(loader)["x"].tolist() == [3, 4, 5]
         with pytest.raises(KeyError, match="example 7 is broken"):
             next(loader)
@@ -78,7 +82,9 @@ def test_streams_and_parts():
     assert [b.tolist() for b in DataLoader(Count(), 2)] == [[0, 1], [2, 3], [4]]
     both = ConcatDataset([range(3), range(10, 12)])
     assert [both[i] for i in (0, 2, 3, -1)] == [0, 2, 10, 11]
-    assert list(Subset(range(10), [3, 5])) == [3, 5] if hasattr(Subset, "__iter__") else Subset(range(10), [3, 5])[1] == 5
+    assert (
+        list(Subset(range(10), [3, 5])) == [3, 5] if hasattr(Subset, "__iter__") else Subset(range(10), [3, 5])[1] == 5
+    )
     parts = random_split(range(10), [7, 3])
     assert sorted(p[i] for p in parts for i in range(len(p))) == list(range(10))
     assert len(list(RandomSampler(range(3), num_samples=7))) == 7
@@ -93,22 +99,50 @@ def test_streams_and_parts():
         (lambda d: DataLoader(d, nonsense=1), TypeError, "unknown argument 'nonsense'"),
         (lambda d: DataLoader(d, num_workers=-1), ValueError, "num_workers must not be negative"),
         (lambda d: DataLoader(d, num_workers=1.0), TypeError, "num_workers must be an integer, got 1.0"),
-        (lambda d: DataLoader(d, num_workers=1, prefetch_factor=0), ValueError, "prefetch_factor must be a positive integer, got 0"),
+        (
+            lambda d: DataLoader(d, num_workers=1, prefetch_factor=0),
+            ValueError,
+            "prefetch_factor must be a positive integer, got 0",
+        ),
         (lambda d: DataLoader(d, prefetch_factor=2), ValueError, "prefetch_factor needs workers"),
         (lambda d: DataLoader(d, timeout=-1), ValueError, "timeout must not be negative, got -1"),
         (lambda d: DataLoader(d, timeout=1), ValueError, "timeout needs workers"),
         (lambda d: DataLoader(d, persistent_workers=True), ValueError, "persistent_workers needs workers"),
         (lambda d: DataLoader(d, multiprocessing_context="fork"), ValueError, "multiprocessing_context needs workers"),
-        (lambda d: DataLoader(d, num_workers=1, multiprocessing_context="x"), ValueError, "must be one of .*'thread'.*, got 'x'"),
-        (lambda d: DataLoader(d, num_workers=1, multiprocessing_context=3), TypeError, "must be a context or one of .*, got 3"),
-        (lambda d: DataLoader(d, batch_size=None, drop_last=True), ValueError, "batch_size=None, .* excludes drop_last"),
+        (
+            lambda d: DataLoader(d, num_workers=1, multiprocessing_context="x"),
+            ValueError,
+            "must be one of .*'thread'.*, got 'x'",
+        ),
+        (
+            lambda d: DataLoader(d, num_workers=1, multiprocessing_context=3),
+            TypeError,
+            "must be a context or one of .*, got 3",
+        ),
+        (
+            lambda d: DataLoader(d, batch_size=None, drop_last=True),
+            ValueError,
+            "batch_size=None, .* excludes drop_last",
+        ),
         (lambda d: DataLoader(d, batch_sampler=[[0]], shuffle=True), ValueError, "batch_sampler excludes"),
         (lambda d: DataLoader(d, 2, batch_sampler=[[0]]), ValueError, "batch_sampler excludes"),
-        (lambda d: DataLoader(IterableDataset(), shuffle=True), ValueError, "an IterableDataset has its own order, got shuffle=True"),
+        (
+            lambda d: DataLoader(IterableDataset(), shuffle=True),
+            ValueError,
+            "an IterableDataset has its own order, got shuffle=True",
+        ),
         (lambda d: DataLoader(IterableDataset(), sampler=[0]), ValueError, r"has its own order, got sampler=\[0\]"),
-        (lambda d: DataLoader(IterableDataset(), batch_sampler=[0]), ValueError, "has its own order, got batch_sampler"),
+        (
+            lambda d: DataLoader(IterableDataset(), batch_sampler=[0]),
+            ValueError,
+            "has its own order, got batch_sampler",
+        ),
         (lambda d: setattr(DataLoader(d), "batch_size", 3), ValueError, "batch_size cannot be changed any more"),
-        (lambda d: TensorDataset(genesis.zeros(2), genesis.zeros(3)), ValueError, r"tensors must have one length, got \[2, 3\]"),
+        (
+            lambda d: TensorDataset(genesis.zeros(2), genesis.zeros(3)),
+            ValueError,
+            r"tensors must have one length, got \[2, 3\]",
+        ),
         (lambda d: random_split(d, [1, 1]), ValueError, r"lengths \[1, 1\] do not add up to 5"),
     ],
 )
@@ -134,13 +168,26 @@ def test_the_length_of_a_stream_is_not_known():
         def __iter__(self):
             return iter(range(3))
 
-    with pytest.raises(TypeError, match="DataLoader: Numbers is a stream, its length is not known\n  try: iterate over it"):
+    with pytest.raises(
+        TypeError, match="DataLoader: Numbers is a stream, its length is not known\n  try: iterate over it"
+    ):
         len(DataLoader(Numbers()))
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("options", [dict(), dict(batch_size=2), dict(batch_size=2, drop_last=True), dict(batch_size=None), dict(batch_sampler=[[1, 0], [3]]),
-                                     dict(sampler=[4, 1, 1]), dict(batch_size=3, shuffle=False), dict(pin_memory=False, in_order=True)])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(),
+        dict(batch_size=2),
+        dict(batch_size=2, drop_last=True),
+        dict(batch_size=None),
+        dict(batch_sampler=[[1, 0], [3]]),
+        dict(sampler=[4, 1, 1]),
+        dict(batch_size=3, shuffle=False),
+        dict(pin_memory=False, in_order=True),
+    ],
+)
 def test_batches_and_attributes_are_pytorch_s(options):
     torch = pytest.importorskip("torch")
     data = [{"x": i, "y": (float(i), "s")} for i in range(5)]

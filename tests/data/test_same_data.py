@@ -155,7 +155,11 @@ ORDERS = {
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_a_resumed_run_goes_on_with_the_batches_of_the_first(order, at):
     workers = [(0, None), (2, "thread")]
-    for (first, kind), (second, other) in [(workers[0], workers[0]), (workers[1], workers[0]), (workers[0], workers[1])]:
+    for (first, kind), (second, other) in [
+        (workers[0], workers[0]),
+        (workers[1], workers[0]),
+        (workers[0], workers[1]),
+    ]:
         genesis.manual_seed(5)
         loader = make(Noisy(), first, kind, batch_size=4, collate_fn=noisy_collate, **ORDERS[order]())
         batches = iter(loader)
@@ -230,7 +234,10 @@ def test_resuming_far_into_an_order_draws_only_what_is_left():
     ("state", "words"),
     [
         ({}, "not the state of a DataLoader"),
-        ({"finished": False, "workers": 3, "generators": [None] * 3}, "the state is of 3, the loader has 0\n  try: num_workers=3"),
+        (
+            {"finished": False, "workers": 3, "generators": [None] * 3},
+            "the state is of 3, the loader has 0\n  try: num_workers=3",
+        ),
     ],
 )
 def test_states_that_do_not_fit(state, words):

@@ -79,7 +79,9 @@ def test_what_is_drawn():
     drawn = list(WeightedRandomSampler([0.0, 1.0, 3.0], 8000))
     assert 0 not in drawn and 1800 < drawn.count(1) < 2200
     assert sorted(WeightedRandomSampler([1.0, 1.0, 1.0], 3, replacement=False)) == [0, 1, 2]
-    assert list(RandomSampler(range(5))) != list(RandomSampler(range(5))) or list(RandomSampler(range(5))) != list(RandomSampler(range(5)))
+    assert list(RandomSampler(range(5))) != list(RandomSampler(range(5))) or list(RandomSampler(range(5))) != list(
+        RandomSampler(range(5))
+    )
 
 
 @pytest.mark.parametrize("replacement", [False, True])
@@ -130,7 +132,9 @@ def test_examples_in_one_call():
 
 def test_random_split():
     parts = random_split(range(10), [0.33, 0.33, 0.34], generator=genesis.Generator().manual_seed(1))
-    assert [len(p) for p in parts] == [4, 3, 3] and sorted(p[i] for p in parts for i in range(len(p))) == list(range(10))
+    assert [len(p) for p in parts] == [4, 3, 3] and sorted(p[i] for p in parts for i in range(len(p))) == list(
+        range(10)
+    )
     again = random_split(range(10), [0.33, 0.33, 0.34], generator=genesis.Generator().manual_seed(1))
     assert [p.indices for p in parts] == [p.indices for p in again]
 
@@ -140,7 +144,11 @@ def test_random_split():
     [
         (lambda: RandomSampler(range(3), replacement=1), TypeError, "replacement must be a bool, got 1"),
         (lambda: RandomSampler(range(3), num_samples=0), ValueError, "num_samples must be a positive integer, got 0"),
-        (lambda: RandomSampler(range(3), num_samples=2.5), ValueError, "num_samples must be a positive integer, got 2.5"),
+        (
+            lambda: RandomSampler(range(3), num_samples=2.5),
+            ValueError,
+            "num_samples must be a positive integer, got 2.5",
+        ),
         (lambda: list(RandomSampler(range(3), generator=3)), TypeError, "expected a genesis.Generator, got int"),
         (lambda: WeightedRandomSampler([1.0], True), ValueError, "num_samples must be a positive integer, got True"),
         (lambda: WeightedRandomSampler([1.0], 2, replacement=None), ValueError, "replacement must be a bool, got None"),

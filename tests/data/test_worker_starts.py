@@ -1,4 +1,6 @@
-"""Starting workers and talking to them when other threads do something else at the same moment, and what else can go wrong there."""
+"""Starting workers and talking to them when other threads do something else at the same moment, and what else can go
+wrong there.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def test_a_fork_does_not_close_what_has_taken_the_number_of_a_closed_end(monkeyp
         close(self)
         if not found:
             found.append(number)
-            lower = list(iter(lambda: os.open(os.devnull, os.O_RDONLY), number))  # so that this number is the next to be given
+            # so that this number is the next to be given
+            lower = list(iter(lambda: os.open(os.devnull, os.O_RDONLY), number))
             os.close(number)
             found.append([b.item() for b in make(range(6), 1, "fork")])
             for other in lower:

@@ -68,7 +68,10 @@ def workers(kind, count=2):
     ("action", "words"),
     [
         (lambda: os._exit(3), r"worker 0 \(process \d+\) exited with code 3\n  try: num_workers=0"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), r"worker 0 \(process \d+\) was killed by SIGKILL\n  try: fewer workers"),
+        (
+            lambda: os.kill(os.getpid(), signal.SIGKILL),
+            r"worker 0 \(process \d+\) was killed by SIGKILL\n  try: fewer workers",
+        ),
         (lambda: os.kill(os.getpid(), signal.SIGUSR1), r"worker 0 \(process \d+\) was killed by SIGUSR1"),
     ],
 )
@@ -125,7 +128,9 @@ def test_an_exception_keeps_its_type_and_names_index_batch_and_worker(kind):
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
-@pytest.mark.parametrize(("action", "error", "words"), [(fail_oddly, OddError, "1 2"), (stop, RuntimeError, "StopIteration was raised")])
+@pytest.mark.parametrize(
+    ("action", "error", "words"), [(fail_oddly, OddError, "1 2"), (stop, RuntimeError, "StopIteration was raised")]
+)
 def test_exceptions_that_are_hard_to_send(kind, action, error, words):
     with pytest.raises(error, match=words):
         list(make(Doing(action), workers(kind), kind))
@@ -279,7 +284,9 @@ def test_the_end_of_the_program_is_the_end_of_its_workers(kind, at, tmp_path):
 
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py"), kind, at.replace("killed", "wait")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         first, *pids = process.stdout.readline().replace("[0, 1]", "x").split()
         assert first == "x" and len(pids) == (2 if kind == "fork" else 0)
@@ -327,10 +334,22 @@ def test_other_ways_to_start_give_the_same(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_of_all_sorts_come_through(kind):
     made = [
-        genesis.randn(100, 100), genesis.randn(100, 100).to(genesis.bfloat16), genesis.zeros(0, 5), genesis.tensor(3), genesis.tensor(True),
-        genesis.randn(60, 100).t(), genesis.randn(2, 3, requires_grad=True), np.asfortranarray(np.random.rand(90, 80)), np.arange(40000)[::-2],
-        np.array(["a", None], object), "text" * 5000, b"bytes" * 5000, None, {"deep": [(1, 2.5), {3}]}, genesis.randn(30, 30).to(genesis.complex128),
-    ]  # fmt: skip
+        genesis.randn(100, 100),
+        genesis.randn(100, 100).to(genesis.bfloat16),
+        genesis.zeros(0, 5),
+        genesis.tensor(3),
+        genesis.tensor(True),
+        genesis.randn(60, 100).t(),
+        genesis.randn(2, 3, requires_grad=True),
+        np.asfortranarray(np.random.rand(90, 80)),
+        np.arange(40000)[::-2],
+        np.array(["a", None], object),
+        "text" * 5000,
+        b"bytes" * 5000,
+        None,
+        {"deep": [(1, 2.5), {3}]},
+        genesis.randn(30, 30).to(genesis.complex128),
+    ]
     loader = make(range(len(made)), 2, kind, batch_size=None, collate_fn=lambda i: made[i])
     for got, want in zip(loader, made, strict=True):
         assert type(got) is type(want)
@@ -560,7 +579,9 @@ def test_loaders_in_threads(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_iterators_of_one_loader(kind):
     loader = make(range(6), 2, kind, batch_size=2)
-    assert [(a.tolist(), b.tolist()) for a, b in zip(loader, loader, strict=True)] == [(x, x) for x in ([0, 1], [2, 3], [4, 5])]
+    assert [(a.tolist(), b.tolist()) for a, b in zip(loader, loader, strict=True)] == [
+        (x, x) for x in ([0, 1], [2, 3], [4, 5])
+    ]
 
 
 @linux

@@ -63,7 +63,9 @@ def test_boxes_do_not_overlap_and_texts_fit():
     for picture in (genesis.draw(y, params=params), genesis.draw(model(genesis.ones(1, 4)).sum(), params=model)):
         where, _, width, height = place(picture._boxes)
         for a, b in itertools.combinations(where.values(), 2):
-            apart = abs(a.x - b.x) >= (a.width + b.width) / 2 - 1e-6 or abs(a.y - b.y) >= (a.height + b.height) / 2 - 1e-6
+            apart = (
+                abs(a.x - b.x) >= (a.width + b.width) / 2 - 1e-6 or abs(a.y - b.y) >= (a.height + b.height) / 2 - 1e-6
+            )
             assert apart
         for p in where.values():
             assert p.x - p.width / 2 >= 0
@@ -173,11 +175,15 @@ def test_saved_bytes_in_closed_form():
     assert saved_memory((v * v).sum()).total == x.numel() * 4
 
 
-@pytest.mark.parametrize("call, error, sentence", [
-    (lambda: genesis.draw(3), TypeError, "expected tensors, got int"), (lambda: genesis.draw(genesis.ones(1)), RuntimeError, "has no graph.*explain"),
-    (lambda: genesis.draw(leaf(), max_nodes=1), ValueError, "max_nodes must be at least 2, got 1"),
-    (lambda: saved_memory(np.ones(2)), TypeError, "expected tensors, got ndarray"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, error, sentence",
+    [
+        (lambda: genesis.draw(3), TypeError, "expected tensors, got int"),
+        (lambda: genesis.draw(genesis.ones(1)), RuntimeError, "has no graph.*explain"),
+        (lambda: genesis.draw(leaf(), max_nodes=1), ValueError, "max_nodes must be at least 2, got 1"),
+        (lambda: saved_memory(np.ones(2)), TypeError, "expected tensors, got ndarray"),
+    ],
+)
 def test_wrong_arguments(call, error, sentence):
     with pytest.raises(error, match=f"(?s){sentence}"):
         call()

@@ -39,28 +39,38 @@ def members(picture, name):
 
 def test_a_linear_is_a_frame_of_three_boxes():
     assert sorted(members(block(), "1 Linear")) == ["1.bias", "1.weight", "Linear"]
-    assert {"0.attn.in_proj_weight", "Softmax", "0.attn.out_proj.weight"} <= set(members(block(), "0.attn MultiheadAttention"))
+    assert {"0.attn.in_proj_weight", "Softmax", "0.attn.out_proj.weight"} <= set(
+        members(block(), "0.attn MultiheadAttention")
+    )
     assert members(block(), "0.attn.out_proj Linear") and "1 Linear" in block().svg
 
 
 def test_composites_are_one_box_that_opens():
     closed, opened, some = block(), block(expand=True), block(expand=["gelu"])
     names = [b.name for b in closed._boxes]
-    assert names.count("layer_norm") == 2 and names.count("gelu") == 1 and "NormalCdf" not in names and "Sqrt" not in names
+    assert (
+        names.count("layer_norm") == 2 and names.count("gelu") == 1 and "NormalCdf" not in names and "Sqrt" not in names
+    )
     assert "NormalCdf" in opened.text and "Sqrt" in opened.text and not any(b.inside for b in opened._boxes)
     assert "NormalCdf" in some.text and "layer_norm" in some.text
     assert block(expand="gelu").text.count("NormalCdf") == 1 and "NormalCdf" not in block(expand="not_gelu").text
     assert sum(b.saved for b in closed._boxes) == sum(b.saved for b in opened._boxes)
     page = ET.fromstring(closed._repr_html_())
     titles = ["".join(s.itertext()) for s in page.iter("summary")]
-    assert len(titles) == 3 and any(re.fullmatch(r"gelu: \d+ operations, saves .*, test_scopes.py:\d+", t) for t in titles)
+    assert len(titles) == 3 and any(
+        re.fullmatch(r"gelu: \d+ operations, saves .*, test_scopes.py:\d+", t) for t in titles
+    )
     assert "NormalCdf" in "".join(page.itertext()) and "NormalCdf" not in closed.svg
 
 
 def test_clusters_of_dot():
     dot = block().dot
-    assert dot.count("subgraph") == dot.count("  }\n") == len({s for b in block()._boxes for s in b.scope}) and dot.count("{") == dot.count("}")
-    assert 'label="0.attn MultiheadAttention"' in dot and len(re.findall(r"^  n\d+ \[", dot, re.M)) == len(block()._boxes)
+    assert dot.count("subgraph") == dot.count("  }\n") == len(
+        {s for b in block()._boxes for s in b.scope}
+    ) and dot.count("{") == dot.count("}")
+    assert 'label="0.attn MultiheadAttention"' in dot and len(re.findall(r"^  n\d+ \[", dot, re.M)) == len(
+        block()._boxes
+    )
 
 
 def test_depth_makes_modules_boxes():
@@ -76,7 +86,9 @@ def test_frames_hold_their_boxes_and_nothing_else(options):
     placed = arrange(picture._boxes)
     assert len(placed.frames) == len({s for b in picture._boxes for s in b.scope})
     inside = lambda p, f: abs(p.x - f.x) <= (f.width - p.width) / 2 and abs(p.y - f.y) <= (f.height - p.height) / 2  # noqa: E731
-    apart = lambda p, f: abs(p.x - f.x) >= (f.width + p.width) / 2 - 1e-6 or abs(p.y - f.y) >= (f.height + p.height) / 2 - 1e-6  # noqa: E731
+    apart = lambda p, f: (
+        abs(p.x - f.x) >= (f.width + p.width) / 2 - 1e-6 or abs(p.y - f.y) >= (f.height + p.height) / 2 - 1e-6
+    )  # noqa: E731
     for name, frame in placed.frames:
         for box in picture._boxes:
             p = placed.where[box]
@@ -95,7 +107,12 @@ def test_a_recorded_graph_is_grouped_by_names_of_parameters():
     picture = genesis.draw(loss, params=model)
     assert sorted(members(picture, "0 Linear")) == ["0.bias", "0.weight", "Linear"] and "2 Linear" in picture.svg
     attention, x = nn.MultiheadAttention(8, 2), genesis.ones(3, 2, 8)
-    names = members(genesis.draw(nn.Sequential(nn.Linear(8, 8))(attention(x, x, x)[0]).sum(), params=nn.ModuleDict({"a": attention})), "a MultiheadAttention")
+    names = members(
+        genesis.draw(
+            nn.Sequential(nn.Linear(8, 8))(attention(x, x, x)[0]).sum(), params=nn.ModuleDict({"a": attention})
+        ),
+        "a MultiheadAttention",
+    )
     assert names.count("Linear") == 3 and "a.in_proj_weight" in names and "Softmax" not in names
     assert not any(b.scope for b in genesis.draw(loss, params=dict(model.named_parameters()))._boxes)
 

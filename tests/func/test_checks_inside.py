@@ -28,9 +28,16 @@ def test_indices_out_of_range(name, wrong):
     f = BY_INDEX[name]
     good, bad = genesis.tensor([2, 0]), genesis.tensor([1, wrong])
     graph = jit.trace(f, genesis.tensor([0, 1]))
-    for call in (lambda i: f(i), lambda i: vmap(f)(genesis.stack([good, i])), graph.replay, jit.optimized(graph).replay):
+    for call in (
+        lambda i: f(i),
+        lambda i: vmap(f)(genesis.stack([good, i])),
+        graph.replay,
+        jit.optimized(graph).replay,
+    ):
         call(good)
-        with pytest.raises(IndexError, match=rf"{name}: index {wrong} is out of range for (dim 0 of size 3|3 rows|3 classes)"):
+        with pytest.raises(
+            IndexError, match=rf"{name}: index {wrong} is out of range for (dim 0 of size 3|3 rows|3 classes)"
+        ):
             call(bad)
     assert (graph.replay(good) == f(good)).all()
 
@@ -45,7 +52,17 @@ def test_an_index_tensor_that_a_trace_captured_is_checked_at_each_replay():
         graph.replay(genesis.ones(3))
 
 
-@pytest.mark.parametrize("options", [{}, {"ignore_index": 1}, {"weight": genesis.tensor([1.0, 2.0, 0.5, 3.0])}, {"label_smoothing": 0.2}, {"reduction": "sum"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"ignore_index": 1},
+        {"weight": genesis.tensor([1.0, 2.0, 0.5, 3.0])},
+        {"label_smoothing": 0.2},
+        {"reduction": "sum"},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
 def test_losses_of_classes_in_batches_and_traces(loss, options):
     if loss is F.nll_loss and "label_smoothing" in options:
@@ -105,11 +122,15 @@ def test_functions_that_are_not_linear_have_no_transpose(f):
 
 def test_linear_functions_have_one():
     A, B = genesis.randn(2, 3), genesis.randn(2, 3)
-    pull = linear_transpose(lambda d: (A @ d["x"] + d["y"], d["x"].cumsum(0) * 1e6), {"x": genesis.ones(3), "y": genesis.ones(2)})
+    pull = linear_transpose(
+        lambda d: (A @ d["x"] + d["y"], d["x"].cumsum(0) * 1e6), {"x": genesis.ones(3), "y": genesis.ones(2)}
+    )
     (found,) = pull((genesis.ones(2), genesis.zeros(3)))
     np.testing.assert_allclose(found["x"].numpy(), A.numpy().sum(0), rtol=1e-5)
     assert found["y"].tolist() == [1, 1]
-    assert linear_transpose(lambda z: z @ B.to(genesis.complex64).T, genesis.ones(3, dtype=genesis.complex64))(genesis.ones(2, dtype=genesis.complex64))[0].shape == (3,)
+    assert linear_transpose(lambda z: z @ B.to(genesis.complex64).T, genesis.ones(3, dtype=genesis.complex64))(
+        genesis.ones(2, dtype=genesis.complex64)
+    )[0].shape == (3,)
 
 
 def test_a_schedule_is_no_part_of_a_traced_step():
@@ -124,7 +145,10 @@ def test_a_schedule_is_no_part_of_a_traced_step():
         if inside:
             schedule.step()
 
-    with pytest.raises(RuntimeError, match=r"ExponentialLR.step: a schedule is no part of a traced step(.|\n)*call step\(\) between replays"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"ExponentialLR.step: a schedule is no part of a traced step(.|\n)*call step\(\) between replays",
+    ):
         jit.trace(step, genesis.ones(1), True)
     assert optimizer.param_groups[0]["lr"] == 1.0 and w.item() == 1
     graph = jit.trace(step, genesis.ones(1), False)
@@ -151,7 +175,10 @@ def test_a_replay_keeps_what_is_needed_only():
     assert peak < 4 * x.numpy().nbytes
 
 
-@pytest.mark.parametrize("what", [lambda x: x.item(), lambda x: 1 if x > 0 else 2, lambda x: x.numpy(), lambda x: x.reshape(1)[x.reshape(1) > 0]])
+@pytest.mark.parametrize(
+    "what",
+    [lambda x: x.item(), lambda x: 1 if x > 0 else 2, lambda x: x.numpy(), lambda x: x.reshape(1)[x.reshape(1) > 0]],
+)
 def test_errors_name_the_line(what):
     for call in (lambda: vmap(what)(genesis.ones(3)), lambda: jit.trace(what, genesis.ones(()))):
         with pytest.raises(RuntimeError, match=r"asked for at .*test_checks_inside.py:\d+ in <lambda>"):

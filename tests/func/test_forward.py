@@ -31,7 +31,9 @@ def test_dual_levels():
     with pytest.raises(RuntimeError, match="a tensor from inside dual_level is used after dual_level has ended"):
         y + 1
     level = forward_ad.enter_dual_level()
-    assert forward_ad.unpack_dual(forward_ad.make_dual(t(1.0), t(2.0), level=level).exp()).tangent.item() == pytest.approx(2 * np.e)
+    assert forward_ad.unpack_dual(
+        forward_ad.make_dual(t(1.0), t(2.0), level=level).exp()
+    ).tangent.item() == pytest.approx(2 * np.e)
     forward_ad.exit_dual_level()
     with pytest.raises(RuntimeError, match="no level is open"):
         forward_ad.exit_dual_level()
@@ -62,12 +64,22 @@ def test_training_through_a_directional_derivative():
 
 
 def test_has_aux_and_structures():
-    value, tangent, aux = jvp(lambda d: ({"y": d["x"] ** 2}, d["x"] + 1), ({"x": t(3.0)},), ({"x": t(1.0)},), has_aux=True)
+    value, tangent, aux = jvp(
+        lambda d: ({"y": d["x"] ** 2}, d["x"] + 1), ({"x": t(3.0)},), ({"x": t(1.0)},), has_aux=True
+    )
     assert value["y"].item() == 9 and tangent["y"].item() == 6 and aux.item() == 4
     g, (v, a) = genesis.func.grad_and_value(lambda x: ((x**2).sum(), {"n": x.sum()}), has_aux=True)(t([1.0, 2]))
-    (value, aux), gradient = genesis.func.value_and_grad(lambda x: ((x**2).sum(), {"n": x.sum()}), has_aux=True)(t([1.0, 2]))
+    (value, aux), gradient = genesis.func.value_and_grad(lambda x: ((x**2).sum(), {"n": x.sum()}), has_aux=True)(
+        t([1.0, 2])
+    )
     assert (value, aux["n"], gradient.tolist()) == (v, a["n"], g.tolist())
-    assert g.tolist() == [2, 4] and v.item() == 5 and a["n"].item() == 3 and not v.requires_grad and not a["n"].requires_grad
+    assert (
+        g.tolist() == [2, 4]
+        and v.item() == 5
+        and a["n"].item() == 3
+        and not v.requires_grad
+        and not a["n"].requires_grad
+    )
     _, pull, aux = vjp(lambda x: (x**2, "note"), t([3.0]), has_aux=True)
     assert aux == "note" and pull(t([1.0]))[0].tolist() == [6]
     J, aux = jacrev(lambda x: (x**2, x.sum()), has_aux=True)(t([1.0, 2]))
@@ -75,7 +87,11 @@ def test_has_aux_and_structures():
     J, aux = jacfwd(lambda x: (x**2, (x.sum(), "note")), has_aux=True)(t([1.0, 2]))
     assert J.tolist() == [[2, 0], [0, 4]] and aux[0].item() == 3 and aux[1] == "note"
     J = jacrev(lambda a, b: {"p": a * b, "q": a.sum()}, argnums=(0, 1))(t([1.0, 2]), t([3.0, 4]))
-    assert J["p"][0].tolist() == [[3, 0], [0, 4]] and J["p"][1].tolist() == [[1, 0], [0, 2]] and J["q"][1].tolist() == [0, 0]
+    assert (
+        J["p"][0].tolist() == [[3, 0], [0, 4]]
+        and J["p"][1].tolist() == [[1, 0], [0, 2]]
+        and J["q"][1].tolist() == [0, 0]
+    )
     F = jacfwd(lambda a, b: {"p": a * b, "q": a.sum()}, argnums=(0, 1))(t([1.0, 2]), t([3.0, 4]))
     assert all(F[k][i].tolist() == J[k][i].tolist() for k in "pq" for i in (0, 1))
 
@@ -83,34 +99,67 @@ def test_has_aux_and_structures():
 def test_linearize_runs_the_function_once():
     calls = []
     y, push = linearize(lambda a, b: (calls.append(1), a * b)[1], t([2.0]), t([3.0]))
-    assert push(t([1.0]), t([0.0])).tolist() == [3] and push(t([0.0]), t([1.0])).tolist() == [2] and len(calls) == 1 and y.tolist() == [6]
+    assert (
+        push(t([1.0]), t([0.0])).tolist() == [3]
+        and push(t([0.0]), t([1.0])).tolist() == [2]
+        and len(calls) == 1
+        and y.tolist() == [6]
+    )
 
 
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: jvp(genesis.sin, (t([1.0, 2]),), (t([1.0]),)), RuntimeError, r"the tangent of `input` has shape \[1\], its primal \[2\]"),
-        (lambda: jvp(genesis.sin, (t([1.0]),), (genesis.ones(1),)), RuntimeError, "the tangent of `input` is genesis.float32, its primal genesis.float64"),
+        (
+            lambda: jvp(genesis.sin, (t([1.0, 2]),), (t([1.0]),)),
+            RuntimeError,
+            r"the tangent of `input` has shape \[1\], its primal \[2\]",
+        ),
+        (
+            lambda: jvp(genesis.sin, (t([1.0]),), (genesis.ones(1),)),
+            RuntimeError,
+            "the tangent of `input` is genesis.float32, its primal genesis.float64",
+        ),
         (lambda: jvp(genesis.sin, (t([1.0]),), (1.0,)), TypeError, "the tangent of `input` is float"),
         (lambda: jvp(genesis.sin, t([1.0]), t([1.0])), TypeError, "primals and tangents must be tuples"),
         (lambda: jvp(genesis.sin, (t(1.0), t(1.0)), (t(1.0),)), TypeError, "differ in structure"),
-        (lambda: jvp(lambda x: 3.0, (t(1.0),), (t(1.0),)), TypeError, "the function must return tensors, it returned float"),
+        (
+            lambda: jvp(lambda x: 3.0, (t(1.0),), (t(1.0),)),
+            TypeError,
+            "the function must return tensors, it returned float",
+        ),
         (lambda: grad(lambda x: x)(t([1.0, 2])), RuntimeError, r"must return a scalar tensor, it returned shape \[2\]"),
-        (lambda: grad(lambda x: x.sum())(genesis.tensor([1, 2])), RuntimeError, "floating and complex tensors only, got genesis.int64"),
+        (
+            lambda: grad(lambda x: x.sum())(genesis.tensor([1, 2])),
+            RuntimeError,
+            "floating and complex tensors only, got genesis.int64",
+        ),
         (lambda: grad(lambda x: x.sum())(3), TypeError, "by tensors only, the argument holds int 3"),
-        (lambda: grad(lambda x: x.sum(), argnums=2)(t(1.0)), ValueError, "argnums names argument 2, <lambda> was given 1"),
+        (
+            lambda: grad(lambda x: x.sum(), argnums=2)(t(1.0)),
+            ValueError,
+            "argnums names argument 2, <lambda> was given 1",
+        ),
         (lambda: grad(lambda x: x.sum(), argnums=())(t(1.0)), ValueError, "argnums is empty"),
         (lambda: grad(t(1.0)), TypeError, r"expected a function, got Tensor"),
         (lambda: grad(lambda x: x.sum(), has_aux=True)(t(1.0)), TypeError, "must return a pair"),
-        (lambda: vjp(genesis.sin, t([1.0, 2]))[1](t([1.0])), RuntimeError, r"cotangent 0 is shape \[1\], output 0 has shape \[2\]"),
+        (
+            lambda: vjp(genesis.sin, t([1.0, 2]))[1](t([1.0])),
+            RuntimeError,
+            r"cotangent 0 is shape \[1\], output 0 has shape \[2\]",
+        ),
         (lambda: functional.jacobian(lambda x: x, t([1.0]), strategy="sideways"), ValueError, "strategy is 'sideways'"),
         (lambda: functional.jacobian(lambda x: x, t([1.0]), strategy="forward-mode"), ValueError, "vectorize=True"),
-        (lambda: functional.jacobian(lambda x: genesis.ones(2), t([1.0]), strict=True), RuntimeError, "output 0 does not depend on the inputs"),
+        (
+            lambda: functional.jacobian(lambda x: genesis.ones(2), t([1.0]), strict=True),
+            RuntimeError,
+            "output 0 does not depend on the inputs",
+        ),
         (lambda: functional.hessian(lambda x: x, t([1.0, 2])), RuntimeError, "must return one element"),
         (lambda: functional.vjp(lambda x: x, t([1.0, 2])), RuntimeError, "v may be left out only"),
         (lambda: functional.vjp(lambda x: x, "x"), TypeError, r"inputs\[0\] is str"),
     ],
-)  # fmt: skip
+)
 def test_wrong_calls(call, error, words):
     with pytest.raises(error, match=words):
         call()
@@ -139,7 +188,11 @@ def test_memory_of_tangents():
 
 
 def test_detach_is_a_constant_for_forward_mode_too():
-    for f, slope in ((lambda x: x * x.detach(), 3.0), (lambda x: x.data * 2, 0.0), (lambda x: genesis.autograd.stop_gradient(x) + x, 1.0)):
+    for f, slope in (
+        (lambda x: x * x.detach(), 3.0),
+        (lambda x: x.data * 2, 0.0),
+        (lambda x: genesis.autograd.stop_gradient(x) + x, 1.0),
+    ):
         assert jvp(f, (t(3.0),), (t(1.0),))[1].item() == grad(f)(t(3.0)).item() == slope
         assert genesis.vmap(lambda x, f=f: jvp(f, (x,), (t(1.0),))[1])(t([3.0])).item() == slope
 
@@ -148,7 +201,11 @@ def test_linear_transpose():
     from genesis.func import linear_transpose
 
     matrix = t([[1.0, 2, 3], [4, 5, 6]])
-    assert linear_transpose(lambda x: matrix @ x, genesis.ones(3, dtype=genesis.float64))(t([1.0, 10]))[0].tolist() == [41, 52, 63]
+    assert linear_transpose(lambda x: matrix @ x, genesis.ones(3, dtype=genesis.float64))(t([1.0, 10]))[0].tolist() == [
+        41,
+        52,
+        63,
+    ]
     with pytest.raises(RuntimeError, match="is not linear"):
         linear_transpose(lambda x: x + 1, t([1.0]))
 
@@ -164,7 +221,9 @@ def test_functions_that_write_to_their_arguments_have_no_forward_mode():
         def backward(ctx, g):
             return g * 2
 
-    with pytest.raises(RuntimeError, match="a Function wrote to one of its arguments in place, its tangent would be lost"):
+    with pytest.raises(
+        RuntimeError, match="a Function wrote to one of its arguments in place, its tangent would be lost"
+    ):
         jvp(lambda x: Doubled.apply(x * 1), (t([1.0]),), (t([1.0]),))
 
 
@@ -260,7 +319,11 @@ def test_linearize_and_jvp_agree_about_no_grad():
         genesis.manual_seed(3)
         again, push = linearize(function, x)
         after = genesis.rand(1).item()
-        for found, wanted in ((again, value), (push(dx), tangent), (push(dx * 2), [w * 2 for w in tangent] if function is f else tangent * 2)):
+        for found, wanted in (
+            (again, value),
+            (push(dx), tangent),
+            (push(dx * 2), [w * 2 for w in tangent] if function is f else tangent * 2),
+        ):
             assert str(found) == str(tuple(wanted) if isinstance(wanted, list) else wanted)
         genesis.manual_seed(3)
         genesis.rand(1)
@@ -272,13 +335,19 @@ def test_linearize_and_jvp_agree_about_no_grad():
 
 
 WRITES = {
-    "add_": lambda a, b: a.clone().add_(b), "into a view": lambda a, b: _with_first(a.clone(), b), "copy_": lambda a, b: a.clone().copy_(b),
-    "copy_ into zeros": lambda a, b: genesis.zeros_like(a).copy_(b), "setitem": lambda a, b: _with_rest(a * 1, b),
-}  # fmt: skip
+    "add_": lambda a, b: a.clone().add_(b),
+    "into a view": lambda a, b: _with_first(a.clone(), b),
+    "copy_": lambda a, b: a.clone().copy_(b),
+    "copy_ into zeros": lambda a, b: genesis.zeros_like(a).copy_(b),
+    "setitem": lambda a, b: _with_rest(a * 1, b),
+}
 OUT_OF_PLACE = {
-    "add_": lambda a, b: a + b, "into a view": lambda a, b: genesis.cat([a[:1] + b[:1], a[1:]]), "copy_": lambda a, b: b + 0 * a,
-    "copy_ into zeros": lambda a, b: b + 0 * a, "setitem": lambda a, b: genesis.cat([a[:1], b[1:]]),
-}  # fmt: skip
+    "add_": lambda a, b: a + b,
+    "into a view": lambda a, b: genesis.cat([a[:1] + b[:1], a[1:]]),
+    "copy_": lambda a, b: b + 0 * a,
+    "copy_ into zeros": lambda a, b: b + 0 * a,
+    "setitem": lambda a, b: genesis.cat([a[:1], b[1:]]),
+}
 
 
 def _with_first(c, b):
@@ -296,13 +365,23 @@ def _with_rest(c, b):
 def test_writes_under_vmap_of_values_with_tangents_and_gradients(write, dims):
     a = t(np.arange(6.0).reshape(2, 3))
     b = t(np.arange(3.0) + 5) if dims[1] is None else a * 2 + 1
-    one, other = (lambda place, f=f: [
-        jvp(lambda b: genesis.vmap(f, in_dims=dims)(a, b), (b,), (genesis.ones_like(b) * 2,)),
-        jvp(lambda a, b: genesis.vmap(f, in_dims=dims)(a, b), (a, b), (genesis.ones_like(a), genesis.ones_like(b) * 2)),
-        jacfwd(lambda b: genesis.vmap(f, in_dims=dims)(a, b))(b), jacrev(lambda b: genesis.vmap(f, in_dims=dims)(a, b))(b),
-        genesis.vmap(lambda a, b: jvp(lambda p: f(a * 1, p * 1), (b,), (genesis.ones_like(b),)), in_dims=dims)(a, b),
-        genesis.vmap(lambda a, b: jvp(lambda p: f(p * 1, b * 1), (a * 1,), (b * 1,)), in_dims=dims)(a, b),
-    ][place] for f in (WRITES[write], OUT_OF_PLACE[write]))  # fmt: skip
+    one, other = (
+        lambda place, f=f: [
+            jvp(lambda b: genesis.vmap(f, in_dims=dims)(a, b), (b,), (genesis.ones_like(b) * 2,)),
+            jvp(
+                lambda a, b: genesis.vmap(f, in_dims=dims)(a, b),
+                (a, b),
+                (genesis.ones_like(a), genesis.ones_like(b) * 2),
+            ),
+            jacfwd(lambda b: genesis.vmap(f, in_dims=dims)(a, b))(b),
+            jacrev(lambda b: genesis.vmap(f, in_dims=dims)(a, b))(b),
+            genesis.vmap(lambda a, b: jvp(lambda p: f(a * 1, p * 1), (b,), (genesis.ones_like(b),)), in_dims=dims)(
+                a, b
+            ),
+            genesis.vmap(lambda a, b: jvp(lambda p: f(p * 1, b * 1), (a * 1,), (b * 1,)), in_dims=dims)(a, b),
+        ][place]
+        for f in (WRITES[write], OUT_OF_PLACE[write])
+    )
     for place in range(6):
         found, wanted = one(place), other(place)
         for x, y in zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]:
@@ -318,5 +397,7 @@ def test_what_has_a_tangent_may_meet_random_numbers():
 
 
 def test_integers_have_no_tangents():
-    with pytest.raises(RuntimeError, match="jvp: can differentiate by floating and complex tensors only, got genesis.int64"):
+    with pytest.raises(
+        RuntimeError, match="jvp: can differentiate by floating and complex tensors only, got genesis.int64"
+    ):
         genesis.func.jvp(lambda x: x * 2, (genesis.tensor([1]),), (genesis.tensor([1]),))

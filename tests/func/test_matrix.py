@@ -116,10 +116,23 @@ def test_pairs(pair, cube):
 
 
 TRIPLES = [
-    ("jvp", "jvp", "jvp"), ("jacfwd", "jacfwd", "jacfwd"), ("grad", "grad", "grad"), ("jvp", "grad", "jvp"), ("grad", "jvp", "grad"), ("grad", "jvp", "jvp"),
-    ("jvp", "jvp", "grad"), ("jacrev", "jacfwd", "jacrev"), ("jacfwd", "jacrev", "jacfwd"), ("vmap_grad", "vmap_jvp", "vmap_grad"), ("grad_vmap", "jvp_vmap", "grad_vmap"),
-    ("vmap_jvp", "grad_vmap", "jvp"), ("linearize", "vjp", "jvp"), ("checkpoint_grad", "jvp", "grad"), ("jvp", "checkpoint_grad", "vmap_grad"), ("vjp", "linearize", "jacfwd"),
-]  # fmt: skip
+    ("jvp", "jvp", "jvp"),
+    ("jacfwd", "jacfwd", "jacfwd"),
+    ("grad", "grad", "grad"),
+    ("jvp", "grad", "jvp"),
+    ("grad", "jvp", "grad"),
+    ("grad", "jvp", "jvp"),
+    ("jvp", "jvp", "grad"),
+    ("jacrev", "jacfwd", "jacrev"),
+    ("jacfwd", "jacrev", "jacfwd"),
+    ("vmap_grad", "vmap_jvp", "vmap_grad"),
+    ("grad_vmap", "jvp_vmap", "grad_vmap"),
+    ("vmap_jvp", "grad_vmap", "jvp"),
+    ("linearize", "vjp", "jvp"),
+    ("checkpoint_grad", "jvp", "grad"),
+    ("jvp", "checkpoint_grad", "vmap_grad"),
+    ("vjp", "linearize", "jacfwd"),
+]
 
 
 @pytest.mark.filterwarnings("ignore:vmap")
@@ -141,9 +154,15 @@ def test_outer_backward_reaches_what_transforms_captured(cube):
     for make, expected in (
         (lambda w: vmap(lambda x: f(w * x))(xs).sum(), 3 * 0.5**2 * 36),
         (lambda w: vmap(grad(lambda x: f(w * x)))(xs).sum(), sum(3 * 3 * 0.5**2 * n**2 for n in (1, 2, 3))),
-        (lambda w: jvp(lambda x: f(w * x), (xs,), (genesis.ones(3, dtype=F64),))[1].sum(), sum(9 * 0.5**2 * n**2 for n in (1, 2, 3))),
+        (
+            lambda w: jvp(lambda x: f(w * x), (xs,), (genesis.ones(3, dtype=F64),))[1].sum(),
+            sum(9 * 0.5**2 * n**2 for n in (1, 2, 3)),
+        ),
         (lambda w: jacfwd(lambda x: f(w * x))(xs).sum(), sum(9 * 0.5**2 * n**2 for n in (1, 2, 3))),
-        (lambda w: vmap(lambda x: jvp(lambda y: f(w * y), (x,), (w,))[1])(xs).sum(), sum(4 * 3 * 0.5**3 * n**2 for n in (1, 2, 3))),
+        (
+            lambda w: vmap(lambda x: jvp(lambda y: f(w * y), (x,), (w,))[1])(xs).sum(),
+            sum(4 * 3 * 0.5**3 * n**2 for n in (1, 2, 3)),
+        ),
     ):
         w = genesis.tensor(0.5, dtype=F64, requires_grad=True)
         make(w).backward()
@@ -228,7 +247,10 @@ class ProductWithRules(Product):
 
     @staticmethod
     def vmap(info, in_dims, x, w):
-        x, w = (v if d is not None else v.unsqueeze(0).expand(info.batch_size, *v.shape) for v, d in zip((x, w), in_dims, strict=True))
+        x, w = (
+            v if d is not None else v.unsqueeze(0).expand(info.batch_size, *v.shape)
+            for v, d in zip((x, w), in_dims, strict=True)
+        )
         return ProductWithRules.apply(x, w), 0
 
 
@@ -237,7 +259,11 @@ def tape_product(x, w):
     return x * x * w, lambda g: (2 * x * w * g, x * x * g)
 
 
-@pytest.mark.parametrize("f", [lambda x, w: x * x * w, Product.apply, ProductWithRules.apply, tape_product], ids=["ops", "function", "function_with_rules", "custom_gradient"])
+@pytest.mark.parametrize(
+    "f",
+    [lambda x, w: x * x * w, Product.apply, ProductWithRules.apply, tape_product],
+    ids=["ops", "function", "function_with_rules", "custom_gradient"],
+)
 def test_a_captured_argument_of_a_function(f):
     """The second argument comes from outside of the transforms and has a gradient there."""
     xs, one = genesis.tensor([1.0, 2.0, 3.0], dtype=F64), genesis.ones(3, dtype=F64)
@@ -247,7 +273,10 @@ def test_a_captured_argument_of_a_function(f):
         "jvp": (lambda w: jvp(lambda x: f(x, w.expand(3)), (xs,), (one,))[1].sum(), 12.0),
         "vmap of jvp": (lambda w: vmap(lambda x: jvp(lambda y: f(y, w), (x,), (ONE(),))[1])(xs).sum(), 12.0),
         "jvp of vmap": (lambda w: jvp(lambda v: vmap(lambda x: f(x, w))(v), (xs,), (one,))[1].sum(), 12.0),
-        "jvp of jvp": (lambda w: jvp(lambda v: jvp(lambda x: f(x, w.expand(3)), (v,), (one,))[1], (xs,), (one,))[1].sum(), 6.0),
+        "jvp of jvp": (
+            lambda w: jvp(lambda v: jvp(lambda x: f(x, w.expand(3)), (v,), (one,))[1], (xs,), (one,))[1].sum(),
+            6.0,
+        ),
         "vmap of grad": (lambda w: vmap(grad(lambda x: f(x, w)))(xs).sum(), 12.0),
     }
     for name, (value, slope) in inner.items():

@@ -59,8 +59,18 @@ def broken(x):
     raise KeyError("half-way")
 
 
-@pytest.mark.parametrize("call", [lambda x: vmap(broken)(x), lambda x: jvp(broken, (x,), (x,)), lambda x: grad(broken)(x), lambda x: hessian(broken)(x),
-                                  lambda x: vmap(vmap(broken))(x), lambda x: jit.trace(broken, x)], ids=["vmap", "jvp", "grad", "hessian", "nested", "trace"])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: vmap(broken)(x),
+        lambda x: jvp(broken, (x,), (x,)),
+        lambda x: grad(broken)(x),
+        lambda x: hessian(broken)(x),
+        lambda x: vmap(vmap(broken))(x),
+        lambda x: jit.trace(broken, x),
+    ],
+    ids=["vmap", "jvp", "grad", "hessian", "nested", "trace"],
+)
 def test_an_exception_leaves_no_mode_open(call):
     with pytest.raises(KeyError, match="half-way"):
         call(genesis.ones(3, 2))

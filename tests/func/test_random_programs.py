@@ -15,7 +15,12 @@ def explain(wrong):
 def test_a_hundred_programs():
     counts, wrong = check(100, seed=50_000)
     assert not wrong, explain(wrong)
-    assert counts["trace equal"] > 80 and counts["passes equal"] > 80 and counts["vmap equal"] > 80 and counts["jvp equal"] > 70
+    assert (
+        counts["trace equal"] > 80
+        and counts["passes equal"] > 80
+        and counts["vmap equal"] > 80
+        and counts["jvp equal"] > 70
+    )
 
 
 @pytest.mark.slow
@@ -27,7 +32,11 @@ def test_three_thousand_programs():
 
 def views_are_copies(monkeypatch):
     monkeypatch.setattr(
-        Traced, "view", lambda self, name, args, spec: Traced(self.tracer, type(self.cell)(self.tracer.emit(name, (self.var(), *args))), spec)
+        Traced,
+        "view",
+        lambda self, name, args, spec: Traced(
+            self.tracer, type(self.cell)(self.tracer.emit(name, (self.var(), *args))), spec
+        ),
     )
 
 

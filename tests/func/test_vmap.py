@@ -24,7 +24,10 @@ def test_dimensions_in_and_out():
     for i in range(-3, 3):
         same(vmap(lambda x: x * 2, in_dims=i, out_dims=i)(t(X)), X * 2)
     same(vmap(lambda x, y: x @ y, in_dims=(0, None))(t(X), t(np.ones(4))), X @ np.ones(4))
-    same(vmap(lambda x, y: x + y, in_dims=(None, 0), out_dims=1)(t(np.ones(3)), t([1.0, 2])), np.array([[2.0, 3], [2, 3], [2, 3]]))
+    same(
+        vmap(lambda x, y: x + y, in_dims=(None, 0), out_dims=1)(t(np.ones(3)), t([1.0, 2])),
+        np.array([[2.0, 3], [2, 3], [2, 3]]),
+    )
 
 
 def test_containers():
@@ -61,8 +64,13 @@ def test_chunks_of_the_same_numbers():
 
 def test_backward_inside_for_a_leaf_outside_is_refused():
     w = t([1.0, 2.0], requires_grad=True)
-    for call in (lambda: vmap(lambda q: ((q * w).sum().backward(), q)[1])(t(np.ones((3, 2)))), lambda: jvp(lambda q: ((q * w).sum().backward(), q)[1], (t([1.0, 1]),), (t([1.0, 1]),))):
-        with pytest.raises(RuntimeError, match=r"(?s)the gradient of a leaf from outside cannot go into its .grad.*autograd.grad"):
+    for call in (
+        lambda: vmap(lambda q: ((q * w).sum().backward(), q)[1])(t(np.ones((3, 2)))),
+        lambda: jvp(lambda q: ((q * w).sum().backward(), q)[1], (t([1.0, 1]),), (t([1.0, 1]),)),
+    ):
+        with pytest.raises(
+            RuntimeError, match=r"(?s)the gradient of a leaf from outside cannot go into its .grad.*autograd.grad"
+        ):
             call()
     assert w.grad is None
 
@@ -98,7 +106,9 @@ def test_randomness():
     first = vmap(lambda v: v + genesis.randn(3), randomness="different")(x)
     genesis.manual_seed(1)
     same(first, genesis.randn(4, 3).numpy())
-    with pytest.raises(RuntimeError, match=r"(?s)random numbers are drawn inside vmap of <lambda>.*randomness=\"different\""):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)random numbers are drawn inside vmap of <lambda>.*randomness=\"different\""
+    ):
         vmap(lambda v: v + genesis.rand(3))(x)
 
 
@@ -110,7 +120,9 @@ def test_one_gradient_for_each_sample():
     model = genesis.nn.Sequential(genesis.nn.Linear(3, 5), genesis.nn.Tanh(), genesis.nn.Linear(5, 2)).double()
     params = {name: p.detach() for name, p in model.named_parameters()}
     x, y = genesis.randn(6, 3, dtype=genesis.float64), genesis.tensor([0, 1, 1, 0, 1, 0])
-    loss = lambda p, a, b: genesis.nn.functional.cross_entropy(functional_call(model, p, a.unsqueeze(0)), b.unsqueeze(0))  # noqa: E731
+    loss = lambda p, a, b: genesis.nn.functional.cross_entropy(
+        functional_call(model, p, a.unsqueeze(0)), b.unsqueeze(0)
+    )  # noqa: E731
     found = vmap(grad(loss), in_dims=(None, 0, 0))(params, x, y)
     for i in range(6):
         model.zero_grad()
@@ -131,7 +143,9 @@ def test_gradients_of_captured_tensors_inside_are_per_sample_and_outside_summed(
 def test_backward_of_many_cotangents_at_once():
     x = t([1.0, 2.0, 3.0], requires_grad=True)
     y = x**2
-    rows = genesis.autograd.grad(y, x, genesis.eye(3, dtype=genesis.float64), is_grads_batched=True, retain_graph=True)[0]
+    rows = genesis.autograd.grad(y, x, genesis.eye(3, dtype=genesis.float64), is_grads_batched=True, retain_graph=True)[
+        0
+    ]
     same(rows, np.diag([2.0, 4, 6]))
     genesis.autograd.grad(y, x, genesis.eye(3, dtype=genesis.float64), is_grads_batched=True)
     with pytest.raises(RuntimeError, match="already differentiated"):
@@ -149,7 +163,10 @@ def test_batched_cotangents_through_a_backward_in_numpy():
             return genesis.tensor(g.numpy() * 2)
 
     x = t([1.0, 2.0], requires_grad=True)
-    same(genesis.autograd.grad(Foreign.apply(x), x, genesis.eye(2, dtype=genesis.float64), is_grads_batched=True)[0], 2 * np.eye(2))
+    same(
+        genesis.autograd.grad(Foreign.apply(x), x, genesis.eye(2, dtype=genesis.float64), is_grads_batched=True)[0],
+        2 * np.eye(2),
+    )
 
 
 def test_an_ensemble_of_modules():
@@ -215,11 +232,17 @@ def test_writes_at_indices_that_differ_from_sample_to_sample():
 
 def test_a_write_into_a_captured_tensor_names_it():
     total = genesis.zeros(3)
-    with pytest.raises(RuntimeError, match=r"(?s)inside vmap of <lambda>, a tensor that was made outside is written to.*written at .*test_vmap.py.*clone\(\) it"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)inside vmap of <lambda>, a tensor that was made outside is written to.*written at "
+        r".*test_vmap.py.*clone\(\) it",
+    ):
         vmap(lambda x: total.add_(x))(genesis.ones(2, 3))
     assert total.tolist() == [0, 0, 0]
     with pytest.raises(
-        RuntimeError, match=r"(?s)inside jvp of <lambda>, a tensor that was made outside is written to, with a value that has a tangent"
+        RuntimeError,
+        match=r"(?s)inside jvp of <lambda>, a tensor that was made outside is written to, with a value that has a "
+        r"tangent",
     ):
         jvp(lambda x: total.add_(x), (genesis.ones(3),), (genesis.ones(3),))
 
@@ -243,12 +266,24 @@ def test_values_are_refused_with_the_way_out():
     [
         (lambda: vmap(3), TypeError, "expected a function, got int"),
         (lambda: vmap(lambda x: x)(3), ValueError, "no argument of <lambda> has samples"),
-        (lambda: vmap(lambda x: x, in_dims=(0, 0))(t(X)), ValueError, "in_dims has 2 entries, the function was called with 1 argument"),
-        (lambda: vmap(lambda x: x, in_dims=3)(t(X)), ValueError, "in_dims is 3 for `x` of <lambda>, which has 3 dimensions"),
+        (
+            lambda: vmap(lambda x: x, in_dims=(0, 0))(t(X)),
+            ValueError,
+            "in_dims has 2 entries, the function was called with 1 argument",
+        ),
+        (
+            lambda: vmap(lambda x: x, in_dims=3)(t(X)),
+            ValueError,
+            "in_dims is 3 for `x` of <lambda>, which has 3 dimensions",
+        ),
         (lambda: vmap(lambda x: x, in_dims=(0,))(5), ValueError, "in_dims is 0 for `x` of <lambda>, which is int"),
         (lambda: vmap(lambda x: x, in_dims="0")(t(X)), ValueError, "in_dims must be an integer or a tuple"),
         (lambda: vmap(lambda x: x, in_dims=({"b": 0},))({"a": t(X)}), ValueError, "in_dims has keys"),
-        (lambda: vmap(lambda x, y: x)(t(X), t(np.ones(5))), ValueError, r"(?s)differ in their number of samples.*x f64\[2, 3, 4\], 2 samples along dim 0.*5 samples"),
+        (
+            lambda: vmap(lambda x, y: x)(t(X), t(np.ones(5))),
+            ValueError,
+            r"(?s)differ in their number of samples.*x f64\[2, 3, 4\], 2 samples along dim 0.*5 samples",
+        ),
         (lambda: vmap(lambda x, y: x, in_dims=(None, None))(t(X), t(X)), ValueError, "all in_dims are None"),
         (lambda: vmap(lambda x: x)(t(np.ones((0, 3)))), RuntimeError, "there are no samples"),
         (lambda: vmap(lambda x: 3)(t(X)), TypeError, "must return tensors, it returned int 3"),
@@ -257,12 +292,24 @@ def test_values_are_refused_with_the_way_out():
         (lambda: vmap(lambda x: x, out_dims=None)(t(X)), ValueError, "out_dims holds None"),
         (lambda: vmap(lambda x: x, randomness="yes"), ValueError, "randomness is 'yes'"),
         (lambda: vmap(lambda x: x, chunk_size=0), ValueError, "chunk_size must be a positive integer"),
-        (lambda: vmap(lambda x: x @ genesis.ones(5, dtype=genesis.float64))(t(X)), RuntimeError, r"(?s)matmul: inner sizes differ, 4 and 5.*f64\[3, 4\]"),
-        (lambda: vmap(lambda x: x[x > 3])(t(X)), NotImplementedError, "the shape of the result depends on the values of the mask"),
+        (
+            lambda: vmap(lambda x: x @ genesis.ones(5, dtype=genesis.float64))(t(X)),
+            RuntimeError,
+            r"(?s)matmul: inner sizes differ, 4 and 5.*f64\[3, 4\]",
+        ),
+        (
+            lambda: vmap(lambda x: x[x > 3])(t(X)),
+            NotImplementedError,
+            "the shape of the result depends on the values of the mask",
+        ),
         (lambda: vmap(lambda x: x.nonzero())(t(X)), NotImplementedError, "depends on values"),
-        (lambda: vmap(lambda x: x.unique())(t([[1.0, 1], [1, 2]]).long()), RuntimeError, "the shape of the result differs from sample to sample"),
+        (
+            lambda: vmap(lambda x: x.unique())(t([[1.0, 1], [1, 2]]).long()),
+            RuntimeError,
+            "the shape of the result differs from sample to sample",
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore:vmap")
 def test_wrong_calls(call, error, words):
     with pytest.raises(error, match=words):
@@ -272,7 +319,10 @@ def test_wrong_calls(call, error, words):
 def test_tensors_that_leak_name_their_transform():
     kept = []
     vmap(lambda x: kept.append(x) or x)(t([1.0, 2.0]))
-    with pytest.raises(RuntimeError, match=r"(?s)a tensor from inside vmap of <lambda> is used after vmap of <lambda> has ended.*test_vmap.py"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)a tensor from inside vmap of <lambda> is used after vmap of <lambda> has ended.*test_vmap.py",
+    ):
         kept[0] + 1
     kept.clear()
     jvp(lambda x: kept.append(x * x) or x, (t(1.0),), (t(1.0),))
@@ -340,7 +390,10 @@ def _two_results(how):
 
             @staticmethod
             def vmap(info, in_dims, x, w):
-                x, w = (t.expand(info.batch_size, *t.shape) if d is None else t.movedim(d, 0) for t, d in zip((x, w), in_dims, strict=True))
+                x, w = (
+                    t.expand(info.batch_size, *t.shape) if d is None else t.movedim(d, 0)
+                    for t, d in zip((x, w), in_dims, strict=True)
+                )
                 return Two.apply(x, w), (0, 0)
 
     return Two.apply
@@ -357,7 +410,12 @@ def test_shared_arguments_of_a_function_with_two_results(how):
         w = genesis.tensor(2.0, requires_grad=True)
         genesis.vmap(f, in_dims=(0, None))(xs, w)[place].sum().backward()
         assert w.grad.item() == wanted
-        assert genesis.func.grad(lambda w, place=place: genesis.vmap(lambda x: f(x, w)[place])(xs).sum())(genesis.tensor(2.0)).item() == wanted
+        assert (
+            genesis.func.grad(lambda w, place=place: genesis.vmap(lambda x: f(x, w)[place])(xs).sum())(
+                genesis.tensor(2.0)
+            ).item()
+            == wanted
+        )
     w = genesis.tensor(2.0, requires_grad=True)
     genesis.vmap(lambda x: f(w, x)[1])(xs).sum().backward()
     assert w.grad.item() == 0
@@ -365,11 +423,15 @@ def test_shared_arguments_of_a_function_with_two_results(how):
 
 def test_inside_the_gradient_of_a_tensor_from_outside_through_a_rule_is_refused():
     f, w = _two_results("rule"), genesis.tensor(2.0, requires_grad=True)
-    with pytest.raises(RuntimeError, match="gradient of a tensor from outside was asked for, through a Function with a rule"):
+    with pytest.raises(
+        RuntimeError, match="gradient of a tensor from outside was asked for, through a Function with a rule"
+    ):
         genesis.vmap(lambda x: genesis.autograd.grad(f(x, w)[0], w)[0])(genesis.ones(3))
 
 
-@pytest.mark.parametrize("zero", [lambda w: w * 0, lambda w: genesis.zeros_like(w), lambda w: None], ids=["product", "zeros", "none"])
+@pytest.mark.parametrize(
+    "zero", [lambda w: w * 0, lambda w: genesis.zeros_like(w), lambda w: None], ids=["product", "zeros", "none"]
+)
 def test_a_gradient_of_zero_of_a_shared_argument(zero):
     class First(genesis.Function):
         @staticmethod

@@ -118,7 +118,9 @@ with replacing(sys.argv[1]) as file:
 
 
 def test_temporary_files_of_killed_saves_are_removed_and_those_of_live_ones_are_not(tmp_path):
-    processes = [subprocess.Popen([sys.executable, "-c", HALF, str(tmp_path / name)], stdout=subprocess.PIPE) for name in "ab"]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", HALF, str(tmp_path / name)], stdout=subprocess.PIPE) for name in "ab"
+    ]
     try:
         for process in processes:
             assert process.stdout.readline() == b"half\n"

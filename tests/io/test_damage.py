@@ -1,4 +1,6 @@
-"""Damaged and hostile safetensors files: always one class of error, which names the file; never a crash, a hang, or much memory."""
+"""Damaged and hostile safetensors files: always one class of error, which names the file; never a crash, a hang, or
+much memory.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ def saved(value):
     return file.getvalue()
 
 
-VALUE = {"x": genesis.arange(6.0).reshape(2, 3), "half": genesis.ones(3).half(), "n": [1, {"deep": (genesis.zeros(()), "text")}]}
+VALUE = {
+    "x": genesis.arange(6.0).reshape(2, 3),
+    "half": genesis.ones(3).half(),
+    "n": [1, {"deep": (genesis.zeros(()), "text")}],
+}
 
 
 def attempt(data):
@@ -65,7 +71,13 @@ def entry(dtype="F32", shape=(1,), offsets=(0, 4)):
 
 
 def structured(tree, payload=b"\0" * 8, shape=(2,)):
-    return made({"__metadata__": {"genesis.structure": tree if isinstance(tree, str) else json.dumps(tree)}, "t": entry("F32", shape, (0, len(payload)))}, payload)
+    return made(
+        {
+            "__metadata__": {"genesis.structure": tree if isinstance(tree, str) else json.dumps(tree)},
+            "t": entry("F32", shape, (0, len(payload))),
+        },
+        payload,
+    )
 
 
 HOSTILE = {
@@ -74,7 +86,10 @@ HOSTILE = {
     "not UTF-8": made(b'{"\xff\xfe": 1}'),
     "nested too deep": made(b'{"a":' + b"[" * 100_000),
     "a list": made([]),
-    "duplicate names": made(b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"1"),
+    "duplicate names": made(
+        b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}',
+        b"1",
+    ),
     "many duplicates": made(b"{" + b",".join(b'"%d":1' % i for i in range(50_000)) + b',"49999":1}'),
     "duplicate keys of an entry": made(b'{"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"1"),
     "an unknown dtype": made({"a": entry("F8_E4M3", [4])}, b"1234"),
@@ -105,11 +120,19 @@ HOSTILE = {
     "a view outside": structured({"tensor": "t", "dtype": "float32", "shape": [3], "offset": 0, "strides": [4]}),
     "a view before": structured({"tensor": "t", "dtype": "float32", "shape": [1], "offset": -4, "strides": [4]}),
     "a view backwards": structured({"tensor": "t", "dtype": "float32", "shape": [2], "offset": 4, "strides": [-4]}),
-    "a view of huge strides": structured({"tensor": "t", "dtype": "float32", "shape": [2], "offset": 0, "strides": [2**61]}),
-    "a view of too many elements": structured({"tensor": "t", "dtype": "float32", "shape": [2**40, 2**40], "offset": 0, "strides": [0, 0]}),
+    "a view of huge strides": structured(
+        {"tensor": "t", "dtype": "float32", "shape": [2], "offset": 0, "strides": [2**61]}
+    ),
+    "a view of too many elements": structured(
+        {"tensor": "t", "dtype": "float32", "shape": [2**40, 2**40], "offset": 0, "strides": [0, 0]}
+    ),
     "a view without a dtype": structured({"tensor": "t", "shape": [1], "strides": [0]}),
-    "a view of fewer strides": structured({"tensor": "t", "dtype": "float32", "shape": [1, 1], "offset": 0, "strides": [0]}),
-    "an integer that requires grad": structured({"tensor": "t", "dtype": "int32", "shape": [1], "offset": 0, "strides": [4], "requires_grad": True}),
+    "a view of fewer strides": structured(
+        {"tensor": "t", "dtype": "float32", "shape": [1, 1], "offset": 0, "strides": [0]}
+    ),
+    "an integer that requires grad": structured(
+        {"tensor": "t", "dtype": "int32", "shape": [1], "offset": 0, "strides": [4], "requires_grad": True}
+    ),
     "a scalar of two elements": structured({"tensor": "t", "is": "scalar"}),
     "a key that is a list": structured({"dict": [[[1], {"value": 1}]]}),
     "a key twice": structured({"dict": [["a", {"value": 1}], ["a", {"value": 2}]]}),
@@ -138,7 +161,10 @@ def test_the_message_names_the_file_and_the_damage(tmp_path, mmap):
     genesis.save({"x": genesis.ones(500_000)}, tmp_path / "weights")
     data = (tmp_path / "weights").read_bytes()
     (tmp_path / "weights").write_bytes(data[:-4])
-    with pytest.raises(FileFormatError, match=r"^load: \S*weights is cut off or damaged: its tensors have 2000000 bytes, 1999996 are there"):
+    with pytest.raises(
+        FileFormatError,
+        match=r"^load: \S*weights is cut off or damaged: its tensors have 2000000 bytes, 1999996 are there",
+    ):
         genesis.load(tmp_path / "weights", mmap=mmap)
     with pytest.raises(FileNotFoundError):
         genesis.load(tmp_path / "nothing")
@@ -164,7 +190,12 @@ def test_peak_memory(tmp_path, mmap, suffix):
     size = 64_000_000
     genesis.save({"a": genesis.ones(1)}, tmp_path / ("small" + suffix))
     genesis.save({str(i): genesis.ones(size // 16) for i in range(4)}, tmp_path / ("large" + suffix))
-    done = subprocess.run([sys.executable, "-c", PEAK, tmp_path / ("small" + suffix), tmp_path / ("large" + suffix), str(mmap)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, tmp_path / ("small" + suffix), tmp_path / ("large" + suffix), str(mmap)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     total, loaded, used = map(int, done.stdout.split())
     assert total == 4 * -(-size // 16 // 512)
     assert used < 1.1 * size

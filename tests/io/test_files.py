@@ -33,11 +33,16 @@ def test_structures(tmp_path):
     optimizer = genesis.optim.Adam([p])
     p.sum().backward()
     optimizer.step()
-    state = {"step": 3, "name": "run", "nested": [genesis.zeros(1), (1.5, None, True)], "optimizer": optimizer.state_dict()}
+    state = {
+        "step": 3,
+        "name": "run",
+        "nested": [genesis.zeros(1), (1.5, None, True)],
+        "optimizer": optimizer.state_dict(),
+    }
     genesis.save(state, tmp_path / "s")
     back = genesis.load(tmp_path / "s")
     assert back["step"] == 3 and back["nested"][1] == (1.5, None, True) and back["nested"][0].tolist() == [0]
-    assert back["optimizer"]["param_groups"] [0]["betas"] == (0.9, 0.999)
+    assert back["optimizer"]["param_groups"][0]["betas"] == (0.9, 0.999)
     genesis.optim.Adam([p]).load_state_dict(back["optimizer"])
     genesis.save(genesis.arange(3), tmp_path / "one")
     assert genesis.load(tmp_path / "one").tolist() == [0, 1, 2]
@@ -115,7 +120,11 @@ def test_a_process_killed_at_any_moment_leaves_a_whole_file(tmp_path):
 
 
 def test_keys_with_dots_and_nested_keys_do_not_collide(tmp_path):
-    given = {"a.b": genesis.zeros(1), "a": {"b": genesis.ones(2), "c": [genesis.full((3,), 2.0)]}, "a.c.0": genesis.full((1,), 3.0)}
+    given = {
+        "a.b": genesis.zeros(1),
+        "a": {"b": genesis.ones(2), "c": [genesis.full((3,), 2.0)]},
+        "a.c.0": genesis.full((1,), 3.0),
+    }
     genesis.save(given, tmp_path / "x.safetensors")
     found = genesis.load(tmp_path / "x.safetensors")
     assert found["a.b"].tolist() == [0.0] and found["a"]["b"].tolist() == [1.0, 1.0]

@@ -1,4 +1,6 @@
-"""Random values full of views: PyTorch saves, Genesis loads, saves in both formats, and PyTorch loads; writes show what shares memory."""
+"""Random values full of views: PyTorch saves, Genesis loads, saves in both formats, and PyTorch loads; writes show what
+shares memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What can be saved comes back as it was: values of every kind, shared memory, parameters, from and to anything with read and write."""
+"""What can be saved comes back as it was: values of every kind, shared memory, parameters, from and to anything with
+read and write.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,33 @@ def through(value, **options):
 
 
 VALUES = [
-    None, True, 3, -(2**80), 0.1, float("inf"), 1 - 2j, "text", "\ud800 \u0000", b"\x00\xff", bytearray(b"ab"), {1, 2}, frozenset({3}), (), [], {},
-    [1, (2, [3, {"a": {"b": (None,)}}])], {1: "a", None: "b", (1, ("x", 2.5)): "c", "": 4}, genesis.Size([2, 3]), genesis.float16,
-    genesis.device("cpu"), OrderedDict(a=1, b=OrderedDict()),
-]  # fmt: skip
+    None,
+    True,
+    3,
+    -(2**80),
+    0.1,
+    float("inf"),
+    1 - 2j,
+    "text",
+    "\ud800 \u0000",
+    b"\x00\xff",
+    bytearray(b"ab"),
+    {1, 2},
+    frozenset({3}),
+    (),
+    [],
+    {},
+    [1, (2, [3, {"a": {"b": (None,)}}])],
+    {1: "a", None: "b", (1, ("x", 2.5)): "c", "": 4},
+    genesis.Size([2, 3]),
+    genesis.float16,
+    genesis.device("cpu"),
+    OrderedDict(a=1, b=OrderedDict()),
+]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda v: "a set" if isinstance(v, set) else repr(v)[:30])  # whose order differs between processes
+# whose order differs between processes
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: "a set" if isinstance(v, set) else repr(v)[:30])
 def test_values(value):
     back = through(value)
     assert back == value and type(back) is type(value)
@@ -50,7 +72,9 @@ def test_numpy_values(dtype):
     assert type(back["array"]) is np.ndarray and back["array"].dtype == array.dtype and (back["array"] == array).all()
     assert isinstance(back["scalar"], np.generic) and back["scalar"].dtype == array.dtype and back["scalar"] == 1
     assert back["zero"].shape == ()
-    swapped = through({"big": np.arange(3, dtype=">i4"), "tensor": genesis.from_numpy(np.arange(3.0).astype(">f8").astype("=f8"))})
+    swapped = through(
+        {"big": np.arange(3, dtype=">i4"), "tensor": genesis.from_numpy(np.arange(3.0).astype(">f8").astype("=f8"))}
+    )
     assert swapped["big"].tolist() == [0, 1, 2] and swapped["tensor"].tolist() == [0, 1, 2]
     with pytest.raises(TypeError, match="object"):
         through(np.array([object()]))
@@ -58,7 +82,13 @@ def test_numpy_values(dtype):
 
 def test_layouts():
     x = genesis.arange(24.0).reshape(2, 3, 4)
-    given = {"transposed": x.permute(2, 0, 1), "step": x[:, ::2, 1:], "expanded": genesis.ones(1).expand(3), "numpy": x.numpy()[::-1], "empty": x[:0]}
+    given = {
+        "transposed": x.permute(2, 0, 1),
+        "step": x[:, ::2, 1:],
+        "expanded": genesis.ones(1).expand(3),
+        "numpy": x.numpy()[::-1],
+        "empty": x[:0],
+    }
     for name, value in given.items():
         back = through({"v": value})["v"]
         assert back.shape == value.shape and (np.asarray(back) == np.asarray(value)).all(), name
@@ -70,7 +100,12 @@ def test_shared_memory_stays_shared():
     back = through(given)
     assert all(genesis.equal(back[k], given[k]) for k in given)
     back["tied"].fill_(7.0)
-    assert back["a"].tolist() == [[7] * 3] * 2 and back["row"].tolist() == [7] * 3 and back["t"][2, 1].item() == 7 and back["left"][1, 1].item() == 7
+    assert (
+        back["a"].tolist() == [[7] * 3] * 2
+        and back["row"].tolist() == [7] * 3
+        and back["t"][2, 1].item() == 7
+        and back["left"][1, 1].item() == 7
+    )
     assert back["alone"].tolist() == [1, 1]
     x, z = genesis.arange(6.0), genesis.zeros(2, dtype=genesis.complex128)
     parts = through({"low": x[:4], "high": x[2:], "z": z, "real": genesis.from_numpy(z.numpy().view(np.float64))})
@@ -95,8 +130,20 @@ def test_views_of_one_memory_that_do_not_overlap_make_a_plain_file():
 
 def test_parameters_and_requires_grad():
     tied = genesis.nn.Parameter(genesis.ones(2))
-    back = through([tied, genesis.nn.Parameter(genesis.ones(1), requires_grad=False), genesis.ones(1, requires_grad=True), tied, genesis.ones(1) * 2])
-    assert [type(t) for t in back] == [genesis.nn.Parameter] * 2 + [genesis.Tensor, genesis.nn.Parameter, genesis.Tensor]
+    back = through(
+        [
+            tied,
+            genesis.nn.Parameter(genesis.ones(1), requires_grad=False),
+            genesis.ones(1, requires_grad=True),
+            tied,
+            genesis.ones(1) * 2,
+        ]
+    )
+    assert [type(t) for t in back] == [genesis.nn.Parameter] * 2 + [
+        genesis.Tensor,
+        genesis.nn.Parameter,
+        genesis.Tensor,
+    ]
     assert [t.requires_grad for t in back] == [True, False, True, True, False]
     with genesis.no_grad():
         back[0].fill_(5.0)
@@ -121,7 +168,10 @@ def test_file_objects(tmp_path):
         with open(tmp_path / "f", "rb", buffering=buffering) as file:
             file.seek(6)
             assert genesis.load(file)["x"].tolist() == [0, 1, 2, 3, 4]
-    with open(tmp_path / "t", "w") as text, pytest.raises(TypeError, match=r"save: cannot write to TextIOWrapper\n  try: open\(path, \"wb\"\)"):
+    with (
+        open(tmp_path / "t", "w") as text,
+        pytest.raises(TypeError, match=r"save: cannot write to TextIOWrapper\n  try: open\(path, \"wb\"\)"),
+    ):
         genesis.save({}, text)
     with open(tmp_path / "t") as text, pytest.raises(TypeError, match=r"load: cannot read from TextIOWrapper"):
         genesis.load(text)
@@ -163,9 +213,20 @@ def test_refusals():
 
 def test_map_location():
     given = {"x": genesis.ones(2), "n": 3}
-    for where in ("cpu", genesis.device("cpu"), {"cuda:0": "cpu"}, lambda storage, location: storage, lambda storage, location: None, lambda s, _: s.cpu()):
+    for where in (
+        "cpu",
+        genesis.device("cpu"),
+        {"cuda:0": "cpu"},
+        lambda storage, location: storage,
+        lambda storage, location: None,
+        lambda s, _: s.cpu(),
+    ):
         assert through(given, map_location=where)["x"].tolist() == [1, 1]
-    for where in ("meta", {"cpu": "meta"}, lambda storage, location: storage.to("meta") if location == "cpu" and storage.nbytes() == 8 else storage):
+    for where in (
+        "meta",
+        {"cpu": "meta"},
+        lambda storage, location: storage.to("meta") if location == "cpu" and storage.nbytes() == 8 else storage,
+    ):
         back = through(given, map_location=where)
         assert back["x"].device.type == "meta" and back["x"].shape == (2,) and back["n"] == 3
     assert through(given, device="meta")["x"].is_meta
@@ -188,14 +249,24 @@ def test_copies_and_pickles(tmp_path):
         loaded = genesis.load(tmp_path / name, mmap=True)
         for again in (copy.copy(loaded), copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))):
             for key, p in model.named_parameters():
-                assert type(again[key]) is genesis.nn.Parameter and again[key].requires_grad and genesis.equal(again[key], p)
+                assert (
+                    type(again[key]) is genesis.nn.Parameter
+                    and again[key].requires_grad
+                    and genesis.equal(again[key], p)
+                )
     again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
     assert genesis.equal(again(genesis.ones(2)), model(genesis.ones(2)))
 
 
 def test_options(tmp_path):
     genesis.save({"x": genesis.ones(2)}, tmp_path / "f")
-    for options in ({"weights_only": True}, {"weights_only": False}, {"mmap": True}, {"mmap": False}, {"pickle_module": pickle}):
+    for options in (
+        {"weights_only": True},
+        {"weights_only": False},
+        {"mmap": True},
+        {"mmap": False},
+        {"pickle_module": pickle},
+    ):
         assert genesis.load(tmp_path / "f", **options)["x"].tolist() == [1, 1]
     with pytest.raises(NotImplementedError, match="pickle_module"):
         genesis.load(tmp_path / "f", pickle_module=object())

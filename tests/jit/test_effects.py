@@ -1,4 +1,6 @@
-"""What a traced function leaves behind: memory that it writes to, tensors that it makes, gradients that come and go, layouts."""
+"""What a traced function leaves behind: memory that it writes to, tensors that it makes, gradients that come and go,
+layouts.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def calls(make, passes=False, between=lambda state: None):
         for k in range(3):
             result = run(genesis.tensor([1.0, -2.0, 0.5]) * (k + 1))
             grads = [t.grad for t in state]
-            seen[-1] += [None if t is None else (tuple(t.shape), t.detach().numpy().tobytes()) for t in (result, *state, *grads)]
+            seen[-1] += [
+                None if t is None else (tuple(t.shape), t.detach().numpy().tobytes()) for t in (result, *state, *grads)
+            ]
             between(state)
     return seen
 
@@ -109,7 +113,17 @@ def captured_written_then_mapped():
 
 
 @pytest.mark.parametrize("passes", [False, True], ids=["as_traced", "optimized"])
-@pytest.mark.parametrize("make", [write_with_history, own_tensor_written_to, returned_tensor_written_to, view_of_an_own_tensor, written_under_vmap_and_jvp, captured_written_then_mapped])
+@pytest.mark.parametrize(
+    "make",
+    [
+        write_with_history,
+        own_tensor_written_to,
+        returned_tensor_written_to,
+        view_of_an_own_tensor,
+        written_under_vmap_and_jvp,
+        captured_written_then_mapped,
+    ],
+)
 def test_writes(make, passes):
     eager, traced = calls(make, passes)
     assert eager == traced
@@ -173,12 +187,16 @@ def test_memory_that_is_exchanged_between_replays_is_read():
 
 
 TRANSFORMS = {
-    "vmap": lambda w, x: vmap(lambda a: a * a)(w).sum(), "vmap of a captured tensor": lambda w, x: vmap(lambda a: (a * w).sum())(x).sum(),
-    "grad": lambda w, x: grad(lambda a: (a**3).sum())(w).sum(), "grad with a captured tensor": lambda w, x: grad(lambda a: (a**3 * w).sum())(x).sum(),
-    "jvp primal": lambda w, x: jvp(lambda a: a**3, (w,), (x,))[1].sum(), "jvp tangent": lambda w, x: jvp(lambda a: a**3, (x,), (w,))[1].sum(),
+    "vmap": lambda w, x: vmap(lambda a: a * a)(w).sum(),
+    "vmap of a captured tensor": lambda w, x: vmap(lambda a: (a * w).sum())(x).sum(),
+    "grad": lambda w, x: grad(lambda a: (a**3).sum())(w).sum(),
+    "grad with a captured tensor": lambda w, x: grad(lambda a: (a**3 * w).sum())(x).sum(),
+    "jvp primal": lambda w, x: jvp(lambda a: a**3, (w,), (x,))[1].sum(),
+    "jvp tangent": lambda w, x: jvp(lambda a: a**3, (x,), (w,))[1].sum(),
     "jvp with a captured tensor": lambda w, x: jvp(lambda a: a**3 * w * w, (x,), (x,))[1].sum(),
-    "grad of vmap": lambda w, x: grad(lambda a: vmap(lambda b: b.sin())(a).sum())(w).sum(), "vmap of grad": lambda w, x: vmap(grad(lambda a: a**4))(w).sum(),
-}  # fmt: skip
+    "grad of vmap": lambda w, x: grad(lambda a: vmap(lambda b: b.sin())(a).sum())(w).sum(),
+    "vmap of grad": lambda w, x: vmap(grad(lambda a: a**4))(w).sum(),
+}
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
@@ -219,14 +237,24 @@ def state_but_no_gradient(w, optimizer):
 
 
 AFTER = {
-    "scaled": lambda w, o: w.grad.mul_(2), "clipped": lambda w, o: nn.utils.clip_grad_norm_([w], 1.0), "stepped": lambda w, o: o.step(),
-    "replaced": lambda w, o: setattr(w, "grad", w.grad * 3), "cleared": lambda w, o: o.zero_grad(), "zeroed": lambda w, o: o.zero_grad(False),
-    "again": lambda w, o: (w * w).sum().backward(), "part": lambda w, o: w.grad[1:].zero_(), "detached": lambda w, o: w.grad.detach().add_(1),
-}  # fmt: skip
+    "scaled": lambda w, o: w.grad.mul_(2),
+    "clipped": lambda w, o: nn.utils.clip_grad_norm_([w], 1.0),
+    "stepped": lambda w, o: o.step(),
+    "replaced": lambda w, o: setattr(w, "grad", w.grad * 3),
+    "cleared": lambda w, o: o.zero_grad(),
+    "zeroed": lambda w, o: o.zero_grad(False),
+    "again": lambda w, o: (w * w).sum().backward(),
+    "part": lambda w, o: w.grad[1:].zero_(),
+    "detached": lambda w, o: w.grad.detach().add_(1),
+}
 
 
 @pytest.mark.parametrize("between", ["nothing", "none", "set", "half"])
-@pytest.mark.parametrize("prepare", [state_but_no_gradient, lambda w, o: o.step(w.sum().backward())], ids=["none at the trace", "some at the trace"])
+@pytest.mark.parametrize(
+    "prepare",
+    [state_but_no_gradient, lambda w, o: o.step(w.sum().backward())],
+    ids=["none at the trace", "some at the trace"],
+)
 @pytest.mark.parametrize("name", AFTER)
 def test_gradients_that_are_there_at_a_replay(name, prepare, between):
     def change(state):
@@ -341,13 +369,22 @@ def test_two_steps_in_one_call_count_twice(make):
 
 
 LAYOUTS = {
-    "contiguous": lambda x: x.transpose(1, 2).contiguous().view(2, 12), "clone": lambda x: x.transpose(1, 2).clone(),
-    "reshape": lambda x: x.transpose(1, 2).reshape(2, 12), "to": lambda x: x.transpose(1, 2).to(genesis.float32, copy=True),
-    "double": lambda x: x.transpose(1, 2).double(), "zeros_like": lambda x: genesis.zeros_like(x.transpose(0, 2)), "ones_like": lambda x: genesis.ones_like(x.transpose(0, 2)) * x.transpose(0, 2),
-    "elementwise": lambda x: (x.transpose(0, 2) + 1).exp(), "flatten": lambda x: x.transpose(1, 2).flatten(1), "in place": lambda x: x.transpose(1, 2).clone().mul_(2),
-    "contiguous already": lambda x: x.contiguous().view(6, 4), "branch": lambda x: x.transpose(0, 1).view(3, 8) if x.transpose(0, 1).is_contiguous() else x.transpose(0, 1),
-    "cumsum": lambda x: x.transpose(0, 2).cumsum(0), "expanded": lambda x: x[:, :1].expand(2, 3, 4).contiguous(), "one": lambda x: x[:, :1].transpose(0, 1),
-}  # fmt: skip
+    "contiguous": lambda x: x.transpose(1, 2).contiguous().view(2, 12),
+    "clone": lambda x: x.transpose(1, 2).clone(),
+    "reshape": lambda x: x.transpose(1, 2).reshape(2, 12),
+    "to": lambda x: x.transpose(1, 2).to(genesis.float32, copy=True),
+    "double": lambda x: x.transpose(1, 2).double(),
+    "zeros_like": lambda x: genesis.zeros_like(x.transpose(0, 2)),
+    "ones_like": lambda x: genesis.ones_like(x.transpose(0, 2)) * x.transpose(0, 2),
+    "elementwise": lambda x: (x.transpose(0, 2) + 1).exp(),
+    "flatten": lambda x: x.transpose(1, 2).flatten(1),
+    "in place": lambda x: x.transpose(1, 2).clone().mul_(2),
+    "contiguous already": lambda x: x.contiguous().view(6, 4),
+    "branch": lambda x: x.transpose(0, 1).view(3, 8) if x.transpose(0, 1).is_contiguous() else x.transpose(0, 1),
+    "cumsum": lambda x: x.transpose(0, 2).cumsum(0),
+    "expanded": lambda x: x[:, :1].expand(2, 3, 4).contiguous(),
+    "one": lambda x: x[:, :1].transpose(0, 1),
+}
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -393,7 +430,9 @@ def copies_of_bytes(monkeypatch):
 
 
 def fresh_gradients_only(monkeypatch):
-    monkeypatch.setattr(Gradients, "first", lambda self, tracer, node, g: (setattr(self.leaf(node), "touched", True), g)[1])
+    monkeypatch.setattr(
+        Gradients, "first", lambda self, tracer, node, g: (setattr(self.leaf(node), "touched", True), g)[1]
+    )
 
 
 def made_is_captured(monkeypatch):
@@ -402,10 +441,18 @@ def made_is_captured(monkeypatch):
 
 
 def views_are_new_memory(monkeypatch):
-    monkeypatch.setattr(Traced, "view", lambda self, name, args, spec: Traced(self.tracer, type(self.cell)(self.tracer.emit(name, (self.var(), *args))), spec))
+    monkeypatch.setattr(
+        Traced,
+        "view",
+        lambda self, name, args, spec: Traced(
+            self.tracer, type(self.cell)(self.tracer.emit(name, (self.var(), *args))), spec
+        ),
+    )
 
 
-@pytest.mark.parametrize("broken", [copies_of_bytes, fresh_gradients_only, made_is_captured, views_are_new_memory], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "broken", [copies_of_bytes, fresh_gradients_only, made_is_captured, views_are_new_memory], ids=lambda f: f.__name__
+)
 def test_they_find_what_is_broken(monkeypatch, broken):
     broken(monkeypatch)
     assert check(60, seed=500_000)[1]

@@ -54,32 +54,65 @@ CHANGES = {
     "eval": (lambda c: c.model.eval(), "Net.training is False, it was True"),
     "one layer's mode": (lambda c: c.model.body[1].eval(), r"Net.body.1.training is False, it was True"),
     "dropout": (lambda c: set_in(c.model.body[1], p=0.25), r"Net.body.1.p is 0.25, it was 0.5"),
-    "batch norm's momentum": (lambda c: set_in(c.model.body[2], momentum=None), r"Net.body.2.momentum is None, it was 0.1"),
+    "batch norm's momentum": (
+        lambda c: set_in(c.model.body[2], momentum=None),
+        r"Net.body.2.momentum is None, it was 0.1",
+    ),
     "a number": (lambda c: set_in(c.model, scale=3.0), r"Net.scale is 3.0, it was 2.0"),
     "another kind of number": (lambda c: set_in(c.model, scale=2), r"Net.scale is 2, it was 2.0"),
-    "a parameter": (lambda c: set_in(c.linear, weight=nn.Parameter(genesis.ones(3, 4))), r"Net.body.0.weight is another parameter"),
+    "a parameter": (
+        lambda c: set_in(c.linear, weight=nn.Parameter(genesis.ones(3, 4))),
+        r"Net.body.0.weight is another parameter",
+    ),
     "no parameter": (lambda c: set_in(c.linear, bias=None), r"Net.body.0.bias is None now"),
     "a buffer": (lambda c: set_in(c.model, shift=genesis.ones(3)), r"Net.shift is another tensor"),
     "a layer": (lambda c: c.model.body.__setitem__(0, nn.Linear(4, 3)), r"Net.body.0 is another linear"),
     "one layer more": (lambda c: c.model.body.append(nn.Tanh()), r"Net.body.3 is new"),
     "one layer less": (lambda c: c.model.body._modules.pop("2"), r"Net.body.2 is gone"),
-    "a forward hook": (lambda c: c.linear.register_forward_hook(lambda m, x, y: y * 2), r"Net.body.0.hooks has 1 entries, it had 0"),
-    "a backward hook": (lambda c: c.model.register_full_backward_hook(lambda m, x, y: None), r"Net.hooks has 1 entries, it had 0"),
-    "requires_grad": (lambda c: c.linear.weight.requires_grad_(False), r"a captured tensor, f32\[3, 4\], does not require grad, it did"),
+    "a forward hook": (
+        lambda c: c.linear.register_forward_hook(lambda m, x, y: y * 2),
+        r"Net.body.0.hooks has 1 entries, it had 0",
+    ),
+    "a backward hook": (
+        lambda c: c.model.register_full_backward_hook(lambda m, x, y: None),
+        r"Net.hooks has 1 entries, it had 0",
+    ),
+    "requires_grad": (
+        lambda c: c.linear.weight.requires_grad_(False),
+        r"a captured tensor, f32\[3, 4\], does not require grad, it did",
+    ),
     "a frozen model": (lambda c: c.model.requires_grad_(False), "does not require grad, it did"),
-    "a buffer that requires grad": (lambda c: c.model.shift.requires_grad_(), r"a captured tensor, f32\[3\], requires grad, it did not"),
-    "a hook on a tensor": (lambda c: c.linear.weight.register_hook(lambda g: g * 2), r"a captured tensor, f32\[3, 4\], has other hooks"),
+    "a buffer that requires grad": (
+        lambda c: c.model.shift.requires_grad_(),
+        r"a captured tensor, f32\[3\], requires grad, it did not",
+    ),
+    "a hook on a tensor": (
+        lambda c: c.linear.weight.register_hook(lambda g: g * 2),
+        r"a captured tensor, f32\[3, 4\], has other hooks",
+    ),
     "a hook after": (lambda c: c.linear.weight.register_post_accumulate_grad_hook(lambda p: None), "has other hooks"),
-    "dtype": (lambda c: set_in(c.linear.weight, data=genesis.ones(3, 4, dtype=genesis.float64)), r"a captured tensor, f64\[3, 4\], was f32\[3, 4\]"),
+    "dtype": (
+        lambda c: set_in(c.linear.weight, data=genesis.ones(3, 4, dtype=genesis.float64)),
+        r"a captured tensor, f64\[3, 4\], was f32\[3, 4\]",
+    ),
     "shape": (lambda c: set_in(c.model.shift, data=genesis.ones(1)), r"a captured tensor, f32\[1\], was f32\[3\]"),
     "layout": (lambda c: set_in(c.linear.weight, data=genesis.ones(4, 3).t()), "is laid out otherwise"),
     "half a model": (lambda c: c.model.half(), "f16"),
-    "a parameter group": (lambda c: c.optimizer.add_param_group({"params": [nn.Parameter(genesis.ones(1))]}), r"SGD.param_groups\[1\]\['momentum'\] is new"),
-    "a parameter in a group": (lambda c: c.optimizer.param_groups[0]["params"].pop(), r"SGD.param_groups\[0\]\['params'\] has 3 entries, it had 4"),
-    "an option": (lambda c: c.optimizer.param_groups[0].update(momentum=0.5), r"SGD.param_groups\[0\]\['momentum'\] is 0.5, it was 0.9"),
+    "a parameter group": (
+        lambda c: c.optimizer.add_param_group({"params": [nn.Parameter(genesis.ones(1))]}),
+        r"SGD.param_groups\[1\]\['momentum'\] is new",
+    ),
+    "a parameter in a group": (
+        lambda c: c.optimizer.param_groups[0]["params"].pop(),
+        r"SGD.param_groups\[0\]\['params'\] has 3 entries, it had 4",
+    ),
+    "an option": (
+        lambda c: c.optimizer.param_groups[0].update(momentum=0.5),
+        r"SGD.param_groups\[0\]\['momentum'\] is 0.5, it was 0.9",
+    ),
     "a state": (lambda c: c.optimizer.load_state_dict(c.optimizer.state_dict()), r"SGD.state\[0\] is another tensor"),
     "no state": (lambda c: c.optimizer.state.clear(), r"SGD.state has 0 entries, it had 4"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -97,11 +130,16 @@ def test_what_has_changed_is_named(name):
 
 
 FINE = {
-    "learning rate": lambda c: c.optimizer.param_groups[0].update(lr=0.5), "a schedule": lambda c: genesis.optim.lr_scheduler.StepLR(c.optimizer, 1).step(),
-    "new values": lambda c: c.linear.weight.data.zero_(), "load_state_dict": lambda c: c.model.load_state_dict(Net().state_dict()), "new memory": lambda c: set_in(c.linear.weight, data=genesis.ones(3, 4)),
-    "gradients": lambda c: c.optimizer.zero_grad(), "there and back": lambda c: c.model.eval().train(), "a call": lambda c: c.step(X),
+    "learning rate": lambda c: c.optimizer.param_groups[0].update(lr=0.5),
+    "a schedule": lambda c: genesis.optim.lr_scheduler.StepLR(c.optimizer, 1).step(),
+    "new values": lambda c: c.linear.weight.data.zero_(),
+    "load_state_dict": lambda c: c.model.load_state_dict(Net().state_dict()),
+    "new memory": lambda c: set_in(c.linear.weight, data=genesis.ones(3, 4)),
+    "gradients": lambda c: c.optimizer.zero_grad(),
+    "there and back": lambda c: c.model.eval().train(),
+    "a call": lambda c: c.step(X),
     "a hook that is gone": lambda c: c.linear.register_forward_hook(lambda *_: None).remove(),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -124,7 +162,10 @@ def test_what_may_change(name):
 def test_modes():
     model = nn.Linear(4, 2)
     graph = jit.trace(lambda x: model(x), X)
-    with genesis.autocast("cpu", dtype=genesis.bfloat16), pytest.raises(RuntimeError, match="autocast is on with genesis.bfloat16, it was off"):
+    with (
+        genesis.autocast("cpu", dtype=genesis.bfloat16),
+        pytest.raises(RuntimeError, match="autocast is on with genesis.bfloat16, it was off"),
+    ):
         graph.replay(X)
     genesis.set_default_dtype(genesis.float64)
     try:
@@ -210,7 +251,11 @@ def test_the_scale_of_a_scaler_is_asked_for_again():
 
 def test_random_streams_that_are_set_inside():
     saved = genesis.get_rng_state()
-    for f in (lambda x: (genesis.manual_seed(0), genesis.rand(2))[1], lambda x: (genesis.set_rng_state(saved), genesis.rand(2))[1], lambda x: genesis.seed()):
+    for f in (
+        lambda x: (genesis.manual_seed(0), genesis.rand(2))[1],
+        lambda x: (genesis.set_rng_state(saved), genesis.rand(2))[1],
+        lambda x: genesis.seed(),
+    ):
         before = genesis.get_rng_state().tolist()
         with pytest.raises(RuntimeError, match="a random stream from outside is set to a seed or a state"):
             jit.trace(f, genesis.ones(2))

@@ -33,7 +33,9 @@ OPTIMIZERS = {
 
 def training(name):
     genesis.manual_seed(0)
-    model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.BatchNorm1d(8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 3))
+    model = nn.Sequential(
+        nn.Linear(4, 8), nn.Dropout(0.3), nn.BatchNorm1d(8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 3)
+    )
     optimizer = OPTIMIZERS[name](model.parameters())
     schedule = genesis.optim.lr_scheduler.StepLR(optimizer, 3, 0.5)
 
@@ -138,7 +140,9 @@ def test_arithmetic_on_a_number_of_the_host_is_refused():
 
 
 def test_arguments_results_and_containers():
-    graph = jit.trace(lambda d, k, *, flag: {"a": d["x"] * k, "n": 3, "same": d["x"]}, {"x": genesis.ones(2)}, 4, flag=True)
+    graph = jit.trace(
+        lambda d, k, *, flag: {"a": d["x"] * k, "n": 3, "same": d["x"]}, {"x": genesis.ones(2)}, 4, flag=True
+    )
     out = graph.replay({"x": genesis.tensor([1.0, 2])}, 4, flag=True)
     assert out["a"].tolist() == [4, 8] and out["n"] == 3 and out["same"].tolist() == [1, 2]
     with pytest.raises(TypeError, match="was traced with other arguments"):
@@ -288,8 +292,19 @@ def test_writes_into_arguments_and_captured_tensors_are_outputs():
     assert graph.replay(x).tolist() == [3, 6] and total.tolist() == [3, 6] and count.item() == 2
 
 
-@pytest.mark.parametrize("write", [lambda b: b.zero_(), lambda b: b.fill_(7), lambda b: b.__setitem__(0, 3.0), lambda b: b.detach().zero_(), lambda b: nn.init.ones_(b), lambda b: b.data.mul_(2),
-                                   lambda b: b[:1].fill_(4)], ids=["zero_", "fill_", "setitem", "detached", "init", "data", "view"])  # fmt: skip
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda b: b.zero_(),
+        lambda b: b.fill_(7),
+        lambda b: b.__setitem__(0, 3.0),
+        lambda b: b.detach().zero_(),
+        lambda b: nn.init.ones_(b),
+        lambda b: b.data.mul_(2),
+        lambda b: b[:1].fill_(4),
+    ],
+    ids=["zero_", "fill_", "setitem", "detached", "init", "data", "view"],
+)
 def test_constants_written_into_captured_tensors(write):
     b = genesis.tensor([1.0, -2.0])
 
@@ -438,12 +453,20 @@ def test_numbers_of_captured_tensors_are_refused_and_those_of_the_functions_own_
 
 @pytest.mark.parametrize(
     "f",
-    [lambda x: x if x.sum() > 0 else -x, lambda x: x * x.sum().item(), lambda x: genesis.tensor(x.numpy()), lambda x: x[: int(x.sum())], lambda x: x.tolist()],
+    [
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: x * x.sum().item(),
+        lambda x: genesis.tensor(x.numpy()),
+        lambda x: x[: int(x.sum())],
+        lambda x: x.tolist(),
+    ],
     ids=["if", "item", "numpy", "int", "tolist"],
-)  # fmt: skip
+)
 def test_values_that_python_needs(f):
     with pytest.raises(
-        RuntimeError, match=r"(?s)this tensor is being traced: it stands for any value, it has none.*asked for at .*test_trace.py:\d+.*genesis.where"
+        RuntimeError,
+        match=r"(?s)this tensor is being traced: it stands for any value, it has none.*asked for at "
+        r".*test_trace.py:\d+.*genesis.where",
     ):
         jit.trace(f, genesis.ones(3))
     assert (genesis.ones(2) + 1).tolist() == [2, 2]  # and the trace is over
@@ -451,7 +474,10 @@ def test_values_that_python_needs(f):
 
 def test_tensors_that_are_kept():
     kept = []
-    with pytest.raises(RuntimeError, match=r"(?s)function keeps 1 tensor that it made while it was traced.*call the function once before tracing"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)function keeps 1 tensor that it made while it was traced.*call the function once before tracing",
+    ):
         jit.trace(lambda x: kept.append(x * 2), genesis.ones(3))
     with pytest.raises(RuntimeError, match="a tensor made while tracing function is used after the trace"):
         kept[0] + 1
@@ -533,7 +559,11 @@ def test_printed_like_code_with_specs_and_lines():
     w = genesis.ones(3, 2)
     text = str(jit.trace(lambda x: (x @ w).relu(), genesis.ones(2, 3)))
     assert text.splitlines()[:2] == ["def function(x0: f32[2, 3]):", "    w0: f32[3, 2] = captured tensor"]
-    assert "f32[2, 2] = matmul(x0, w0)" in text and "# test_trace.py:" in text and text.splitlines()[-1].startswith("    return %")
+    assert (
+        "f32[2, 2] = matmul(x0, w0)" in text
+        and "# test_trace.py:" in text
+        and text.splitlines()[-1].startswith("    return %")
+    )
 
 
 def test_verify_finds_what_is_wrong():
@@ -584,14 +614,18 @@ def test_dead_code_drops_what_nobody_uses_and_keeps_writes():
 
 
 def test_common_subexpressions():
-    graph = jit.common_subexpressions(jit.trace(lambda x: x.exp() * x.exp() + (x * 2) * (x * 2.0), genesis.ones(2))).verify()
+    graph = jit.common_subexpressions(
+        jit.trace(lambda x: x.exp() * x.exp() + (x * 2) * (x * 2.0), genesis.ones(2))
+    ).verify()
     assert ops(graph).count("exp") == 1 and ops(graph).count("mul") == 4  # 2 and 2.0 are two numbers
     draws = jit.common_subexpressions(jit.trace(lambda x: x + genesis.rand(2) + genesis.rand(2), genesis.ones(2)))
     assert draws.count("draw") == 2
 
 
 def test_constants():
-    graph = jit.constant_folding(jit.trace(lambda x: x * (genesis.arange(3).float() + 1).sqrt(), genesis.ones(3))).verify()
+    graph = jit.constant_folding(
+        jit.trace(lambda x: x * (genesis.arange(3).float() + 1).sqrt(), genesis.ones(3))
+    ).verify()
     assert ops(graph) == ["mul"]
     large = jit.constant_folding(jit.trace(lambda x: x * genesis.arange(100_000).sqrt(), genesis.ones(100_000)))
     assert ops(large) == ["sqrt", "mul"]
@@ -603,12 +637,26 @@ SPECIAL = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e-310]
 @pytest.mark.parametrize(
     ("f", "left"),
     [
-        (lambda x: x * 1, 0), (lambda x: 1 * x, 0), (lambda x: x / 1, 0), (lambda x: x - 0, 0), (lambda x: x + 0, 1), (lambda x: x.exp() + 0, 1),
-        (lambda x: x * 0, 1), (lambda x: x.neg().neg(), 0), (lambda x: x**1, 0), (lambda x: x.reshape(2, 4).reshape(8), 0), (lambda x: x.reshape(4, 2).t().t(), 1),
-        (lambda x: x.reshape(2, 2, 2).permute(2, 0, 1).permute(1, 2, 0), 1), (lambda x: x.clone(), 0), (lambda x: x.expand(8), 0), (lambda x: x.double(), 0),
-        (lambda x: x * genesis.ones(8, dtype=genesis.float64), 0), (lambda x: x + genesis.zeros(8, dtype=genesis.float64), 1), (lambda x: x - 0.0 * 1, 0),
+        (lambda x: x * 1, 0),
+        (lambda x: 1 * x, 0),
+        (lambda x: x / 1, 0),
+        (lambda x: x - 0, 0),
+        (lambda x: x + 0, 1),
+        (lambda x: x.exp() + 0, 1),
+        (lambda x: x * 0, 1),
+        (lambda x: x.neg().neg(), 0),
+        (lambda x: x**1, 0),
+        (lambda x: x.reshape(2, 4).reshape(8), 0),
+        (lambda x: x.reshape(4, 2).t().t(), 1),
+        (lambda x: x.reshape(2, 2, 2).permute(2, 0, 1).permute(1, 2, 0), 1),
+        (lambda x: x.clone(), 0),
+        (lambda x: x.expand(8), 0),
+        (lambda x: x.double(), 0),
+        (lambda x: x * genesis.ones(8, dtype=genesis.float64), 0),
+        (lambda x: x + genesis.zeros(8, dtype=genesis.float64), 1),
+        (lambda x: x - 0.0 * 1, 0),
     ],
-)  # fmt: skip
+)
 def test_simplification_is_exact_for_every_value(f, left):
     x = genesis.tensor(SPECIAL, dtype=genesis.float64)
     graph = jit.optimized(jit.trace(f, x)).verify()
@@ -672,7 +720,9 @@ def test_gradients_that_the_function_clears(to_none):
 
         return w, step, lambda: step(genesis.ones(1))
 
-    eager, traced = both(make, lambda w, run: [run(genesis.tensor([k])).tolist() + w.tolist() + w.grad.tolist() for k in (1.0, 2.0, 3.0)])
+    eager, traced = both(
+        make, lambda w, run: [run(genesis.tensor([k])).tolist() + w.tolist() + w.grad.tolist() for k in (1.0, 2.0, 3.0)]
+    )
     assert eager == traced
 
 
@@ -737,7 +787,11 @@ def test_replays_that_would_be_wrong_are_refused():
     both_written = jit.trace(lambda a, b: (a.add_(b), b.add_(a))[0], genesis.ones(2), genesis.ones(2))
     a, w = genesis.ones(4), genesis.ones(2)
     captured = jit.trace(lambda p: (w.add_(p), p * 1)[1], genesis.ones(2))
-    for call in (lambda: both_written.replay(a[:2], a[:2]), lambda: both_written.replay(a[:2], a[1:3]), lambda: captured.replay(w)):
+    for call in (
+        lambda: both_written.replay(a[:2], a[:2]),
+        lambda: both_written.replay(a[:2], a[1:3]),
+        lambda: captured.replay(w),
+    ):
         with pytest.raises(RuntimeError, match="shares its memory"):
             call()
     assert a.tolist() == [1] * 4 and w.tolist() == [1, 1]

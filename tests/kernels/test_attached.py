@@ -1,4 +1,6 @@
-"""Every attached kernel against the meaning of its op: on every sample, dtype and layout, with first and second derivatives."""
+"""Every attached kernel against the meaning of its op: on every sample, dtype and layout, with first and second
+derivatives.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,23 @@ from genesis.testing import Maker, check_kernel
 from genesis.testing.opcheck import sample_dtypes, samples_of
 
 ATTACHED = [op for op in REGISTRY.values() if np.ndarray in op.kernels and samples_of(op, Maker(genesis.float32))]
-CASES = [pytest.param(op, dtype, layout, id=f"{op.name}-{dtype.short}-{layout}") for op in ATTACHED for dtype in sample_dtypes(op) for layout in ("contiguous", "strided")]
+CASES = [
+    pytest.param(op, dtype, layout, id=f"{op.name}-{dtype.short}-{layout}")
+    for op in ATTACHED
+    for dtype in sample_dtypes(op)
+    for layout in ("contiguous", "strided")
+]
 
 
 @pytest.mark.parametrize(("op", "dtype", "layout"), CASES)
 def test_a_kernel_is_what_its_op_means(op, dtype, layout):
     for i in range(len(samples_of(op, Maker(dtype)))):
-        check_kernel(op, samples_of(op, Maker(dtype, seed=i, layout=layout, requires_grad=dtype.is_floating_point or dtype.is_complex))[i])
+        check_kernel(
+            op,
+            samples_of(
+                op, Maker(dtype, seed=i, layout=layout, requires_grad=dtype.is_floating_point or dtype.is_complex)
+            )[i],
+        )
 
 
 def test_the_normal_distribution_function_to_one_unit_in_the_last_place():

@@ -10,8 +10,16 @@ from genesis.kernels.cpu import matmul as kernel
 from genesis.kernels.cpu import native
 
 RNG = np.random.default_rng(0)
-SHAPES = [((3, 5, 1), (3, 1, 7)), ((2, 16, 1), (2, 1, 784)), ((4, 3, 1), (4, 1, 1)), ((2, 1, 1), (2, 1, 129)), ((2, 3, 4, 1), (2, 3, 1, 33)),
-          ((2, 1, 4, 1), (3, 1, 17)), ((1, 4, 1), (5, 1, 6)), ((4, 4, 6, 1), (4, 1, 9))]  # fmt: skip
+SHAPES = [
+    ((3, 5, 1), (3, 1, 7)),
+    ((2, 16, 1), (2, 1, 784)),
+    ((4, 3, 1), (4, 1, 1)),
+    ((2, 1, 1), (2, 1, 129)),
+    ((2, 3, 4, 1), (2, 3, 1, 33)),
+    ((2, 1, 4, 1), (3, 1, 17)),
+    ((1, 4, 1), (5, 1, 6)),
+    ((4, 4, 6, 1), (4, 1, 9)),
+]
 
 
 @pytest.fixture(params=["compiled", "numpy"])
@@ -73,7 +81,9 @@ def test_batches_of_rows_times_a_matrix(shape):
     a, w = RNG.normal(size=shape), RNG.normal(size=(4, 5))
     for x in (a, a[..., ::-1], a.swapaxes(0, 1)):
         np.testing.assert_allclose(kernel.matmul(x, w), np.matmul(x, w), rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(REGISTRY["linear"].kernel(x, w.T.copy(), w[0]), np.matmul(x, w) + w[0], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            REGISTRY["linear"].kernel(x, w.T.copy(), w[0]), np.matmul(x, w) + w[0], rtol=1e-12, atol=1e-12
+        )
 
 
 def test_no_inner_size():

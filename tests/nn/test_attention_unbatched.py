@@ -16,7 +16,9 @@ def test_unbatched_attention(batch_first):
     mask = genesis.tensor([False, False, True])
     out, weights = attention(q, kv, kv, key_padding_mask=mask)
     at = 0 if batch_first else 1
-    expected, batched = attention(q.unsqueeze(at), kv.unsqueeze(at), kv.unsqueeze(at), key_padding_mask=mask.unsqueeze(0))
+    expected, batched = attention(
+        q.unsqueeze(at), kv.unsqueeze(at), kv.unsqueeze(at), key_padding_mask=mask.unsqueeze(0)
+    )
     assert out.shape == (5, 4) and weights.shape == (5, 3)
     assert genesis.allclose(out, expected.squeeze(at)) and genesis.allclose(weights, batched.squeeze(0))
     assert attention(q, q, q, need_weights=False)[1] is None

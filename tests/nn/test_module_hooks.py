@@ -55,7 +55,9 @@ def test_any_structure_of_outputs_and_inputs(make):
     module, seen = Tree(), []
     module.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go)))
     x, y = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
-    first, second = [t for t in torch.utils.pytree.tree_flatten(module({"x": x, "y": y}, 3))[0] if isinstance(t, torch.Tensor)]
+    first, second = [
+        t for t in torch.utils.pytree.tree_flatten(module({"x": x, "y": y}, 3))[0] if isinstance(t, torch.Tensor)
+    ]
     (first * 5 + second * 7).sum().backward()
     ((grad_input, grad_output),) = seen
     assert grad_input[0]["x"].item() == 15.0 and grad_input[0]["y"].item() == 14.0 and grad_input[1] is None
@@ -71,7 +73,9 @@ def test_forward_hooks_with_keywords_order_and_failures():
             return x + by
 
     module, order = Add(), []
-    module.register_forward_pre_hook(lambda m, args, kwargs: ((args[0] * 10,), {"by": kwargs["by"] + 1}), with_kwargs=True)
+    module.register_forward_pre_hook(
+        lambda m, args, kwargs: ((args[0] * 10,), {"by": kwargs["by"] + 1}), with_kwargs=True
+    )
     module.register_forward_pre_hook(lambda m, args: order.append("first"), prepend=True)
     module.register_forward_hook(lambda m, args, kwargs, out: order.append(kwargs["by"]), with_kwargs=True)
     handle = module.register_forward_hook(lambda m, args, out: order.append(out is None), always_call=True)
@@ -88,8 +92,9 @@ def test_hooks_on_every_module():
 
     names = []
     net = nn.Sequential(linear(), nn.ReLU())
-    with hooks.register_module_forward_hook(lambda m, args, out: names.append(type(m).__name__)), hooks.register_module_full_backward_hook(
-        lambda m, gi, go: names.append("back " + type(m).__name__)
+    with (
+        hooks.register_module_forward_hook(lambda m, args, out: names.append(type(m).__name__)),
+        hooks.register_module_full_backward_hook(lambda m, gi, go: names.append("back " + type(m).__name__)),
     ):
         net(torch.ones(1, 2, requires_grad=True)).sum().backward()
     assert names == ["Linear", "ReLU", "Sequential", "back ReLU", "back Linear", "back Sequential"]

@@ -55,7 +55,10 @@ def test_an_extra_state_that_is_refused_changes_nothing():
     ("change", "words"),
     [
         ({"weight": 3}, "weight: expected a tensor, got int"),
-        ({"weight": genesis.zeros(2, 2, dtype=genesis.complex64)}, "weight: genesis.complex64 in the state, genesis.float32 in the module"),
+        (
+            {"weight": genesis.zeros(2, 2, dtype=genesis.complex64)},
+            "weight: genesis.complex64 in the state, genesis.float32 in the module",
+        ),
         ({"weight": genesis.zeros(2, 2, device="meta")}, "weight: a meta tensor without data"),
         ({7: genesis.zeros(1)}, r"Unexpected key\(s\) in state_dict: 7"),
     ],
@@ -70,13 +73,18 @@ def test_a_wrong_entry_changes_nothing(change, words):
 
 def test_a_prefix_is_recognised():
     state = {"module." + k: v for k, v in nn.Linear(2, 2).state_dict().items()}
-    with pytest.raises(RuntimeError, match=r"try: without the prefix 'module.', \{k.removeprefix\('module.'\): v for k, v in state.items\(\)\}"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"try: without the prefix 'module.', \{k.removeprefix\('module.'\): v for k, v in state.items\(\)\}",
+    ):
         nn.Linear(2, 2).load_state_dict(state)
 
 
 def test_a_state_of_another_dtype_is_converted():
     layer = nn.Linear(2, 2)
-    layer.load_state_dict({"weight": genesis.ones(2, 2, dtype=genesis.float64), "bias": genesis.ones(2, dtype=genesis.float16)})
+    layer.load_state_dict(
+        {"weight": genesis.ones(2, 2, dtype=genesis.float64), "bias": genesis.ones(2, dtype=genesis.float16)}
+    )
     assert layer.weight.dtype is genesis.float32 and layer.bias.tolist() == [1, 1]
 
 
@@ -101,7 +109,13 @@ def _names(lib):
     for duplicates in (True, False):
         for method in ("named_parameters", "named_buffers", "named_modules"):
             found.append([name for name, _ in getattr(net, method)(remove_duplicate=duplicates)])
-    return [*found, [n for n, _ in net.g.named_children()], [type(m).__name__ for m in net.children()], len(list(net.modules())), list(net.state_dict())]
+    return [
+        *found,
+        [n for n, _ in net.g.named_children()],
+        [type(m).__name__ for m in net.children()],
+        len(list(net.modules())),
+        list(net.state_dict()),
+    ]
 
 
 def test_order_and_duplicates():
@@ -135,4 +149,6 @@ def test_batch_norm_with_tracking_switched_off():
 def test_batch_norm_with_tracking_switched_off_as_pytorch():
     torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
     for mine, theirs in zip(_batch_norm(genesis), _batch_norm(torch), strict=True):
-        assert genesis.tensor(mine).flatten().tolist() == pytest.approx(genesis.tensor(theirs).flatten().tolist(), rel=1e-5, abs=1e-6)
+        assert genesis.tensor(mine).flatten().tolist() == pytest.approx(
+            genesis.tensor(theirs).flatten().tolist(), rel=1e-5, abs=1e-6
+        )

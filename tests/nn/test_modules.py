@@ -27,8 +27,22 @@ class Net(nn.Module):
 def test_names_and_state():
     net = Net()
     assert [n for n, _ in net.named_parameters()] == ["scale", "first.weight", "first.bias", "norm.weight", "norm.bias"]
-    assert list(net.state_dict()) == ["scale", "first.weight", "first.bias", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
-    assert [n for n, _ in net.named_buffers()] == ["cache", "norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
+    assert list(net.state_dict()) == [
+        "scale",
+        "first.weight",
+        "first.bias",
+        "norm.weight",
+        "norm.bias",
+        "norm.running_mean",
+        "norm.running_var",
+        "norm.num_batches_tracked",
+    ]
+    assert [n for n, _ in net.named_buffers()] == [
+        "cache",
+        "norm.running_mean",
+        "norm.running_var",
+        "norm.num_batches_tracked",
+    ]
     assert net.get_parameter("first.weight") is net.first.weight and net.get_submodule("norm") is net.norm
     assert net.state_dict()["scale"].data_ptr() == net.scale.data_ptr()
     other = Net()
@@ -53,8 +67,10 @@ def test_wrong_state_says_all_and_changes_nothing():
     with pytest.raises(RuntimeError) as error:
         net.load_state_dict(state)
     assert str(error.value) == (
-        "load_state_dict: the state does not fit Net\n  size mismatch for first.weight: shape [2, 2] in the state, [4, 3] in the module\n"
-        "  Missing key(s) in state_dict: norm.bias\n  Unexpected key(s) in state_dict: extra\n  try: strict=False loads what is there under the right names"
+        "load_state_dict: the state does not fit Net\n  size mismatch for first.weight: shape [2, 2] in the state, "
+        "[4, 3] in the module\n"
+        "  Missing key(s) in state_dict: norm.bias\n  Unexpected key(s) in state_dict: extra\n  try: strict=False "
+        "loads what is there under the right names"
     )
     assert all(genesis.equal(before[k], v) for k, v in net.state_dict().items())
     del state["first.weight"]
@@ -71,7 +87,10 @@ def test_modes_conversion_apply_hooks():
     net.double()
     assert net.scale is p and p.dtype is genesis.float64 and net.norm.num_batches_tracked.dtype is genesis.int64
     net.float()
-    with net.register_forward_pre_hook(lambda m, args: (args[0] * 0,)), net.register_forward_hook(lambda m, args, out: out + 7):
+    with (
+        net.register_forward_pre_hook(lambda m, args: (args[0] * 0,)),
+        net.register_forward_hook(lambda m, args, out: out + 7),
+    ):
         assert net.eval()(genesis.ones(1, 3)).shape == (1, 4)
     net.requires_grad_(False)
     assert not any(p.requires_grad for p in net.parameters())
@@ -99,16 +118,28 @@ def test_attributes():
 
 def test_repr_copy_pickle():
     net = nn.Sequential(nn.Linear(2, 3, bias=False), nn.LeakyReLU(0.2), nn.Dropout(0.1))
-    assert repr(net) == "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=False)\n  (1): LeakyReLU(negative_slope=0.2)\n  (2): Dropout(p=0.1, inplace=False)\n)"
+    assert (
+        repr(net) == "Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=False)\n  (1): "
+        "LeakyReLU(negative_slope=0.2)\n  (2): Dropout(p=0.1, inplace=False)\n)"
+    )
     twin = copy.deepcopy(net)
-    assert isinstance(twin[0].weight, nn.Parameter) and twin[0].weight is not net[0].weight and genesis.equal(twin[0].weight, net[0].weight)
+    assert (
+        isinstance(twin[0].weight, nn.Parameter)
+        and twin[0].weight is not net[0].weight
+        and genesis.equal(twin[0].weight, net[0].weight)
+    )
     assert genesis.equal(pickle.loads(pickle.dumps(net[0].weight)), net[0].weight)
 
 
 def test_containers():
     layers = nn.ModuleList([nn.Linear(1, 1)])
     layers.append(nn.Linear(2, 2)).insert(0, nn.ReLU())
-    assert len(layers) == 3 and isinstance(layers[0], nn.ReLU) and isinstance(layers[-1], nn.Linear) and len(layers[1:]) == 2
+    assert (
+        len(layers) == 3
+        and isinstance(layers[0], nn.ReLU)
+        and isinstance(layers[-1], nn.Linear)
+        and len(layers[1:]) == 2
+    )
     with pytest.raises(IndexError, match="index 5 is out of range for 3 modules"):
         layers[5]
     table = nn.ModuleDict({"a": nn.ReLU()})
@@ -123,11 +154,24 @@ def test_containers():
 @pytest.mark.parametrize(
     ("name", "args", "shape"),
     [
-        ("Linear", (5, 3), (4, 5)), ("LayerNorm", (5,), (4, 5)), ("RMSNorm", (5, 1e-6), (4, 5)), ("GroupNorm", (2, 4), (3, 4, 5)), ("BatchNorm1d", (5,), (4, 5)),
-        ("BatchNorm2d", (3,), (2, 3, 4, 4)), ("PReLU", (5,), (4, 5)), ("Flatten", (), (2, 3, 4)), ("Softmax", (1,), (4, 5)), ("GELU", ("tanh",), (4, 5)),
-        ("SiLU", (), (4, 5)), ("Mish", (), (4, 5)), ("ELU", (0.5,), (4, 5)), ("Hardswish", (), (4, 5)), ("Softplus", (2.0,), (4, 5)), ("GLU", (), (4, 6)),
+        ("Linear", (5, 3), (4, 5)),
+        ("LayerNorm", (5,), (4, 5)),
+        ("RMSNorm", (5, 1e-6), (4, 5)),
+        ("GroupNorm", (2, 4), (3, 4, 5)),
+        ("BatchNorm1d", (5,), (4, 5)),
+        ("BatchNorm2d", (3,), (2, 3, 4, 4)),
+        ("PReLU", (5,), (4, 5)),
+        ("Flatten", (), (2, 3, 4)),
+        ("Softmax", (1,), (4, 5)),
+        ("GELU", ("tanh",), (4, 5)),
+        ("SiLU", (), (4, 5)),
+        ("Mish", (), (4, 5)),
+        ("ELU", (0.5,), (4, 5)),
+        ("Hardswish", (), (4, 5)),
+        ("Softplus", (2.0,), (4, 5)),
+        ("GLU", (), (4, 6)),
     ],
-)  # fmt: skip
+)
 def test_layers_against_pytorch(name, args, shape):
     torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
     mine, theirs = getattr(nn, name)(*args), getattr(torch.nn, name)(*args)

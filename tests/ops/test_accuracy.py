@@ -67,7 +67,15 @@ def test_not_finite_numbers_stay():
 def test_constant_rows_have_no_variance(value, dtype):
     x = genesis.full((7, 999), value, dtype=dtype)
     assert x.mean(1).tolist() == [x[0, 0].item()] * 7
-    for y in (x.var(1), x.std(1), x.var(), x.t().std(0), F.layer_norm(x, (999,)), F.batch_norm(x.t(), None, None, training=True), F.group_norm(x, 3)):
+    for y in (
+        x.var(1),
+        x.std(1),
+        x.var(),
+        x.t().std(0),
+        F.layer_norm(x, (999,)),
+        F.batch_norm(x.t(), None, None, training=True),
+        F.group_norm(x, 3),
+    ):
         assert not y.any()
 
 
@@ -97,7 +105,14 @@ def test_activations_keep_their_tails():
     """As in float64, which has digits to spare where these cancel."""
     x = np.linspace(-12, 12, 997).astype(np.float32)
     wide = wrap(x.astype(np.float64))
-    for f, bar in ((F.gelu, 2.5), (lambda t: F.gelu(t, approximate="tanh"), 150), (F.silu, 2.5), (F.logsigmoid, 2.5), (F.softplus, 2.5), (F.mish, 4)):
+    for f, bar in (
+        (F.gelu, 2.5),
+        (lambda t: F.gelu(t, approximate="tanh"), 150),
+        (F.silu, 2.5),
+        (F.logsigmoid, 2.5),
+        (F.softplus, 2.5),
+        (F.mish, 4),
+    ):
         assert ulps(f(wrap(x)).numpy(), f(wide).numpy(), np.float32).max() <= bar
         leaf, twin = wrap(x).clone().requires_grad_(), wide.clone().requires_grad_()
         f(leaf).sum().backward()
@@ -125,7 +140,9 @@ def test_polygamma_of_negative_numbers_by_reflection():
     slopes = {1: -((np.pi / sin) ** 2), 2: 2 * np.pi**3 * cos / sin**3, 3: -2 * (np.pi / sin) ** 4 * (1 + 2 * cos**2)}
     for n, slope in slopes.items():
         want = (-1) ** n * genesis.polygamma(n, genesis.tensor(1 - x, dtype=genesis.float64)).numpy() - slope
-        assert np.allclose(genesis.polygamma(n, genesis.tensor(x, dtype=genesis.float64)).numpy(), want, rtol=1e-9, atol=1e-9)
+        assert np.allclose(
+            genesis.polygamma(n, genesis.tensor(x, dtype=genesis.float64)).numpy(), want, rtol=1e-9, atol=1e-9
+        )
     assert genesis.polygamma(1, genesis.tensor(-1e-20, dtype=genesis.float64)).item() == pytest.approx(1e40)
 
 
@@ -138,45 +155,84 @@ def test_polygamma_at_its_poles():
 # Exact values, rounded to float64.
 EXACT = {
     "erf": [
-        (0.1087197451317219, 0.12219545753213337), (0.7092974820154012, 0.6841864777360808), (0.84, 0.7651427114549945), (1.1,
-        0.8802050695740817), (3.3, 0.9999969422902035), (-0.02, -0.022564574691844946),
+        (0.1087197451317219, 0.12219545753213337),
+        (0.7092974820154012, 0.6841864777360808),
+        (0.84, 0.7651427114549945),
+        (1.1, 0.8802050695740817),
+        (3.3, 0.9999969422902035),
+        (-0.02, -0.022564574691844946),
     ],
     "erfc": [
-        (1.0885671113621356, 0.1236904813038018), (2.345719597982608, 0.0009087619560840215), (0.5, 0.4795001221869535), (-0.7,
-        1.6778011938374184), (1.7, 0.01620954140922544), (9.3, 1.653244184030135e-39), (26.0, 5.663192408856143e-296),
+        (1.0885671113621356, 0.1236904813038018),
+        (2.345719597982608, 0.0009087619560840215),
+        (0.5, 0.4795001221869535),
+        (-0.7, 1.6778011938374184),
+        (1.7, 0.01620954140922544),
+        (9.3, 1.653244184030135e-39),
+        (26.0, 5.663192408856143e-296),
     ],
     "erfinv": [
-        (0.26548599395973, 0.23979905138527294), (0.9870835164479126, 1.7579125157272728), (-0.5, -0.4769362762044699), (1e-09,
-        8.86226925452758e-10), (-0.99999, -3.123413274341571),
+        (0.26548599395973, 0.23979905138527294),
+        (0.9870835164479126, 1.7579125157272728),
+        (-0.5, -0.4769362762044699),
+        (1e-09, 8.86226925452758e-10),
+        (-0.99999, -3.123413274341571),
     ],
     "lgamma": [
-        (1.00441095728182, -0.002530105559688122), (0.7467768763559856, 0.20679404817944036), (1.9999, -4.227520877215346e-05),
-        (2.7, 0.4348205536551047), (5.5, 3.9578139676187165), (9.25, 11.143400119951712), (31.0, 74.65823634883016), (0.03,
-        3.489971043442412), (-0.4, 1.31452458994339), (-1.5, 0.860047015376481), (-2.4570247382208, 7.292550612674704e-16),
-        (-2.7476826467, -5.2477408147689136e-11), (-3.955294284858598, -4.14382750757705e-16), (-9.0000027, 0.020425225308421318),
-        (-16.99999999999999, -1.3326210719275933), (-23.4, -51.67797882880391),
+        (1.00441095728182, -0.002530105559688122),
+        (0.7467768763559856, 0.20679404817944036),
+        (1.9999, -4.227520877215346e-05),
+        (2.7, 0.4348205536551047),
+        (5.5, 3.9578139676187165),
+        (9.25, 11.143400119951712),
+        (31.0, 74.65823634883016),
+        (0.03, 3.489971043442412),
+        (-0.4, 1.31452458994339),
+        (-1.5, 0.860047015376481),
+        (-2.4570247382208, 7.292550612674704e-16),
+        (-2.7476826467, -5.2477408147689136e-11),
+        (-3.955294284858598, -4.14382750757705e-16),
+        (-9.0000027, 0.020425225308421318),
+        (-16.99999999999999, -1.3326210719275933),
+        (-23.4, -51.67797882880391),
     ],
     "logit": [
-        (0.49984582410627826, -0.0006167035944325302), (0.36, -0.5753641449035619), (0.6, 0.4054651081081643), (0.001,
-        -6.906754778648554),
+        (0.49984582410627826, -0.0006167035944325302),
+        (0.36, -0.5753641449035619),
+        (0.6, 0.4054651081081643),
+        (0.001, -6.906754778648554),
     ],
     "special.ndtr": [
-        (-20.25, 1.77619986494957e-91), (-1.2, 0.11506967022170828), (-0.3, 0.3820885778110474), (0.9, 0.8159398746532405),
+        (-20.25, 1.77619986494957e-91),
+        (-1.2, 0.11506967022170828),
+        (-0.3, 0.3820885778110474),
+        (0.9, 0.8159398746532405),
     ],
     "nn.functional.tanhshrink": [
-        (1e-09, 3.3333333333333338e-28), (-0.003, -8.99996760011803e-09), (0.5, 0.03788284273999024), (1.59, 0.6698506679056276),
-        (1.61, 0.6868399710031309), (-30.0, -29.0),
+        (1e-09, 3.3333333333333338e-28),
+        (-0.003, -8.99996760011803e-09),
+        (0.5, 0.03788284273999024),
+        (1.59, 0.6698506679056276),
+        (1.61, 0.6868399710031309),
+        (-30.0, -29.0),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_special_functions(name):
     """At zeros, at the seams between formulas, and far out; in blocks of many elements as for a few."""
     x, exact = np.array(EXACT[name]).T
-    call = functools.reduce(getattr, name.split("."), genesis) if name != "special.ndtr" else genesis.ops.special.normal_cdf
+    call = (
+        functools.reduce(getattr, name.split("."), genesis)
+        if name != "special.ndtr"
+        else genesis.ops.special.normal_cdf
+    )
     for times in (1, 3000):
-        wide, narrow = call(wrap(np.tile(x, times))).numpy(), call(wrap(np.tile(x.astype(np.float32), (2, times)).T)).numpy()
+        wide, narrow = (
+            call(wrap(np.tile(x, times))).numpy(),
+            call(wrap(np.tile(x.astype(np.float32), (2, times)).T)).numpy(),
+        )
         assert ulps(wide, np.tile(exact, times), np.float64).max() <= 3
         assert np.array_equal(narrow, np.tile(call(wrap(x.astype(np.float32))).numpy(), (2, times)).T)
     assert np.isnan(call(wrap(np.array([np.nan, 0.5])))[0].item())

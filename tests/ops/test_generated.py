@@ -39,7 +39,9 @@ def test_halves_are_rounded_once(op, dtype):
             CHECKS[name](op, samples_of(op, Maker(dtype, seed=i))[i])
 
 
-@pytest.mark.parametrize(("op", "dtype"), [p for p in PAIRS if p.values[1] in (dtypes.float64, dtypes.float32, dtypes.float16)])
+@pytest.mark.parametrize(
+    ("op", "dtype"), [p for p in PAIRS if p.values[1] in (dtypes.float64, dtypes.float32, dtypes.float16)]
+)
 def test_warnings_as_errors(op, dtype):
     for i in range(len(samples_of(op, Maker(dtype)))):
         CHECKS["warnings"](op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
@@ -70,11 +72,15 @@ def test_every_stride_of_the_dim(op, layout):
 
 
 def test_what_strides_break():
-    in_memory_order = SimpleNamespace(name="wrong", call=lambda x, dim: wrap(x._array.ravel("K").reshape(x.shape).sum(dim)))
+    in_memory_order = SimpleNamespace(
+        name="wrong", call=lambda x, dim: wrap(x._array.ravel("K").reshape(x.shape).sum(dim))
+    )
     check_strides(in_memory_order, "step of 2")
     with pytest.raises(AssertionError, match="wrong, largest stride: "):
         check_strides(in_memory_order, "largest stride")
-    rounded = SimpleNamespace(name="wrong", call=lambda x, dim: x.sum(dim) * (1.000001 if x.dtype is genesis.float32 else 1.0))
+    rounded = SimpleNamespace(
+        name="wrong", call=lambda x, dim: x.sum(dim) * (1.000001 if x.dtype is genesis.float32 else 1.0)
+    )
     with pytest.raises(AssertionError, match="units of the last place"):
         check_strides(rounded, "smallest stride")
     assert {"sum", "cumsum", "softmax", "layer_norm", "var", "sort"} <= {op.name for op in OPS if works_along_dim(op)}

@@ -1,4 +1,6 @@
-"""16-bit floats: what takes several steps is computed in float32 and rounded once. The op records are tested in test_generated.py."""
+"""16-bit floats: what takes several steps is computed in float32 and rounded once. The op records are tested in
+test_generated.py.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,12 @@ def test_the_gradient_of_a_constant_row_leaves_the_residual_alone(dtype):
 def test_norms_of_groups_and_batches():
     x = genesis.tensor([[300.0, -300.0], [299.0, -301.0]]).half()
     want = genesis.tensor([[300.0, -300.0], [299.0, -301.0]])
-    for f in (lambda t: F.group_norm(t, 1), lambda t: F.batch_norm(t, None, None, training=True), lambda t: F.normalize(t), lambda t: genesis.cdist(t, -t)):
+    for f in (
+        lambda t: F.group_norm(t, 1),
+        lambda t: F.batch_norm(t, None, None, training=True),
+        lambda t: F.normalize(t),
+        lambda t: genesis.cdist(t, -t),
+    ):
         assert np.allclose(f(x).float().numpy(), f(want).numpy(), rtol=1e-3)
 
 
@@ -61,7 +68,8 @@ def test_lerp_of_large_values():
 
 def test_quotients_are_truncated_before_they_are_rounded():
     x, y = genesis.tensor([2047.0]).half(), genesis.tensor([0.5004]).half()
-    assert genesis.divide(x, y, rounding_mode="trunc").item() == math.trunc(2047.0 / y.item() / 2) * 2  # 16-bit numbers are even there
+    # 16-bit numbers are even there
+    assert genesis.divide(x, y, rounding_mode="trunc").item() == math.trunc(2047.0 / y.item() / 2) * 2
 
 
 # ---- many small terms
@@ -73,7 +81,10 @@ def test_repeated_indices_are_summed_before_they_are_rounded(dtype):
     x[genesis.zeros(5000, dtype=genesis.int64)].sum().backward()
     assert x.grad[0].item() == genesis.tensor(5000.0).to(dtype).item()
     many = genesis.ones(5000).to(dtype)
-    assert genesis.scatter_add(genesis.zeros(1).to(dtype), 0, genesis.zeros(5000, dtype=genesis.int64), many).item() == x.grad[0].item()
+    assert (
+        genesis.scatter_add(genesis.zeros(1).to(dtype), 0, genesis.zeros(5000, dtype=genesis.int64), many).item()
+        == x.grad[0].item()
+    )
 
 
 def test_an_operand_given_twice_gets_one_gradient():
@@ -92,7 +103,11 @@ def test_results_have_the_dtype_of_the_operands():
     assert F.mse_loss(half, half).dtype is genesis.float16
     assert F.mse_loss(half, half.float()).dtype is genesis.float32
     assert genesis.lerp(half, half.bfloat16(), 0.5).dtype is genesis.float32
-    for norm in (F.layer_norm(half, (3,), single), F.rms_norm(half, (3,), single), F.batch_norm(half, single, single, single)):
+    for norm in (
+        F.layer_norm(half, (3,), single),
+        F.rms_norm(half, (3,), single),
+        F.batch_norm(half, single, single, single),
+    ):
         assert norm.dtype is genesis.float16
     assert F.softmin(half, 1, genesis.float64).dtype is genesis.float64
     assert all(t.dtype is genesis.float16 for t in genesis.std_mean(half))
@@ -174,7 +189,13 @@ def _torch_derivatives(torch, f, sample, kind):
     def inside(value):
         if isinstance(value, dict):
             value = list(value.values())
-        return [x for v in value for x in inside(v)] if isinstance(value, list | tuple) else [value] if isinstance(value, torch.Tensor) else []
+        return (
+            [x for v in value for x in inside(v)]
+            if isinstance(value, list | tuple)
+            else [value]
+            if isinstance(value, torch.Tensor)
+            else []
+        )
 
     args, kwargs = replace(tuple(sample.args), moved), replace(dict(sample.kwargs), moved)
     inputs = [t for t in inside([args, kwargs]) if t.requires_grad]
@@ -183,7 +204,12 @@ def _torch_derivatives(torch, f, sample, kind):
     outs = [y for y in outs if y.requires_grad]
     if outs and inputs:
         rng = np.random.Generator(np.random.Philox(11))
-        seeds = [torch.tensor(np.asarray(rng.integers(64, 128, tuple(y.shape)) * rng.choice([-1.0, 1.0], tuple(y.shape)) / 64)).to(y.dtype) for y in outs]
+        seeds = [
+            torch.tensor(
+                np.asarray(rng.integers(64, 128, tuple(y.shape)) * rng.choice([-1.0, 1.0], tuple(y.shape)) / 64)
+            ).to(y.dtype)
+            for y in outs
+        ]
         found += [("gradient", g) for g in torch.autograd.grad(outs, inputs, seeds, allow_unused=True) if g is not None]
     return [(name, y.detach().double().numpy()) for name, y in found]
 
@@ -201,7 +227,9 @@ def _worst(found, exact, dtype):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("dtype", HALVES, ids=lambda d: d.short)
 def test_no_op_is_less_exact_than_in_pytorch(dtype):
-    """At most two units in the last place, or PyTorch's own error on the same samples (half as much again: they are few)."""
+    """At most two units in the last place, or PyTorch's own error on the same samples (half as much again: they are
+    few).
+    """
     torch = pytest.importorskip("torch")
     kind = getattr(torch, dtype.name)
     compared, worse = 0, []
@@ -224,6 +252,10 @@ def test_no_op_is_less_exact_than_in_pytorch(dtype):
                 for name, error in _worst(found, exact, dtype.np).items():
                     total[name] = max(total.get(name, 0.0), error)
         compared += bool(its)
-        worse += [(op.name, name, mine[name], its[name]) for name in its if name in mine and mine[name] > max(2.0, 1.5 * its[name])]
+        worse += [
+            (op.name, name, mine[name], its[name])
+            for name in its
+            if name in mine and mine[name] > max(2.0, 1.5 * its[name])
+        ]
     assert compared > 150
     assert not worse

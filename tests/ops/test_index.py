@@ -50,7 +50,14 @@ def random_key(rng, shape, positive):
             items.append(("tensor", at(), "int64", ()))
         elif roll < 0.85:
             sizes = rng.choice([common, (1,), common[-1:]])
-            items.append(("tensor", np.array([at() for _ in range(int(np.prod(sizes)))], np.int64).reshape(sizes).tolist(), rng.choice(["int64", "int32"]), sizes))
+            items.append(
+                (
+                    "tensor",
+                    np.array([at() for _ in range(int(np.prod(sizes)))], np.int64).reshape(sizes).tolist(),
+                    rng.choice(["int64", "int32"]),
+                    sizes,
+                )
+            )
         elif roll < 0.95:
             items.append([at() for _ in range(common[-1])])
         else:
@@ -72,7 +79,11 @@ def made(framework, key):
 
 
 def whole(framework, key):
-    return tuple(made(framework, k) for k in key) if isinstance(key, list) and any(not isinstance(k, int | list) for k in key) else made(framework, key)
+    return (
+        tuple(made(framework, k) for k in key)
+        if isinstance(key, list) and any(not isinstance(k, int | list) for k in key)
+        else made(framework, key)
+    )
 
 
 def select_first(x, key):
@@ -162,7 +173,8 @@ def compare(torch, seeds):
     compared = 0
     for seed in seeds:
         (read, written), (expected, after) = program(genesis, seed), program(torch, seed)
-        if "is out of range" in str(read) and not isinstance(expected, Exception) and not expected[0].size:  # of nothing PyTorch checks no index
+        # of nothing PyTorch checks no index
+        if "is out of range" in str(read) and not isinstance(expected, Exception) and not expected[0].size:
             continue
         compared += agree(read, expected, seed) + agree(written, after, seed)
     return compared
@@ -231,7 +243,11 @@ def test_random_indices_in_transforms_and_traces(block):
             reverse = genesis.func.jacrev(f)(samples[0])
             places = genesis.arange(samples[0].numel()).reshape(shape)[key].reshape(-1).tolist()
         for i in range(2):
-            assert [y.tolist() for y in expected[i]] == [y[i].tolist() for y in mapped] == [y.tolist() for y in traced.replay(samples[i])], f"seed {seed}"
+            assert (
+                [y.tolist() for y in expected[i]]
+                == [y[i].tolist() for y in mapped]
+                == [y.tolist() for y in traced.replay(samples[i])]
+            ), f"seed {seed}"
         if len(set(places)) < len(places):  # of what is written twice, reverse mode counts both, as PyTorch does
             continue
         for tangent, jacobian, y in zip(tangents, reverse, expected[0], strict=True):
@@ -280,12 +296,19 @@ def test_uint8_tensors_are_masks_and_masks_must_fit():
         with pytest.raises(IndexError):
             x[genesis.tensor(mask)] = 1.0
     places = genesis.tensor([0, 2], dtype=genesis.uint8)  # where places are meant, they are places
-    assert genesis.take(x, places).tolist() == x.index_select(0, places).tolist() == x.gather(0, places).tolist() == [0, 2]
+    assert (
+        genesis.take(x, places).tolist() == x.index_select(0, places).tolist() == x.gather(0, places).tolist() == [0, 2]
+    )
     assert x.scatter(0, places, 9.0).tolist() == x.index_fill(0, places, 9.0).tolist() == [9, 1, 9, 3]
 
 
 def test_writing_to_an_index_tensor_afterwards_changes_no_gradient():
-    for read in (lambda x, i: x[i], lambda x, i: x.index_select(0, i), lambda x, i: x.gather(0, i), lambda x, i: genesis.nn.functional.embedding(i, x[:, None])):
+    for read in (
+        lambda x, i: x[i],
+        lambda x, i: x.index_select(0, i),
+        lambda x, i: x.gather(0, i),
+        lambda x, i: genesis.nn.functional.embedding(i, x[:, None]),
+    ):
         x, index = genesis.zeros(4, requires_grad=True), genesis.tensor([0, 1])
         y = read(x, index)
         index.add_(2)
@@ -303,9 +326,14 @@ def test_writing_to_an_index_tensor_afterwards_changes_no_gradient():
 def test_index_put_against_pytorch():
     torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
     keys = [
-        lambda t: (t.tensor([0, 2]),), lambda t: (t.tensor([1, 1]),), lambda t: (t.tensor(1), t.tensor([0, 1])), lambda t: (t.tensor(2),),
-        lambda t: (t.tensor([[0], [1]]), t.tensor([0, 1])), lambda t: (t.tensor([True, False, True]),), lambda t: (t.tensor([-1]), t.tensor([-1, 0])),
-    ]  # fmt: skip
+        lambda t: (t.tensor([0, 2]),),
+        lambda t: (t.tensor([1, 1]),),
+        lambda t: (t.tensor(1), t.tensor([0, 1])),
+        lambda t: (t.tensor(2),),
+        lambda t: (t.tensor([[0], [1]]), t.tensor([0, 1])),
+        lambda t: (t.tensor([True, False, True]),),
+        lambda t: (t.tensor([-1]), t.tensor([-1, 0])),
+    ]
     for key in keys:
         for accumulate in (False, True):
             got = []
@@ -321,8 +349,13 @@ def test_index_put_against_pytorch():
 
 def test_index_put_leaves_dimensions_named_none_whole():
     x = genesis.zeros(2, 3)
-    assert genesis.index_put(x, (None, genesis.tensor([1, 1])), genesis.ones(2), accumulate=True).tolist() == [[0, 2, 0], [0, 2, 0]]
-    assert genesis.zeros(2, 3, 2).index_put_((genesis.tensor(1), None, genesis.tensor([0, 1])), genesis.arange(6.0).reshape(2, 3))[1].tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert genesis.index_put(x, (None, genesis.tensor([1, 1])), genesis.ones(2), accumulate=True).tolist() == [
+        [0, 2, 0],
+        [0, 2, 0],
+    ]
+    assert genesis.zeros(2, 3, 2).index_put_(
+        (genesis.tensor(1), None, genesis.tensor([0, 1])), genesis.arange(6.0).reshape(2, 3)
+    )[1].tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
 def test_masks_in_traces_have_their_shapes_and_may_change():
@@ -345,14 +378,37 @@ def test_masks_in_traces_have_their_shapes_and_may_change():
         genesis.jit.trace(lambda x: x[genesis.tensor([True])], x)
 
 
-@pytest.mark.parametrize("key", ["None, i, ..., j", "i, ..., j", "i, ..., None, j", "i, j, ...", "..., i, j", "0, i, ..., j", "i, ..., 0", "m, ..., j", "i, ..., :, j", "i, j, ..., 1"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "None, i, ..., j",
+        "i, ..., j",
+        "i, ..., None, j",
+        "i, j, ...",
+        "..., i, j",
+        "0, i, ..., j",
+        "i, ..., 0",
+        "m, ..., j",
+        "i, ..., :, j",
+        "i, j, ..., 1",
+    ],
+)
 @pytest.mark.parity
 def test_an_ellipsis_of_no_dimension_does_not_part_index_tensors(key):
     other = pytest.importorskip("torch")
     found = []
     for lib in (genesis, other):
-        scope = {"i": lib.tensor([[1], [0]]), "j": lib.tensor([1, 0]), "m": lib.tensor([[True, False], [False, True]]), "x": lib.arange(24.0)}
-        scope["x"] = scope["x"].reshape(2, 2, 6) if "m" in key or ":" in key or "1" in key or "0," in key else scope["x"].reshape(4, 6)
+        scope = {
+            "i": lib.tensor([[1], [0]]),
+            "j": lib.tensor([1, 0]),
+            "m": lib.tensor([[True, False], [False, True]]),
+            "x": lib.arange(24.0),
+        }
+        scope["x"] = (
+            scope["x"].reshape(2, 2, 6)
+            if "m" in key or ":" in key or "1" in key or "0," in key
+            else scope["x"].reshape(4, 6)
+        )
         picked = eval(f"x[{key}]", scope)
         scope["values"] = lib.arange(float(picked.numel())).reshape(tuple(picked.shape))
         exec(f"x[{key}] = values", scope)

@@ -20,7 +20,22 @@ def call(F, name, x, **options):
 
 
 def test_the_list_is_not_empty():
-    assert {"relu", "relu6", "leaky_relu", "elu", "selu", "celu", "silu", "mish", "hardtanh", "hardswish", "hardsigmoid", "threshold", "rrelu", "dropout"} <= set(WRITERS)
+    assert {
+        "relu",
+        "relu6",
+        "leaky_relu",
+        "elu",
+        "selu",
+        "celu",
+        "silu",
+        "mish",
+        "hardtanh",
+        "hardswish",
+        "hardsigmoid",
+        "threshold",
+        "rrelu",
+        "dropout",
+    } <= set(WRITERS)
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -33,11 +33,12 @@ def test_a_broadcast_that_nobody_meant(name):
 @pytest.mark.parametrize(
     ("input", "target", "repair"),
     [
-        ((4,), (4, 1), "input.unsqueeze(-1), or target.squeeze(-1)"), ((1, 4), (4,), "input.squeeze(-2), or target.unsqueeze(-2)"),
+        ((4,), (4, 1), "input.unsqueeze(-1), or target.squeeze(-1)"),
+        ((1, 4), (4,), "input.squeeze(-2), or target.unsqueeze(-2)"),
         ((2, 3), (3, 2), "input.reshape(target.shape), or target.reshape(input.shape)"),
         ((2, 3), (3,), "target.expand_as(input), or input.expand_as(target), if one is meant for all"),
     ],
-)  # fmt: skip
+)
 def test_the_repairs_fit(input, target, repair):
     x, y = genesis.zeros(input), genesis.zeros(target)
     with pytest.raises(RuntimeError) as caught:
@@ -45,7 +46,10 @@ def test_the_repairs_fit(input, target, repair):
     assert str(caught.value).endswith(f"try: {repair}")
     if "expand" not in repair:
         first, second = repair.split(", or ")
-        assert eval(first, {"input": x, "target": y}).shape == y.shape and eval(second, {"input": x, "target": y}).shape == x.shape
+        assert (
+            eval(first, {"input": x, "target": y}).shape == y.shape
+            and eval(second, {"input": x, "target": y}).shape == x.shape
+        )
 
 
 @pytest.mark.parity
@@ -56,7 +60,9 @@ def test_broadcasting_that_is_asked_for(name):
     with pytest.warns(UserWarning, match="target size"):
         expected = getattr(torch.nn.functional, name)(torch.tensor(x), torch.tensor(y))
     with nn.allow_loss_broadcast():
-        with pytest.warns(nn.BroadcastWarning, match=rf"{name}: shapes differ, input \[4, 1\] and target \[4\]") as caught:
+        with pytest.warns(
+            nn.BroadcastWarning, match=rf"{name}: shapes differ, input \[4, 1\] and target \[4\]"
+        ) as caught:
             found = getattr(F, name)(genesis.tensor(x), genesis.tensor(y))
         assert caught[0].filename == __file__
     assert found.item() == pytest.approx(expected.item())
@@ -64,7 +70,16 @@ def test_broadcasting_that_is_asked_for(name):
         getattr(F, name)(genesis.tensor(x), genesis.tensor(y))
 
 
-VARIANCES = [((2, 3), (2, 3)), ((4,), (4,)), ((2, 3), (2,)), ((2, 3), (2, 1)), ((2, 3, 4), (2, 1, 4)), ((2, 3, 4), (2, 3)), ((3,), ()), ((3,), (1,))]
+VARIANCES = [
+    ((2, 3), (2, 3)),
+    ((4,), (4,)),
+    ((2, 3), (2,)),
+    ((2, 3), (2, 1)),
+    ((2, 3, 4), (2, 1, 4)),
+    ((2, 3, 4), (2, 3)),
+    ((3,), ()),
+    ((3,), (1,)),
+]
 
 
 @pytest.mark.parity
@@ -74,7 +89,8 @@ def test_gaussian_nll_as_pytorch(shape, of_var, reduction):
     torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=shape), rng.normal(size=shape)
-    var = of_var if isinstance(of_var, float) else np.maximum(rng.normal(size=of_var), 0)  # some are zero: limited from below
+    # some are zero: limited from below
+    var = of_var if isinstance(of_var, float) else np.maximum(rng.normal(size=of_var), 0)
     results = []
     for lib in (genesis, torch):
         leaf = lib.tensor(x, requires_grad=True)
@@ -100,7 +116,9 @@ def test_gaussian_nll_refuses_what_pytorch_refuses(var):
 
 
 def test_float_classes_are_named():
-    with pytest.raises(RuntimeError, match=r"cross_entropy: class indices must be integers, target is genesis.float32 of shape \[4\]") as caught:
+    with pytest.raises(
+        RuntimeError, match=r"cross_entropy: class indices must be integers, target is genesis.float32 of shape \[4\]"
+    ) as caught:
         F.cross_entropy(genesis.zeros(4, 3), genesis.tensor([0.0, 1.0, 2.0, 1.0]))
     assert "try: target.long()" in str(caught.value)
     with pytest.raises(RuntimeError, match="nll_loss: class indices must be integers, target is genesis.float32"):
@@ -115,7 +133,10 @@ def test_impossible_weights_of_multinomial(weights):
 
 
 def test_operands_of_stack_are_named():
-    with pytest.raises(RuntimeError, match=r"(?s)all tensors must have one shape, \[2\] and \[3\].*tensors\[0\] f32\[2\].*tensors\[2\] f32\[3\]"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)all tensors must have one shape, \[2\] and \[3\].*tensors\[0\] f32\[2\].*tensors\[2\] f32\[3\]",
+    ):
         genesis.stack([genesis.zeros(2), genesis.zeros(2), genesis.zeros(3)])
     with pytest.raises(TypeError, match=r"(?s)stack: expected tensors, got int.*tensors\[1\] 3"):
         genesis.stack([genesis.zeros(2), 3])
@@ -136,7 +157,9 @@ def test_softmax_without_dim_as_pytorch(name, shape):
         expected = getattr(torch.nn.functional, name)(torch.tensor(x))
     module = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}[name]()
     for call in (getattr(F, name), module):
-        with pytest.warns(UserWarning, match=rf"{name}: no dim is given, \d of {len(shape)} dimensions is taken") as caught:
+        with pytest.warns(
+            UserWarning, match=rf"{name}: no dim is given, \d of {len(shape)} dimensions is taken"
+        ) as caught:
             found = call(genesis.tensor(x))
         assert caught[0].filename == __file__ and len(caught) == 1
         np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
@@ -147,9 +170,21 @@ def test_softmax_without_dim_as_pytorch(name, shape):
 
 # ---- PyTorch's old arguments
 
-OLD = [name for name in F.__all__ if hasattr(getattr(F, name), "op") and "size_average" in getattr(F, name).op.signature.parameters]
-MEANT = {(None, True): "mean", (True, None): "mean", (True, True): "mean", (False, None): "sum", (False, True): "sum", (None, False): "none", (True, False): "none",
-         (False, False): "none"}  # fmt: skip
+OLD = [
+    name
+    for name in F.__all__
+    if hasattr(getattr(F, name), "op") and "size_average" in getattr(F, name).op.signature.parameters
+]
+MEANT = {
+    (None, True): "mean",
+    (True, None): "mean",
+    (True, True): "mean",
+    (False, None): "sum",
+    (False, True): "sum",
+    (None, False): "none",
+    (True, False): "none",
+    (False, False): "none",
+}
 SAYS = "size_average and reduce args will be deprecated, please use reduction='{}' instead."
 
 
@@ -161,14 +196,25 @@ def test_size_average_and_reduce_mean_a_reduction(name):
         with pytest.warns(UserWarning, match=SAYS.format(reduction)):
             found = function(*sample.args, size_average=average, reduce=reduce)
         assert genesis.equal(found, expected)
-    with pytest.raises(TypeError, match=rf"{name}: size_average must be True or False, got 'sum'\n.*try: reduction='sum'"):
+    with pytest.raises(
+        TypeError, match=rf"{name}: size_average must be True or False, got 'sum'\n.*try: reduction='sum'"
+    ):
         function(*sample.args, size_average="sum")
 
 
 @pytest.mark.parity
 def test_the_old_arguments_are_those_of_pytorch():
     torch = pytest.importorskip("torch")
-    for name in [*PAIRED, *SAME, "cross_entropy", "nll_loss", "margin_ranking_loss", "triplet_margin_loss", "gaussian_nll_loss", "cosine_similarity"]:
+    for name in [
+        *PAIRED,
+        *SAME,
+        "cross_entropy",
+        "nll_loss",
+        "margin_ranking_loss",
+        "triplet_margin_loss",
+        "gaussian_nll_loss",
+        "cosine_similarity",
+    ]:
         theirs = getattr(torch.nn.functional, name)
         if name != "cosine_similarity":  # written in C++
             assert list(getattr(F, name).op.signature.parameters) == list(inspect.signature(theirs).parameters), name

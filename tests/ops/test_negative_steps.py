@@ -12,8 +12,18 @@ import genesis
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(3, 4))
-KEYS = [np.s_[::-1], np.s_[:, ::-1], np.s_[::-1, ::-2], np.s_[2:0:-1, None], np.s_[..., ::-1], np.s_[::-1, None, 1], np.s_[5:0:-1], np.s_[0:5:-1],
-        np.s_[::-1, [0, 2]], np.s_[[0, 2], ::-1]]  # fmt: skip
+KEYS = [
+    np.s_[::-1],
+    np.s_[:, ::-1],
+    np.s_[::-1, ::-2],
+    np.s_[2:0:-1, None],
+    np.s_[..., ::-1],
+    np.s_[::-1, None, 1],
+    np.s_[5:0:-1],
+    np.s_[0:5:-1],
+    np.s_[::-1, [0, 2]],
+    np.s_[[0, 2], ::-1],
+]
 VIEWS = KEYS[:8]
 
 
@@ -27,7 +37,9 @@ def test_reading(key):
     y = x[key]
     np.testing.assert_array_equal(numpy(y), want)
     np.testing.assert_array_equal(numpy(y.reshape(-1)), want.reshape(-1))
-    np.testing.assert_array_equal(numpy(y.clone() @ y.mT) if want.ndim == 2 else numpy(y), want @ want.T if want.ndim == 2 else want)
+    np.testing.assert_array_equal(
+        numpy(y.clone() @ y.mT) if want.ndim == 2 else numpy(y), want @ want.T if want.ndim == 2 else want
+    )
     for again in (pickle.loads(pickle.dumps(y)), copy.deepcopy(y), y.contiguous()):
         np.testing.assert_array_equal(numpy(again), want)
     assert repr(y) == repr(genesis.tensor(want.copy()))
@@ -37,7 +49,14 @@ def test_reading(key):
 def test_strides_without_data(key):
     y, m = genesis.tensor(A)[key], genesis.empty(3, 4, dtype=genesis.float64, device="meta")[key]
     steps = lambda t: [s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1]  # noqa: E731
-    for f in (lambda t: t, lambda t: t + 1, lambda t: t.cumsum(0), lambda t: t.reshape(-1), lambda t: t.contiguous(), lambda t: t.float()):
+    for f in (
+        lambda t: t,
+        lambda t: t + 1,
+        lambda t: t.cumsum(0),
+        lambda t: t.reshape(-1),
+        lambda t: t.contiguous(),
+        lambda t: t.float(),
+    ):
         assert f(m).shape == f(y).shape and (0 in y.shape or steps(f(m)) == steps(f(y)))
 
 
@@ -88,10 +107,14 @@ def written(x, key):
 def test_under_transforms(f, key):
     x, t = genesis.tensor(A), genesis.tensor(RNG.normal(size=A.shape))
     both = genesis.stack([x, t])
-    np.testing.assert_array_equal(numpy(genesis.vmap(lambda v: f(v, key))(both)), numpy(genesis.stack([f(x, key), f(t, key)])))
+    np.testing.assert_array_equal(
+        numpy(genesis.vmap(lambda v: f(v, key))(both)), numpy(genesis.stack([f(x, key), f(t, key)]))
+    )
     _, pushed = genesis.func.jvp(lambda v: f(v, key), (x,), (t,))
     step = 1e-6
-    np.testing.assert_allclose(numpy(pushed), numpy(f(x + step * t, key) - f(x - step * t, key)) / (2 * step), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(
+        numpy(pushed), numpy(f(x + step * t, key) - f(x - step * t, key)) / (2 * step), rtol=1e-5, atol=1e-8
+    )
     for given in (x, t[::-1, ::-1]):
         graph = genesis.jit.trace(lambda v: f(v, key), given).verify()
         np.testing.assert_array_equal(numpy(graph.replay(given)), numpy(f(given, key)))
@@ -114,4 +137,6 @@ def test_views_share_memory():
 
 def test_second_derivatives():
     x = genesis.tensor(A, requires_grad=True)
-    assert genesis.autograd.gradcheck(lambda v: v[::-1, ::-2].sin(), x) and genesis.autograd.gradgradcheck(lambda v: v[::-1, ::-2].sin(), x)
+    assert genesis.autograd.gradcheck(lambda v: v[::-1, ::-2].sin(), x) and genesis.autograd.gradgradcheck(
+        lambda v: v[::-1, ::-2].sin(), x
+    )

@@ -12,28 +12,46 @@ from genesis.testing.opcheck import replace, sample_dtypes, tensors_in
 from genesis.testing.tolerance import tolerance
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
-pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarning")]  # torch announces changes of its own
+# torch announces changes of its own
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 # Ops that PyTorch does not have, or that mean something else there, each with its reason.
 NOT_COMPARED = {
-    "threshold": "takes its threshold by keyword in torch", "dropout": "other random numbers", "trigamma": "polygamma(1, x) in torch",
-    "convert": "Tensor.to", "view_dtype": "Tensor.view(dtype)", "t": "compared as a method",
-    "rms_norm": "compared in tests/ops/test_norm.py, with eps", "scatter_reduce": "torch refuses samples of other sizes",
-}  # fmt: skip
+    "threshold": "takes its threshold by keyword in torch",
+    "dropout": "other random numbers",
+    "trigamma": "polygamma(1, x) in torch",
+    "convert": "Tensor.to",
+    "view_dtype": "Tensor.view(dtype)",
+    "t": "compared as a method",
+    "rms_norm": "compared in tests/ops/test_norm.py, with eps",
+    "scatter_reduce": "torch refuses samples of other sizes",
+}
 DIFFERENT = {
     ("select_scatter", "complex128"): "torch has no gradient of it",
-    ("all", "uint8"): "torch keeps uint8 here and bool for all others", ("any", "uint8"): "torch keeps uint8 here and bool for all others",
-    ("kthvalue", "int64"): "the order of equals", ("kthvalue", "uint8"): "the order of equals",
-    ("topk", "int64"): "the order of equals", ("topk", "uint8"): "the order of equals",
-}  # fmt: skip
-# Constant (or piecewise constant) results: torch says requires_grad and gives zeros, Genesis says they do not require grad.
+    ("all", "uint8"): "torch keeps uint8 here and bool for all others",
+    ("any", "uint8"): "torch keeps uint8 here and bool for all others",
+    ("kthvalue", "int64"): "the order of equals",
+    ("kthvalue", "uint8"): "the order of equals",
+    ("topk", "int64"): "the order of equals",
+    ("topk", "uint8"): "the order of equals",
+}
+# Constant (or piecewise constant) results: torch says requires_grad and gives zeros, Genesis says they do not require
+# grad.
 CONSTANT = {"matrix_power", "norm"}
 NO_DERIVATIVE = {"floor_divide", "heaviside", "nextafter"}  # torch has none for them
 WIDER = (
-    "not implemented for", "not supported", "Promotion", "must be Tensor", "input tensor must be either float or double", "expects",
-    "received an invalid combination", "must be a matrix", "does not support bool",
-)  # fmt: skip
-CONSTANTS = {"weight", "target", "running_mean", "running_var", "pos_weight"}  # arguments that torch's losses do not differentiate
+    "not implemented for",
+    "not supported",
+    "Promotion",
+    "must be Tensor",
+    "input tensor must be either float or double",
+    "expects",
+    "received an invalid combination",
+    "must be a matrix",
+    "does not support bool",
+)
+# arguments that torch's losses do not differentiate
+CONSTANTS = {"weight", "target", "running_mean", "running_var", "pos_weight"}
 DTYPES = {"float64", "float32", "int64", "uint8", "bool", "complex128", "bfloat16"}
 
 
@@ -59,14 +77,22 @@ def _compared():
 
 def _to_torch(t):
     array = np.array(t.detach().numpy())
-    out = torch.from_numpy(array.astype(np.float32)).bfloat16() if t.dtype is genesis.bfloat16 else torch.from_numpy(array)
+    out = (
+        torch.from_numpy(array.astype(np.float32)).bfloat16()
+        if t.dtype is genesis.bfloat16
+        else torch.from_numpy(array)
+    )
     return out.requires_grad_(t.requires_grad)
 
 
 def _numbers(t):
     t = t.detach()
     if isinstance(t, torch.Tensor):
-        return t.resolve_conj().float().numpy() if t.dtype is torch.bfloat16 else t.resolve_conj().resolve_neg().numpy(force=True)
+        return (
+            t.resolve_conj().float().numpy()
+            if t.dtype is torch.bfloat16
+            else t.resolve_conj().resolve_neg().numpy(force=True)
+        )
     return t.numpy().astype(np.float32) if t.dtype is genesis.bfloat16 else t.numpy()
 
 
@@ -78,7 +104,11 @@ def _same(mine, theirs, what):
 
 
 def test_every_op_has_a_reference():
-    missing = [op.name for op in REGISTRY.values() if op.torch_name != "" and op.name not in NOT_COMPARED and _reference(op) is None]
+    missing = [
+        op.name
+        for op in REGISTRY.values()
+        if op.torch_name != "" and op.name not in NOT_COMPARED and _reference(op) is None
+    ]
     assert missing == []
 
 
@@ -116,7 +146,8 @@ def _constants(op, sample):
     names = list(op.signature.parameters)
     fixed = lambda name, v: replace(v, lambda t: t.detach()) if name in CONSTANTS else v  # noqa: E731
     return Case(
-        tuple(fixed(name, v) for name, v in zip(names, sample.args, strict=False)), {k: fixed(k, v) for k, v in sample.kwargs.items()}
+        tuple(fixed(name, v) for name, v in zip(names, sample.args, strict=False)),
+        {k: fixed(k, v) for k, v in sample.kwargs.items()},
     )
 
 
@@ -138,9 +169,15 @@ def _compare_gradients(mine, theirs, pairs, what):
         assert all(z is None or not z.any() for z in zeros)
         return
     seeds = [rng.normal(size=tuple(b.shape)).astype(_numbers(b).dtype) for _, b in outs]
-    theirs_g = torch.autograd.grad([b for _, b in outs], [b for _, b in leaves], [torch.from_numpy(np.array(s)) for s in seeds], allow_unused=True)
-    mine_g = genesis.autograd.grad([a for a, _ in outs], [a for a, _ in leaves], [genesis.tensor(s) for s in seeds], allow_unused=True)
+    theirs_g = torch.autograd.grad(
+        [b for _, b in outs], [b for _, b in leaves], [torch.from_numpy(np.array(s)) for s in seeds], allow_unused=True
+    )
+    mine_g = genesis.autograd.grad(
+        [a for a, _ in outs], [a for a, _ in leaves], [genesis.tensor(s) for s in seeds], allow_unused=True
+    )
     for a, b, (leaf, _) in zip(mine_g, theirs_g, leaves, strict=True):
         zero = np.zeros(tuple(leaf.shape), leaf._array.dtype)
         x, y = zero if a is None else _numbers(a), zero if b is None else _numbers(b)
-        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 if x.dtype.itemsize < 8 else 1e-8, err_msg=what + " gradient")
+        np.testing.assert_allclose(
+            x, y, rtol=1e-5, atol=1e-5 if x.dtype.itemsize < 8 else 1e-8, err_msg=what + " gradient"
+        )

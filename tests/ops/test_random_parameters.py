@@ -1,4 +1,6 @@
-"""Random numbers: none is what rounding made of it, none comes too often, and parameters that no distribution has are refused."""
+"""Random numbers: none is what rounding made of it, none comes too often, and parameters that no distribution has are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,22 @@ def test_large_ranges_of_integers_are_even():
 
 
 WRONG = [
-    ("uniform_", (2.0, 1.0), {}), ("uniform_", (), {"from_": 0.0, "to": -1.0}), ("normal_", (0.0, -1.0), {}), ("normal_", (), {"std": math.nan}),
-    ("log_normal_", (0.0, 0.0), {}), ("exponential_", (0.0,), {}), ("exponential_", (), {"lambd": -1.0}), ("cauchy_", (0.0, 0.0), {}),
-    ("geometric_", (0.0,), {}), ("geometric_", (1.0,), {}), ("bernoulli_", (1.5,), {}), ("bernoulli_", (-0.1,), {}), ("random_", (5, 5), {}),
-    ("random_", (5, 2), {}), ("random_", (-1,), {}),
-]  # fmt: skip
+    ("uniform_", (2.0, 1.0), {}),
+    ("uniform_", (), {"from_": 0.0, "to": -1.0}),
+    ("normal_", (0.0, -1.0), {}),
+    ("normal_", (), {"std": math.nan}),
+    ("log_normal_", (0.0, 0.0), {}),
+    ("exponential_", (0.0,), {}),
+    ("exponential_", (), {"lambd": -1.0}),
+    ("cauchy_", (0.0, 0.0), {}),
+    ("geometric_", (0.0,), {}),
+    ("geometric_", (1.0,), {}),
+    ("bernoulli_", (1.5,), {}),
+    ("bernoulli_", (-0.1,), {}),
+    ("random_", (5, 5), {}),
+    ("random_", (5, 2), {}),
+    ("random_", (-1,), {}),
+]
 
 
 @pytest.mark.parametrize(("name", "args", "kwargs"), WRONG)
@@ -61,7 +74,14 @@ def test_parameters_of_fills(name, args, kwargs):
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize(("name", "args", "kwargs"), [w for w in WRONG if "from_" not in w[2] and not any(isinstance(v, float) and math.isnan(v) for v in w[2].values())])
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs"),
+    [
+        w
+        for w in WRONG
+        if "from_" not in w[2] and not any(isinstance(v, float) and math.isnan(v) for v in w[2].values())
+    ],
+)
 def test_pytorch_refuses_them_too(name, args, kwargs):
     torch = pytest.importorskip("torch")
     with pytest.raises(RuntimeError):

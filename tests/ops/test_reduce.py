@@ -1,4 +1,6 @@
-"""Reductions and scans: what op records cannot say. Special values, ties, zeros, 16-bit floats, other spellings, errors."""
+"""Reductions and scans: what op records cannot say. Special values, ties, zeros, 16-bit floats, other spellings,
+errors.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,21 @@ from genesis.autograd import grad
 from genesis.autograd.checking.gradcheck import gradcheck, gradgradcheck
 
 INF, NAN = math.inf, math.nan
-REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "any", "all", "var", "std", "norm", "logsumexp", "nansum", "nanmean")
+REDUCTIONS = (
+    "sum",
+    "prod",
+    "mean",
+    "amax",
+    "amin",
+    "any",
+    "all",
+    "var",
+    "std",
+    "norm",
+    "logsumexp",
+    "nansum",
+    "nanmean",
+)
 
 
 def tensor(values, dtype=genesis.float64, requires_grad=False):
@@ -80,7 +96,9 @@ def test_several_dims(name, dims):
     assert getattr(x, name)(dim=dims, keepdim=True).shape == (1, 3, 1)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "argmin", "any", "var", "std", "max", "min", "logsumexp"])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "prod", "amax", "argmin", "any", "var", "std", "max", "min", "logsumexp"]
+)
 def test_spellings_of_numpy(name):
     x = genesis.randn(2, 3)
     for plain, other in [({"dim": 1}, {"axis": 1}), ({"dim": 0, "keepdim": True}, {"axis": 0, "keepdims": True})]:
@@ -137,7 +155,9 @@ def test_reductions_of_nothing():
 
 @pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin", "max", "min"])
 def test_extremes_of_nothing_are_errors(name):
-    with pytest.raises(IndexError, match=rf"^{name}: dim 0 has size 0 and this reduction has no identity\n  shape \[0, 3\]\n  try: "):
+    with pytest.raises(
+        IndexError, match=rf"^{name}: dim 0 has size 0 and this reduction has no identity\n  shape \[0, 3\]\n  try: "
+    ):
         getattr(genesis.zeros(0, 3), name)(0)
 
 
@@ -177,7 +197,9 @@ def test_max_along_a_dim_sends_the_gradient_to_its_index():
 
 
 @pytest.mark.parametrize("zeros", [[], [1], [0, 2], [0, 1, 3]])
-@pytest.mark.parametrize("op", [lambda t: t.prod(), lambda t: t.prod(0), lambda t: t.cumprod(0)], ids=["prod", "prod dim", "cumprod"])
+@pytest.mark.parametrize(
+    "op", [lambda t: t.prod(), lambda t: t.prod(0), lambda t: t.cumprod(0)], ids=["prod", "prod dim", "cumprod"]
+)
 def test_products_with_zeros(op, zeros):
     x = tensor([1.5, -2.0, 0.5, 3.0])
     x[zeros] = 0.0
@@ -207,7 +229,9 @@ def test_norms_with_some_zeros_have_finite_gradients(p):
     assert (g[0], p == -1 or g[1] != 0) == (0, True)
 
 
-@pytest.mark.parametrize(("p", "expected"), [(0, 2), (1, 7), (2, 5), ("fro", 5), (None, 5), (3, 91 ** (1 / 3)), (INF, 4), (-INF, 0), (-1, 0)])
+@pytest.mark.parametrize(
+    ("p", "expected"), [(0, 2), (1, 7), (2, 5), ("fro", 5), (None, 5), (3, 91 ** (1 / 3)), (INF, 4), (-INF, 0), (-1, 0)]
+)
 def test_norms(p, expected):
     assert tensor([3.0, 0.0, -4.0]).norm(p).item() == pytest.approx(expected)
     assert tensor([3j, 0.0, -4.0], genesis.complex128).norm(p).item() == pytest.approx(expected)
@@ -260,10 +284,22 @@ def test_diff():
     [
         (lambda x: x.sum(3), IndexError, "sum: dim 3 is out of range for 2 dimensions\n  try: use -2 to 1"),
         (lambda x: x.sum((0, -2)), RuntimeError, r"sum: dim \(0, 0\) names a dimension twice"),
-        (lambda x: x.long().mean(), RuntimeError, r"mean: the input must be floating or complex, it is genesis.int64\n  try: x.float\(\).mean"),
-        (lambda x: genesis.zeros(2, 2, 2).argmax((0, 1)), TypeError, r"argmax: dim must be one integer or None, got \(0, 1\)"),
+        (
+            lambda x: x.long().mean(),
+            RuntimeError,
+            r"mean: the input must be floating or complex, it is genesis.int64\n  try: x.float\(\).mean",
+        ),
+        (
+            lambda x: genesis.zeros(2, 2, 2).argmax((0, 1)),
+            TypeError,
+            r"argmax: dim must be one integer or None, got \(0, 1\)",
+        ),
         (lambda x: x.long().std(), RuntimeError, "std: the input must be floating or complex"),
-        (lambda x: x.var(unbiased=True, correction=1), TypeError, "var: unbiased=True and correction=1 were both given"),
+        (
+            lambda x: x.var(unbiased=True, correction=1),
+            TypeError,
+            "var: unbiased=True and correction=1 were both given",
+        ),
         (lambda x: x.norm("nuc"), NotImplementedError, "norm: the nuclear norm is not there"),
         (lambda x: x.norm(INF, 0), IndexError, "norm: dim 0 has size 0"),
         (lambda x: x.max((0, 1)), TypeError, "max: dim must be an integer, got tuple"),

@@ -1,4 +1,6 @@
-"""What the op records cannot say: sub-gradients, NaN, scalars, dtypes of mixed operands, in-place forms, printing of errors."""
+"""What the op records cannot say: sub-gradients, NaN, scalars, dtypes of mixed operands, in-place forms, printing of
+errors.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,22 @@ def gradient(f, *values):
 @pytest.mark.parametrize(
     ("f", "at", "expected"),
     [
-        (lambda x: x.relu(), 0.0, 0.0), (lambda x: x.abs(), 0.0, 0.0), (lambda x: x.clamp(0, 1), 0.0, 1.0), (lambda x: x.clamp(0, 1), 1.0, 1.0),
-        (lambda x: x.sqrt(), 0.0, math.inf), (lambda x: x.norm(), 0.0, 0.0), (lambda x: x.maximum(x.detach()), 1.0, 0.5), (lambda x: x**0, 0.0, 0.0),
-        (lambda x: x**2, 0.0, 0.0), (lambda x: x.prod(), 0.0, 1.0), (lambda x: x.sign(), 2.0, 0.0), (lambda x: x.round(), 2.2, 0.0),
-        (lambda x: torch.nn.functional.hardtanh(x), 1.0, 0.0), (lambda x: torch.sinc(x), 0.0, 0.0),
+        (lambda x: x.relu(), 0.0, 0.0),
+        (lambda x: x.abs(), 0.0, 0.0),
+        (lambda x: x.clamp(0, 1), 0.0, 1.0),
+        (lambda x: x.clamp(0, 1), 1.0, 1.0),
+        (lambda x: x.sqrt(), 0.0, math.inf),
+        (lambda x: x.norm(), 0.0, 0.0),
+        (lambda x: x.maximum(x.detach()), 1.0, 0.5),
+        (lambda x: x**0, 0.0, 0.0),
+        (lambda x: x**2, 0.0, 0.0),
+        (lambda x: x.prod(), 0.0, 1.0),
+        (lambda x: x.sign(), 2.0, 0.0),
+        (lambda x: x.round(), 2.2, 0.0),
+        (lambda x: torch.nn.functional.hardtanh(x), 1.0, 0.0),
+        (lambda x: torch.sinc(x), 0.0, 0.0),
     ],
-)  # fmt: skip
+)
 def test_documented_subgradients(f, at, expected):
     assert gradient(f, at) == [expected]
 
@@ -40,21 +52,39 @@ def test_ties_share_and_products_with_zeros():
 @pytest.mark.parametrize(
     ("make", "dtype"),
     [
-        (lambda i, f: i + 1, "int64"), (lambda i, f: i + 1.0, "float32"), (lambda i, f: i / 2, "float32"), (lambda i, f: f + 1j, "complex64"), (lambda i, f: i + f, "float32"),
-        (lambda i, f: i.to(torch.uint8) - 1, "uint8"), (lambda i, f: f.half() * 2.5, "float16"), (lambda i, f: f.half() + f.bfloat16(), "float32"),
-        (lambda i, f: f + torch.tensor(1.0, dtype=torch.float64), "float32"), (lambda i, f: i + torch.tensor(1.0, dtype=torch.float64), "float64"),
-        (lambda i, f: i > 1, "bool"), (lambda i, f: i.sum(), "int64"), (lambda i, f: (i > 1).sum(), "int64"), (lambda i, f: f.bfloat16().sum(), "bfloat16"),
-        (lambda i, f: i.to(torch.uint32) + i.to(torch.int8), "int64"), (lambda i, f: i.to(torch.uint16) * (i > 1), "uint16"),
-        (lambda i, f: np.float64(2) * f, "float32"), (lambda i, f: torch.where(i > 1, 1.0, 0), "float32"), (lambda i, f: i // 2, "int64"), (lambda i, f: i**2, "int64"),
+        (lambda i, f: i + 1, "int64"),
+        (lambda i, f: i + 1.0, "float32"),
+        (lambda i, f: i / 2, "float32"),
+        (lambda i, f: f + 1j, "complex64"),
+        (lambda i, f: i + f, "float32"),
+        (lambda i, f: i.to(torch.uint8) - 1, "uint8"),
+        (lambda i, f: f.half() * 2.5, "float16"),
+        (lambda i, f: f.half() + f.bfloat16(), "float32"),
+        (lambda i, f: f + torch.tensor(1.0, dtype=torch.float64), "float32"),
+        (lambda i, f: i + torch.tensor(1.0, dtype=torch.float64), "float64"),
+        (lambda i, f: i > 1, "bool"),
+        (lambda i, f: i.sum(), "int64"),
+        (lambda i, f: (i > 1).sum(), "int64"),
+        (lambda i, f: f.bfloat16().sum(), "bfloat16"),
+        (lambda i, f: i.to(torch.uint32) + i.to(torch.int8), "int64"),
+        (lambda i, f: i.to(torch.uint16) * (i > 1), "uint16"),
+        (lambda i, f: np.float64(2) * f, "float32"),
+        (lambda i, f: torch.where(i > 1, 1.0, 0), "float32"),
+        (lambda i, f: i // 2, "int64"),
+        (lambda i, f: i**2, "int64"),
     ],
-)  # fmt: skip
+)
 def test_result_dtypes(make, dtype):
     assert make(torch.tensor([1, 2]), torch.tensor([1.0, 2.0])).dtype.name == dtype
 
 
 def test_comparisons_of_integers_are_exact():
     """In the dtype that both promote to, 0-d tensors too; PyTorch wraps 128 into int8, where it is -128."""
-    large, zero, most = torch.tensor(128, dtype=torch.int16), torch.tensor([0], dtype=torch.int8), torch.tensor([2**64 - 1], dtype=torch.uint64)
+    large, zero, most = (
+        torch.tensor(128, dtype=torch.int16),
+        torch.tensor([0], dtype=torch.int8),
+        torch.tensor([2**64 - 1], dtype=torch.uint64),
+    )
     for x, y in ((large, zero), (most, torch.tensor(-1)), (most, torch.tensor([-1]))):
         assert (x > y).tolist() == (y < x).tolist() == (x >= y).tolist() == (y != x).tolist() == [True]
         assert (x <= y).tolist() == (y >= x).tolist() == (x == y).tolist() == [False]
@@ -62,9 +92,14 @@ def test_comparisons_of_integers_are_exact():
     u = torch.tensor([0, 255], dtype=torch.uint8)
     assert (u < 256).all() and (u > -1).all() and not (u == -1).any() and (u != 2**70).all() and (u <= 255).all()
     assert torch.vmap(lambda v: v < 256)(u).all() and torch.jit.trace(lambda v: v < 256, u).replay(u).all()
-    assert (torch.tensor([0.1]) == torch.tensor(0.1, dtype=torch.float64)).tolist() == [True]  # floats are compared as PyTorch does
-    assert torch.vmap(lambda a, b: a > b)(torch.tensor([128, 0], dtype=torch.int16), torch.zeros(2, 1, dtype=torch.int8)).tolist() == [[True], [False]]
-    assert torch.vmap(lambda a, b: a > b)(torch.tensor([-1, 5]), torch.tensor([[0], [3]], dtype=torch.uint64)).tolist() == [[False], [True]]
+    # floats are compared as PyTorch does
+    assert (torch.tensor([0.1]) == torch.tensor(0.1, dtype=torch.float64)).tolist() == [True]
+    assert torch.vmap(lambda a, b: a > b)(
+        torch.tensor([128, 0], dtype=torch.int16), torch.zeros(2, 1, dtype=torch.int8)
+    ).tolist() == [[True], [False]]
+    assert torch.vmap(lambda a, b: a > b)(
+        torch.tensor([-1, 5]), torch.tensor([[0], [3]], dtype=torch.uint64)
+    ).tolist() == [[False], [True]]
     assert torch.jit.trace(lambda a, b: a > b, large, zero).replay(large, zero).tolist() == [True]
 
 
@@ -76,13 +111,20 @@ def test_empty_tensors_count_in_promotion_as_in_pytorch():
     w = torch.ones(2, requires_grad=True)
     torch.cat([empty, w]).sum().backward()
     assert w.grad.dtype is torch.float32 and w.grad.tolist() == [1, 1]
-    assert torch.cat([torch.ones(2, dtype=torch.int64), torch.empty(0)]).dtype is torch.float32 and torch.cat([empty, empty]).shape == (0,)
+    assert torch.cat([torch.ones(2, dtype=torch.int64), torch.empty(0)]).dtype is torch.float32 and torch.cat(
+        [empty, empty]
+    ).shape == (0,)
 
 
 def test_reflected_operators():
     x = torch.tensor([1.0, 2.0, 4.0])
     assert (2 - x).tolist() == [1, 0, -2] and (2 / x).tolist() == [2, 1, 0.5] and (2**x).tolist() == [2, 4, 16]
-    assert (5 // x).tolist() == [5, 2, 1] and (5 % x).tolist() == [0, 1, 1] and (3 * x).tolist() == [3, 6, 12] and (1 + x).tolist() == [2, 3, 5]
+    assert (
+        (5 // x).tolist() == [5, 2, 1]
+        and (5 % x).tolist() == [0, 1, 1]
+        and (3 * x).tolist() == [3, 6, 12]
+        and (1 + x).tolist() == [2, 3, 5]
+    )
     assert (np.ones(3) + x).dtype is torch.float64 and (True & (x > 1)).tolist() == [False, True, True]
     assert (np.eye(3, dtype=np.float32) @ x).tolist() == [1, 2, 4]
 
@@ -108,7 +150,9 @@ def test_in_place_forms():
     y //= 3
     assert y.tolist() == [0, 3, 6, 10]
     assert torch.zeros(2, 2).masked_fill_(torch.eye(2) > 0, 7).tolist() == [[7, 0], [0, 7]]
-    assert torch.ones(2).clamp_(max=0.5).tolist() == [0.5, 0.5] and torch.zeros(3).scatter_(0, torch.tensor([1]), 5.0).tolist() == [0, 5, 0]
+    assert torch.ones(2).clamp_(max=0.5).tolist() == [0.5, 0.5] and torch.zeros(3).scatter_(
+        0, torch.tensor([1]), 5.0
+    ).tolist() == [0, 5, 0]
 
 
 def test_index_put_and_masked_scatter():
@@ -159,22 +203,37 @@ def test_random_moments():
     n = 200_000
     u, z = torch.rand(n), torch.randn(n)
     assert abs(float(u.mean()) - 0.5) < 4 * 12**-0.5 * n**-0.5 and float(u.min()) >= 0 and float(u.max()) < 1
-    assert abs(float(z.mean())) < 4 * n**-0.5 and abs(float(z.var()) - 1) < 4 * (2 / n) ** 0.5 and abs(float((z**4).mean()) - 3) < 0.1
+    assert (
+        abs(float(z.mean())) < 4 * n**-0.5
+        and abs(float(z.var()) - 1) < 4 * (2 / n) ** 0.5
+        and abs(float((z**4).mean()) - 3) < 0.1
+    )
     counts = torch.bincount(torch.randint(8, (n,)))
     assert float(((counts - n / 8) ** 2 / (n / 8)).sum()) < 30  # chi squared, 7 degrees of freedom
     drawn = torch.bincount(torch.multinomial(torch.tensor([1.0, 0.0, 3.0]), n, replacement=True), minlength=3)
     assert drawn[1] == 0 and abs(float(drawn[2]) / n - 0.75) < 0.01
     kept = torch.nn.functional.dropout(torch.ones(n), 0.25)
-    assert kept.unique().tolist() == [0.0, pytest.approx(4 / 3)] and abs(float((kept == 0).float().mean()) - 0.25) < 0.01
+    assert (
+        kept.unique().tolist() == [0.0, pytest.approx(4 / 3)] and abs(float((kept == 0).float().mean()) - 0.25) < 0.01
+    )
 
 
 def test_multinomial_draws_rows_by_themselves():
     weights = torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 2.0]])
-    for drawn in (torch.multinomial(weights, 1), torch.multinomial(weights, 5, replacement=True), torch.vmap(lambda w: torch.multinomial(w, 5, True), randomness="different")(weights)):
+    for drawn in (
+        torch.multinomial(weights, 1),
+        torch.multinomial(weights, 5, replacement=True),
+        torch.vmap(lambda w: torch.multinomial(w, 5, True), randomness="different")(weights),
+    ):
         assert drawn.dtype is torch.int64 and set(drawn[0].tolist()) == {1} and set(drawn[1].tolist()) <= {0, 2}
     assert sorted(torch.multinomial(torch.tensor([3.0, 1.0, 2.0]), 3).tolist()) == [0, 1, 2]
-    for bad, what in ((torch.tensor([-1.0, 2.0]), "not negative"), (torch.tensor([0.0, 2.0]), "cannot draw 2 without replacement from 1"), (torch.ones(1, 1, 1), "1-D or 2-D"),
-                      (torch.zeros(2), "not all zero"), (torch.tensor([float("inf"), 1.0]), "finite")):  # fmt: skip
+    for bad, what in (
+        (torch.tensor([-1.0, 2.0]), "not negative"),
+        (torch.tensor([0.0, 2.0]), "cannot draw 2 without replacement from 1"),
+        (torch.ones(1, 1, 1), "1-D or 2-D"),
+        (torch.zeros(2), "not all zero"),
+        (torch.tensor([float("inf"), 1.0]), "finite"),
+    ):
         with pytest.raises(RuntimeError, match=what):
             torch.multinomial(bad, 2)
 
@@ -183,7 +242,12 @@ def test_sharing_memory_with_numpy_and_dlpack():
     a = np.arange(3.0)
     t = torch.from_numpy(a)
     t[0] = 9
-    assert a[0] == 9 and t.numpy() is a and np.shares_memory(np.from_dlpack(t), a) and np.shares_memory(torch.from_dlpack(a).numpy(), a)
+    assert (
+        a[0] == 9
+        and t.numpy() is a
+        and np.shares_memory(np.from_dlpack(t), a)
+        and np.shares_memory(torch.from_dlpack(a).numpy(), a)
+    )
     assert torch.as_tensor(a).data_ptr() == t.data_ptr() != torch.tensor(a).data_ptr()
     frozen = np.ones(2)
     frozen.flags.writeable = False
@@ -197,7 +261,9 @@ def test_dlpack_as_the_standard_has_it():
     x = torch.arange(6.0).reshape(2, 3)
     for turned in (x[::-1], x[:, ::-2].t()):  # PyTorch aborts the process when it is given negative strides
         theirs = np.from_dlpack(turned)
-        assert theirs.tolist() == turned.tolist() and not np.shares_memory(theirs, x.numpy()) and min(theirs.strides) > 0
+        assert (
+            theirs.tolist() == turned.tolist() and not np.shares_memory(theirs, x.numpy()) and min(theirs.strides) > 0
+        )
         with pytest.raises(BufferError, match="negative strides need a copy, and copy=False forbids one"):
             turned.__dlpack__(copy=False)
     for source in (x, x.numpy()):
@@ -207,7 +273,10 @@ def test_dlpack_as_the_standard_has_it():
         assert torch.from_dlpack(source, device="meta").is_meta
         with pytest.raises(ValueError, match="meta needs a copy of what is on cpu, and copy=False forbids one"):
             torch.from_dlpack(source, device="meta", copy=False)
-    assert x.__dlpack_device__() == (1, 0) and type(x.__dlpack__(stream=None, max_version=(1, 0), dl_device=(1, 0), copy=True)).__name__ == "PyCapsule"
+    assert (
+        x.__dlpack_device__() == (1, 0)
+        and type(x.__dlpack__(stream=None, max_version=(1, 0), dl_device=(1, 0), copy=True)).__name__ == "PyCapsule"
+    )
 
 
 def test_size_is_a_number_and_a_function():
@@ -252,11 +321,43 @@ def test_asarray_without_a_copy():
     assert torch.asarray(x, copy=True) is not x
 
 
-SAME = ("x.flatten()", "x.flatten(0, 0)", "m.flatten(1)", "m.flatten(-1, 1)", "x.contiguous()", "x.to(x.dtype)", "x.float()", "x.conj()", "x.real",
-        "x.positive()", "T.atleast_1d(x)", "T.atleast_2d(m)", "T.broadcast_tensors(x, x)[0]", "x.cpu()", "x.type_as(m)",
-        "T.nn.functional.dropout(x, 0.5, False)")  # fmt: skip
-VIEWS = ("x.reshape(3)", "x.view(3)", "x.ravel()", "x.squeeze()", "x.expand(3)", "x.t()", "x[:]", "x[...]", "x.detach()", "x.transpose(0, 0)", "m.T",
-         "x.unflatten(0, (3,))", "x.narrow(0, 0, 3)", "T.broadcast_tensors(m, x)[1]", "s.flatten()", "s.t()", "m.permute(0, 1)")  # fmt: skip
+SAME = (
+    "x.flatten()",
+    "x.flatten(0, 0)",
+    "m.flatten(1)",
+    "m.flatten(-1, 1)",
+    "x.contiguous()",
+    "x.to(x.dtype)",
+    "x.float()",
+    "x.conj()",
+    "x.real",
+    "x.positive()",
+    "T.atleast_1d(x)",
+    "T.atleast_2d(m)",
+    "T.broadcast_tensors(x, x)[0]",
+    "x.cpu()",
+    "x.type_as(m)",
+    "T.nn.functional.dropout(x, 0.5, False)",
+)
+VIEWS = (
+    "x.reshape(3)",
+    "x.view(3)",
+    "x.ravel()",
+    "x.squeeze()",
+    "x.expand(3)",
+    "x.t()",
+    "x[:]",
+    "x[...]",
+    "x.detach()",
+    "x.transpose(0, 0)",
+    "m.T",
+    "x.unflatten(0, (3,))",
+    "x.narrow(0, 0, 3)",
+    "T.broadcast_tensors(m, x)[1]",
+    "s.flatten()",
+    "s.t()",
+    "m.permute(0, 1)",
+)
 
 
 @pytest.mark.parity
@@ -295,19 +396,27 @@ def test_cat_keeps_the_history_of_an_empty_vector(shape, dtype):
 def test_arrays_are_shared_on_the_cpu_only():
     a = np.ones(2, np.float32)
     assert torch.as_tensor(a).numpy() is torch.as_tensor(a, device="cpu").numpy() is a
-    assert torch.as_tensor(a, device="meta").device.type == "meta" and torch.as_tensor(a, torch.float64).numpy() is not a
+    assert (
+        torch.as_tensor(a, device="meta").device.type == "meta" and torch.as_tensor(a, torch.float64).numpy() is not a
+    )
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda i: torch.add(i, i, alpha=1.5), "add: alpha is 1.5, the result is genesis.int64"), (lambda i: torch.sub(i.bool(), i.bool(), alpha=0.5), "alpha is 0.5"),
-        (lambda i: torch.add(i.float(), i, alpha=1j), "alpha is 1j, the result is genesis.float32"), (lambda i: i.sub_(i, alpha=2.5), "alpha is 2.5"),
+        (lambda i: torch.add(i, i, alpha=1.5), "add: alpha is 1.5, the result is genesis.int64"),
+        (lambda i: torch.sub(i.bool(), i.bool(), alpha=0.5), "alpha is 0.5"),
+        (lambda i: torch.add(i.float(), i, alpha=1j), "alpha is 1j, the result is genesis.float32"),
+        (lambda i: i.sub_(i, alpha=2.5), "alpha is 2.5"),
         (lambda i: torch.addcmul(i, i, i, value=0.5), "addcmul: value is 0.5, the result is genesis.int64"),
-        (lambda i: torch.zeros(3, 3).index_add(0, i, torch.ones(1, 3)), r"index_add: source of shape \[1, 3\] does not fit, it must be \[2, 3\]"),
-        (lambda i: torch.zeros(3, 3).index_copy_(1, i, torch.ones(2, 3)), "index_copy: source of shape"), (lambda i: torch.zeros(3).index_add(0, i, torch.tensor(1.0)), "source of shape"),
+        (
+            lambda i: torch.zeros(3, 3).index_add(0, i, torch.ones(1, 3)),
+            r"index_add: source of shape \[1, 3\] does not fit, it must be \[2, 3\]",
+        ),
+        (lambda i: torch.zeros(3, 3).index_copy_(1, i, torch.ones(2, 3)), "index_copy: source of shape"),
+        (lambda i: torch.zeros(3).index_add(0, i, torch.tensor(1.0)), "source of shape"),
     ],
-)  # fmt: skip
+)
 def test_what_would_be_truncated_or_repeated_is_refused(call, words):
     with pytest.raises((RuntimeError, TypeError), match=words):
         call(torch.tensor([1, 2]))
@@ -340,7 +449,11 @@ def test_alpha_keeps_the_dtype_of_bools_and_float_power_is_double():
             added = lib.add(b, ~b, alpha=alpha)
             assert added.tolist() == want and added.dtype is lib.bool
         assert lib.add(b, True, alpha=3).tolist() == [True, True]
-        for base, exponent in ((lib.tensor([2, 3]), -1), (2, lib.tensor([0.5, 2.0])), (lib.tensor([2.0]).half(), lib.tensor([3]))):
+        for base, exponent in (
+            (lib.tensor([2, 3]), -1),
+            (2, lib.tensor([0.5, 2.0])),
+            (lib.tensor([2.0]).half(), lib.tensor([3])),
+        ):
             assert lib.float_power(base, exponent).dtype is lib.float64
         assert lib.float_power(lib.tensor([1j]), 2).dtype is lib.complex128
         out = lib.zeros(0)

@@ -86,9 +86,14 @@ def test_mode_is_the_smallest_of_the_most_frequent_and_its_last_place():
 
 @pytest.mark.parametrize(
     ("interpolation", "expected"),
-    [("linear", [0, 0.3, 1.5, 1.8, 3]), ("lower", [0, 0, 1, 1, 3]), ("higher", [0, 1, 2, 2, 3]), ("midpoint", [0, 0.5, 1.5, 1.5, 3]),
-     ("nearest", [0, 0, 2, 2, 3])],
-)  # fmt: skip
+    [
+        ("linear", [0, 0.3, 1.5, 1.8, 3]),
+        ("lower", [0, 0, 1, 1, 3]),
+        ("higher", [0, 1, 2, 2, 3]),
+        ("midpoint", [0, 0.5, 1.5, 1.5, 3]),
+        ("nearest", [0, 0, 2, 2, 3]),
+    ],
+)
 def test_interpolation(interpolation, expected):
     x, q = genesis.tensor([2.0, 0.0, 3.0, 1.0]), [0.0, 0.1, 0.5, 0.6, 1.0]
     assert x.quantile(genesis.tensor(q), interpolation=interpolation).tolist() == pytest.approx(expected)
@@ -123,8 +128,14 @@ def test_unique():
     rows, inverse = genesis.tensor([[3, 1], [1, 3], [3, 1]]).unique(dim=0, return_inverse=True)
     assert (rows.tolist(), inverse.tolist()) == ([[1, 3], [3, 1]], [1, 0, 1])
     assert genesis.tensor(7).unique().tolist() == [7]
-    values, inverse, counts = genesis.tensor([2 + 1j, 1 - 1j, 1 - 3j, 2 + 1j]).unique(return_inverse=True, return_counts=True)
-    assert values.tolist() == [1 - 3j, 1 - 1j, 2 + 1j] and inverse.tolist() == [2, 1, 0, 2] and counts.tolist() == [1, 1, 2]
+    values, inverse, counts = genesis.tensor([2 + 1j, 1 - 1j, 1 - 3j, 2 + 1j]).unique(
+        return_inverse=True, return_counts=True
+    )
+    assert (
+        values.tolist() == [1 - 3j, 1 - 1j, 2 + 1j]
+        and inverse.tolist() == [2, 1, 0, 2]
+        and counts.tolist() == [1, 1, 2]
+    )
     assert len(genesis.tensor([complex(NAN, 0), 1j, complex(NAN, 0)]).unique()) == 3
 
 
@@ -154,7 +165,9 @@ def test_histc():
 # ---- searching
 
 
-@pytest.mark.parametrize(("options", "expected"), [({}, [0, 1, 3, 4]), ({"right": True}, [0, 3, 3, 5]), ({"side": "right"}, [0, 3, 3, 5])])
+@pytest.mark.parametrize(
+    ("options", "expected"), [({}, [0, 1, 3, 4]), ({"right": True}, [0, 3, 3, 5]), ({"side": "right"}, [0, 3, 3, 5])]
+)
 def test_sides_of_searchsorted(options, expected):
     found = genesis.searchsorted(genesis.tensor([1, 3, 3, 6, 8]), genesis.tensor([0, 3, 5, 8]), **options)
     assert (found.tolist(), found.dtype) == (expected, genesis.int64)
@@ -182,19 +195,39 @@ def test_bucketize():
     ("call", "error", "text"),
     [
         (lambda x: x.sort(2), IndexError, "sort: dim 2 is out of range for 1 dimensions"),
-        (lambda x: genesis.tensor([1j]).sort(), RuntimeError, r"sort: genesis.complex64 has no order\n  input c64\[1\]\n  try: x.abs\(\).sort"),
+        (
+            lambda x: genesis.tensor([1j]).sort(),
+            RuntimeError,
+            r"sort: genesis.complex64 has no order\n  input c64\[1\]\n  try: x.abs\(\).sort",
+        ),
         (lambda x: x.topk(4), RuntimeError, r"topk: k=4 is not between 0 and the size 3 of dim -1\n  input f32\[3\]"),
         (lambda x: x.kthvalue(0), RuntimeError, "kthvalue: k=0 is not between 1 and the size 3"),
         (lambda x: genesis.zeros(0, 2).median(0), IndexError, "median: dim 0 has size 0"),
         (lambda x: genesis.zeros(0, dtype=genesis.int64).median(), IndexError, "median: dim 0 has size 0"),
         (lambda x: x.quantile(2), RuntimeError, "quantile: q must be between 0 and 1, got 2"),
-        (lambda x: x.quantile(genesis.tensor([[0.5]])), RuntimeError, "quantile: q must be a number or have one dimension, it has 2"),
+        (
+            lambda x: x.quantile(genesis.tensor([[0.5]])),
+            RuntimeError,
+            "quantile: q must be a number or have one dimension, it has 2",
+        ),
         (lambda x: genesis.zeros(0).quantile(0.5), RuntimeError, "quantile: there is nothing to take a quantile of"),
         (lambda x: x.to("meta").unique(), NotImplementedError, "unique: the shape of the result depends on data"),
         (lambda x: genesis.tensor([-1]).bincount(), RuntimeError, "bincount: expected non-negative integers, got -1"),
-        (lambda x: genesis.tensor([1.0, INF]).histc(3), RuntimeError, "histc: the range from 1.0 to inf is not finite\n  try: give min and max"),
-        (lambda x: genesis.searchsorted(x, x, side="up"), ValueError, "searchsorted: side must be 'left' or 'right', got 'up'"),
-        (lambda x: genesis.searchsorted(genesis.tensor(1.0), x), RuntimeError, "searchsorted: the sequence must be 1-d"),
+        (
+            lambda x: genesis.tensor([1.0, INF]).histc(3),
+            RuntimeError,
+            "histc: the range from 1.0 to inf is not finite\n  try: give min and max",
+        ),
+        (
+            lambda x: genesis.searchsorted(x, x, side="up"),
+            ValueError,
+            "searchsorted: side must be 'left' or 'right', got 'up'",
+        ),
+        (
+            lambda x: genesis.searchsorted(genesis.tensor(1.0), x),
+            RuntimeError,
+            "searchsorted: the sequence must be 1-d",
+        ),
     ],
 )
 def test_errors(call, error, text):
@@ -203,20 +236,34 @@ def test_errors(call, error, text):
 
 
 def _batches_to_search():
-    rows, values, index = genesis.randn(3, 5).sort().values, genesis.randn(3, 2, 4), genesis.arange(4, -1, -1).expand(3, 5)
-    plain, sorting = (lambda s, v: genesis.searchsorted(s, v, right=True)), (lambda s, v, i: genesis.searchsorted(s, v, sorter=i))
+    rows, values, index = (
+        genesis.randn(3, 5).sort().values,
+        genesis.randn(3, 2, 4),
+        genesis.arange(4, -1, -1).expand(3, 5),
+    )
+    plain, sorting = (
+        (lambda s, v: genesis.searchsorted(s, v, right=True)),
+        (lambda s, v, i: genesis.searchsorted(s, v, sorter=i)),
+    )
     down = rows.flip(1)
     return {
-        "both": (plain, (0, 0), (rows, values)), "sequences": (plain, (0, None), (rows, values[0])), "values": (plain, (None, 0), (rows[0], values)),
-        "one value each": (plain, (0, 0), (rows, values[:, 0, 0])), "rows": (plain, (0, 0), (genesis.randn(3, 2, 5).sort().values, values)),
-        "rows for all": (plain, (None, 0), (genesis.randn(2, 5).sort().values, values)), "no values": (plain, (0, 0), (rows, values[:, :0])),
-        "sorters": (sorting, (0, 0, 0), (down, values, index)), "only sorters": (sorting, (None, None, 0), (down[0], values[0], index)),
-    }  # fmt: skip
+        "both": (plain, (0, 0), (rows, values)),
+        "sequences": (plain, (0, None), (rows, values[0])),
+        "values": (plain, (None, 0), (rows[0], values)),
+        "one value each": (plain, (0, 0), (rows, values[:, 0, 0])),
+        "rows": (plain, (0, 0), (genesis.randn(3, 2, 5).sort().values, values)),
+        "rows for all": (plain, (None, 0), (genesis.randn(2, 5).sort().values, values)),
+        "no values": (plain, (0, 0), (rows, values[:, :0])),
+        "sorters": (sorting, (0, 0, 0), (down, values, index)),
+        "only sorters": (sorting, (None, None, 0), (down[0], values[0], index)),
+    }
 
 
 @pytest.mark.parametrize("name", _batches_to_search())
 def test_batches_of_searchsorted(name):
     f, dims, args = _batches_to_search()[name]
-    expected = genesis.stack([f(*[a if d is None else a[i] for a, d in zip(args, dims, strict=True)]) for i in range(3)])
+    expected = genesis.stack(
+        [f(*[a if d is None else a[i] for a, d in zip(args, dims, strict=True)]) for i in range(3)]
+    )
     found = genesis.vmap(f, in_dims=dims)(*args)
     assert found.shape == expected.shape and (found == expected).all()

@@ -12,11 +12,27 @@ from genesis.testing.opcheck import sample_dtypes, samples_of
 from genesis.testing.transform_checks import check_jvp, check_nesting, check_trace, check_vmap
 
 OPS = sorted(REGISTRY.values(), key=lambda op: op.name)
-WIDE = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sample_dtypes(op) if d in (dtypes.float64, dtypes.complex128)]
-ALL = [pytest.param(op, d, id=f"{op.name}-{d.short}") for op in OPS for d in sample_dtypes(op) if d in (dtypes.float64, dtypes.complex128, dtypes.int64, dtypes.bool)]
+WIDE = [
+    pytest.param(op, d, id=f"{op.name}-{d.short}")
+    for op in OPS
+    for d in sample_dtypes(op)
+    if d in (dtypes.float64, dtypes.complex128)
+]
+ALL = [
+    pytest.param(op, d, id=f"{op.name}-{d.short}")
+    for op in OPS
+    for d in sample_dtypes(op)
+    if d in (dtypes.float64, dtypes.complex128, dtypes.int64, dtypes.bool)
+]
 
 # Ops that cannot be batched: their result's shape depends on data. They say so.
-REFUSE = {"bincount": "differs from sample to sample", "mask_places": "differs from sample to sample", "masked_select": "depends on the values", "nonzero": "depends on values", "unique": "differs from sample to sample"}
+REFUSE = {
+    "bincount": "differs from sample to sample",
+    "mask_places": "differs from sample to sample",
+    "masked_select": "depends on the values",
+    "nonzero": "depends on values",
+    "unique": "differs from sample to sample",
+}
 
 
 @pytest.mark.parametrize(("op", "dtype"), WIDE)
@@ -61,7 +77,12 @@ def test_forward_mode_by_transposition_is_for_what_has_no_rule():
     assert duals.how(REGISTRY["exp"]) == "same factor" and duals.how(REGISTRY["logsumexp"]) == "transposed"
 
 
-UNTRACED = {"bincount": "no data here", "masked_select": "depends on the values", "nonzero": "depends on values", "unique": "no data here"}
+UNTRACED = {
+    "bincount": "no data here",
+    "masked_select": "depends on the values",
+    "nonzero": "depends on values",
+    "unique": "no data here",
+}
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)

@@ -41,7 +41,10 @@ def test_in_threads():
     def work():
         with warnings.catch_warnings():
             for _ in range(200):
-                if genesis.zeros(3).log().logsumexp(0).item() != -np.inf or genesis.full((2, 2), 3e38).sum(0).tolist() != [np.inf] * 2:
+                if (
+                    genesis.zeros(3).log().logsumexp(0).item() != -np.inf
+                    or genesis.full((2, 2), 3e38).sum(0).tolist() != [np.inf] * 2
+                ):
                     wrong.append(1)
 
     with warnings.catch_warnings():

@@ -11,11 +11,19 @@ import genesis
 from genesis.testing import meanings_only
 
 CASES = [
-    ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9}), ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "maximize": True}), ("Adam", {"lr": 0.1}), ("Adam", {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}),
-    ("AdamW", {"lr": 0.1}), ("AdamW", {"lr": 0.05, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.3, "amsgrad": True}), ("AdamW", {"maximize": True}),
-    ("RMSprop", {"lr": 0.01}), ("RMSprop", {"lr": 0.01, "momentum": 0.9, "centered": True, "weight_decay": 0.1}), ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}),
-]  # fmt: skip
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "maximize": True}),
+    ("Adam", {"lr": 0.1}),
+    ("Adam", {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}),
+    ("AdamW", {"lr": 0.1}),
+    ("AdamW", {"lr": 0.05, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.3, "amsgrad": True}),
+    ("AdamW", {"maximize": True}),
+    ("RMSprop", {"lr": 0.01}),
+    ("RMSprop", {"lr": 0.01, "momentum": 0.9, "centered": True, "weight_decay": 0.1}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}),
+]
 
 
 @pytest.mark.parity
@@ -98,7 +106,11 @@ def test_groups_closure_and_missing_gradients():
         (lambda p: genesis.optim.SGD([p], lr=-1), ValueError, "lr must not be negative, got -1"),
         (lambda p: genesis.optim.Adam([p], betas=(1.0, 0.9)), ValueError, r"betas\[0\] must be in \[0, 1\), got 1.0"),
         (lambda p: genesis.optim.SGD([p], nesterov=True), ValueError, "nesterov needs momentum and no dampening"),
-        (lambda p: genesis.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}), ValueError, r"groups of \[2\] parameters, the optimizer of \[1\]"),
+        (
+            lambda p: genesis.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}),
+            ValueError,
+            r"groups of \[2\] parameters, the optimizer of \[1\]",
+        ),
     ],
 )
 def test_errors(make, error, words):
@@ -109,7 +121,14 @@ def test_errors(make, error, words):
 @pytest.mark.parity
 @pytest.mark.parametrize(
     ("name", "args"),
-    [("StepLR", (3,)), ("MultiStepLR", ([2, 5],)), ("ExponentialLR", (0.9,)), ("LinearLR", ()), ("CosineAnnealingLR", (8,)), ("LambdaLR", (lambda s: 0.5**s,))],
+    [
+        ("StepLR", (3,)),
+        ("MultiStepLR", ([2, 5],)),
+        ("ExponentialLR", (0.9,)),
+        ("LinearLR", ()),
+        ("CosineAnnealingLR", (8,)),
+        ("LambdaLR", (lambda s: 0.5**s,)),
+    ],
 )
 def test_schedules_as_pytorch(name, args):
     torch = pytest.importorskip("torch", reason="PyTorch is the reference here")

@@ -13,13 +13,19 @@ from genesis.optim import lr_scheduler as schedules
 
 
 def _optimizer(lib=genesis, lr=0.7, groups=1):
-    return lib.optim.SGD([{"params": [lib.ones(1, requires_grad=True)], "lr": lr / (i + 1)} for i in range(groups)], lr=lr)
+    return lib.optim.SGD(
+        [{"params": [lib.ones(1, requires_grad=True)], "lr": lr / (i + 1)} for i in range(groups)], lr=lr
+    )
 
 
 CASES = {
-    "StepLR": (3,), "MultiStepLR": ([2, 5, 5],), "ExponentialLR": (0.9,), "LinearLR": (0.25, 0.75, 4), "CosineAnnealingLR": (3, 0.01),
+    "StepLR": (3,),
+    "MultiStepLR": ([2, 5, 5],),
+    "ExponentialLR": (0.9,),
+    "LinearLR": (0.25, 0.75, 4),
+    "CosineAnnealingLR": (3, 0.01),
     "LambdaLR": (lambda s: 0.5**s,),
-}  # fmt: skip
+}
 
 
 def _rates(lib, names, by_hand, steps=9):
@@ -59,8 +65,14 @@ def test_three_steps_of_two_schedules():
 def _composed(lib, kind):
     optimizer, s = _optimizer(lib), lib.optim.lr_scheduler
     if kind == "chained":
-        return optimizer, s.ChainedScheduler([s.LinearLR(optimizer, 0.5, total_iters=3), s.ExponentialLR(optimizer, 0.9)])
-    parts = [s.LinearLR(optimizer, 0.5, total_iters=3), s.ExponentialLR(optimizer, 0.9), s.CosineAnnealingLR(optimizer, 5)]
+        return optimizer, s.ChainedScheduler(
+            [s.LinearLR(optimizer, 0.5, total_iters=3), s.ExponentialLR(optimizer, 0.9)]
+        )
+    parts = [
+        s.LinearLR(optimizer, 0.5, total_iters=3),
+        s.ExponentialLR(optimizer, 0.9),
+        s.CosineAnnealingLR(optimizer, 5),
+    ]
     return optimizer, s.SequentialLR(optimizer, parts, [3, 6])
 
 
@@ -236,9 +248,21 @@ def test_a_wrong_part_of_several_changes_nothing():
         (lambda o: schedules.ExponentialLR(o, 0.5, last_epoch=3), ValueError, "group 0 has no 'initial_lr'"),
         (lambda o: schedules.LambdaLR(o, 3), TypeError, "LambdaLR: lr_lambda must be a function or a sequence, got 3"),
         (lambda o: schedules.LambdaLR(o, [abs, abs]), ValueError, "LambdaLR: 2 functions for 1 parameter groups"),
-        (lambda o: schedules.ChainedScheduler([]), TypeError, "ChainedScheduler: expected a list of at least one schedule"),
-        (lambda o: schedules.SequentialLR(o, [schedules.ExponentialLR(o, 1)], [3]), ValueError, "1 schedules need one milestone less, got 1"),
-        (lambda o: schedules.ChainedScheduler([schedules.ExponentialLR(_optimizer(), 1)], o), ValueError, "schedule 0 belongs to another optimizer"),
+        (
+            lambda o: schedules.ChainedScheduler([]),
+            TypeError,
+            "ChainedScheduler: expected a list of at least one schedule",
+        ),
+        (
+            lambda o: schedules.SequentialLR(o, [schedules.ExponentialLR(o, 1)], [3]),
+            ValueError,
+            "1 schedules need one milestone less, got 1",
+        ),
+        (
+            lambda o: schedules.ChainedScheduler([schedules.ExponentialLR(_optimizer(), 1)], o),
+            ValueError,
+            "schedule 0 belongs to another optimizer",
+        ),
     ],
 )
 def test_errors(make, error, words):

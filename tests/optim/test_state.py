@@ -31,14 +31,16 @@ def _less(state):
 
 
 WRONG = {
-    "unknown parameters 9": _unknown, r"exp_avg of parameter 1: shape \[7\] in the state, \[3\] of the parameter": _longer,
-    "state of parameter 1: missing exp_avg_sq": _less, "group 1: missing betas": lambda s: s["param_groups"][1].pop("betas"),
+    "unknown parameters 9": _unknown,
+    r"exp_avg of parameter 1: shape \[7\] in the state, \[3\] of the parameter": _longer,
+    "state of parameter 1: missing exp_avg_sq": _less,
+    "group 1: missing betas": lambda s: s["param_groups"][1].pop("betas"),
     r"group 1: Adam: lr must not be negative, got -1": lambda s: s["param_groups"][1].update(lr=-1),
     r"state of parameter 1: expected a mapping, got int": lambda s: s["state"].update({1: 5}),
     r"groups of \[1, 2\] parameters, the optimizer of \[1, 1\]": lambda s: s["param_groups"][1].update(params=[1, 2]),
     "a state has 'state' and 'param_groups'": lambda s: s.pop("state"),
     "got the keys state$": lambda s: s.pop("param_groups"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("words", WRONG)
@@ -63,7 +65,9 @@ def test_what_is_no_state():
         optimizer.load_state_dict(genesis.nn.Linear(1, 1).state_dict())
 
 
-@pytest.mark.parametrize(("kind", "other"), [(optim.Adam, optim.SGD), (optim.RMSprop, optim.Adam), (optim.Adagrad, optim.RMSprop)])
+@pytest.mark.parametrize(
+    ("kind", "other"), [(optim.Adam, optim.SGD), (optim.RMSprop, optim.Adam), (optim.Adagrad, optim.RMSprop)]
+)
 def test_the_state_of_another_optimizer(kind, other):
     with pytest.raises(ValueError, match=rf"(?s){kind.__name__}.load_state_dict: the state does not fit.*missing"):
         _trained(kind).load_state_dict(_trained(other).state_dict())
@@ -80,7 +84,10 @@ def test_a_state_of_pytorch(name):
     for step in range(5):
         if step == 2:
             state = theirs.state_dict()
-            state["state"] = {i: {k: genesis.tensor(v.numpy()) if torch.is_tensor(v) else v for k, v in s.items()} for i, s in state["state"].items()}
+            state["state"] = {
+                i: {k: genesis.tensor(v.numpy()) if torch.is_tensor(v) else v for k, v in s.items()}
+                for i, s in state["state"].items()
+            }
             q.data = genesis.tensor(p.detach().numpy().copy())
             mine.load_state_dict(state)
         for x, optimizer in ((p, theirs), (q, mine)):
@@ -92,7 +99,10 @@ def test_a_state_of_pytorch(name):
 
 def test_states_have_the_dtype_of_the_parameter():
     state = _trained().state_dict()
-    params = [genesis.ones(2, dtype=genesis.float64, requires_grad=True), genesis.ones(3, dtype=genesis.float64, requires_grad=True)]
+    params = [
+        genesis.ones(2, dtype=genesis.float64, requires_grad=True),
+        genesis.ones(3, dtype=genesis.float64, requires_grad=True),
+    ]
     other = optim.Adam([{"params": [p]} for p in params])
     other.load_state_dict(state)
     assert other.state[params[1]]["exp_avg"].dtype is genesis.float64 and other.state[params[1]]["step"] == 1
@@ -101,10 +111,12 @@ def test_states_have_the_dtype_of_the_parameter():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"scale": -1.0}, "scale: must be positive and finite, got -1.0"), ({"growth_factor": "2"}, "growth_factor: must be greater than 1, got '2'"),
-        ({"_growth_tracker": None}, "_growth_tracker: must be an integer that is not negative, got None"), ({"growth_interval": 0}, "growth_interval: must be"),
+        ({"scale": -1.0}, "scale: must be positive and finite, got -1.0"),
+        ({"growth_factor": "2"}, "growth_factor: must be greater than 1, got '2'"),
+        ({"_growth_tracker": None}, "_growth_tracker: must be an integer that is not negative, got None"),
+        ({"growth_interval": 0}, "growth_interval: must be"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_state_of_a_scaler_changes_nothing(change, words):
     scaler = genesis.amp.GradScaler()
     before = scaler.state_dict()

@@ -272,7 +272,9 @@ def test_function_gradients_example_prints_a_readable_gradient():
 
 
 def test_numerical_gradient_check():
-    assert numerical_gradient_check(ReluFunction.apply, genesis.tensor([-1.0, 2.0], requires_grad=True), eps=1e-5) is True
+    assert (
+        numerical_gradient_check(ReluFunction.apply, genesis.tensor([-1.0, 2.0], requires_grad=True), eps=1e-5) is True
+    )
 
     class Wrong(Function):
         @staticmethod
@@ -403,7 +405,11 @@ def test_saved_variables_are_a_plain_dict_from_the_beginning():
 
 
 def test_the_base_class_computes_nothing():
-    with pytest.raises(NotImplementedError, match=r"^Function.apply: Function is the base class and computes nothing by itself\n  try: class Double\(genesis.Function\)"):
+    with pytest.raises(
+        NotImplementedError,
+        match=r"^Function.apply: Function is the base class and computes nothing by itself\n  try: class "
+        r"Double\(genesis.Function\)",
+    ):
         Function.apply(randn(1))
     with pytest.raises(NotImplementedError, match=r"^Function.forward is not implemented"):
         Function.forward(genesis.Context(), 1)
@@ -461,10 +467,18 @@ def test_checkpoint_runs_an_override_again():
     np.testing.assert_allclose(x.grad.numpy(), (x.exp().cos() * x.exp()).detach().numpy())
 
 
-@pytest.mark.parametrize("name, call", [
-    ("gelu", lambda x: nn.functional.gelu(x)), ("softplus", lambda x: nn.functional.softplus(x)), ("sum", lambda x: x.sum()), ("exp", lambda x: x.exp()),
-    ("cat", lambda x: genesis.cat([x, x])), ("linear", lambda x: nn.functional.linear(x, x)), ("flatten", lambda x: x.flatten()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, call",
+    [
+        ("gelu", lambda x: nn.functional.gelu(x)),
+        ("softplus", lambda x: nn.functional.softplus(x)),
+        ("sum", lambda x: x.sum()),
+        ("exp", lambda x: x.exp()),
+        ("cat", lambda x: genesis.cat([x, x])),
+        ("linear", lambda x: nn.functional.linear(x, x)),
+        ("flatten", lambda x: x.flatten()),
+    ],
+)
 def test_ops_of_every_kind_can_be_replaced(name, call):
     before = call(genesis.ones(2, 2))
     seen = []

@@ -115,7 +115,13 @@ def test_arithmetic_with_constants_scalars_and_broadcasting(name, f, slopes, kin
         if isinstance(t, float) or not t.requires_grad:
             continue
         full = np.broadcast_to(slope, np.broadcast_shapes(np.shape(a), np.shape(b)))
-        expected = full if full.shape == np.shape(value) else full.sum(0) if np.ndim(value) == 1 else full.sum(1, keepdims=True)
+        expected = (
+            full
+            if full.shape == np.shape(value)
+            else full.sum(0)
+            if np.ndim(value) == 1
+            else full.sum(1, keepdims=True)
+        )
         np.testing.assert_allclose(t.grad.numpy(), expected, rtol=1e-12)
 
 
@@ -130,10 +136,19 @@ def test_matrix_product_with_constants(which):
         np.testing.assert_allclose(y.grad.numpy(), a.T @ np.ones((2, 4)))
 
 
-@pytest.mark.parametrize("name, slope", [
-    ("abs", lambda v: np.sign(v)), ("exp", np.exp), ("log", lambda v: 1 / v), ("sqrt", lambda v: 0.5 / np.sqrt(v)), ("sin", np.cos), ("cos", lambda v: -np.sin(v)),
-    ("tanh", lambda v: 1 - np.tanh(v) ** 2), ("__neg__", lambda v: -np.ones_like(v)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, slope",
+    [
+        ("abs", lambda v: np.sign(v)),
+        ("exp", np.exp),
+        ("log", lambda v: 1 / v),
+        ("sqrt", lambda v: 0.5 / np.sqrt(v)),
+        ("sin", np.cos),
+        ("cos", lambda v: -np.sin(v)),
+        ("tanh", lambda v: 1 - np.tanh(v) ** 2),
+        ("__neg__", lambda v: -np.ones_like(v)),
+    ],
+)
 def test_functions(name, slope):
     v = np.array([0.5, 1.5, 2.5])
     x = leaf(v)
@@ -390,8 +405,16 @@ def test_in_place_is_recorded_or_refused():
 
 def test_names_of_annotations():
     x = genesis.ones(2)
-    assert isinstance(x.device, genesis.Device) and isinstance(x.dtype, genesis.DType) and isinstance(x.numpy(), genesis.NDArray)
-    assert genesis.Device is genesis.device and genesis.DType is genesis.dtype and genesis.Context is genesis.autograd.Context
+    assert (
+        isinstance(x.device, genesis.Device)
+        and isinstance(x.dtype, genesis.DType)
+        and isinstance(x.numpy(), genesis.NDArray)
+    )
+    assert (
+        genesis.Device is genesis.device
+        and genesis.DType is genesis.dtype
+        and genesis.Context is genesis.autograd.Context
+    )
     assert {"Context", "DType", "Device", "NDArray"} <= set(genesis.__all__) & set(dir(genesis))
 
 
@@ -476,7 +499,12 @@ def test_the_array_by_name():
     assert x.tolist() == [1, 2] and x.dtype is genesis.float32 and x.requires_grad
     data = np.arange(6.0).reshape(2, 3)
     y = genesis.Tensor(array=data, device=genesis.device("cpu"), dtype=genesis.float32, order="F", ndmin=3, copy=True)
-    assert y.shape == (1, 2, 3) and y.dtype is genesis.float32 and y.numpy().flags.f_contiguous and y.tolist() == [data.tolist()]
+    assert (
+        y.shape == (1, 2, 3)
+        and y.dtype is genesis.float32
+        and y.numpy().flags.f_contiguous
+        and y.tolist() == [data.tolist()]
+    )
     assert not np.shares_memory(genesis.Tensor(array=data).numpy(), data)
     assert genesis.Tensor(array=5).tolist() == 5 and genesis.Tensor(array=5).dtype is genesis.int64  # data, not a size
     assert genesis.Tensor(data, order="F").stride() == (1, 2)

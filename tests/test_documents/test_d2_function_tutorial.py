@@ -1,4 +1,6 @@
-"""What the tutorial on custom Functions promises: model code written for ``import torch`` runs with ``import genesis as torch``."""
+"""What the tutorial on custom Functions promises: model code written for ``import torch`` runs with ``import genesis as
+torch``.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def test_step_3_composition_prints_float64():
 
 def test_step_4_numerical_diff():
     assert tiny.numerical_diff(Square(), Variable(np.array(2.0))) == pytest.approx(4.0, abs=1e-8)
-    assert tiny.numerical_diff(lambda x: Square()(Exp()(Square()(x))), Variable(np.array(0.5)), eps=1e-4) == pytest.approx(3.2974426293330694)
+    assert tiny.numerical_diff(
+        lambda x: Square()(Exp()(Square()(x))), Variable(np.array(0.5)), eps=1e-4
+    ) == pytest.approx(3.2974426293330694)
 
 
 def test_steps_5_and_6_backward_by_hand():

@@ -122,7 +122,9 @@ def test_linear_by_custom_gradient_and_its_broken_form():
     x.requires_grad_()
     w.requires_grad_()
     assert genesis.autograd.gradcheck(right, (x, w))
-    with pytest.raises(RuntimeError, match=r"(?s)gradient of weight has shape \[4, 5\], the input has \[5, 4\].*transposed"):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)gradient of weight has shape \[4, 5\], the input has \[5, 4\].*transposed"
+    ):
         broken(x, w).sum().backward()
     square = genesis.randn(4, 4, dtype=genesis.float64, requires_grad=True)
     broken(x, square).sum().backward()  # no shape tells
@@ -233,7 +235,10 @@ def test_two_gradients_where_the_bias_is_none(split):
                 x, w, _ = ctx.saved_tensors
                 return g @ w, g.t() @ x
 
-    x, w = genesis.randn(4, 3, dtype=genesis.float64, requires_grad=True), genesis.randn(5, 3, dtype=genesis.float64, requires_grad=True)
+    x, w = (
+        genesis.randn(4, 3, dtype=genesis.float64, requires_grad=True),
+        genesis.randn(5, 3, dtype=genesis.float64, requires_grad=True),
+    )
     assert genesis.autograd.gradcheck(lambda x, w: MyLinear.apply(x, w, None), (x, w))
     assert genesis.autograd.gradgradcheck(lambda x, w: MyLinear.apply(x, w, None), (x, w))
     assert MyLinear.apply(x, w, None).grad_fn.needs_input_grad == (True, True, False)

@@ -60,7 +60,11 @@ def test_c03_a_tensor_is_safe_by_every_door(door):
         return y
 
     def backward(ctx, g):
-        y = {"save_for_backward": lambda: ctx.saved_tensors[0], "attribute": lambda: ctx.y, "save_variable": lambda: ctx.saved_variables["y"]}[door]()
+        y = {
+            "save_for_backward": lambda: ctx.saved_tensors[0],
+            "attribute": lambda: ctx.y,
+            "save_variable": lambda: ctx.saved_variables["y"],
+        }[door]()
         return g * y
 
     cls = made(forward, backward)
@@ -104,7 +108,9 @@ def test_c06_implicit_seed_for_one_element_only():
     x = leaf([3.0])
     (x * 2).reshape(1, 1).backward()
     assert x.grad.tolist() == [2]
-    with pytest.raises(RuntimeError, match=r"created implicitly only for one element, the output has shape \[2\]\n(?s:.*)gradient="):
+    with pytest.raises(
+        RuntimeError, match=r"created implicitly only for one element, the output has shape \[2\]\n(?s:.*)gradient="
+    ):
         (leaf() * 2).backward()
 
 
@@ -113,7 +119,10 @@ def test_c07_no_history_names_the_place():
     with genesis.no_grad():
         y = x * 2  # c07
     line = next(i for i, text in enumerate(SOURCE, 1) if text.endswith("# c07"))
-    with genesis.enable_grad(), pytest.raises(RuntimeError, match=rf"(?s)does not require grad.*no_grad.*test_decisions.py:{line}"):
+    with (
+        genesis.enable_grad(),
+        pytest.raises(RuntimeError, match=rf"(?s)does not require grad.*no_grad.*test_decisions.py:{line}"),
+    ):
         y.sum().backward()
     with genesis.no_grad(), genesis.enable_grad():
         (x * 2).sum().backward()
@@ -190,7 +199,8 @@ def test_c14_second_derivatives_are_right_whatever_was_saved(keep):
 
     x = genesis.tensor([2.0], dtype=genesis.float64, requires_grad=True)
     (g,) = genesis.autograd.grad(made(forward, backward).apply(x), x, create_graph=True)
-    assert genesis.autograd.grad(g, x)[0].item() == pytest.approx(480.0)  # 30 x^4; with the square for a constant it would be 96
+    # 30 x^4; with the square for a constant it would be 96
+    assert genesis.autograd.grad(g, x)[0].item() == pytest.approx(480.0)
 
 
 def test_c15_an_override_reaches_the_kernel():
@@ -238,7 +248,11 @@ def test_c20_size_is_a_number_and_a_method():
 
 def test_c21_transpose_takes_two_numbers_or_one_sequence():
     x = genesis.zeros(2, 3, 4)
-    assert (x.transpose(0, 1).shape, x.transpose((2, 0, 1)).shape, x.transpose().shape) == ((3, 2, 4), (4, 2, 3), (4, 3, 2))
+    assert (x.transpose(0, 1).shape, x.transpose((2, 0, 1)).shape, x.transpose().shape) == (
+        (3, 2, 4),
+        (4, 2, 3),
+        (4, 3, 2),
+    )
 
 
 def test_c22_keyword_arguments():
@@ -256,7 +270,9 @@ def test_c23_checkpoint():
 
 def test_c24_a_transposed_gradient_is_an_error_that_says_so():
     cls = made(lambda ctx, x, w: x @ w.t(), lambda ctx, g: (None, genesis.ones(3, 2)))
-    with pytest.raises(RuntimeError, match=r"(?s)the gradient of w has shape \[3, 2\], the input has \[2, 3\].*transposed"):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)the gradient of w has shape \[3, 2\], the input has \[2, 3\].*transposed"
+    ):
         cls.apply(genesis.ones(4, 3), genesis.ones(2, 3, requires_grad=True)).sum().backward()
 
 

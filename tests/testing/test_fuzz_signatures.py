@@ -30,14 +30,26 @@ def test_every_public_callable_is_called():
 
 
 def test_settings_of_the_program_are_kept():
-    before = genesis.get_default_dtype(), genesis.is_grad_enabled(), genesis.get_num_threads(), genesis.get_rng_state().tolist(), repr(genesis.ones(2))
+    before = (
+        genesis.get_default_dtype(),
+        genesis.is_grad_enabled(),
+        genesis.get_num_threads(),
+        genesis.get_rng_state().tolist(),
+        repr(genesis.ones(2)),
+    )
     with signature_calls.settings_kept():
         genesis.set_default_dtype(genesis.float64)
         genesis.set_grad_enabled(False)
         genesis.set_num_threads(1)
         genesis.manual_seed(5)
         genesis.set_printoptions(precision=1)
-    assert before == (genesis.get_default_dtype(), genesis.is_grad_enabled(), genesis.get_num_threads(), genesis.get_rng_state().tolist(), repr(genesis.ones(2)))
+    assert before == (
+        genesis.get_default_dtype(),
+        genesis.is_grad_enabled(),
+        genesis.get_num_threads(),
+        genesis.get_rng_state().tolist(),
+        repr(genesis.ones(2)),
+    )
 
 
 def test_a_thousand_wrong_calls():
@@ -69,7 +81,8 @@ def test_errors_of_users_pass_as_they_are():
         genesis.ones(2, 2).sum(Mine())
     with pytest.raises(ZeroDivisionError):
         nn.Sequential(nn.Linear(1, 1)).apply(lambda module: 1 / 0)
-    with pytest.raises(np.linalg.LinAlgError, match=r"^Singular matrix$"):  # raised in NumPy, which the user's function called
+    # raised in NumPy, which the user's function called
+    with pytest.raises(np.linalg.LinAlgError, match=r"^Singular matrix$"):
         genesis.func.vjp(lambda x: np.linalg.inv(np.zeros((2, 2))), genesis.ones(2))
 
 
@@ -93,10 +106,16 @@ def test_errors_of_users_pass_as_they_are():
         (lambda: genesis.tril_indices("a", 2), "tril_indices: row must be an integer, got 'a'"),
         (lambda: genesis.data.SequentialSampler(3), "SequentialSampler: data_source must have a length, got 3"),
         (lambda: genesis.data.Subset(3, [0]), "Subset: a dataset has examples by number, 3 has not"),
-        (lambda: genesis.func.grad(lambda x: x, 1.5)(genesis.ones(())), "grad: argnums must be an integer or a tuple of integers, got float"),
+        (
+            lambda: genesis.func.grad(lambda x: x, 1.5)(genesis.ones(())),
+            "grad: argnums must be an integer or a tuple of integers, got float",
+        ),
         (lambda: genesis.autograd.from_scalar(3), "from_scalar: f must be a function, got 3"),
         (lambda: genesis.no_grad(3), "no_grad: decorates functions and classes, got int"),
-        (lambda: genesis.autograd.set_detect_anomaly(genesis.ones(2)), r"set_detect_anomaly: mode must be True or False, got f32\[2\]"),
+        (
+            lambda: genesis.autograd.set_detect_anomaly(genesis.ones(2)),
+            r"set_detect_anomaly: mode must be True or False, got f32\[2\]",
+        ),
     ],
 )
 def test_messages(call, words):

@@ -1,4 +1,6 @@
-"""`opcheck` of operations of users, and that it finds what is deliberately wrong in its surroundings: warnings as errors, and threads."""
+"""`opcheck` of operations of users, and that it finds what is deliberately wrong in its surroundings: warnings as
+errors, and threads.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def test_operations_of_users_are_checked(own):
     done = [f"Square float64 {check}" for check in ("warnings", "memory", "gradient", "threads")]
     assert opcheck(Square, SAMPLES) == opcheck(Square.apply, SAMPLES) == done
     op = own(cube)
-    op.register_autograd(lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+    op.register_autograd(
+        lambda ctx, g: g * 3 * ctx.saved_tensors[0] ** 2,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
     assert len(opcheck(op, SAMPLES)) == 4
 
 
@@ -80,7 +85,10 @@ def test_a_warning_is_found(own):
     words = r"op0: gives RuntimeWarning\('divide by zero encountered in log'\) where NumPy is told to warn\n  try: compute in `with np.errstate"
     with pytest.raises(AssertionError, match=words):
         opcheck(own(logarithm), SAMPLES)
-    with pytest.raises(RuntimeError, match="test_warnings of opchecked::op1 failed: .*divide by zero"), warnings.catch_warnings():
+    with (
+        pytest.raises(RuntimeError, match="test_warnings of opchecked::op1 failed: .*divide by zero"),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         library.opcheck(own(logarithm), (genesis.ones(2),))
 
@@ -102,7 +110,11 @@ def again_after_a_warning(x, y):
 def test_a_second_write_after_a_warning_is_found(own):
     op = own(again_after_a_warning, mutates_args=("x",))
     numbers = (genesis.tensor([3e38, 2.0]), genesis.tensor([3e38, 1.0]))
-    with pytest.raises(RuntimeError, match=r"with warnings as errors argument 0 after the call is \[inf, *4.\], not \[inf, *3.\]\n  try: do not compute again"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"with warnings as errors argument 0 after the call is \[inf, *4.\], not \[inf, *3.\]\n  try: do not "
+        r"compute again",
+    ):
         library.opcheck(op, numbers)
 
 
@@ -114,7 +126,11 @@ def test_an_in_place_form_that_writes_twice_is_found(monkeypatch):
     sample = case(genesis.tensor([3e38, 2.0]), genesis.tensor([3e38, 1.0]))
     CHECKS["warnings"](REGISTRY["add"], sample)
     monkeypatch.setattr(genesis.Tensor, "add_", twice)
-    with pytest.raises(AssertionError, match=r"add: after add_, with warnings as errors, the tensor is \[inf, *4.\], not \[inf, *3.\]"):
+    with pytest.raises(
+        AssertionError,
+        match=r"add: after add_, with warnings as errors, the tensor is \[inf, *4.\], not \[inf, "
+        r"*3.\]",
+    ):
         CHECKS["warnings"](REGISTRY["add"], sample)
     monkeypatch.setattr(genesis.Tensor, "add_", lambda self, other: self.copy_(self + other).mul_(1))
     with pytest.raises(AssertionError, match="add: add_ counts 2 writes, not one"):
@@ -163,7 +179,10 @@ def fails(error):
 
 
 def test_another_graph_is_found():
-    with pytest.raises(AssertionError, match="<lambda>: while 3 other threads make the call, too, the graph is MulBackward.*, not AddBackward"):
+    with pytest.raises(
+        AssertionError,
+        match="<lambda>: while 3 other threads make the call, too, the graph is MulBackward.*, not AddBackward",
+    ):
         opcheck(in_threads_only(lambda x: x * 1), SAMPLES)
 
 

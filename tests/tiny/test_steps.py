@@ -54,7 +54,11 @@ def test_step_holds_all_of_its_code(path):
     assert "numpy" in imported and imported <= {"numpy", "sys", "unittest"}
 
 
-@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", GUIDE, re.S), ids=lambda b: f"line{GUIDE[: GUIDE.index(b)].count(chr(10)) + 1}")
+@pytest.mark.parametrize(
+    "block",
+    re.findall(r"```python\n(.*?)```", GUIDE, re.S),
+    ids=lambda b: f"line{GUIDE[: GUIDE.index(b)].count(chr(10)) + 1}",
+)
 def test_guide_code(block):
     """Each block runs by itself and prints its comments."""
     out = io.StringIO()

@@ -47,10 +47,20 @@ def test_box_takes_numbers(data):
     assert square(x).data == 4 and isinstance(square(x).data, np.ndarray)
 
 
-@pytest.mark.parametrize("data, what", [
-    (1.0, "float"), (2, "int"), ([1.0], "list"), ("1", "str"), (None, "NoneType"), ((1.0,), "tuple"), (1j, "complex"), (True, "bool"),
-    (Variable(np.array(1.0)), "genesis.tiny.Variable"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data, what",
+    [
+        (1.0, "float"),
+        (2, "int"),
+        ([1.0], "list"),
+        ("1", "str"),
+        (None, "NoneType"),
+        ((1.0,), "tuple"),
+        (1j, "complex"),
+        (True, "bool"),
+        (Variable(np.array(1.0)), "genesis.tiny.Variable"),
+    ],
+)
 def test_box_refuses_the_rest(data, what):
     with pytest.raises(TypeError, match=f"^<class '{what}'> is not supported\n  try: "):
         Variable(data)
@@ -170,7 +180,11 @@ EXPRESSIONS = {
 }
 
 
-@pytest.mark.parametrize("shapes", [((), ()), ((3,), (3,)), ((2, 3), ()), ((), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((1, 1, 3), (2, 1))], ids=str)
+@pytest.mark.parametrize(
+    "shapes",
+    [((), ()), ((3,), (3,)), ((2, 3), ()), ((), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((1, 1, 3), (2, 1))],
+    ids=str,
+)
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_gradients_are_the_numerical_ones(name, shapes):
     f = EXPRESSIONS[name]
@@ -181,11 +195,21 @@ def test_gradients_are_the_numerical_ones(name, shapes):
         np.testing.assert_allclose(v.grad, g, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("function, xs, grads", [
-    (Square(), (3.0,), (6.0,)), (Exp(), (0.0,), (1.0,)), (Neg(), (2.0,), (-1.0,)), (Add(), (2.0, 3.0), (1.0, 1.0)),
-    (Sub(), (2.0, 3.0), (1.0, -1.0)), (Mul(), (2.0, 3.0), (3.0, 2.0)), (Div(), (3.0, 2.0), (0.5, -0.75)), (Pow(3), (2.0,), (12.0,)),
-    (Pow(0), (0.0,), (0.0,)), (Pow(1), (0.0,), (1.0,)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function, xs, grads",
+    [
+        (Square(), (3.0,), (6.0,)),
+        (Exp(), (0.0,), (1.0,)),
+        (Neg(), (2.0,), (-1.0,)),
+        (Add(), (2.0, 3.0), (1.0, 1.0)),
+        (Sub(), (2.0, 3.0), (1.0, -1.0)),
+        (Mul(), (2.0, 3.0), (3.0, 2.0)),
+        (Div(), (3.0, 2.0), (0.5, -0.75)),
+        (Pow(3), (2.0,), (12.0,)),
+        (Pow(0), (0.0,), (0.0,)),
+        (Pow(1), (0.0,), (1.0,)),
+    ],
+)
 def test_functions(function, xs, grads):
     inputs = [Variable(np.array(x)) for x in xs]
     function(*inputs).backward()
@@ -328,7 +352,9 @@ def test_data_replaced_since_forward():
     x = Variable(np.array(3.0))
     y = square(x)
     x.data = np.array(5.0)
-    with pytest.raises(RuntimeError, match=r"Square.backward: the data of an input was replaced since forward\n  try: "):
+    with pytest.raises(
+        RuntimeError, match=r"Square.backward: the data of an input was replaced since forward\n  try: "
+    ):
         y.backward()
     assert x.grad is None and y.grad is None
     y = square(x)

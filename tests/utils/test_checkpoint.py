@@ -143,7 +143,9 @@ def test_double_backward_retain_graph_nesting_and_autograd_grad(counted):
     assert torch.equal(first, torch.autograd.grad(y.sum(), x)[0])
 
     nested = checkpoint(lambda t: checkpoint(block, checkpoint(block, t)).cos(), x)
-    assert torch.allclose(torch.autograd.grad(nested.sum(), x)[0], torch.autograd.grad(block(block(x)).cos().sum(), x)[0])
+    assert torch.allclose(
+        torch.autograd.grad(nested.sum(), x)[0], torch.autograd.grad(block(block(x)).cos().sum(), x)[0]
+    )
 
 
 def test_custom_functions_inside():
@@ -175,8 +177,13 @@ def test_two_runs_that_differ():
         return y.sin() if len(calls) == 1 else y.reshape(2, 1).cos()
 
     x = torch.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"checkpoint: the second run of .*changes differs from the first at saved tensor 1\n  both runs ExpBackward saves f32\[2\] at "
-                       r".*test_checkpoint.py.*\n  first run SinBackward saves f32\[2\] at .*\n  second run CosBackward saves f32\[2, 1\] at .*\n  try: the function must do"):  # fmt: skip
+    with pytest.raises(
+        RuntimeError,
+        match=r"checkpoint: the second run of .*changes differs from the first at saved tensor 1\n  both runs "
+        r"ExpBackward saves f32\[2\] at "
+        r".*test_checkpoint.py.*\n  first run SinBackward saves f32\[2\] at .*\n  second run CosBackward saves "
+        r"f32\[2, 1\] at .*\n  try: the function must do",
+    ):
         checkpoint(changes, x).sum().backward()
 
     calls.clear()
@@ -243,7 +250,9 @@ def test_a_policy_saves_products(counted):
 def test_names_and_reports(capsys):
     f = lambda x: checkpoint_name(x.exp(), "hidden").sin()
     x = torch.ones(3, requires_grad=True)
-    y = checkpoint(f, x, context_fn=functools.partial(create_selective_checkpoint_contexts, save_only_these_names("hidden")))
+    y = checkpoint(
+        f, x, context_fn=functools.partial(create_selective_checkpoint_contexts, save_only_these_names("hidden"))
+    )
     assert torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.autograd.grad(f(x).sum(), x)[0])
     (exp, sin) = saved_residuals(f, x)
     assert exp[0] == "f32[3]" and exp[1].startswith("ExpBackward at ") and "test_checkpoint.py" in sin[1]
@@ -297,7 +306,11 @@ def test_hooks_that_misbehave_and_disabled_hooks():
         y = x.exp()
     with pytest.raises(RuntimeError, match=r"unpack_hook returned f32\[1\], packed was shape \[2\]"):
         y.sum().backward()
-    with graph.disable_saved_tensors_hooks("no hooks in here"), pytest.raises(RuntimeError, match="no hooks in here"), graph.save_on_cpu():
+    with (
+        graph.disable_saved_tensors_hooks("no hooks in here"),
+        pytest.raises(RuntimeError, match="no hooks in here"),
+        graph.save_on_cpu(),
+    ):
         pass
     with graph.save_on_cpu(pin_memory=True):
         y = x.exp()

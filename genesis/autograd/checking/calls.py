@@ -4,7 +4,8 @@
     run = calls(arrays)                    # fresh tensors in, a recorded call out
     gx, gw = run.grads(seeds)              # gradients as arrays, None where there is none
 
-Arguments are trees (`genesis.base.pytree`); their floating and complex tensors are the *inputs*. A run copies everything it
+Arguments are trees (`genesis.base.pytree`); their floating and complex tensors are the *inputs*. A run copies
+everything it
 passes, so a function that writes to its arguments spoils nothing, and starts random streams at one state.
 """
 
@@ -45,11 +46,15 @@ def resolve(function: Any) -> tuple[Callable[..., Any], type[Function] | None, s
     return function, None, getattr(function, "__name__", type(function).__name__)
 
 
-def argument_names(function: Any, owner: type[Function] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+def argument_names(
+    function: Any, owner: type[Function] | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[str]:
     """The parameter that each positional argument belongs to, then the keywords."""
     try:
         # of a module, too, the parameters are those of forward
-        parameters = list(inspect.signature(owner.forward if owner else getattr(function, "forward", function)).parameters.values())
+        parameters = list(
+            inspect.signature(owner.forward if owner else getattr(function, "forward", function)).parameters.values()
+        )
     except (TypeError, ValueError):  # some built-in functions have no signature
         parameters = []
     if owner is not None and getattr(owner, "setup_context", None) is getattr(Function, "setup_context", None):
@@ -57,7 +62,11 @@ def argument_names(function: Any, owner: type[Function] | None, args: tuple[Any,
     names: list[str] = []
     for i in range(len(args)):
         p = parameters[min(i, len(parameters) - 1)] if parameters else None
-        if p is None or p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL) or names[-1:] == [p.name]:
+        if (
+            p is None
+            or p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
+            or names[-1:] == [p.name]
+        ):
             names.append(f"argument {i}")
         else:
             names.append(p.name if p.kind is not p.VAR_POSITIONAL else f"{p.name}[{i - parameters.index(p)}]")
@@ -68,10 +77,21 @@ def leaf_names(prefix: str, structure: TreeDef) -> list[str]:
     """``['params.w', 'params.b']``: how a user reaches each leaf of a tree."""
     if structure.kind is None:
         return [prefix]
-    fields = structure.rest if not issubclass(structure.kind, dict) and isinstance(structure.rest, tuple) else getattr(structure.kind, "_fields", None)
-    keys = [f"[{k!r}]" for k in structure.rest] if issubclass(structure.kind, dict) else [f".{k}" for k in fields] if fields else [
-        f"[{i}]" for i in range(len(structure.children))]  # fmt: skip
-    return [name for key, child in zip(keys, structure.children, strict=True) for name in leaf_names(prefix + key, child)]
+    fields = (
+        structure.rest
+        if not issubclass(structure.kind, dict) and isinstance(structure.rest, tuple)
+        else getattr(structure.kind, "_fields", None)
+    )
+    keys = (
+        [f"[{k!r}]" for k in structure.rest]
+        if issubclass(structure.kind, dict)
+        else [f".{k}" for k in fields]
+        if fields
+        else [f"[{i}]" for i in range(len(structure.children))]
+    )
+    return [
+        name for key, child in zip(keys, structure.children, strict=True) for name in leaf_names(prefix + key, child)
+    ]
 
 
 def widened(array: Array) -> Array:
@@ -97,7 +117,9 @@ class Calls:
         self.leaves, self.structure = tree_flatten((list(args), kwargs))
         pieces = [*args, *kwargs.values()]
         titles = argument_names(function, self.owner, args, kwargs)
-        titles = [n for title, piece in zip(titles, pieces, strict=True) for n in leaf_names(title, tree_flatten(piece)[1])]
+        titles = [
+            n for title, piece in zip(titles, pieces, strict=True) for n in leaf_names(title, tree_flatten(piece)[1])
+        ]
         floating = [i for i, leaf in enumerate(self.leaves) if is_floating(leaf)]
         self.places = [i for i in floating if self.leaves[i].requires_grad] or (floating if every else [])
         self.names = [titles[i] for i in self.places]
@@ -109,7 +131,9 @@ class Calls:
         self, arrays: Sequence[Array] | None = None, *, dtype: Any = None, layout: Callable[[Array], Array] = np.copy,
         wanted: Sequence[int] | None = None,
     ) -> Run:  # fmt: skip
-        """Call the function on ``arrays`` (double precision unless ``dtype``); ``wanted`` says which inputs require grad."""
+        """Call the function on ``arrays`` (double precision unless ``dtype``); ``wanted`` says which inputs require
+        grad.
+        """
         inputs, wanted = [], range(len(self.places)) if wanted is None else wanted
         for k, array in enumerate(self.arrays if arrays is None else arrays):
             inputs.append(wrap(layout(_cast(array, dtype))).requires_grad_(k in wanted))
@@ -173,7 +197,16 @@ class Run:
         if not pairs or not wanted:
             return [None] * len(self.inputs)
         given = [s if isinstance(s, Tensor) else wrap(np.asarray(s, y._array.dtype)) for y, s in pairs]
-        found = iter(grad([y for y, _ in pairs], wanted, given, create_graph=create_graph, retain_graph=retain or None, allow_unused=True))
+        found = iter(
+            grad(
+                [y for y, _ in pairs],
+                wanted,
+                given,
+                create_graph=create_graph,
+                retain_graph=retain or None,
+                allow_unused=True,
+            )
+        )
         result = [next(found) if x.requires_grad else None for x in self.inputs]
         return list(result) if create_graph else [None if g is None else g.detach().numpy_view() for g in result]
 
@@ -216,7 +249,13 @@ def watch(node: FunctionCtx, pulls: list[Pull]) -> None:
     def pull(g: Any) -> Any:
         given = [t for t in (g if isinstance(g, list | tuple) else [g]) if isinstance(t, Tensor)]
         held = held_tensors(node)
-        note = Pull(node.name().removesuffix("Backward"), [t._array.copy() for t in given], [], [t._array.copy() for t in held], [])
+        note = Pull(
+            node.name().removesuffix("Backward"),
+            [t._array.copy() for t in given],
+            [],
+            [t._array.copy() for t in held],
+            [],
+        )
         pulls.append(note)
         try:
             results = original(g)

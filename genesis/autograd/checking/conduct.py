@@ -1,6 +1,7 @@
 """How a rule behaves beyond its numbers: what it writes to, keeps, refuses, and whether it gives one answer.
 
-Each check takes a `Trial` and yields rows. They compare a rule with itself, so they say something even of a rule whose numbers are wrong.
+Each check takes a `Trial` and yields rows. They compare a rule with itself, so they say something even of a rule whose
+numbers are wrong.
 """
 
 from __future__ import annotations
@@ -64,19 +65,38 @@ def check_repeats(trial: Trial) -> Iterator[Row]:
         more = f": it {factor_words(c, (), [])[0]} the second time" if settled and c and equal(a, c * b, 1e-9) else ""
         kind = "state" if settled else "nondeterministic"
         words = f"two equal calls give different gradients of `{different[0]}`{more}"
-        yield failed(name, kind, words, "keep state on ctx, not on the class" if settled else "backward must not draw random numbers")
+        yield failed(
+            name,
+            kind,
+            words,
+            "keep state on ctx, not on the class" if settled else "backward must not draw random numbers",
+        )
         return
     run = trial.run(trial.arrays)
     seeds = trial.seeds()
     again = [run.grads(seeds, retain=True), run.grads(seeds, retain=True)]
     bad = [n for n, a, b in zip(trial.names, *again, strict=True) if not equal(a, b)]
-    written = any(not np.array_equal(a, b, equal_nan=True) for p in first.pulls for a, b in zip(p.saved, p.saved_after, strict=False))
+    written = any(
+        not np.array_equal(a, b, equal_nan=True)
+        for p in first.pulls
+        for a, b in zip(p.saved, p.saved_after, strict=False)
+    )
     if bad:
         words = f"a second backward through the same graph gives another gradient of `{bad[0]}`"
         if written:
-            yield failed(name, "writes_saved", words + ": the first wrote to a saved tensor", "use the out-of-place form, or a clone()")
+            yield failed(
+                name,
+                "writes_saved",
+                words + ": the first wrote to a saved tensor",
+                "use the out-of-place form, or a clone()",
+            )
         else:
-            yield failed(name, "nondeterministic", words, "backward must not draw random numbers: draw them in forward, and save them")
+            yield failed(
+                name,
+                "nondeterministic",
+                words,
+                "backward must not draw random numbers: draw them in forward, and save them",
+            )
     else:
         yield passed(name)
 
@@ -107,7 +127,12 @@ def check_writes(trial: Trial) -> Iterator[Row]:
         if np.array_equal(after, before.astype(after.dtype), equal_nan=True) or any(y is x for y in run.outs):
             continue
         how = "and does not return it" if x._version else "through NumPy, where nobody sees it"
-        bad = failed("forward's writes", "writes_input", f"forward writes to `{name}` {how}", "work on a clone(), or write with tensor operations and return the input")
+        bad = failed(
+            "forward's writes",
+            "writes_input",
+            f"forward writes to `{name}` {how}",
+            "work on a clone(), or write with tensor operations and return the input",
+        )
     yield bad or passed("forward's writes", "in place, and returned" if trial.calls.through else "")
     yield _backward_writes(trial)
 
@@ -118,11 +143,19 @@ def _backward_writes(trial: Trial) -> Row:
         return skipped(name, "no Function in it")
     for pull in pulls:
         if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(pull.given, pull.left, strict=False)):
-            return failed(name, "writes_grad", f"{pull.name}.backward writes to the grad_output it is given: hooks and retained gradients see it",
-                          "use the out-of-place form")  # fmt: skip
+            return failed(
+                name,
+                "writes_grad",
+                f"{pull.name}.backward writes to the grad_output it is given: hooks and retained gradients see it",
+                "use the out-of-place form",
+            )
         if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(pull.saved, pull.saved_after, strict=False)):
-            return failed(name, "writes_saved", f"{pull.name}.backward writes to a saved tensor: a second backward gets other values",
-                          "use the out-of-place form, or a clone()")  # fmt: skip
+            return failed(
+                name,
+                "writes_saved",
+                f"{pull.name}.backward writes to a saved tensor: a second backward gets other values",
+                "use the out-of-place form, or a clone()",
+            )
     return passed(name)
 
 
@@ -136,9 +169,21 @@ def check_saved(trial: Trial) -> Iterator[Row]:
         run = trial.run(trial.arrays)
     for slot, (tensor, before) in enumerate(notes):
         if not np.array_equal(tensor._array, before, equal_nan=True):
-            which = next((f", `{n}`," for n, x in zip(trial.names, run.passed, strict=True) if np.shares_memory(x._array, tensor._array)), "")
-            yield failed(name, "stale", f"forward changes saved tensor {slot}{which} after saving it: backward uses a value that forward did not",
-                         "save it after the last write, or save a clone()")  # fmt: skip
+            which = next(
+                (
+                    f", `{n}`,"
+                    for n, x in zip(trial.names, run.passed, strict=True)
+                    if np.shares_memory(x._array, tensor._array)
+                ),
+                "",
+            )
+            yield failed(
+                name,
+                "stale",
+                f"forward changes saved tensor {slot}{which} after saving it: backward uses a value that forward did "
+                "not",
+                "save it after the last write, or save a clone()",
+            )
             return
     yield passed(name, "" if notes else "nothing saved")
 
@@ -155,12 +200,20 @@ def check_alone(trial: Trial) -> Iterator[Row]:
     for k, title in enumerate(trial.names):
         found = trial.measure(wanted=[k])
         if found.error is not None:
-            yield failed(name, "needs_input_grad", f"backward fails when only `{title}` requires grad: {refusal(found.error)}",
-                         "return None in the places of the others, see ctx.needs_input_grad")  # fmt: skip
+            yield failed(
+                name,
+                "needs_input_grad",
+                f"backward fails when only `{title}` requires grad: {refusal(found.error)}",
+                "return None in the places of the others, see ctx.needs_input_grad",
+            )
             return
         if not equal(found.gradients[k], trial.base.gradients[k], _loose(trial)):
-            yield failed(name, "needs_input_grad", f"the gradient of `{title}` is another one when only `{title}` requires grad",
-                         "return gradients by place, None where ctx.needs_input_grad is False")  # fmt: skip
+            yield failed(
+                name,
+                "needs_input_grad",
+                f"the gradient of `{title}` is another one when only `{title}` requires grad",
+                "return gradients by place, None where ctx.needs_input_grad is False",
+            )
             return
     yield passed(name)
 
@@ -179,8 +232,17 @@ def check_unused(trial: Trial) -> Iterator[Row]:
         only = trial.pulled(trial.run(trial.arrays), [s if i == j else None for i, s in enumerate(seeds)])
         zeros = trial.pulled(trial.run(trial.arrays), [s if i == j else 0 * s for i, s in enumerate(seeds)])
         if only.error is not None or _differing(trial, only, zeros, 1e-12):
-            words = "backward fails" + f" ({refusal(only.error)})" if only.error is not None else "the gradient is not that of zeros"
-            yield failed(name, "undefined_grad", f"when only output {j} is used, {words}", "treat a grad_output of None as zeros, or leave set_materialize_grads on")
+            words = (
+                "backward fails" + f" ({refusal(only.error)})"
+                if only.error is not None
+                else "the gradient is not that of zeros"
+            )
+            yield failed(
+                name,
+                "undefined_grad",
+                f"when only output {j} is used, {words}",
+                "treat a grad_output of None as zeros, or leave set_materialize_grads on",
+            )
             return
     yield passed(name)
 
@@ -192,7 +254,9 @@ def check_layouts(trial: Trial) -> Iterator[Row]:
     except Exception as error:  # view(), say, must refuse them
         yield skipped("strided inputs", f"the function refuses them: {refusal(error)}")
     else:
-        yield _layout_row(trial, "strided inputs", trial.pulled(run, trial.seeds()), trial.base, "inputs are not contiguous")
+        yield _layout_row(
+            trial, "strided inputs", trial.pulled(run, trial.seeds()), trial.base, "inputs are not contiguous"
+        )
     run = trial.run(trial.arrays)
     # A product with a factor in Fortran order makes a gradient in that order, as later operations of a program may.
     run.outs = [y * wrap(np.ones(y.shape, y._array.dtype, "F")) for y in run.outs]  # type: ignore[operator]
@@ -201,7 +265,13 @@ def check_layouts(trial: Trial) -> Iterator[Row]:
     if row.status == "passed":
         spread = [np.broadcast_to(np.asarray(1.0, s.dtype), s.shape) for s in trial.seeds()]
         ones = trial.pulled(trial.run(trial.arrays), [s.copy() for s in spread])
-        row = _layout_row(trial, "strided grad_output", trial.pulled(trial.run(trial.arrays), spread), ones, "grad_output is expanded, as sum().backward() makes it")
+        row = _layout_row(
+            trial,
+            "strided grad_output",
+            trial.pulled(trial.run(trial.arrays), spread),
+            ones,
+            "grad_output is expanded, as sum().backward() makes it",
+        )
     yield row
 
 
@@ -212,7 +282,11 @@ def _layout_row(trial: Trial, name: str, found: Measured, expected: Measured, wh
     if found.error is not None:
         return failed(name, "layout", f"backward fails when {when}: {refusal(found.error)}", repair)
     different = _differing(trial, found, expected, _loose(trial))
-    return failed(name, "layout", f"the gradient of `{different[0]}` is another one when {when}", repair) if different else passed(name)
+    return (
+        failed(name, "layout", f"the gradient of `{different[0]}` is another one when {when}", repair)
+        if different
+        else passed(name)
+    )
 
 
 def check_dtypes(trial: Trial) -> Iterator[Row]:
@@ -235,17 +309,41 @@ def check_dtypes(trial: Trial) -> Iterator[Row]:
 
 def _dtype_row(trial: Trial, name: str, run: Any, found: Measured) -> Row:
     if found.error is not None:
-        return failed(name, "dtype", f"backward fails for {name} inputs: {refusal(found.error)}", "make constants in the dtype of the input")
-    native = all(y._array.dtype.itemsize == x._array.dtype.itemsize for y in run.outs for x in run.inputs if y.is_complex() == x.is_complex())
+        return failed(
+            name,
+            "dtype",
+            f"backward fails for {name} inputs: {refusal(found.error)}",
+            "make constants in the dtype of the input",
+        )
+    native = all(
+        y._array.dtype.itemsize == x._array.dtype.itemsize
+        for y in run.outs
+        for x in run.inputs
+        if y.is_complex() == x.is_complex()
+    )
     for title, x, r in zip(trial.names, run.inputs, found.returned, strict=True):
         if r is not None and native and r.dtype is not x.dtype and r.is_complex() == x.is_complex():
-            return failed(name, "dtype", f"backward returns {r.dtype.name} for `{title}`, which is {x.dtype.name}", "compute in the dtype of grad_output")
+            return failed(
+                name,
+                "dtype",
+                f"backward returns {r.dtype.name} for `{title}`, which is {x.dtype.name}",
+                "compute in the dtype of grad_output",
+            )
     for title, g, full, x in zip(trial.names, found.gradients, trial.base.gradients, run.inputs, strict=True):
         if g is not None and (g.shape != tuple(x.shape) or g.dtype != x._array.dtype):
-            return failed(name, "dtype", f"the gradient of `{title}` is {g.dtype}{list(g.shape)}, the input {x._spec()}", "return it in the input's shape and dtype")
+            return failed(
+                name,
+                "dtype",
+                f"the gradient of `{title}` is {g.dtype}{list(g.shape)}, the input {x._spec()}",
+                "return it in the input's shape and dtype",
+            )
         if not equal(g, full, 1e-2):
-            return failed(name, "precision", f"the {name} gradient of `{title}` differs from the float64 one by more than 1 %",
-                          "look for a difference of large numbers, or for overflow")  # fmt: skip
+            return failed(
+                name,
+                "precision",
+                f"the {name} gradient of `{title}` differs from the float64 one by more than 1 %",
+                "look for a difference of large numbers, or for overflow",
+            )
     return passed(name)
 
 
@@ -259,12 +357,21 @@ def check_packed(trial: Trial) -> Iterator[Row]:
         run = trial.run(trial.arrays)
     found = trial.pulled(run, trial.seeds())
     if found.error is not None:
-        yield failed(name, "packed", f"backward fails when saved tensors come from a saved-tensor hook: {refusal(found.error)}",
-                     "use what ctx gives back, not the tensors of forward")  # fmt: skip
+        yield failed(
+            name,
+            "packed",
+            f"backward fails when saved tensors come from a saved-tensor hook: {refusal(found.error)}",
+            "use what ctx gives back, not the tensors of forward",
+        )
         return
     different = _differing(trial, found, trial.base, 0.0)
     if different:
-        yield failed(name, "packed", f"the gradient of `{different[0]}` differs when saved tensors come from a saved-tensor hook", "keep no state outside of ctx")
+        yield failed(
+            name,
+            "packed",
+            f"the gradient of `{different[0]}` differs when saved tensors come from a saved-tensor hook",
+            "keep no state outside of ctx",
+        )
     else:
         yield passed(name)
 
@@ -283,17 +390,32 @@ def check_autocast(trial: Trial) -> Iterator[Row]:
         return
     found = trial.pulled(run, trial.seeds())
     if found.error is not None:
-        yield failed(name, "autocast", f"backward fails under autocast: {refusal(found.error)}", "set amp_policy on the class, or compute in the dtype of grad_output")
+        yield failed(
+            name,
+            "autocast",
+            f"backward fails under autocast: {refusal(found.error)}",
+            "set amp_policy on the class, or compute in the dtype of grad_output",
+        )
         return
     for title, g, full, x in zip(trial.names, found.gradients, trial.base.gradients, run.inputs, strict=True):
         if g is not None and g.dtype != x._array.dtype:
-            yield failed(name, "autocast", f"under autocast the gradient of `{title}` is {g.dtype}, the input {x._array.dtype}", "set amp_policy on the class")
+            yield failed(
+                name,
+                "autocast",
+                f"under autocast the gradient of `{title}` is {g.dtype}, the input {x._array.dtype}",
+                "set amp_policy on the class",
+            )
             return
         if g is None or full is None or not np.isfinite(full).all():
             continue
         away, size = float(np.linalg.norm(np.ravel(g - full))), float(np.linalg.norm(np.ravel(full)))
         if not away <= 0.2 * size + 0.05:
-            yield failed(name, "autocast", f"under autocast the gradient of `{title}` is off by {away / (size or 1):.0%}", "set amp_policy = 'float32' on the class")
+            yield failed(
+                name,
+                "autocast",
+                f"under autocast the gradient of `{title}` is off by {away / (size or 1):.0%}",
+                "set amp_policy = 'float32' on the class",
+            )
             return
     yield passed(name)
 
@@ -313,7 +435,11 @@ def check_zero_size(trial: Trial) -> Iterator[Row]:
         if row is not None:
             tried.append(row)
     bad = next((r for r in tried if r.status == "failed"), None)
-    yield bad or (tried[0] if tried else skipped(name, "forward refuses it" if any(x.shape for x in trial.arrays) else "no dimensions"))
+    yield bad or (
+        tried[0]
+        if tried
+        else skipped(name, "forward refuses it" if any(x.shape for x in trial.arrays) else "no dimensions")
+    )
 
 
 def _zero_row(trial: Trial, name: str, arrays: Sequence[Array]) -> Row | None:
@@ -326,9 +452,19 @@ def _zero_row(trial: Trial, name: str, arrays: Sequence[Array]) -> Row | None:
     which = ", ".join(f"{n} {list(x.shape)}" for n, x in zip(trial.names, arrays, strict=True))
     found = trial.pulled(run, [np.ones(y.shape, y._array.dtype) for y in run.outs])
     if found.error is not None:
-        return failed(name, "zero_size", f"forward takes {which}, backward fails: {refusal(found.error)}", "let backward take what forward takes")
+        return failed(
+            name,
+            "zero_size",
+            f"forward takes {which}, backward fails: {refusal(found.error)}",
+            "let backward take what forward takes",
+        )
     if all(y.numel() == 0 for y in run.outs) and any(g is not None and np.any(g != 0) for g in found.gradients):
-        return failed(name, "zero_size", f"with {which} there is no output, but a gradient is not zero", "start from zeros, not from uninitialised memory")
+        return failed(
+            name,
+            "zero_size",
+            f"with {which} there is no output, but a gradient is not zero",
+            "start from zeros, not from uninitialised memory",
+        )
     return passed(name, which)
 
 
@@ -339,14 +475,21 @@ def check_leak(trial: Trial) -> Iterator[Row]:
     try:
         for backward in (False, True):
             run = trial.run(trial.arrays)
-            kept: list[tuple[str, Any]] = [(f"output {i}" if len(run.outs) > 1 else "the output", weakref.ref(y)) for i, y in enumerate(run.outs)]
+            kept: list[tuple[str, Any]] = [
+                (f"output {i}" if len(run.outs) > 1 else "the output", weakref.ref(y)) for i, y in enumerate(run.outs)
+            ]
             kept += [("the graph", weakref.ref(node)) for node in run.nodes()]
             if backward and trial.base.error is None:
                 run.grads(trial.seeds())
             del run
             alive = [what for what, ref in kept if ref() is not None]
             if alive:
-                yield failed(name, "leak", f"{alive[0]} stays alive after its last name is gone: {_why(kept)}", "keep outputs with ctx.save_for_backward only")
+                yield failed(
+                    name,
+                    "leak",
+                    f"{alive[0]} stays alive after its last name is gone: {_why(kept)}",
+                    "keep outputs with ctx.save_for_backward only",
+                )
                 return
         yield passed(name)
     finally:

@@ -1,7 +1,9 @@
 """Derivatives by differences, with error bars.
 
-A central difference at two steps, ``D(h)`` and ``D(h/2)``, gives a value of fourth order, ``(4 D(h/2) - D(h)) / 3``, and how far
-to trust it: the two agree where the function is smooth, and rounding is at most some units in the last place of the values over h.
+A central difference at two steps, ``D(h)`` and ``D(h/2)``, gives a value of fourth order, ``(4 D(h/2) - D(h)) / 3``,
+and how far
+to trust it: the two agree where the function is smooth, and rounding is at most some units in the last place of the
+values over h.
 (L. F. Richardson, "The approximate arithmetical solution by finite differences", 1911.)
 """
 
@@ -75,7 +77,9 @@ class Column:
         return out.reshape(self.shape)
 
 
-def column(values: Values, arrays: Sequence[Array], place: int, precision: Precision = DOUBLE, most: int = 400) -> Column:
+def column(
+    values: Values, arrays: Sequence[Array], place: int, precision: Precision = DOUBLE, most: int = 400
+) -> Column:
     """The Jacobian's part of one input, element by element; of a large input, at most ``most`` elements spread over it."""
     x, width = arrays[place], max(values(arrays).size, 1)
     count = max(1, min(x.size, most, 4_000_000 // width))  # so that the rows take 64 MB at most
@@ -114,7 +118,9 @@ def moved(arrays: Sequence[Array], place: int, element: int, by: Any) -> list[Ar
     return [x if k == place else a for k, a in enumerate(arrays)]
 
 
-def one_sided(values: Values, arrays: Sequence[Array], place: int, element: int, weights: Array, precision: Precision = DOUBLE) -> tuple[float, float]:
+def one_sided(
+    values: Values, arrays: Sequence[Array], place: int, element: int, weights: Array, precision: Precision = DOUBLE
+) -> tuple[float, float]:
     """The slopes to the left and to the right of one element."""
     h = precision.step / 10
     y = lambda s: float(inner(weights, values(moved(arrays, place, element, s))))  # noqa: E731

@@ -41,8 +41,10 @@ class Evidence:
     error: bool = False  # whether backward, or what the engine thinks of its result, raised
     again: Array | None = None  # the gradient for the weights times -100
     nothing: Array | None = None  # the gradient for weights of zero
-    everything: list[Any] = field(default_factory=list)  # what backward returned, in its order, for arguments without gradients too
-    repairs: list[tuple[Diagnosis, Callable[[], Array | None]]] = field(default_factory=list)  # and the gradient after the repair
+    # what backward returned, in its order, for arguments without gradients too
+    everything: list[Any] = field(default_factory=list)
+    # and the gradient after the repair
+    repairs: list[tuple[Diagnosis, Callable[[], Array | None]]] = field(default_factory=list)
 
     def seeds(self, weights: Array) -> list[Array]:
         """Flat weights, output by output."""
@@ -86,7 +88,11 @@ def ratio(a: Array | None, g: Array) -> float | None:
 def factor_words(c: float, shape: tuple[int, ...], outs: list[tuple[int, ...]]) -> tuple[str, str, str]:
     """How to say that a gradient is c times what it should be: words, kind, repair."""
     sizes = {n: f"the size of axis {i}" for i, n in reversed(list(enumerate(shape)))}
-    sizes = {int(np.prod(shape)): "the number of elements", **{n: f"the size of the output's axis {i}" for s in outs for i, n in enumerate(s)}, **sizes}
+    sizes = {
+        int(np.prod(shape)): "the number of elements",
+        **{n: f"the size of the output's axis {i}" for s in outs for i, n in enumerate(s)},
+        **sizes,
+    }
     near = lambda value: abs(c - value) < 1e-3 * abs(value)  # noqa: E731
     if near(-1):
         return "has the wrong sign", "sign", "negate it"
@@ -96,7 +102,11 @@ def factor_words(c: float, shape: tuple[int, ...], outs: list[tuple[int, ...]]) 
         return "is half of what it should be", "factor", "look for a missing factor 2"
     for n, what in sizes.items():
         if n > 2 and near(1 / n):
-            return f"is too small by {n}, {what}: a mean where a sum belongs", "mean", "sum instead of averaging (or do not divide)"
+            return (
+                f"is too small by {n}, {what}: a mean where a sum belongs",
+                "mean",
+                "sum instead of averaging (or do not divide)",
+            )
         if n > 2 and near(n):
             return f"is too large by {n}, {what}: a sum where a mean belongs", "sum", f"divide by {what}"
     if 0.9 < c < 1.1:

@@ -1,7 +1,8 @@
 """Is a gradient right? Compared with central differences, in double precision.
 
 Inputs are evaluated in float64 whatever their dtype, so a float32 function with ``eps=1e-6`` can be checked.
-A function whose own code computes in float32 is recognised by its values; it is differenced with wide steps of fourth order,
+A function whose own code computes in float32 is recognised by its values; it is differenced with wide steps of fourth
+order,
 which find an error of one per cent all the same.
 """
 
@@ -44,11 +45,13 @@ def gradcheck(
 ) -> bool:
     """Compare the gradients of ``func`` with central differences, for random weightings of its outputs.
 
-    An element at a kink, where the slopes to its left and right differ, is right if its gradient lies between them. Backward
+    An element at a kink, where the slopes to its left and right differ, is right if its gradient lies between them.
+    Backward
     must also be linear in grad_output, and take one that is not contiguous.
 
     Args:
-        inputs: a tensor, or a sequence of arguments, containers of tensors included; tensors that require grad are checked
+        inputs: a tensor, or a sequence of arguments, containers of tensors included; tensors that require grad are
+            checked
         eps: the step; atol, rtol: what may differ
         raise_exception: raise where they differ, or return False
         nondet_tol: by how much two runs of backward may differ
@@ -68,7 +71,9 @@ def gradcheck(
     calls = Calls(func, arguments, {}, every=False)
     try:
         if not calls.places:
-            raise GradcheckError(message("gradcheck", "no input requires grad", hint="pass tensors with requires_grad=True"))
+            raise GradcheckError(
+                message("gradcheck", "no input requires grad", hint="pass tensors with requires_grad=True")
+            )
         with calls.random_kept(), np.errstate(all="ignore"):
             trial = Trial(calls, seed, lambda text: GradcheckError(message("gradcheck", text)))
             if not any(trial.live):  # nothing requires grad: then nothing may depend on the inputs
@@ -92,8 +97,13 @@ def _check(trial: Trial, wish: Precision, atol: float, nondet_tol: float, fast: 
     for _ in range(2):
         trial.weights = trial.draw()
         trial.base = first = _measured(trial, trial.seeds())
-        if any(not _close(a, b, nondet_tol) for a, b in zip(first.gradients, _measured(trial, trial.seeds()).gradients, strict=True)):
-            raise GradcheckError(message("gradcheck", f"two runs of backward differ by more than {nondet_tol}", [("weights", seed)]))
+        if any(
+            not _close(a, b, nondet_tol)
+            for a, b in zip(first.gradients, _measured(trial, trial.seeds()).gradients, strict=True)
+        ):
+            raise GradcheckError(
+                message("gradcheck", f"two runs of backward differ by more than {nondet_tol}", [("weights", seed)])
+            )
         for k, x in enumerate(trial.arrays):
             found = first.gradients[k]
             g = np.zeros_like(x) if found is None else found
@@ -116,13 +126,29 @@ def _close(a: Array | None, b: Array | None, tolerance: float) -> bool:
 
 def _conduct(trial: Trial, first: Measured, tolerance: float, seed: str) -> None:
     """Linear in grad_output, and the same for one that is not contiguous."""
-    doubled, apart = _measured(trial, [2 * s for s in trial.seeds()]), _measured(trial, [strided(s) for s in trial.seeds()])
+    doubled, apart = (
+        _measured(trial, [2 * s for s in trial.seeds()]),
+        _measured(trial, [strided(s) for s in trial.seeds()]),
+    )
     for title, g, g2, g3 in zip(trial.names, first.gradients, doubled.gradients, apart.gradients, strict=True):
         if not _close(g2, None if g is None else 2 * g, tolerance):
-            raise GradcheckError(message("gradcheck", f"backward is not linear in grad_output: the gradient of `{title}` for twice of it is not twice as large",
-                                         [("weights", seed)], "multiply grad_output by the derivative, and do nothing else to it"))  # fmt: skip
+            raise GradcheckError(
+                message(
+                    "gradcheck",
+                    f"backward is not linear in grad_output: the gradient of `{title}` for twice of it is not twice "
+                    "as large",
+                    [("weights", seed)],
+                    "multiply grad_output by the derivative, and do nothing else to it",
+                )
+            )
         if not _close(g3, g, tolerance):
-            raise GradcheckError(message("gradcheck", f"the gradient of `{title}` is another one when grad_output is not contiguous", [("weights", seed)]))
+            raise GradcheckError(
+                message(
+                    "gradcheck",
+                    f"the gradient of `{title}` is another one when grad_output is not contiguous",
+                    [("weights", seed)],
+                )
+            )
 
 
 def _along(trial: Trial, k: int, g: Array, atol: float, rtol: float, seed: str) -> None:
@@ -131,7 +157,9 @@ def _along(trial: Trial, k: int, g: Array, atol: float, rtol: float, seed: str) 
         numeric, _ = trial.along(trial.arrays, k, d, trial.weights)
         terms = np.conj(d) * g
         size = float(np.sqrt((np.abs(terms) ** 2).sum()))
-        if not abs(float(terms.sum().real) - numeric) <= atol * np.sqrt(max(g.size, 1)) + rtol * max(size, abs(numeric)):
+        if not abs(float(terms.sum().real) - numeric) <= atol * np.sqrt(max(g.size, 1)) + rtol * max(
+            size, abs(numeric)
+        ):
             _elementwise(trial, k, g, atol, rtol, seed)  # for the words, and for kinks
             return
 
@@ -154,7 +182,9 @@ def _plain(trial: Trial, k: int) -> Array:
     found = np.zeros(x.size, x.dtype)
     for unit in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
         for i in range(x.size):
-            above, below = (inner(trial.weights, trial.values(moved(trial.arrays, k, i, s * unit))) for s in (eps, -eps))
+            above, below = (
+                inner(trial.weights, trial.values(moved(trial.arrays, k, i, s * unit))) for s in (eps, -eps)
+            )
             found[i] += (above - below) / (2 * eps) * unit
     return found.reshape(x.shape)
 
@@ -170,15 +200,27 @@ def _difference(trial: Trial, k: int, g: Array, expected: Array, wrong: Array, s
         found = trial.diagnosis(k, trial.arrays, trial.base, trial.weights, col, col.gradient(trial.weights))
     return message(
         "gradcheck",
-        found.words if found is not None and found.kind not in ("unknown", "some") else f"the gradient of `{title}` is wrong",
-        [(f"`{title}`", trial.calls.leaves[trial.calls.places[k]]._spec()),
-         ("element", f"{place}: backward gives {g.reshape(-1)[worst]:.6g}, differences give {expected.reshape(-1)[worst]:.6g}"),
-         ("backward", np.array2string(g, precision=4, threshold=8)), ("numerical", np.array2string(expected, precision=4, threshold=8)), ("weights", seed)],
+        found.words
+        if found is not None and found.kind not in ("unknown", "some")
+        else f"the gradient of `{title}` is wrong",
+        [
+            (f"`{title}`", trial.calls.leaves[trial.calls.places[k]]._spec()),
+            (
+                "element",
+                f"{place}: backward gives {g.reshape(-1)[worst]:.6g}, differences give "
+                f"{expected.reshape(-1)[worst]:.6g}",
+            ),
+            ("backward", np.array2string(g, precision=4, threshold=8)),
+            ("numerical", np.array2string(expected, precision=4, threshold=8)),
+            ("weights", seed),
+        ],
         found.repair if found is not None else f"check the rule of `{title}` in backward",
-    )  # fmt: skip
+    )
 
 
-def numerical_gradient_check(func: Callable[..., Any], input: Any, eps: float = 1e-5, raise_exception: bool = False) -> bool:
+def numerical_gradient_check(
+    func: Callable[..., Any], input: Any, eps: float = 1e-5, raise_exception: bool = False
+) -> bool:
     """Whether the gradient of ``func`` at ``input`` is the numerical one, by central differences of step ``eps``.
 
     Args:
@@ -193,7 +235,10 @@ def numerical_gradient_check(func: Callable[..., Any], input: Any, eps: float = 
     True
     """
     args = [input] if isinstance(input, Tensor) else list(input)
-    tracked = [x.detach().requires_grad_() if isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex()) else x for x in args]
+    tracked = [
+        x.detach().requires_grad_() if isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex()) else x
+        for x in args
+    ]
     return gradcheck(func, tracked, eps=eps, raise_exception=raise_exception)
 
 

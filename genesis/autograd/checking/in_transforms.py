@@ -57,11 +57,23 @@ def check_forward_mode(trial: Trial) -> Iterator[Row]:
         backward = 0.0 if g is None else float((np.conj(g) * directions[k]).sum().real)
         size = sum(float(np.abs(w * t.detach().numpy()).sum()) for w, t in zip(seeds, pushed, strict=True))
         if abs(forward - backward) > conduct._loose(trial) * (size + abs(backward)):
-            yield failed(name, "jvp", f"jvp and backward disagree about `{title}`: along one direction {forward:.6g} and {backward:.6g}",
-                         "one of them is wrong: the row of the gradient says whether it is backward")  # fmt: skip
+            yield failed(
+                name,
+                "jvp",
+                f"jvp and backward disagree about `{title}`: along one direction {forward:.6g} and {backward:.6g}",
+                "one of them is wrong: the row of the gradient says whether it is backward",
+            )
             return
-        if any(not np.allclose(y.detach().numpy(), v, equal_nan=True) for y, v in zip(outs, _values(trial, xs), strict=True)):
-            yield failed(name, "jvp", "forward gives another value where it is asked for a tangent", "forward must not depend on who calls it")
+        if any(
+            not np.allclose(y.detach().numpy(), v, equal_nan=True)
+            for y, v in zip(outs, _values(trial, xs), strict=True)
+        ):
+            yield failed(
+                name,
+                "jvp",
+                "forward gives another value where it is asked for a tangent",
+                "forward must not depend on who calls it",
+            )
             return
     yield passed(name)
 
@@ -87,11 +99,22 @@ def check_batches(trial: Trial) -> Iterator[Row]:
             found = vmap(function, randomness="same")(*[wrap(np.stack(column)) for column in zip(*rows, strict=True)])
     except Exception as error:  # what a rule does with a batch may fail in any way
         own = trial.calls.owner is not None and "vmap" in vars(trial.calls.owner)
-        yield failed(name, "vmap", f"its vmap rule fails: {refusal(error)}") if own else skipped(name, f"it cannot be batched: {refusal(error)}")
+        yield (
+            failed(name, "vmap", f"its vmap rule fails: {refusal(error)}")
+            if own
+            else skipped(name, f"it cannot be batched: {refusal(error)}")
+        )
         return
     for k, y in enumerate(found):
         want = np.stack([e[k] for e in expected])
-        if y.shape != want.shape or not np.allclose(y.detach().numpy(), want, conduct._loose(trial), 1e-12, equal_nan=True):
-            yield failed(name, "vmap", "a batch gives other values than its samples one by one", "look at the dimensions that forward (or vmap) names, and at out_dims")
+        if y.shape != want.shape or not np.allclose(
+            y.detach().numpy(), want, conduct._loose(trial), 1e-12, equal_nan=True
+        ):
+            yield failed(
+                name,
+                "vmap",
+                "a batch gives other values than its samples one by one",
+                "look at the dimensions that forward (or vmap) names, and at out_dims",
+            )
             return
     yield passed(name)

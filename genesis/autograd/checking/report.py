@@ -74,8 +74,12 @@ class Report(Printed):
     def _table(self) -> Table:
         done = [row for row in self.rows if row.status != "skipped"]
         bad = len(self.failures)
-        head = f"verify {self.name}: " + (f"{bad} of {len(done)} checks failed" if bad else f"all {len(done)} checks passed")
-        rows = [("FAILED" if row.status == "failed" else row.status, row.check, row.words, row.repair) for row in self.rows]
+        head = f"verify {self.name}: " + (
+            f"{bad} of {len(done)} checks failed" if bad else f"all {len(done)} checks passed"
+        )
+        rows = [
+            ("FAILED" if row.status == "failed" else row.status, row.check, row.words, row.repair) for row in self.rows
+        ]
         return Table(f"{head} (seed {self.seed})", ("", "check", "what was found", "try"), rows)
 
     def _text(self) -> str:

@@ -34,7 +34,12 @@ def check_second_order(trial: Trial) -> Iterator[Row]:
         yield skipped(name, f"refuses: {refusal(error)}")
         return
     except Exception as error:  # a rule can fail in any way
-        yield failed(name, "second_order", f"backward fails when it is recorded: {refusal(error)}", "write backward in Genesis operations")
+        yield failed(
+            name,
+            "second_order",
+            f"backward fails when it is recorded: {refusal(error)}",
+            "write backward in Genesis operations",
+        )
         return
     if all(w is None for w in weights):
         yield passed(name)
@@ -56,7 +61,11 @@ def check_second_order(trial: Trial) -> Iterator[Row]:
 
 def _second(run: Run, seeds: list[Tensor], first: list[Any], weights: list[Any]) -> list[Array]:
     """The gradients of the weighted gradients: of the inputs, then of the grad_outputs."""
-    pairs = [(g, wrap(np.asarray(w, g._array.dtype))) for g, w in zip(first, weights, strict=True) if g is not None and g.requires_grad]
+    pairs = [
+        (g, wrap(np.asarray(w, g._array.dtype)))
+        for g, w in zip(first, weights, strict=True)
+        if g is not None and g.requires_grad
+    ]
     places = [*run.inputs, *seeds]
     zeros = [np.zeros(x.shape, x._array.dtype) for x in places]
     if not pairs:
@@ -65,7 +74,9 @@ def _second(run: Run, seeds: list[Tensor], first: list[Any], weights: list[Any])
     return [z if g is None else g.detach().numpy_view() for g, z in zip(found, zeros, strict=True)]
 
 
-def _second_agrees(trial: Trial, point: list[Array], k: int, slopes: Callable[[Any], Array], flat: Array, found: Array) -> bool:
+def _second_agrees(
+    trial: Trial, point: list[Array], k: int, slopes: Callable[[Any], Array], flat: Array, found: Array
+) -> bool:
     for _ in range(2):
         d = trial.direction(point[k])
         moved = lambda s, d=d: [x + s * d if j == k else x for j, x in enumerate(point)]  # noqa: E731
@@ -79,7 +90,15 @@ def _second_agrees(trial: Trial, point: list[Array], k: int, slopes: Callable[[A
 
 
 def _second_words(
-    trial: Trial, name: str, point: list[Array], k: int, slopes: Callable[[Any], Array], flat: Array, found: Array, run: Run, first: list[Any]
+    trial: Trial,
+    name: str,
+    point: list[Array],
+    k: int,
+    slopes: Callable[[Any], Array],
+    flat: Array,
+    found: Array,
+    run: Run,
+    first: list[Any],
 ) -> Row:
     title = f"`{trial.names[k]}`" if k < len(trial.names) else "grad_output"
     what = f"the second derivative with respect to {title}"
@@ -87,16 +106,29 @@ def _second_words(
         return failed(name, "second_order", f"{what} is silently zero: backward leaves no graph",
                       "write backward in Genesis operations on saved tensors, or refuse second order")  # fmt: skip
     known = [x._array for x in (*run.passed, *run.outs)]
-    strangers = [i for node in run.nodes() for i, t in enumerate(_saved(node)) if not any(np.shares_memory(t._array, a) for a in known if a.size)]
+    strangers = [
+        i
+        for node in run.nodes()
+        for i, t in enumerate(_saved(node))
+        if not any(np.shares_memory(t._array, a) for a in known if a.size)
+    ]
     if strangers:
-        return failed(name, "second_order", f"{what} is wrong: saved tensor {strangers[0]} is an intermediate, a constant to the second derivative",
-                      "save inputs or outputs only and compute it again, or return it as an output")  # fmt: skip
+        return failed(
+            name,
+            "second_order",
+            f"{what} is wrong: saved tensor {strangers[0]} is an intermediate, a constant to the second derivative",
+            "save inputs or outputs only and compute it again, or return it as an output",
+        )
     words = f"{what} is silently zero"
     if np.any(found):
         col = column(slopes, point, k, trial.precision, 64)
-        d = diagnose(Evidence(title.strip("`"), point[k], col.gradient(flat), found, None, col, flat, [(flat.size,)], [], []))
+        d = diagnose(
+            Evidence(title.strip("`"), point[k], col.gradient(flat), found, None, col, flat, [(flat.size,)], [], [])
+        )
         words = "in the second derivative, " + d.words
-    return failed(name, "second_order", words, "write backward in operations that are recorded: no detach, no NumPy, no .data")
+    return failed(
+        name, "second_order", words, "write backward in operations that are recorded: no detach, no NumPy, no .data"
+    )
 
 
 def _saved(node: Any) -> list[Any]:

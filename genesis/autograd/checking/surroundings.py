@@ -1,6 +1,7 @@
 """Does a call give what it gives alone where warnings are errors, and while other threads make it, too?
 
-Both checks compare a call with itself: its results, what it leaves in its arguments, the recorded graph, and gradients. They raise
+Both checks compare a call with itself: its results, what it leaves in its arguments, the recorded graph, and gradients.
+They raise
 `AssertionError` with a sentence, and serve `testing.opcheck` and `library.opcheck`.
 """
 
@@ -36,7 +37,8 @@ class Seen:
 
 
 def observed(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], turn: int = 0) -> Seen:
-    """Make a call with copies of its arguments, whose floating elements are moved on by ``turn`` places, and its gradients.
+    """Make a call with copies of its arguments, whose floating elements are moved on by ``turn`` places, and its
+    gradients.
 
     Raises:
         Warning, FloatingPointError: where they are errors
@@ -92,10 +94,19 @@ def _nodes(roots: Sequence[Node | None]) -> Iterator[str]:
 def difference(found: Seen, expected: Seen) -> str:
     """What the first difference is, in words; nothing where there is none."""
     if found.error != expected.error:
-        return f"it fails with {found.error!r}, not {expected.error!r}" if expected.error else f"it fails with {found.error!r}"
+        return (
+            f"it fails with {found.error!r}, not {expected.error!r}"
+            if expected.error
+            else f"it fails with {found.error!r}"
+        )
     for name, a in expected.arrays.items():
         b = found.arrays.get(name)
-        if b is None or a.shape != b.shape or a.dtype != b.dtype or not np.array_equal(a, b, equal_nan=a.dtype.kind not in "iub"):
+        if (
+            b is None
+            or a.shape != b.shape
+            or a.dtype != b.dtype
+            or not np.array_equal(a, b, equal_nan=a.dtype.kind not in "iub")
+        ):
             return f"{name} is {_short(b)}, not {_short(a)}"
     if found.nodes != expected.nodes:
         return f"the graph is {' '.join(found.nodes)}, not {' '.join(expected.nodes)}"
@@ -118,7 +129,8 @@ def strict_numpy(setting: str) -> Iterator[None]:
 
 
 def check_warnings(name: str, call: Call, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """With warnings as errors a call gives no warning, and what it gives without: one that is made again after a warning has written twice.
+    """With warnings as errors a call gives no warning, and what it gives without: one that is made again after a
+    warning has written twice.
 
     Raises:
         AssertionError: the call warns, or gives something else
@@ -132,9 +144,13 @@ def check_warnings(name: str, call: Call, args: Sequence[Any], kwargs: Mapping[s
                 found = observed(call, args, kwargs)
         except (Warning, FloatingPointError) as given:
             words = f"{name}: gives {type(given).__name__}({str(given)!r}) where NumPy is told to {setting}"
-            raise AssertionError(f"{words}\n  try: compute in `with np.errstate(all='ignore')`, IEEE results are the answer") from None
+            raise AssertionError(
+                f"{words}\n  try: compute in `with np.errstate(all='ignore')`, IEEE results are the answer"
+            ) from None
         changed = difference(found, expected)
-        assert not changed or difference(again, expected), f"{name}: with warnings as errors {changed}\n  try: do not compute again after a warning"
+        assert not changed or difference(again, expected), (
+            f"{name}: with warnings as errors {changed}\n  try: do not compute again after a warning"
+        )
 
 
 def check_inplace(name: str, method: str, call: Call, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -158,7 +174,10 @@ def check_inplace(name: str, method: str, call: Call, args: Sequence[Any], kwarg
         expected = Seen({"the tensor": result.to(x.dtype)._array})
     assert found is target, f"{name}: {method} does not return the tensor that it writes to"
     changed = difference(Seen({"the tensor": target._array}), expected)
-    assert not changed, f"{name}: after {method}, with warnings as errors, {changed}\n  try: take the warning as given after the loop, which has written"
+    assert not changed, (
+        f"{name}: after {method}, with warnings as errors, {changed}\n  try: take the warning as given after the "
+        "loop, which has written"
+    )
     assert target._version == before + 1, f"{name}: {method} counts {target._version - before} writes, not one"
 
 
@@ -166,7 +185,9 @@ def check_inplace(name: str, method: str, call: Call, args: Sequence[Any], kwarg
 
 
 def at_once(work: Callable[[int], Any], threads: int, repeats: int = 1) -> list[list[Any]]:
-    """The results of ``work(k)`` for each k, called ``repeats`` times in a thread of its own, all at once, at a switch interval of a microsecond."""
+    """The results of ``work(k)`` for each k, called ``repeats`` times in a thread of its own, all at once, at a switch
+    interval of a microsecond.
+    """
     barrier, found = threading.Barrier(threads), [[] for _ in range(threads)]  # type: list[list[Any]]
     failed: list[BaseException] = []
 
@@ -193,8 +214,11 @@ def at_once(work: Callable[[int], Any], threads: int, repeats: int = 1) -> list[
     return found
 
 
-def check_threads(name: str, call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], threads: int = 4, repeats: int = 3) -> None:
-    """Threads that make the call at once, each with other numbers, get what each gets alone: results, graphs and gradients.
+def check_threads(
+    name: str, call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], threads: int = 4, repeats: int = 3
+) -> None:
+    """Threads that make the call at once, each with other numbers, get what each gets alone: results, graphs and
+    gradients.
 
     Raises:
         AssertionError: one of them gets something else
@@ -207,4 +231,6 @@ def check_threads(name: str, call: Call, args: Sequence[Any], kwargs: Mapping[st
         for one in seen:
             changed = difference(one, expected[k])
             words = f"{name}: while {threads - 1} other threads make the call, too, {changed}"
-            assert not changed, f"{words}\n  try: keep what a call needs in its own variables, or on ctx, not on a class or in a global"
+            assert not changed, (
+                f"{words}\n  try: keep what a call needs in its own variables, or on ctx, not on a class or in a global"
+            )

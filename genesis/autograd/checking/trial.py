@@ -1,6 +1,7 @@
 """A differentiation rule on trial: its gradients at a point, and whether differences agree with them.
 
-`Trial` holds the calls, a random generator of its own, and the point that everything is measured at. `Trial.judge` compares the
+`Trial` holds the calls, a random generator of its own, and the point that everything is measured at. `Trial.judge`
+compares the
 gradient of one input with differences: along random directions first, element by element only where those disagree.
 """
 
@@ -14,7 +15,18 @@ import numpy as np
 
 from genesis.autograd.checking.calls import Calls, Pull, Run, held_tensors, watch
 from genesis.autograd.checking.diagnose import diagnose
-from genesis.autograd.checking.differences import DOUBLE, SINGLE, Array, Column, Precision, column, inner, is_kink, one_sided, slope
+from genesis.autograd.checking.differences import (
+    DOUBLE,
+    SINGLE,
+    Array,
+    Column,
+    Precision,
+    column,
+    inner,
+    is_kink,
+    one_sided,
+    slope,
+)
 from genesis.autograd.checking.evidence import Diagnosis, Evidence, wrong_elements
 from genesis.base.errors import ArgumentError, message
 from genesis.core.functions.function import FunctionCtx
@@ -102,20 +114,28 @@ class Trial:
         """Random weights of both signs for all outputs, flat; zero for those that carry no gradient."""
         parts = []
         for shape, kind, live in zip(self.shapes, self.kinds, self.live, strict=True):
-            parts.append(self.direction(np.zeros(shape, np.complex128 if kind == "c" else np.float64)).reshape(-1) * live)
+            parts.append(
+                self.direction(np.zeros(shape, np.complex128 if kind == "c" else np.float64)).reshape(-1) * live
+            )
         return np.concatenate(parts)
 
     def direction(self, like: Array, signs: Array | None = None) -> Array:
         """A random array away from zero, of both signs or of those given."""
         chosen = self.rng.choice([-1.0, 1.0], like.shape) if signs is None else signs
         real = self.rng.uniform(0.5, 1.5, like.shape) * chosen
-        return np.asarray(real + 1j * self.rng.uniform(0.5, 1.5, like.shape) * self.rng.choice([-1.0, 1.0], like.shape) if like.dtype.kind == "c" else real)
+        return np.asarray(
+            real + 1j * self.rng.uniform(0.5, 1.5, like.shape) * self.rng.choice([-1.0, 1.0], like.shape)
+            if like.dtype.kind == "c"
+            else real
+        )
 
     def seeds(self, weights: Array | None = None) -> list[Array]:
         """Flat weights as one grad_output for each output."""
         ends = np.cumsum([int(np.prod(s)) for s in self.shapes])[:-1]
         parts = np.split(self.weights if weights is None else weights, ends)
-        return [(p if kind == "c" else p.real).reshape(s) for p, s, kind in zip(parts, self.shapes, self.kinds, strict=True)]
+        return [
+            (p if kind == "c" else p.real).reshape(s) for p, s, kind in zip(parts, self.shapes, self.kinds, strict=True)
+        ]
 
     def measure(self, arrays: Sequence[Array] | None = None, weights: Array | None = None, **options: Any) -> Measured:
         """The gradients at ``arrays``, and what each backward did."""
@@ -185,15 +205,25 @@ class Trial:
             kinks = [i for i in at_kinks if i not in outside]
             if outside:
                 i = outside[0]
-                return Verdict(False, kinks, Diagnosis("kink", f"the gradient of `{self.names[place]}` at the kink {x.reshape(-1)[i]:.6g} is "
-                               f"{given.reshape(-1)[i]:.6g}, which is not between the slopes of the two sides", "return a slope between them"))  # fmt: skip
+                return Verdict(
+                    False,
+                    kinks,
+                    Diagnosis(
+                        "kink",
+                        f"the gradient of `{self.names[place]}` at the kink {x.reshape(-1)[i]:.6g} is "
+                        f"{given.reshape(-1)[i]:.6g}, which is not between the slopes of the two sides",
+                        "return a slope between them",
+                    ),
+                )
             if not wrong.any():
                 return Verdict(True, kinks)
         numeric = numeric.copy()
         numeric.reshape(-1)[kinks] = np.nan
         return Verdict(False, kinks, self.diagnosis(place, arrays, measured, weights, col, numeric))
 
-    def kinks(self, arrays: Sequence[Array], place: int, g: Array, wrong: Array, weights: Array) -> tuple[list[int], list[int]]:
+    def kinks(
+        self, arrays: Sequence[Array], place: int, g: Array, wrong: Array, weights: Array
+    ) -> tuple[list[int], list[int]]:
         """Of the wrong elements, those at kinks; and those of them whose gradient is not a slope between both sides."""
         at, outside = [], []
         if arrays[place].dtype.kind == "c" or self.precision is SINGLE:
@@ -208,42 +238,77 @@ class Trial:
                     outside.append(int(i))
         return at, outside
 
-    def diagnosis(self, place: int, arrays: Sequence[Array], measured: Measured, weights: Array, col: Column, numeric: Array) -> Diagnosis:
+    def diagnosis(
+        self, place: int, arrays: Sequence[Array], measured: Measured, weights: Array, col: Column, numeric: Array
+    ) -> Diagnosis:
         """What is wrong with one input's gradient, from everything that can be known about it."""
         returned = measured.returned[place]
-        others = [numeric if k == place else column(self.values, arrays, k, self.precision).gradient(weights) for k in range(len(arrays))]
+        others = [
+            numeric if k == place else column(self.values, arrays, k, self.precision).gradient(weights)
+            for k in range(len(arrays))
+        ]
         outs = [y.detach().numpy_view() for y in self.run(arrays).outs]
         evidence = Evidence(
-            name=self.names[place], x=arrays[place], numeric=numeric, analytic=measured.gradients[place],
-            returned=None if returned is None else returned.detach().numpy_view(), column=col, weights=weights, shapes=self.shapes,
-            inputs=list(zip(self.names, arrays, others, strict=True)), outs=outs, place=place, error=measured.error is not None,
+            name=self.names[place],
+            x=arrays[place],
+            numeric=numeric,
+            analytic=measured.gradients[place],
+            returned=None if returned is None else returned.detach().numpy_view(),
+            column=col,
+            weights=weights,
+            shapes=self.shapes,
+            inputs=list(zip(self.names, arrays, others, strict=True)),
+            outs=outs,
+            place=place,
+            error=measured.error is not None,
             everything=[None if r is None else r.detach().numpy_view() for p in measured.pulls for r in p.returned],
-            again=self.gradient(place, -100 * weights, arrays), nothing=self.gradient(place, 0 * weights, arrays),
+            again=self.gradient(place, -100 * weights, arrays),
+            nothing=self.gradient(place, 0 * weights, arrays),
             repairs=list(self.repairs(place, arrays, weights)),
-        )  # fmt: skip
+        )
         return diagnose(evidence)
 
-    def repairs(self, place: int, arrays: Sequence[Array], weights: Array) -> Iterator[tuple[Diagnosis, Callable[[], Array | None]]]:
+    def repairs(
+        self, place: int, arrays: Sequence[Array], weights: Array
+    ) -> Iterator[tuple[Diagnosis, Callable[[], Array | None]]]:
         """Backward again, with one held tensor exchanged for an input or an output."""
         run = self.run(arrays)
         nodes = run.nodes()
         if self.calls.owner is None or len(nodes) != 1:
             return
-        outs = [("the output" if len(run.outs) == 1 else f"output {i}", y.detach().numpy_view()) for i, y in enumerate(run.outs)]
+        outs = [
+            ("the output" if len(run.outs) == 1 else f"output {i}", y.detach().numpy_view())
+            for i, y in enumerate(run.outs)
+        ]
         inputs = [(f"`{name}`", x) for name, x in zip(self.names, arrays, strict=True)]
         for slot, held in enumerate(held_tensors(nodes[0])):
             now = held._array
             what = next((n for n, v in outs + inputs if v.shape == now.shape and np.array_equal(v, now)), None)
             for name, value in inputs + outs:
                 if value.shape == now.shape and name != what:
-                    yield self._exchange(slot, what, name, inputs), lambda s=slot, v=value: self._with_saved(place, arrays, weights, s, v)
+                    yield (
+                        self._exchange(slot, what, name, inputs),
+                        lambda s=slot, v=value: self._with_saved(place, arrays, weights, s, v),
+                    )
 
     def _exchange(self, slot: int, what: str | None, name: str, inputs: list[Any]) -> Diagnosis:
         x, repair = self.names, f"save {name} there: the gradient is right then"
         if what is None:
-            return Diagnosis("stale", f"backward uses a changed value of {name}: what it saved (tensor {slot}) is not what forward used", repair)
-        belongs = "the output where the input belongs" if "output" in what and name.strip("`") in x else f"{what} where {name} belongs"
-        return Diagnosis("saved_output" if "output" in what or "output" in name else "saved_wrong", f"backward uses {belongs} (saved tensor {slot})", repair)
+            return Diagnosis(
+                "stale",
+                f"backward uses a changed value of {name}: what it saved (tensor {slot}) is not what forward used",
+                repair,
+            )
+        belongs = (
+            "the output where the input belongs"
+            if "output" in what and name.strip("`") in x
+            else f"{what} where {name} belongs"
+        )
+        return Diagnosis(
+            "saved_output" if "output" in what or "output" in name else "saved_wrong",
+            f"backward uses {belongs} (saved tensor {slot})",
+            repair,
+        )
 
     def _with_saved(self, place: int, arrays: Sequence[Array], weights: Array, slot: int, value: Array) -> Array | None:
         def exchange(node: FunctionCtx) -> None:

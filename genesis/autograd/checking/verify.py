@@ -4,7 +4,8 @@
     print(report)          # a row for each check
     assert report          # true when nothing failed
 
-The checks of the numbers are here, of the second order in `second.py`, of the conduct in `conduct.py`; the words come from `diagnose.py`.
+The checks of the numbers are here, of the second order in `second.py`, of the conduct in `conduct.py`; the words come
+from `diagnose.py`.
 """
 
 from __future__ import annotations
@@ -25,16 +26,22 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 
 
-def verify(function: Any, *args: Any, raise_exception: bool = False, seed: int = 0, checks: Any = None, **kwargs: Any) -> Report:
+def verify(
+    function: Any, *args: Any, raise_exception: bool = False, seed: int = 0, checks: Any = None, **kwargs: Any
+) -> Report:
     """Test a differentiation rule: its numbers to second order, and how it behaves.
 
-    Gradients are compared with central differences in float64, along random directions of inputs and outputs; where they
-    disagree, element by element. Kinks are recognised, and inputs moved off them. Then: other values, linearity in grad_output,
-    second order, dtypes, layouts, zero-size and broadcast shapes, writes, leaks, state, ``needs_input_grad``, forward mode where there is a ``jvp``, batches.
+    Gradients are compared with central differences in float64, along random directions of inputs and outputs; where
+    they
+    disagree, element by element. Kinks are recognised, and inputs moved off them. Then: other values, linearity in
+    grad_output,
+    second order, dtypes, layouts, zero-size and broadcast shapes, writes, leaks, state, ``needs_input_grad``, forward
+    mode where there is a ``jvp``, batches.
 
     Args:
         function: a `Function` class, its ``apply``, or any differentiable function
-        args, kwargs: its arguments, containers included; the tensors that require grad are checked, all floating ones if none does
+        args, kwargs: its arguments, containers included; the tensors that require grad are checked, all floating ones
+        if none does
         raise_exception: raise where a check fails, instead of returning the report
         seed: of the random directions and weights
         checks: names of the checks to run, of `CHECKS`; all by default
@@ -68,7 +75,11 @@ def verify(function: Any, *args: Any, raise_exception: bool = False, seed: int =
             raise ArgumentValueError(message("verify", f"no check {name!r}", hint=f"one of {', '.join(CHECKS)}"))
     calls = Calls(function, args, kwargs)
     if not calls.places:
-        raise ArgumentError(message("verify", "no argument is a floating tensor", hint="pass the tensors to differentiate with respect to"))
+        raise ArgumentError(
+            message(
+                "verify", "no argument is a floating tensor", hint="pass the tensors to differentiate with respect to"
+            )
+        )
     with calls.random_kept(), np.errstate(all="ignore"):
         rows = _run(Trial(calls, seed), names)
     report = Report(calls.name, seed, rows)
@@ -95,8 +106,12 @@ def check_gradient(trial: Trial) -> Iterator[Row]:
     """The gradient of each input against differences; the point is moved off kinks that this finds."""
     if not any(trial.live):
         trial.wrong.update(range(len(trial.names)))
-        yield failed("gradient", "detached", "no output requires grad: the result is detached, or marked as non-differentiable",
-                     "return the tensor that forward computed, and mark nothing")  # fmt: skip
+        yield failed(
+            "gradient",
+            "detached",
+            "no output requires grad: the result is detached, or marked as non-differentiable",
+            "return the tensor that forward computed, and mark nothing",
+        )
         return
     noted: dict[int, int] = {}
     for _ in range(3):
@@ -132,7 +147,8 @@ def _measured(trial: Trial, k: int) -> Measured:
 
 
 def _failure(name: str, d: Diagnosis, more: str = "", error: Exception | None = None) -> Row:
-    if error is not None and "wrote to a tensor that forward saved" in str(error):  # the engine found it before any number was wrong
+    # the engine found it before any number was wrong
+    if error is not None and "wrote to a tensor that forward saved" in str(error):
         return failed(name, "writes_saved", f"{d.words} [{refusal(error)}]", "clone() it first")
     why = f"{d.words}{more}" + (f" [{refusal(error)}]" if error is not None else "")
     return failed(name, d.kind, why, d.repair)
@@ -147,7 +163,12 @@ def _nudged(trial: Trial, x: Array, elements: list[int]) -> Array:
     return out
 
 
-_VARIANTS = ("in other sizes (0.02 to 20 times)", "with the opposite sign", "ten times as large", "near zero (0.02 times)")
+_VARIANTS = (
+    "in other sizes (0.02 to 20 times)",
+    "with the opposite sign",
+    "ten times as large",
+    "near zero (0.02 times)",
+)
 
 
 def _variants(trial: Trial, x: Array) -> Iterator[tuple[str, Array]]:
@@ -156,7 +177,9 @@ def _variants(trial: Trial, x: Array) -> Iterator[tuple[str, Array]]:
 
 
 def check_values(trial: Trial) -> Iterator[Row]:
-    """The same at other values of each input: larger, smaller, of the opposite sign. Where forward gives nan, nothing is said."""
+    """The same at other values of each input: larger, smaller, of the opposite sign. Where forward gives nan, nothing
+    is said.
+    """
     name, tried = "other values", 0
     if trial.precision is SINGLE:
         yield skipped(name, "the function computes in float32")
@@ -182,15 +205,29 @@ def check_values(trial: Trial) -> Iterator[Row]:
                 if j not in trial.wrong and not verdict.agrees and verdict.diagnosis is not None:
                     yield _at_other_values(trial, name, j, f"with `{title}` {how}", measured, verdict.diagnosis)
                     return
-    yield passed(name) if tried else skipped(name, "the gradient is wrong already" if trial.wrong else "forward gives nan or refuses")
+    yield (
+        passed(name)
+        if tried
+        else skipped(name, "the gradient is wrong already" if trial.wrong else "forward gives nan or refuses")
+    )
 
 
 def _at_other_values(trial: Trial, name: str, k: int, how: str, measured: Measured, d: Diagnosis) -> Row:
     if conduct.equal(measured.gradients[k], trial.base.gradients[k], 1e-12) and np.any(trial.base.gradients[k]):
-        return failed(name, "state", f"{how}, the gradient of `{trial.names[k]}` is that of an earlier call", "keep what backward needs on ctx, not on the class")
+        return failed(
+            name,
+            "state",
+            f"{how}, the gradient of `{trial.names[k]}` is that of an earlier call",
+            "keep what backward needs on ctx, not on the class",
+        )
     if d.kind == "region":
         return failed(name, "region", f"{how}, {d.words}", d.repair)
-    return failed(name, "region", f"right at the given values; {how}, {d.words}", "look at the condition in backward: it must be the one of forward")
+    return failed(
+        name,
+        "region",
+        f"right at the given values; {how}, {d.words}",
+        "look at the condition in backward: it must be the one of forward",
+    )
 
 
 def check_linear(trial: Trial) -> Iterator[Row]:
@@ -202,18 +239,32 @@ def check_linear(trial: Trial) -> Iterator[Row]:
     w, h = trial.weights, trial.draw()
     zero, scaled, other, both = (trial.measure(weights=v) for v in (0 * w, -100 * w, h, w + h))
     for k, title in enumerate(trial.names):
-        at = [np.zeros_like(trial.arrays[k]) if m.gradients[k] is None else m.gradients[k] for m in (zero, trial.base, scaled, other, both)]
+        at = [
+            np.zeros_like(trial.arrays[k]) if m.gradients[k] is None else m.gradients[k]
+            for m in (zero, trial.base, scaled, other, both)
+        ]
         nothing, g, large, gh, total = at
         if np.any(nothing):
-            yield failed(name, "offset", f"the gradient of `{title}` is not zero when grad_output is", "leave out the term that does not contain grad_output")
+            yield failed(
+                name,
+                "offset",
+                f"the gradient of `{title}` is not zero when grad_output is",
+                "leave out the term that does not contain grad_output",
+            )
             return
         if conduct.equal(large, g, 1e-9) and np.any(g):
-            yield failed(name, "ignores_grad_output", f"the gradient of `{title}` ignores grad_output", "multiply by grad_output")
+            yield failed(
+                name, "ignores_grad_output", f"the gradient of `{title}` ignores grad_output", "multiply by grad_output"
+            )
             return
         spread = (np.abs(g).max(initial=0) + np.abs(gh).max(initial=0)) * rtol
         if not conduct.equal(large, -100 * g, rtol) or not np.allclose(total, g + gh, rtol, spread, equal_nan=True):
-            yield failed(name, "nonlinear", f"the gradient of `{title}` is not linear in grad_output (it is clipped, rectified, or a power)",
-                         "multiply grad_output by the derivative, and do nothing else to it")  # fmt: skip
+            yield failed(
+                name,
+                "nonlinear",
+                f"the gradient of `{title}` is not linear in grad_output (it is clipped, rectified, or a power)",
+                "multiply grad_output by the derivative, and do nothing else to it",
+            )
             return
     yield passed(name)
 
@@ -249,11 +300,26 @@ def check_broadcast(trial: Trial) -> Iterator[Row]:
 
 
 CHECKS: dict[str, Callable[[Trial], Iterator[Row]]] = {
-    "repeats": conduct.check_repeats, "gradient": check_gradient, "values": check_values, "linear": check_linear, "second_order": check_second_order,
-    "dtypes": conduct.check_dtypes, "layouts": conduct.check_layouts, "zero_size": conduct.check_zero_size, "broadcast": check_broadcast, "alone": conduct.check_alone,
-    "unused": conduct.check_unused, "interleaved": conduct.check_interleaved, "saved": conduct.check_saved, "writes": conduct.check_writes, "leaks": conduct.check_leak,
-    "packed": conduct.check_packed, "autocast": conduct.check_autocast, "forward_mode": in_transforms.check_forward_mode, "vmap": in_transforms.check_batches,
-}  # fmt: skip
+    "repeats": conduct.check_repeats,
+    "gradient": check_gradient,
+    "values": check_values,
+    "linear": check_linear,
+    "second_order": check_second_order,
+    "dtypes": conduct.check_dtypes,
+    "layouts": conduct.check_layouts,
+    "zero_size": conduct.check_zero_size,
+    "broadcast": check_broadcast,
+    "alone": conduct.check_alone,
+    "unused": conduct.check_unused,
+    "interleaved": conduct.check_interleaved,
+    "saved": conduct.check_saved,
+    "writes": conduct.check_writes,
+    "leaks": conduct.check_leak,
+    "packed": conduct.check_packed,
+    "autocast": conduct.check_autocast,
+    "forward_mode": in_transforms.check_forward_mode,
+    "vmap": in_transforms.check_batches,
+}
 
 
 explain_all(globals(), "verify")

@@ -19,6 +19,7 @@ from genesis.core.graph.tensor import Tensor
 if TYPE_CHECKING:
     from genesis.autograd.forms.rules import Differentiable
 
+
 def used_variables(rule: Differentiable, results: list[Tensor], args: tuple[Any, ...], kept: Any) -> list[Tensor]:
     """Tensors that require grad, are no arguments, and were used; refused where the rule has no gradients for them.
 
@@ -70,7 +71,11 @@ def _used(roots: Iterable[Any], near: dict[Any, tuple[str, Tensor]], stop: set[A
 def _refuse_captured(rule: Differentiable, found: list[tuple[str, Tensor | None]]) -> None:
     names = [name or "a tensor" for name, _ in found]
     listed = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
-    verb, its = ("requires", "is not an argument: its gradient") if len(names) == 1 else ("require", "are not arguments: their gradients")
+    verb, its = (
+        ("requires", "is not an argument: its gradient")
+        if len(names) == 1
+        else ("require", "are not arguments: their gradients")
+    )
     raise GraphError(
         message(rule.name, f"the function uses {listed}, which {verb} grad and {its} would be lost",
                 [(name or "captured", x._spec()) for name, x in found if x is not None],

@@ -7,7 +7,8 @@
 Rules in forward mode are in `genesis.autograd.forms.transposed`.
 
 All of them refuse to lose a gradient: a tensor that requires grad and is used, but is no argument, is an error that
-names it. All can be differentiated twice (`genesis.autograd.forms.rules` says how). `Function` is the form with a context.
+names it. All can be differentiated twice (`genesis.autograd.forms.rules` says how). `Function` is the form with a
+context.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class custom_gradient(Differentiable):
 
     Raises:
         TypeError: the function does not return a value and a gradient function
-        RuntimeError: a tensor that requires grad is used, is no argument, and ``grad_fn`` does not accept ``variables``;
+        RuntimeError: a tensor that requires grad is used, is no argument, and ``grad_fn`` does not accept
+            ``variables``;
             the number or the shape of the gradients is wrong
 
     Source: ``tf.custom_gradient``.
@@ -104,7 +106,9 @@ def describe(value: Any) -> str:
 class WithStatics(Differentiable):
     """Rules that get some arguments as they are, apart from those that are differentiated."""
 
-    def __init__(self, function: Rule, nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()) -> None:
+    def __init__(
+        self, function: Rule, nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+    ) -> None:
         super().__init__(function)
         places = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
         for place in places:
@@ -113,11 +117,15 @@ class WithStatics(Differentiable):
         parameters = list(inspect.signature(function).parameters) if names or places else []
         for name in names:
             if name not in parameters:
-                raise ArgumentValueError(message(self.name, f"nondiff_argnames names {name!r}, which is not a parameter"))
+                raise ArgumentValueError(
+                    message(self.name, f"nondiff_argnames names {name!r}, which is not a parameter")
+                )
             places.append(parameters.index(name))
         for place in places:
             if not -len(parameters) <= place < len(parameters):
-                raise ArgumentValueError(message(self.name, f"nondiff_argnums names argument {place} of {len(parameters)}"))
+                raise ArgumentValueError(
+                    message(self.name, f"nondiff_argnums names argument {place} of {len(parameters)}")
+                )
         self.statics = tuple(sorted({place % len(parameters) for place in places}))
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
@@ -137,9 +145,13 @@ class WithStatics(Differentiable):
             for x in tree_flatten(args[place])[0] if place < len(args) else ():
                 if isinstance(x, Tensor) and x.requires_grad:
                     raise GraphError(
-                        message(self.name, f"argument {place} is declared not to be differentiated, but it requires grad",
-                                [(f"argument {place}", x._spec())], "pass x.detach(), or take it out of nondiff_argnums")
-                    )  # fmt: skip
+                        message(
+                            self.name,
+                            f"argument {place} is declared not to be differentiated, but it requires grad",
+                            [(f"argument {place}", x._spec())],
+                            "pass x.detach(), or take it out of nondiff_argnums",
+                        )
+                    )
 
 
 class custom_vjp(WithStatics):
@@ -181,9 +193,12 @@ class custom_vjp(WithStatics):
         result = self.fwd(*args, **kwargs)
         if not is_pair(result):
             raise ArgumentError(
-                message(self.name, f"the forward rule returned {describe(result)}, expected the value and the residuals",
-                        hint="return value, residuals")
-            )  # fmt: skip
+                message(
+                    self.name,
+                    f"the forward rule returned {describe(result)}, expected the value and the residuals",
+                    hint="return value, residuals",
+                )
+            )
         return result[0], (result[1], self.split(args)[0], len(args))
 
     def sources(self) -> list[Rule]:
@@ -207,11 +222,19 @@ class _PerArgument(Differentiable):
         gradients: list[Any] = []
         for i, needed in enumerate(pulled.needs[: len(args)]):
             if needed and i not in self.makers:
-                raise GraphError(message(self.name, f"it has no rule for argument {i}, which requires grad", hint="give defvjp one"))
+                raise GraphError(
+                    message(self.name, f"it has no rule for argument {i}, which requires grad", hint="give defvjp one")
+                )
             maker = self.makers.get(i) if needed else None
             gradients.append(None if maker is None else maker(value, *args, **kwargs)(pulled.g))
         if any(pulled.needs[len(args) :]):
-            raise GraphError(message(self.name, "a keyword-only argument requires grad, rules are for positional ones", hint="pass it by position"))
+            raise GraphError(
+                message(
+                    self.name,
+                    "a keyword-only argument requires grad, rules are for positional ones",
+                    hint="pass it by position",
+                )
+            )
         return gradients + [None] * (len(pulled.needs) - len(args))
 
 

@@ -1,6 +1,7 @@
 """Functions of NumPy, SciPy, Numba or C, made differentiable in one line.
 
-`from_numpy` is for functions of arrays; `genesis.autograd.forms.native` has those of single numbers and of pointers. The
+`from_numpy` is for functions of arrays; `genesis.autograd.forms.native` has those of single numbers and of pointers.
+The
 derivative is given in the form that is at hand:
 
     df=      for what works element by element: the derivative, ``df(*inputs)``
@@ -60,10 +61,18 @@ def from_numpy(
     if not callable(f):
         raise ArgumentError(message("from_numpy", f"expected a function, got {type(f).__name__}"))
     if len(given) > 1:
-        raise ArgumentError(message("from_numpy", f"{' and '.join(given)} say the same in different forms", hint="give one of them"))
+        raise ArgumentError(
+            message("from_numpy", f"{' and '.join(given)} say the same in different forms", hint="give one of them")
+        )
     if ddf is not None:
         if not callable(df):
-            raise ArgumentError(message("from_numpy", "ddf is the derivative of df, which is not one function", hint="df=from_numpy(df, ddf)"))
+            raise ArgumentError(
+                message(
+                    "from_numpy",
+                    "ddf is the derivative of df, which is not one function",
+                    hint="df=from_numpy(df, ddf)",
+                )
+            )
         given["df"] = from_numpy(df, ddf, name=f"{title}_df")
     form, rules = next(iter(given.items()), ("", ()))
     return ForeignFunction(f, form, rules, title)
@@ -95,13 +104,22 @@ class ForeignFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         inner = [(key, x) for key, value in kwargs.items() for x in tree_flatten(value)[0]]
-        inner += [(f"item of argument {i}", x) for i, a in enumerate(args) if not isinstance(a, Tensor) for x in tree_flatten(a)[0]]
+        inner += [
+            (f"item of argument {i}", x)
+            for i, a in enumerate(args)
+            if not isinstance(a, Tensor)
+            for x in tree_flatten(a)[0]
+        ]
         for what, x in inner:
             if isinstance(x, Tensor) and x.requires_grad and grad_mode.get():
                 raise GraphError(
-                    message(self.name, f"{what} requires grad, only tensors that are positional arguments have gradients",
-                            [(what, x._spec())], "pass it by position, or detach() it")
-                )  # fmt: skip
+                    message(
+                        self.name,
+                        f"{what} requires grad, only tensors that are positional arguments have gradients",
+                        [(what, x._spec())],
+                        "pass it by position, or detach() it",
+                    )
+                )
         return self.node.apply(*args, _Options(self, kwargs))
 
     # ---- values
@@ -113,7 +131,9 @@ class ForeignFunction:
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
-            raise InplaceError(message(self.name, "the function writes to its input", hint="let it work on x.copy()")) from error
+            raise InplaceError(
+                message(self.name, "the function writes to its input", hint="let it work on x.copy()")
+            ) from error
         given = [x for x in tree_flatten(arrays)[0] if isinstance(x, np.ndarray)]
         if isinstance(result, tuple | list):
             return tuple([None if y is None else self._tensor(y, given) for y in result])
@@ -124,17 +144,23 @@ class ForeignFunction:
         floating = [a.dtype for a in given if a.dtype.kind in "fc"]
         array = np.asarray(value, np.result_type(*floating, value) if number and floating else None)
         if array.dtype.kind not in "biufcV":
-            raise ArgumentError(message(self.name, f"the function returned {type(value).__name__}, expected an array of numbers"))
+            raise ArgumentError(
+                message(self.name, f"the function returned {type(value).__name__}, expected an array of numbers")
+            )
         if not array.flags.writeable or any(np.may_share_memory(array, a) for a in given):
             array = array.copy()  # a result is not a window to an input, and can be written to
         return wrap(array)
 
     # ---- gradients
 
-    def gradients(self, g: Any, inputs: tuple[Any, ...], output: Any, kwargs: dict[str, Any], needs: list[bool]) -> list[Any]:
+    def gradients(
+        self, g: Any, inputs: tuple[Any, ...], output: Any, kwargs: dict[str, Any], needs: list[bool]
+    ) -> list[Any]:
         """One for each input; in tensors, recorded where recording is on."""
         if self.form == "":
-            raise UnsupportedError(message(self.name, "the function has no derivative", hint="from_numpy(f, df), or vjp= or jac="))
+            raise UnsupportedError(
+                message(self.name, "the function has no derivative", hint="from_numpy(f, df), or vjp= or jac=")
+            )
         if self.form == "rule":
             raise UnsupportedError(
                 message(self.of, f"a second derivative was asked for, and {self.name} has no derivative",
@@ -143,7 +169,9 @@ class ForeignFunction:
         if self.each:
             return [self._one(i, g, inputs, output, kwargs) if needed else None for i, needed in enumerate(needs)]
         if self.form == "df" and len([x for x in inputs if isinstance(x, Tensor)]) > 1:
-            raise GraphError(message(self.name, f"one df for {len(inputs)} inputs", hint="df=(df_0, df_1, ...), one for each input"))
+            raise GraphError(
+                message(self.name, f"one df for {len(inputs)} inputs", hint="df=(df_0, df_1, ...), one for each input")
+            )
         rule = self.rules[0]
         if self.form == "df":
             return [self._scaled(g, rule(*inputs, **kwargs), output) if needed else None for needed in needs]
@@ -151,15 +179,27 @@ class ForeignFunction:
         found = list(found) if isinstance(found, tuple) else [found]
         if len(found) != len(inputs):
             raise GraphError(
-                message(self.name, f"{self.form} returned {len(found)} gradients for {len(inputs)} inputs", hint="return one for each, None for none")
+                message(
+                    self.name,
+                    f"{self.form} returned {len(found)} gradients for {len(inputs)} inputs",
+                    hint="return one for each, None for none",
+                )
             )
         if self.form == "vjp":
-            return [self._shaped(gx, x, i) if needed else None for i, (gx, x, needed) in enumerate(zip(found, inputs, needs, strict=True))]
-        return [self._contracted(g, j, x, i) if needed else None for i, (j, x, needed) in enumerate(zip(found, inputs, needs, strict=True))]
+            return [
+                self._shaped(gx, x, i) if needed else None
+                for i, (gx, x, needed) in enumerate(zip(found, inputs, needs, strict=True))
+            ]
+        return [
+            self._contracted(g, j, x, i) if needed else None
+            for i, (j, x, needed) in enumerate(zip(found, inputs, needs, strict=True))
+        ]
 
     def _one(self, i: int, g: Any, inputs: tuple[Any, ...], output: Any, kwargs: dict[str, Any]) -> Any:
         if i >= len(self.rules):
-            raise GraphError(message(self.name, f"input {i} requires grad, {self.form} has rules for {len(self.rules)} inputs"))
+            raise GraphError(
+                message(self.name, f"input {i} requires grad, {self.form} has rules for {len(self.rules)} inputs")
+            )
         rule = self.rules[i]
         if rule is None:
             return None
@@ -171,8 +211,12 @@ class ForeignFunction:
 
     def _scaled(self, g: Any, slope: Tensor, output: Any) -> Tensor:
         if isinstance(g, tuple):
-            raise GraphError(message(self.name, f"df is for one output, the function has {len(g)}", hint="give vjp= or jac="))
-        extra = slope.ndim > g.ndim or any(n not in (1, m) for n, m in zip(slope.shape[::-1], g.shape[::-1], strict=False))
+            raise GraphError(
+                message(self.name, f"df is for one output, the function has {len(g)}", hint="give vjp= or jac=")
+            )
+        extra = slope.ndim > g.ndim or any(
+            n not in (1, m) for n, m in zip(slope.shape[::-1], g.shape[::-1], strict=False)
+        )
         if extra:
             raise ShapeError(
                 message(self.name, f"df has shape {list(slope.shape)}, the output has {list(g.shape)}",
@@ -183,9 +227,13 @@ class ForeignFunction:
     def _shaped(self, gx: Any, x: Any, i: int) -> Any:
         if gx is not None and isinstance(x, Tensor) and gx.shape != x.shape:
             raise ShapeError(
-                message(self.name, f"vjp returned a gradient of shape {list(gx.shape)} for input {i}, which has {list(x.shape)}",
-                        [(f"input {i}", x._spec())], "return a gradient of the input's shape")
-            )  # fmt: skip
+                message(
+                    self.name,
+                    f"vjp returned a gradient of shape {list(gx.shape)} for input {i}, which has {list(x.shape)}",
+                    [(f"input {i}", x._spec())],
+                    "return a gradient of the input's shape",
+                )
+            )
         return gx
 
     def _contracted(self, g: Any, jacobian: Any, x: Any, i: int) -> Any:
@@ -200,9 +248,13 @@ class ForeignFunction:
             jacobian = jacobian.reshape(*g.shape, *x.shape)
         if tuple(jacobian.shape) != (*g.shape, *x.shape):
             raise ShapeError(
-                message(self.name, f"jac has shape {list(jacobian.shape)} for input {i}, expected {[*g.shape, *x.shape]}, the output's and the input's",
-                        [("output", g._spec()), (f"input {i}", x._spec())])
-            )  # fmt: skip
+                message(
+                    self.name,
+                    f"jac has shape {list(jacobian.shape)} for input {i}, expected {[*g.shape, *x.shape]}, the "
+                    "output's and the input's",
+                    [("output", g._spec()), (f"input {i}", x._spec())],
+                )
+            )
         jacobian = jacobian.conj() if jacobian.is_complex() else jacobian
         return tensordot(g.to(jacobian.dtype), jacobian, g.ndim)
 
@@ -212,7 +264,9 @@ def _pulled(rule: Any, g: Any, inputs: tuple[Any, ...], output: Any, kwargs: dic
     if not isinstance(g, tuple):
         return rule(g, *inputs, output, **kwargs)
     n = len(g)
-    regrouped = ForeignFunction(lambda *flat, **kw: rule.f(flat[:n], *flat[n:-n], flat[-n:], **kw), rule.form, (), rule.name)
+    regrouped = ForeignFunction(
+        lambda *flat, **kw: rule.f(flat[:n], *flat[n:-n], flat[-n:], **kw), rule.form, (), rule.name
+    )
     regrouped.of = rule.of
     return regrouped(*g, *inputs, *output, **kwargs)
 
@@ -228,7 +282,8 @@ def _jacobians(rule: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _is_sparse(j: Any) -> bool:
-    return callable(getattr(j, "toarray", None))  # SciPy's matrices have no base class to ask for without importing SciPy
+    # SciPy's matrices have no base class to ask for without importing SciPy
+    return callable(getattr(j, "toarray", None))
 
 
 def _dense(jac: Rule) -> Rule:

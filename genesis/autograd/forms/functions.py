@@ -1,4 +1,6 @@
-"""Four ops written out as `Function` classes: what a rule looks like in the fewest lines, and examples for `register_function`."""
+"""Four ops written out as `Function` classes: what a rule looks like in the fewest lines, and examples for
+`register_function`.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,9 @@ def straight_through(f: Callable[..., Any]) -> Callable[..., Any]:
     (tensor([0., 2.]), (tensor([0., 4.]),))
     """
     if not callable(f):
-        raise ArgumentError(message("straight_through", f"expected a function, got {type(f).__name__}", hint="straight_through(f)(x)"))
+        raise ArgumentError(
+            message("straight_through", f"expected a function, got {type(f).__name__}", hint="straight_through(f)(x)")
+        )
 
     @functools.wraps(f)
     def passed(*args: Any, **kwargs: Any) -> Any:
@@ -89,7 +91,11 @@ def _fitting(result: Any, tensors: list[Tensor]) -> Any:
     for i, (y, x) in enumerate(zip(results, tensors, strict=False)):
         if x.requires_grad and not (y.is_floating_point() or y.is_complex()):
             raise DTypeError(
-                message("straight_through", f"result {i} has dtype {y.dtype}, which carries no gradient", hint="return y.to(x.dtype)")
+                message(
+                    "straight_through",
+                    f"result {i} has dtype {y.dtype}, which carries no gradient",
+                    hint="return y.to(x.dtype)",
+                )
             )
         if y.shape != x.shape:
             raise ShapeError(
@@ -163,8 +169,11 @@ class ClipGradient(Function):
         return g.clamp(ctx.low, ctx.high), None, None, None
 
 
-def clip_gradient(x: Tensor, low: float | None = None, high: float | None = None, *, max_norm: float | None = None) -> Tensor:
-    """``x``, whose gradient is limited: to ``[low, high]`` element by element, or to a Euclidean norm of at most ``max_norm``.
+def clip_gradient(
+    x: Tensor, low: float | None = None, high: float | None = None, *, max_norm: float | None = None
+) -> Tensor:
+    """``x``, whose gradient is limited: to ``[low, high]`` element by element, or to a Euclidean norm of at most
+    ``max_norm``.
 
     Raises:
         ValueError: neither or both kinds of limit, ``low`` above ``high``, or ``max_norm`` not positive
@@ -176,7 +185,9 @@ def clip_gradient(x: Tensor, low: float | None = None, high: float | None = None
     """
     _expect_tensor("clip_gradient", x)
     if (max_norm is None) == (low is None and high is None):
-        raise ArgumentValueError(message("clip_gradient", "expected either low and high or max_norm", hint="clip_gradient(x, -1, 1)"))
+        raise ArgumentValueError(
+            message("clip_gradient", "expected either low and high or max_norm", hint="clip_gradient(x, -1, 1)")
+        )
     if low is not None and high is not None and low > high:
         raise ArgumentValueError(message("clip_gradient", f"low is {low}, above high, {high}"))
     if max_norm is not None and not max_norm > 0:

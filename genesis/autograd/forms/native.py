@@ -1,7 +1,7 @@
 """Functions that see one number or one pointer at a time, made differentiable in one line.
 
-    `from_scalar`   Python numbers in, a Python number out; called for each element
-    `from_ctypes`   C functions ``void f(const T *x, ..., T *out, size_t n)``
+`from_scalar`   Python numbers in, a Python number out; called for each element
+`from_ctypes`   C functions ``void f(const T *x, ..., T *out, size_t n)``
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import expect_function, explain_all
 
 
-def from_scalar(f: Rule, df: Rule | tuple[Rule | None, ...] | None = None, *, ddf: Rule | None = None, name: str | None = None) -> ForeignFunction:
+def from_scalar(
+    f: Rule, df: Rule | tuple[Rule | None, ...] | None = None, *, ddf: Rule | None = None, name: str | None = None
+) -> ForeignFunction:
     """A function of Python numbers, ``math.gamma`` or one from a C library, called for each element.
 
     Args:
@@ -54,7 +56,9 @@ def _floating(inputs: tuple[Any, ...]) -> Any:
     return np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
 
 
-def from_ctypes(function: Any, df: Any = None, *, dtype: Any = np.float64, name: str | None = None, **forms: Any) -> ForeignFunction:
+def from_ctypes(
+    function: Any, df: Any = None, *, dtype: Any = np.float64, name: str | None = None, **forms: Any
+) -> ForeignFunction:
     """A C function ``void f(const T *x, ..., T *out, size_t n)`` that works element by element.
 
     Inputs are broadcast to one shape, and copied only if they are not contiguous or not of the type T.
@@ -81,14 +85,21 @@ def from_ctypes(function: Any, df: Any = None, *, dtype: Any = np.float64, name:
     try:
         pointer = ctypes.POINTER(np.ctypeslib.as_ctypes_type(kind))
     except NotImplementedError:
-        raise ArgumentValueError(message("from_ctypes", f"dtype {kind} is no type of C", hint="np.float64 or np.float32")) from None
+        raise ArgumentValueError(
+            message("from_ctypes", f"dtype {kind} is no type of C", hint="np.float64 or np.float32")
+        ) from None
 
     def over(rule: Any) -> Any:
         return _through_pointers(rule, kind, pointer) if isinstance(rule, ctypes._CFuncPtr) else rule
 
     rules = tuple(over(rule) for rule in df) if isinstance(df, tuple) else over(df)
     title = name or getattr(function, "__name__", "c_function")
-    return from_numpy(_through_pointers(function, kind, pointer), rules, name=title, **{key: over(rule) for key, rule in forms.items()})
+    return from_numpy(
+        _through_pointers(function, kind, pointer),
+        rules,
+        name=title,
+        **{key: over(rule) for key, rule in forms.items()},
+    )
 
 
 def _through_pointers(function: Any, kind: np.dtype[Any], pointer: Any) -> Rule:

@@ -37,8 +37,26 @@ from genesis.core.layers.function_rules import derived, dual_level
 
 _LEAVES = (Tensor, int, float, str, type(None))  # arguments that are no containers, at a glance
 # captured values that cannot hide a tensor
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, type, slice, range, dtype, np.dtype, np.generic, np.ndarray,
-          np.ufunc, np.random.Generator, ModuleType, BuiltinFunctionType)  # fmt: skip
+_PLAIN = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type,
+    slice,
+    range,
+    dtype,
+    np.dtype,
+    np.generic,
+    np.ndarray,
+    np.ufunc,
+    np.random.Generator,
+    ModuleType,
+    BuiltinFunctionType,
+)
 
 
 class Differentiable:
@@ -124,8 +142,21 @@ class Pulled(NamedTuple):
 class Call:
     """One call: how the rule's arguments and what it kept come out of what the node saved."""
 
-    __slots__ = ("arguments", "exact", "holes", "kept", "outs", "rebuild", "rng", "rule", "saved", "structure", "tensors", "value",
-                 "variables")  # fmt: skip
+    __slots__ = (
+        "arguments",
+        "exact",
+        "holes",
+        "kept",
+        "outs",
+        "rebuild",
+        "rng",
+        "rule",
+        "saved",
+        "structure",
+        "tensors",
+        "value",
+        "variables",
+    )
 
     rule: Differentiable
     structure: TreeDef  # of (args, kwargs)
@@ -154,7 +185,10 @@ class Call:
             with _random_state(self.rng):
                 return self.rule.forward(*args, **kwargs)[1]
         except GraphError as error:
-            error.add_note(f"{self.rule.name} keeps intermediate values: it was run once more, recorded, to differentiate its gradient")
+            error.add_note(
+                f"{self.rule.name} keeps intermediate values: it was run once more, recorded, to differentiate its "
+                "gradient"
+            )
             raise
 
 
@@ -179,7 +213,11 @@ class Recorded(Function):
         again = grad_mode.get() and not call.exact
         kept = call.again(saved) if again else call.rebuild(_filled(call.kept, saved))
         parts = iter(grads)
-        g = grads[0] if call.value is LEAF else tree_unflatten([next(parts) if is_tensor else None for is_tensor in call.holes], call.value)
+        g = (
+            grads[0]
+            if call.value is LEAF
+            else tree_unflatten([next(parts) if is_tensor else None for is_tensor in call.holes], call.value)
+        )
         variables = [saved[place] for place in call.variables]
         found = call.rule.pull(Pulled(kept, g, grads, _needs(call, ctx.needs_input_grad), variables))
         extra: list[Any] = []
@@ -266,12 +304,17 @@ def record(rule: Differentiable, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     call.tensors = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
     call.holes = [isinstance(v, Tensor) for v in values]
     given = {id(twin): x for twin, x in zip(twins, leaves, strict=True)}
-    call.outs = [given[id(v)] if id(v) in given else v if v._view is not None and v._node is None else v.detach() for v in results]
+    call.outs = [
+        given[id(v)] if id(v) in given else v if v._view is not None and v._node is None else v.detach()
+        for v in results
+    ]
     call.rng = None if rng == (default_generator._seed, default_generator._block) else rng
     extra = _plan(call, leaves, twins, results, kept, variables)
     outs = rule.node.apply(*leaves, *variables, *extra, call)
     rest = iter([outs] if isinstance(outs, Tensor) else outs)
-    return tree_unflatten([next(rest) if is_tensor else v for v, is_tensor in zip(values, call.holes, strict=True)], value_structure)
+    return tree_unflatten(
+        [next(rest) if is_tensor else v for v, is_tensor in zip(values, call.holes, strict=True)], value_structure
+    )
 
 
 @functools.lru_cache
@@ -297,18 +340,25 @@ def _refuse_writes(rule: Differentiable, tracked: list[Tensor], versions: list[i
     for x, before in zip(tracked, versions, strict=True):
         if x._version != before:
             raise InplaceError(
-                message(rule.name, "the function writes in place to an argument that requires grad", [("argument", x._spec())],
-                        "write to a clone() and return it")
-            )  # fmt: skip
+                message(
+                    rule.name,
+                    "the function writes in place to an argument that requires grad",
+                    [("argument", x._spec())],
+                    "write to a clone() and return it",
+                )
+            )
 
 
-def _plan(call: Call, leaves: list[Any], twins: list[Any], results: list[Tensor], kept: Any, variables: list[Tensor]) -> list[Tensor]:
+def _plan(
+    call: Call, leaves: list[Any], twins: list[Any], results: list[Tensor], kept: Any, variables: list[Tensor]
+) -> list[Tensor]:
     """Where all that was kept will be found in backward; returns the tensors that are saved besides inputs and outputs."""
     known = {id(x): x for x in leaves} | {id(twin): x for twin, x in zip(twins, leaves, strict=True)}
     known |= {id(v): out for v, out in zip(results, call.outs, strict=True)} | {id(v): v for v in variables}
     kept_leaves, call.rebuild = take_apart(kept)
     unknown = [x for x in kept_leaves if id(x) not in known and not isinstance(x, _PLAIN)]
-    outer = {id(x) for f in call.rule.sources() for x in take_apart(f)[0]} if unknown else set()  # from where the function was written
+    # from where the function was written
+    outer = {id(x) for f in call.rule.sources() for x in take_apart(f)[0]} if unknown else set()
     call.exact = all(id(x) in outer or (isinstance(x, Tensor) and x._array.dtype.kind in "biu") for x in unknown)
     places: dict[int, int] = {}  # id of a tensor -> its place in call.saved
     call.saved, extra = [], []
@@ -339,9 +389,12 @@ def _plan(call: Call, leaves: list[Any], twins: list[Any], results: list[Tensor]
 def _pair(name: str, found: Any, count: int) -> tuple[Any, list[Any]]:
     if not (isinstance(found, tuple | list) and len(found) == 2):
         raise GraphError(
-            message(name, f"the gradient function was given variables and returned {type(found).__name__}, expected a pair",
-                    hint="return (gradients, variable_gradients)")
-        )  # fmt: skip
+            message(
+                name,
+                f"the gradient function was given variables and returned {type(found).__name__}, expected a pair",
+                hint="return (gradients, variable_gradients)",
+            )
+        )
     gradients = [found[1]] if isinstance(found[1], Tensor) or found[1] is None else list(found[1])
     if len(gradients) != count:
         raise GraphError(

@@ -55,7 +55,8 @@ class GradientTape:
         self._persistent = switch("GradientTape", "persistent", persistent)
         self._watch_accessed = switch("GradientTape", "watch_accessed_variables", watch_accessed_variables)
         self._watched: dict[int, tuple[Tensor, Any]] = {}  # id -> the tensor and its place in the graph
-        self._roots: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()  # nodes of targets, while they live
+        # nodes of targets, while they live
+        self._roots: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
         self._mine: list[tuple[Tensor, Any]] = []  # constants that this tape made require grad
         self._before: list[bool] = []  # grad modes to go back to
         self._used = ""
@@ -65,7 +66,9 @@ class GradientTape:
 
     def __enter__(self) -> GradientTape:
         if self in _open.get():
-            raise GraphError(message("GradientTape", "the tape is recording already", hint="a nested block needs a tape of its own"))
+            raise GraphError(
+                message("GradientTape", "the tape is recording already", hint="a nested block needs a tape of its own")
+            )
         self._opened = self._opened or next_number() + 1
         self._before.append(grad_mode.get())
         _open.set((*_open.get(), self))
@@ -73,7 +76,9 @@ class GradientTape:
         self._hold()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _open.set(tuple(tape for tape in _open.get() if tape is not self))
         grad_mode.set(self._before.pop())
         self._let_go()
@@ -98,15 +103,23 @@ class GradientTape:
             TypeError: not a tensor
         """
         if self not in _open.get():
-            raise GraphError(message("GradientTape.watch", "the tape is not recording", hint="with GradientTape() as tape: tape.watch(x)"))
+            raise GraphError(
+                message(
+                    "GradientTape.watch", "the tape is not recording", hint="with GradientTape() as tape: tape.watch(x)"
+                )
+            )
         for x in tree_flatten(tensor)[0]:
             if not isinstance(x, Tensor):
                 raise ArgumentError(message("GradientTape.watch", f"expected a tensor, got {type(x).__name__}"))
             if not (x.is_floating_point() or x.is_complex()):
                 raise DTypeError(
-                    message("GradientTape.watch", f"a tensor of dtype {x.dtype} cannot have a gradient", [("tensor", x._spec())],
-                            "watch x.float()")
-                )  # fmt: skip
+                    message(
+                        "GradientTape.watch",
+                        f"a tensor of dtype {x.dtype} cannot have a gradient",
+                        [("tensor", x._spec())],
+                        "watch x.float()",
+                    )
+                )
             if x._node is None:
                 x.requires_grad_()
                 self._mine.append((x, x._node))
@@ -134,7 +147,9 @@ class GradientTape:
         self._opened = next_number() + 1 if self in _open.get() else 0
 
     def watched_variables(self) -> tuple[Tensor, ...]:
-        """The tensors given to `watch`, then the leaves on which the targets differentiated so far (and still in use) depend."""
+        """The tensors given to `watch`, then the leaves on which the targets differentiated so far (and still in use)
+        depend.
+        """
         found = [x for x, _ in self._watched.values()]
         mine = {id(place) for _, place in self._watched.values()}
         for place in _below(list(self._roots)) if self._watch_accessed else ():
@@ -155,7 +170,8 @@ class GradientTape:
     ) -> Any:
         """The gradients of the sum of ``target`` (one tensor or a container of them), in the structure of ``sources``.
 
-        What was computed before the tape was opened is not on it: a source that a target depends on through that gets no gradient
+        What was computed before the tape was opened is not on it: a source that a target depends on through that gets
+        no gradient
         (or only that of the other ways), and a warning says so.
 
         Args:
@@ -175,13 +191,18 @@ class GradientTape:
         if output_gradients is not None:
             given, found = tree_flatten(output_gradients)
             if found.num_leaves != structure.num_leaves:
-                raise ArgumentValueError(message("GradientTape.gradient", f"{len(given)} output_gradients for {len(targets)} targets"))
+                raise ArgumentValueError(
+                    message("GradientTape.gradient", f"{len(given)} output_gradients for {len(targets)} targets")
+                )
         record, keep = self._modes(create_graph)
         gradients = self._pulled(targets, given, listed, record, keep)
-        return tree_unflatten([_connected(g, x, unconnected_gradients) for g, x in zip(gradients, listed, strict=True)], shape)
+        return tree_unflatten(
+            [_connected(g, x, unconnected_gradients) for g, x in zip(gradients, listed, strict=True)], shape
+        )
 
     def jacobian(self, target: Tensor, sources: Any, unconnected_gradients: str = "none") -> Any:
-        """The derivative of every element of ``target`` by every element of each source, ``target.shape + source.shape``.
+        """The derivative of every element of ``target`` by every element of each source, ``target.shape +
+        source.shape``.
 
         Raises: as `gradient`.
 
@@ -200,7 +221,11 @@ class GradientTape:
         rows = self._rows(y, listed, [_unit(y, i, 1) for i in range(y.numel())])
         columns = [[row[i] for row in rows] for i in range(len(listed))]
         return tree_unflatten(
-            [_stacked(g, 0, x, (*y.shape, *x.shape), unconnected_gradients) for g, x in zip(columns, listed, strict=True)], shape
+            [
+                _stacked(g, 0, x, (*y.shape, *x.shape), unconnected_gradients)
+                for g, x in zip(columns, listed, strict=True)
+            ],
+            shape,
         )
 
     def batch_jacobian(self, target: Tensor, source: Tensor, unconnected_gradients: str = "none") -> Any:
@@ -225,12 +250,17 @@ class GradientTape:
 
     def _begin(self, what: str, unconnected: str) -> None:
         if unconnected not in ("none", "zero"):
-            raise ArgumentValueError(message(f"GradientTape.{what}", f"unconnected_gradients is {unconnected!r}, expected 'none' or 'zero'"))
+            raise ArgumentValueError(
+                message(f"GradientTape.{what}", f"unconnected_gradients is {unconnected!r}, expected 'none' or 'zero'")
+            )
         if self._used and not self._persistent:
             raise GraphError(
-                message(f"GradientTape.{what}", f"a tape that is not persistent gives gradients once, it gave its {self._used} already",
-                        hint="GradientTape(persistent=True)")
-            )  # fmt: skip
+                message(
+                    f"GradientTape.{what}",
+                    f"a tape that is not persistent gives gradients once, it gave its {self._used} already",
+                    hint="GradientTape(persistent=True)",
+                )
+            )
         self._used = what
 
     def _modes(self, create_graph: bool | None) -> tuple[bool, bool]:
@@ -256,7 +286,9 @@ class GradientTape:
         if not roots:
             return [None] * len(sources)
         self._roots.update((place.node if isinstance(place, Output) else place, None) for place, _, _ in roots)
-        seeds = [engine.seed_for(y, y._ones(tuple(y._array.shape), y._array.dtype) if g is None else g) for _, y, g in roots]
+        seeds = [
+            engine.seed_for(y, y._ones(tuple(y._array.shape), y._array.dtype) if g is None else g) for _, y, g in roots
+        ]
         places = [self._place(x) for x in sources]
         if not self._watch_accessed:
             places = [place if place is not None and self._is_watched(place) else None for place in places]
@@ -267,7 +299,15 @@ class GradientTape:
         self._hold()  # what was saved of a watched constant must not be taken for a constant in a recorded gradient
         try:
             found = iter(
-                engine.run([place for place, _, _ in roots], seeds, keep_graph=keep, create_graph=record, inputs=wanted, accumulate=False, since=since)
+                engine.run(
+                    [place for place, _, _ in roots],
+                    seeds,
+                    keep_graph=keep,
+                    create_graph=record,
+                    inputs=wanted,
+                    accumulate=False,
+                    since=since,
+                )
             )
         finally:
             if self not in _open.get():
@@ -276,7 +316,9 @@ class GradientTape:
         return [g if g is None or record else g._alias(None) for g in pulled]
 
     def _warned_of_earlier(self, roots: list[Any], sources: list[Any]) -> bool:
-        """Whether targets depend on what was computed before the tape was opened; a warning, if a source is lost by that."""
+        """Whether targets depend on what was computed before the tape was opened; a warning, if a source is lost by
+        that.
+        """
         nodes = [place.node if isinstance(place, Output) else place for place in _below(roots)]
         earlier = [node for node in nodes if node._sequence_nr() < self._opened]
         keys = {place_key(place) for place in sources}
@@ -284,9 +326,14 @@ class GradientTape:
             last = max(earlier, key=lambda node: node._sequence_nr())
             site = last.where()
             warn_user(
-                message("GradientTape", "a target depends on a source through what was computed before the tape was opened, and there the gradient ends",
-                        [("the last of it", repr(last)), *([] if site is None else [("computed at", site)])], "compute it inside the `with`")
-            )  # fmt: skip
+                message(
+                    "GradientTape",
+                    "a target depends on a source through what was computed before the tape was opened, and there "
+                    "the gradient ends",
+                    [("the last of it", repr(last)), *([] if site is None else [("computed at", site)])],
+                    "compute it inside the `with`",
+                )
+            )
         return bool(earlier)
 
     def _is_watched(self, place: Any) -> bool:

@@ -68,7 +68,9 @@ class custom_jvp(WithStatics):
             if len(jvps) != len(primals):
                 raise ArgumentError(message(self.name, f"defjvps has {len(jvps)} rules for {len(primals)} arguments"))
             value = self(*self._together(static, primals))
-            terms = [f(t, value, *primals) for f, t in zip(jvps, tangents, strict=True) if f is not None and t is not None]
+            terms = [
+                f(t, value, *primals) for f, t in zip(jvps, tangents, strict=True) if f is not None and t is not None
+            ]
             return value, sum(terms[1:], terms[0]) if terms else tree_map(lambda y: y * 0, value)
 
         self.rule = rule
@@ -81,7 +83,13 @@ class custom_jvp(WithStatics):
         if self.rule is None:
             raise ArgumentError(message(self.name, "it has no rule yet", hint=f"{self.name}.defjvp(rule)"))
         if kwargs:
-            raise ArgumentError(message(self.name, f"{next(iter(kwargs))} is keyword-only, the rule would not see it", hint="make it positional"))
+            raise ArgumentError(
+                message(
+                    self.name,
+                    f"{next(iter(kwargs))} is keyword-only, the rule would not see it",
+                    hint="make it positional",
+                )
+            )
         return self.function(*args, **kwargs), (*self.split(args), len(args))
 
     def pull(self, pulled: Pulled) -> Any:
@@ -99,7 +107,11 @@ def transposed(name: str, rule: Rule, static: Sequence[Any], primals: tuple[Any,
         result = rule(*static, primals, tree_unflatten(tangents, structure))
         if not is_pair(result):
             raise ArgumentError(
-                message(name, f"the jvp rule returned {describe(result)}, expected the value and its tangent", hint="return value, tangent")
+                message(
+                    name,
+                    f"the jvp rule returned {describe(result)}, expected the value and its tangent",
+                    hint="return value, tangent",
+                )
             )
         out = [t for t in tree_flatten(result[1])[0] if isinstance(t, Tensor)]
         _check_tangents(name, out, grads)
@@ -107,9 +119,14 @@ def transposed(name: str, rule: Rule, static: Sequence[Any], primals: tuple[Any,
         wanted = [t for t in tangents if t is not None]
         found: Sequence[Tensor | None] = [None] * len(wanted)
         if pairs and wanted:
-            found = grad([t for t, _ in pairs], wanted, [g for _, g in pairs], create_graph=recording, allow_unused=True)
+            found = grad(
+                [t for t, _ in pairs], wanted, [g for _, g in pairs], create_graph=recording, allow_unused=True
+            )
     rest = iter(found)
-    return [tree_unflatten([None if t is None else next(rest) for t in part], spec) for part, spec in _by_argument(tangents, structure)]
+    return [
+        tree_unflatten([None if t is None else next(rest) for t in part], spec)
+        for part, spec in _by_argument(tangents, structure)
+    ]
 
 
 def _by_argument(leaves: list[Any], structure: Any) -> list[tuple[list[Any], Any]]:

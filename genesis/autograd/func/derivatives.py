@@ -34,12 +34,16 @@ def leaf_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], plac
 
     pieces = [*args, *kwargs.values()]
     titles = argument_names(function, resolve(function)[1], args, kwargs)
-    return [n for title, piece in zip(titles, pieces, strict=True) for n in leaf_names(title, tree_flatten(piece)[1])][place]
+    return [n for title, piece in zip(titles, pieces, strict=True) for n in leaf_names(title, tree_flatten(piece)[1])][
+        place
+    ]
 
 
 def check_function(name: str, function: Any) -> None:
     if not callable(function):
-        raise ArgumentError(message(name, f"expected a function, got {type(function).__name__}", hint=f"{name}(f)(x), not {name}(f(x))"))
+        raise ArgumentError(
+            message(name, f"expected a function, got {type(function).__name__}", hint=f"{name}(f)(x), not {name}(f(x))")
+        )
 
 
 # ---- arguments and results
@@ -48,15 +52,21 @@ def check_function(name: str, function: Any) -> None:
 class Chosen:
     """The arguments by which a function is differentiated: their leaves, and how to call it with others in their place."""
 
-    def __init__(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums
+    ) -> None:
         if not isinstance(argnums, int | tuple | list):
-            raise ArgumentError(message(name, f"argnums must be an integer or a tuple of integers, got {type(argnums).__name__}"))
+            raise ArgumentError(
+                message(name, f"argnums must be an integer or a tuple of integers, got {type(argnums).__name__}")
+            )
         numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         if not numbers:
             raise ArgumentValueError(message(name, "argnums is empty", hint="name at least one argument"))
         for n in numbers:
             if not isinstance(n, int) or not -len(args) <= n < len(args):
-                raise ArgumentValueError(message(name, f"argnums names argument {n}, {name_of(function)} was given {len(args)}"))
+                raise ArgumentValueError(
+                    message(name, f"argnums names argument {n}, {name_of(function)} was given {len(args)}")
+                )
         self.name, self.function, self.args, self.kwargs = name, function, args, kwargs
         self.numbers = [n % len(args) for n in numbers]
         if len(set(self.numbers)) < len(self.numbers):
@@ -80,16 +90,33 @@ class Chosen:
 
 def check_differentiable(name: str, x: Any) -> None:
     if not isinstance(x, Tensor):
-        raise ArgumentError(message(name, f"can differentiate by tensors only, the argument holds {type(x).__name__} {x!r}", hint="choose other argnums, or pass a tensor"))
+        raise ArgumentError(
+            message(
+                name,
+                f"can differentiate by tensors only, the argument holds {type(x).__name__} {x!r}",
+                hint="choose other argnums, or pass a tensor",
+            )
+        )
     if not (x.is_floating_point() or x.is_complex()):
-        raise DTypeError(message(name, f"can differentiate by floating and complex tensors only, got {x.dtype}", operands=[("argument", x._spec())], hint="x.float()"))
+        raise DTypeError(
+            message(
+                name,
+                f"can differentiate by floating and complex tensors only, got {x.dtype}",
+                operands=[("argument", x._spec())],
+                hint="x.float()",
+            )
+        )
 
 
 def split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     if not has_aux:
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
-        raise ArgumentError(message(name, f"with has_aux the function must return a pair (output, aux), it returned {type(result).__name__}"))
+        raise ArgumentError(
+            message(
+                name, f"with has_aux the function must return a pair (output, aux), it returned {type(result).__name__}"
+            )
+        )
     return result
 
 
@@ -97,7 +124,9 @@ def tensors_of(name: str, result: Any) -> tuple[list[Tensor], TreeDef]:
     leaves, structure = tree_flatten(result)
     for y in leaves:
         if not isinstance(y, Tensor):
-            raise ArgumentError(message(name, f"the function must return tensors, it returned {type(y).__name__} {y!r}"))
+            raise ArgumentError(
+                message(name, f"the function must return tensors, it returned {type(y).__name__} {y!r}")
+            )
     return leaves, structure
 
 
@@ -125,7 +154,9 @@ def tracked_outside(roots: Sequence[Tensor], own: Sequence[Any]) -> bool:
 
 
 class EndedPlace(AccumulateGrad):
-    """The place of an argument of a transform that is over: nobody asks for its gradient any more, so what depends on it alone is a constant."""
+    """The place of an argument of a transform that is over: nobody asks for its gradient any more, so what depends on
+    it alone is a constant.
+    """
 
     __slots__ = ()
 
@@ -143,7 +174,9 @@ def released(y: Any, keep: bool) -> Any:
 
 def _released_aux(aux: Any, outer: bool, places: Sequence[Any]) -> Any:
     leaves, structure = tree_flatten(aux)
-    return tree_unflatten([released(a, outer and isinstance(a, Tensor) and tracked_outside([a], places)) for a in leaves], structure)
+    return tree_unflatten(
+        [released(a, outer and isinstance(a, Tensor) and tracked_outside([a], places)) for a in leaves], structure
+    )
 
 
 def or_zeros(like: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[Tensor]:
@@ -199,7 +232,9 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     return value_and_gradient
 
 
-def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, _name: str = "grad_and_value") -> Callable[..., Any]:
+def grad_and_value(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, _name: str = "grad_and_value"
+) -> Callable[..., Any]:
     """`grad` that gives the value, too: ``(gradient, value)``, as in PyTorch.
 
     With ``has_aux`` it gives ``(gradient, (value, aux))``.
@@ -227,7 +262,14 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             keep = outer and tracked_outside([value], places)
             found = [None] * len(twins)
             if value._node is not None:
-                found = engine.run([value._node], [engine.seed_for(value, None)], keep_graph=keep or has_aux, create_graph=keep, inputs=places, accumulate=False)
+                found = engine.run(
+                    [value._node],
+                    [engine.seed_for(value, None)],
+                    keep_graph=keep or has_aux,
+                    create_graph=keep,
+                    inputs=places,
+                    accumulate=False,
+                )
         zeros = or_zeros(twins, found)
         aux, value = _released_aux(aux, outer, places), released(value, keep)
         _end(places)
@@ -244,8 +286,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function and its vector-Jacobian product $v \\mapsto v^T J$ at ``primals``.
 
     Returns:
-        (output, vjp_fn), with ``has_aux`` (output, vjp_fn, aux); ``vjp_fn`` takes cotangents in the structure of the output
-        and gives one gradient for each primal (the gradient itself where there is one primal). It may be called many times, also under `vmap`.
+        (output, vjp_fn), with ``has_aux`` (output, vjp_fn, aux); ``vjp_fn`` takes cotangents in the structure of the
+        output
+        and gives one gradient for each primal (the gradient itself where there is one primal). It may be called many
+        times, also under `vmap`.
 
     >>> import genesis
     >>> y, pull = genesis.func.vjp(genesis.sin, genesis.tensor([0.0]))
@@ -268,17 +312,37 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def vjp_fn(cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given = (cotangents, *more) if more else cotangents
         seeds, found = tree_flatten(given)
-        if found != structure and not (more and len(seeds) == len(outs)):  # cotangents one by one: for outputs in any sequence
-            raise ArgumentError(message("vjp", "the cotangents differ in structure from the output", [("output", structure), ("cotangents", found)]))
+        # cotangents one by one: for outputs in any sequence
+        if found != structure and not (more and len(seeds) == len(outs)):
+            raise ArgumentError(
+                message(
+                    "vjp",
+                    "the cotangents differ in structure from the output",
+                    [("output", structure), ("cotangents", found)],
+                )
+            )
         for i, (g, y) in enumerate(zip(seeds, outs, strict=True)):
             if not isinstance(g, Tensor) or tuple(g.shape) != tuple(y.shape):
-                raise ShapeError(message("vjp", f"cotangent {i} is {_described(g)}, output {i} has shape {list(y.shape)}"))
-        follow = grad_mode.get() and (outside or any(g._node is not None for g in seeds)) if create_graph is None else create_graph
+                raise ShapeError(
+                    message("vjp", f"cotangent {i} is {_described(g)}, output {i} has shape {list(y.shape)}")
+                )
+        follow = (
+            grad_mode.get() and (outside or any(g._node is not None for g in seeds))
+            if create_graph is None
+            else create_graph
+        )
         pairs = [(y, g) for y, g in zip(outs, seeds, strict=True) if y._node is not None]
         gradients: list[Any] = [None] * len(twins)
         if pairs:
             weights = [g if g._array.dtype is y._array.dtype else g.to(y._array.dtype) for y, g in pairs]
-            gradients = engine.run([y._node for y, _ in pairs], weights, keep_graph=retain_graph, create_graph=follow, inputs=places, accumulate=False)
+            gradients = engine.run(
+                [y._node for y, _ in pairs],
+                weights,
+                keep_graph=retain_graph,
+                create_graph=follow,
+                inputs=places,
+                accumulate=False,
+            )
         return chosen.put(or_zeros(twins, gradients))
 
     result = tree_unflatten([released(y, keep) for y in outs], structure)
@@ -291,7 +355,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The value of a function and its Jacobian-vector product $J \\dot x$ at ``primals`` along ``tangents``, in one forward pass.
+    """The value of a function and its Jacobian-vector product $J \\dot x$ at ``primals`` along ``tangents``, in one
+    forward pass.
 
     Args:
         primals, tangents: tuples of the same structure, shapes and dtypes
@@ -310,7 +375,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     values, structure = tree_flatten(tuple(primals))
     given, found = tree_flatten(tuple(tangents))
     if structure != found:
-        raise ArgumentError(message("jvp", "primals and tangents differ in structure", [("primals", structure), ("tangents", found)]))
+        raise ArgumentError(
+            message("jvp", "primals and tangents differ in structure", [("primals", structure), ("tangents", found)])
+        )
     for i, (x, t) in enumerate(zip(values, given, strict=True)):
         check_differentiable("jvp", x)
         check_tangent("jvp", functools.partial(leaf_name, func, tuple(primals), {}, i), x, t)
@@ -321,7 +388,12 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         outs, shape = tensors_of("jvp", out)
         pushed = [tangent_of(y, number) for y in outs]
         if strict and any(t is None for t in pushed):
-            raise GraphError(message("jvp", f"output {[t is None for t in pushed].index(True)} does not depend on the inputs, and strict=True"))
+            raise GraphError(
+                message(
+                    "jvp",
+                    f"output {[t is None for t in pushed].index(True)} does not depend on the inputs, and strict=True",
+                )
+            )
         results = [primal_of(y, number) for y in outs]
         leaves, aux_shape = tree_flatten(aux)
         aux = tree_unflatten([primal_of(a, number) if isinstance(a, Tensor) else a for a in leaves], aux_shape)
@@ -335,15 +407,30 @@ def check_tangent(name: str, title: Callable[[], str], x: Tensor, t: Any) -> Non
     if not isinstance(t, Tensor):
         raise ArgumentError(message(name, f"the tangent of `{title()}` is {type(t).__name__}, expected a tensor"))
     if tuple(t._array.shape) != tuple(x._array.shape):
-        raise ShapeError(message(name, f"the tangent of `{title()}` has shape {list(t.shape)}, its primal {list(x.shape)}", [("primal", x._spec()), ("tangent", t._spec())]))
+        raise ShapeError(
+            message(
+                name,
+                f"the tangent of `{title()}` has shape {list(t.shape)}, its primal {list(x.shape)}",
+                [("primal", x._spec()), ("tangent", t._spec())],
+            )
+        )
     if t._array.dtype is not x._array.dtype:
-        raise DTypeError(message(name, f"the tangent of `{title()}` is {t.dtype}, its primal {x.dtype}", [("primal", x._spec()), ("tangent", t._spec())], "t.to(x.dtype)"))
+        raise DTypeError(
+            message(
+                name,
+                f"the tangent of `{title()}` is {t.dtype}, its primal {x.dtype}",
+                [("primal", x._spec()), ("tangent", t._spec())],
+                "t.to(x.dtype)",
+            )
+        )
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of a function at ``primals``, and the linear function $\\dot x \\mapsto J \\dot x$, which does not run it again.
+    """The value of a function at ``primals``, and the linear function $\\dot x \\mapsto J \\dot x$, which does not run
+    it again.
 
-    (A function with a `no_grad` block does run again: as in `jvp` the block stops gradients, but not tangents, which `linearize` gets from gradients.)
+    (A function with a `no_grad` block does run again: as in `jvp` the block stops gradients, but not tangents, which
+    `linearize` gets from gradients.)
 
     >>> import genesis
     >>> y, push = genesis.func.linearize(genesis.sin, genesis.tensor([0.0]))
@@ -361,22 +448,44 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         keep = outer and tracked_outside(outs, places)
         roots = [y for y in outs if y._node is not None]
         seeds = [y._zeros(tuple(y.shape), y._array.dtype).requires_grad_() for y in roots]
-        pulled = engine.run([y._node for y in roots], seeds, keep_graph=True, create_graph=True, inputs=places, accumulate=False) if roots else []
+        pulled = (
+            engine.run(
+                [y._node for y in roots], seeds, keep_graph=True, create_graph=True, inputs=places, accumulate=False
+            )
+            if roots
+            else []
+        )
 
     def jvp_fn(*tangents: Any) -> Any:
         given, found = tree_flatten(tangents)
         if found != chosen.structure:
-            raise ArgumentError(message("linearize", "the tangents differ in structure from the primals", [("primals", chosen.structure), ("tangents", found)]))
+            raise ArgumentError(
+                message(
+                    "linearize",
+                    "the tangents differ in structure from the primals",
+                    [("primals", chosen.structure), ("tangents", found)],
+                )
+            )
         for i, (x, t) in enumerate(zip(twins, given, strict=True)):
             check_tangent("linearize", functools.partial(leaf_name, func, primals, {}, i), x, t)
         if unrecorded:
             return _pushed_again(func, primals, tangents, state)
-        pairs = [(g, t) for g, t in zip(pulled, given, strict=True) if g is not None and g._node is not None] if roots else []
+        pairs = (
+            [(g, t) for g, t in zip(pulled, given, strict=True) if g is not None and g._node is not None]
+            if roots
+            else []
+        )
         pushed: list[Any] = [None] * len(roots)
         if pairs:
             follow = grad_mode.get() and (keep or any(t._node is not None for t in given))
-            pushed = engine.run([g._node for g, _ in pairs], [t for _, t in pairs], keep_graph=True, create_graph=follow,
-                                inputs=[u._node for u in seeds], accumulate=False)  # fmt: skip
+            pushed = engine.run(
+                [g._node for g, _ in pairs],
+                [t for _, t in pairs],
+                keep_graph=True,
+                create_graph=follow,
+                inputs=[u._node for u in seeds],
+                accumulate=False,
+            )
         rest = iter(pushed)
         results = [None if y._node is None else next(rest) for y in outs]
         return tree_unflatten(or_zeros(outs, results), structure)
@@ -396,10 +505,12 @@ def _pushed_again(func: Callable[..., Any], primals: Any, tangents: Any, state: 
 
 
 def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
-    """The transpose $y \\mapsto A^T y$ of a linear function $x \\mapsto A x$; ``primals`` give the shapes and dtypes of its arguments only.
+    """The transpose $y \\mapsto A^T y$ of a linear function $x \\mapsto A x$; ``primals`` give the shapes and dtypes of
+    its arguments only.
 
     Raises:
-        RuntimeError: the function is not linear: it is not zero at zero, or at a random point not the product with its derivative
+        RuntimeError: the function is not linear: it is not zero at zero, or at a random point not the product with its
+            derivative
 
     >>> import genesis
     >>> push_back = genesis.func.linear_transpose(lambda x: x[1:] - x[:-1], genesis.ones(3))
@@ -412,7 +523,13 @@ def linear_transpose(func: Callable[..., Any], *primals: Any) -> Callable[..., A
     out, pull = vjp(func, *zeros)
     for y in tree_flatten(out)[0]:
         if bool((y != 0).any()):
-            raise GraphError(message("linear_transpose", f"{name_of(func)} is not linear: it is not zero at zero", hint="for other functions take vjp at a point"))
+            raise GraphError(
+                message(
+                    "linear_transpose",
+                    f"{name_of(func)} is not linear: it is not zero at zero",
+                    hint="for other functions take vjp at a point",
+                )
+            )
     _check_linear(func, chosen, out, pull)
     return pull
 
@@ -421,15 +538,25 @@ def _check_linear(func: Callable[..., Any], chosen: Chosen, out: Any, pull: Call
     """$\\langle v, f(x) \\rangle = \\langle A^T v, x \\rangle$ for random x and v."""
     draws = np.random.default_rng(0)
     outs, structure = tensors_of("linear_transpose", out)
-    xs, vs = ([wrap(draws.standard_normal(tuple(y.shape)).astype(y._array.dtype)) for y in group] for group in (chosen.leaves, outs))
+    xs, vs = (
+        [wrap(draws.standard_normal(tuple(y.shape)).astype(y._array.dtype)) for y in group]
+        for group in (chosen.leaves, outs)
+    )
     with no_grad():
         ys = tensors_of("linear_transpose", func(*tree_unflatten(xs, chosen.structure)))[0]
         pulled = tree_flatten(pull(tree_unflatten(vs, structure)))[0]
         left, right = ([(a * b).sum().item() for a, b in zip(*pair, strict=True)] for pair in ((vs, ys), (pulled, xs)))
-        size = sum([float((a * b).abs().sum()) for pair in ((vs, ys), (pulled, xs)) for a, b in zip(*pair, strict=True)])
+        size = sum(
+            [float((a * b).abs().sum()) for pair in ((vs, ys), (pulled, xs)) for a, b in zip(*pair, strict=True)]
+        )
     if abs(sum(left) - sum(right)) > 1e-3 * size:
-        raise GraphError(message("linear_transpose", f"{name_of(func)} is not linear: at a random point it is not the product with its derivative at zero",
-                                 hint="for other functions take vjp at a point"))  # fmt: skip
+        raise GraphError(
+            message(
+                "linear_transpose",
+                f"{name_of(func)} is not linear: at a random point it is not the product with its derivative at zero",
+                hint="for other functions take vjp at a point",
+            )
+        )
 
 
 explain_all(globals(), "grad", "grad_and_value", "value_and_grad", "vjp", "jvp", "linearize", "linear_transpose")

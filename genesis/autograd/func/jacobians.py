@@ -18,7 +18,9 @@ from genesis.core.graph.tensor import Tensor, wrap
 
 
 def _basis(xs: Sequence[Tensor]) -> list[Tensor]:
-    """For tensors of n elements together: n vectors, each one at another element; a tensor of (n, \\*shape) for each of them."""
+    """For tensors of n elements together: n vectors, each one at another element; a tensor of (n, \\*shape) for each of
+    them.
+    """
     sizes = [math.prod(x.shape) for x in xs]
     total, start, found = sum(sizes), 0, []
     for x, size in zip(xs, sizes, strict=True):
@@ -49,10 +51,13 @@ def _columns(t: Tensor, ins: Sequence[Tensor]) -> list[Tensor]:
     return found
 
 
-def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Callable[..., Any]:
+def jacrev(
+    func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[..., Any]:
     """The Jacobian of a function in reverse mode, a row for each element of the output: best for few outputs.
 
-    $J_{ij} = \\partial f_i / \\partial x_j$, of shape (\\*output, \\*input); for containers a Jacobian for each pair, in the
+    $J_{ij} = \\partial f_i / \\partial x_j$, of shape (\\*output, \\*input); for containers a Jacobian for each pair,
+    in the
     structure of the output, and in each the structure of the argument.
 
     Args:
@@ -93,7 +98,14 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
     return jacobian
 
 
-def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error", chunk_size: int | None = None) -> Callable[..., Any]:
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
     """The Jacobian of a function in forward mode, a column for each element of the input: best for few inputs.
 
     The shapes and structures are those of `jacrev`.
@@ -119,7 +131,13 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         def push(*directions: Any) -> Any:
             values, pushed, aux = jvp(function, leaves, directions, has_aux=True)
             aux_leaves, aux_structure = tree_flatten(aux)
-            kept.append((aux_structure, [isinstance(a, Tensor) for a in aux_leaves], [a for a in aux_leaves if not isinstance(a, Tensor)]))
+            kept.append(
+                (
+                    aux_structure,
+                    [isinstance(a, Tensor) for a in aux_leaves],
+                    [a for a in aux_leaves if not isinstance(a, Tensor)],
+                )
+            )
             return pushed, values, tuple(a for a in aux_leaves if isinstance(a, Tensor))
 
         basis = _basis(leaves)
@@ -141,7 +159,8 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The second derivatives of a function, forward over reverse: $H_{ij} = \\partial^2 f / \\partial x_i \\partial x_j$.
+    """The second derivatives of a function, forward over reverse: $H_{ij} = \\partial^2 f / \\partial x_i \\partial
+    x_j$.
 
     >>> import genesis
     >>> genesis.func.hessian(lambda x: x[0] * x[1] ** 2)(genesis.tensor([1.0, 2.0]))
@@ -152,7 +171,8 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
 
 
 def hvp(func: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    """The product of the Hessian of a scalar function with a vector, $H v$, without the Hessian: one pass forward over reverse.
+    """The product of the Hessian of a scalar function with a vector, $H v$, without the Hessian: one pass forward over
+    reverse.
 
     >>> import genesis
     >>> genesis.func.hvp(lambda x: x[0] * x[1] ** 2, (genesis.tensor([1.0, 2.0]),), (genesis.tensor([1.0, 0.0]),))

@@ -12,8 +12,15 @@ from genesis.core.graph.tensor import Tensor
 from genesis.ops.join import stack
 
 
-def functional_call(module: Any, parameter_and_buffer_dicts: Mapping[str, Any] | Sequence[Mapping[str, Any]], args: Any = None,
-                    kwargs: Mapping[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:  # fmt: skip
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     """Call a module with other tensors in place of its parameters and buffers; the module itself stays as it is.
 
     Args:
@@ -34,11 +41,20 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Mapping[str, Any] |
     places = dict(_places(module))
     unknown = [name for name in given if name not in places]
     if unknown and strict:
-        raise ArgumentValueError(message("functional_call", f"the module has no {', '.join(unknown)}", [("it has", ", ".join(places))]))
+        raise ArgumentValueError(
+            message("functional_call", f"the module has no {', '.join(unknown)}", [("it has", ", ".join(places))])
+        )
     if strict and len(given) < len(places):
-        raise ArgumentValueError(message("functional_call", f"strict=True, and there is no tensor for {', '.join(n for n in places if n not in given)}"))
+        raise ArgumentValueError(
+            message(
+                "functional_call",
+                f"strict=True, and there is no tensor for {', '.join(n for n in places if n not in given)}",
+            )
+        )
     if unknown:
-        raise ArgumentValueError(message("functional_call", f"the module has no {', '.join(unknown)}", [("it has", ", ".join(places))]))
+        raise ArgumentValueError(
+            message("functional_call", f"the module has no {', '.join(unknown)}", [("it has", ", ".join(places))])
+        )
     if tie_weights:
         given = _tied(given, places)
     arguments = () if args is None else args if isinstance(args, tuple) else (args,)
@@ -51,7 +67,9 @@ def _merged(dicts: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in parts:
         if not isinstance(part, Mapping):
-            raise ArgumentError(message("functional_call", f"expected dictionaries of tensors, got {type(part).__name__}"))
+            raise ArgumentError(
+                message("functional_call", f"expected dictionaries of tensors, got {type(part).__name__}")
+            )
         twice = set(found) & set(part)
         if twice:
             raise ArgumentValueError(message("functional_call", f"{', '.join(sorted(twice))} is given twice"))
@@ -74,7 +92,13 @@ def _tied(given: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
         store, key = places[name]
         seen = by_tensor.setdefault(id(store[key]), value)
         if seen is not value:
-            raise ArgumentValueError(message("functional_call", f"{name} is one tensor under two names, and two tensors are given for it", hint="give one, or tie_weights=False"))
+            raise ArgumentValueError(
+                message(
+                    "functional_call",
+                    f"{name} is one tensor under two names, and two tensors are given for it",
+                    hint="give one, or tie_weights=False",
+                )
+            )
     return {name: by_tensor[id(store[key])] for name, (store, key) in places.items() if id(store[key]) in by_tensor}
 
 
@@ -93,7 +117,8 @@ def _replaced(given: dict[str, Any], places: dict[str, Any]) -> Iterator[None]:
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of several modules of one kind, each stacked along a new first dimension, for `vmap`.
+    """The parameters and the buffers of several modules of one kind, each stacked along a new first dimension, for
+    `vmap`.
 
     The stacked parameters are leaves of their own that require grad.
 
@@ -110,10 +135,18 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     if not models:
         raise ArgumentValueError(message("stack_module_state", "there are no modules"))
     if any(type(m) is not type(models[0]) for m in models):
-        raise ArgumentValueError(message("stack_module_state", f"the modules differ, {type(models[0]).__name__} and {next(type(m).__name__ for m in models if type(m) is not type(models[0]))}"))
+        raise ArgumentValueError(
+            message(
+                "stack_module_state",
+                f"the modules differ, {type(models[0]).__name__} and "
+                f"{next(type(m).__name__ for m in models if type(m) is not type(models[0]))}",
+            )
+        )
     if any(m.training != models[0].training for m in models):
         raise ArgumentValueError(message("stack_module_state", "some modules are in training mode and some are not"))
-    return _stacked([dict(m.named_parameters()) for m in models], True), _stacked([dict(m.named_buffers()) for m in models], False)
+    return _stacked([dict(m.named_parameters()) for m in models], True), _stacked(
+        [dict(m.named_buffers()) for m in models], False
+    )
 
 
 def _stacked(states: list[dict[str, Tensor]], leaves: bool) -> dict[str, Tensor]:
@@ -121,7 +154,13 @@ def _stacked(states: list[dict[str, Tensor]], leaves: bool) -> dict[str, Tensor]
     for name in states[0]:
         parts = [s[name] for s in states]
         if any(p.shape != parts[0].shape for p in parts):
-            raise ShapeError(message("stack_module_state", f"{name} differs in shape, {list(parts[0].shape)} and {next(list(p.shape) for p in parts if p.shape != parts[0].shape)}"))
+            raise ShapeError(
+                message(
+                    "stack_module_state",
+                    f"{name} differs in shape, {list(parts[0].shape)} and "
+                    f"{next(list(p.shape) for p in parts if p.shape != parts[0].shape)}",
+                )
+            )
         joined = stack([p.detach() for p in parts])
         found[name] = joined.requires_grad_(parts[0].requires_grad) if leaves else joined
     return found

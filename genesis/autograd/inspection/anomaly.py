@@ -29,10 +29,12 @@ _current: ContextVar[detect_anomaly | None] = ContextVar("genesis_anomaly", defa
 class detect_anomaly(Mode):
     """Context manager and decorator: an operation or a gradient rule that makes NaN is an error, at once.
 
-    Forward, the error is raised from the line that made the first bad value, with the operation, where in the result it is,
+    Forward, the error is raised from the line that made the first bad value, with the operation, where in the result it
+    is,
     and the operands there; so the traceback and the debugger stand in the right place. Backward, it names the rule, the
     gradient, and the line of the forward that recorded it, with the calls that led there as a note of the exception.
-    Everything runs on the slow path: for looking for a mistake, not for training; that is a warning when the mode is made, and an
+    Everything runs on the slow path: for looking for a mistake, not for training; that is a warning when the mode is
+    made, and an
     exception in a backward comes with one that shows the calls of its forward (both as in PyTorch).
 
     Args:
@@ -53,9 +55,17 @@ class detect_anomaly(Mode):
 
     def __init__(self, check_nan: bool = True, check_inf: bool = False) -> None:
         super().__init__()
-        self.check_nan, self.check_inf = switch("detect_anomaly", "check_nan", check_nan), switch("detect_anomaly", "check_inf", check_inf)
+        self.check_nan, self.check_inf = (
+            switch("detect_anomaly", "check_nan", check_nan),
+            switch("detect_anomaly", "check_inf", check_inf),
+        )
         if self._warns:
-            warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.", UserWarning, stacklevel=2)
+            warnings.warn(
+                "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled "
+                "for debugging.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     _warns = True
 
@@ -89,7 +99,9 @@ class detect_anomaly(Mode):
         return result
 
     def check(self, name: str, array: Any, operands: Sequence[Any], names: Sequence[str], elementwise: bool) -> None:
-        """Raise an error if an array holds a bad value; elementwise: the operands' elements that went into it are known."""
+        """Raise an error if an array holds a bad value; elementwise: the operands' elements that went into it are
+        known.
+        """
         bad = self.bad(array)
         if bad is None:
             return
@@ -106,9 +118,15 @@ class detect_anomaly(Mode):
                 came_in = label
         what = f"{value} in {int(bad.sum())} of {bad.size} elements, the first at {list(first)}"
         if came_in is None:
-            problem, hint = f"made {what}", "look at the operands on this line; genesis.autograd.detect_anomaly found it"
+            problem, hint = (
+                f"made {what}",
+                "look at the operands on this line; genesis.autograd.detect_anomaly found it",
+            )
         else:
-            problem, hint = f"{came_in} holds a bad value already, and the result {what}", "no operation made it: look at the data, or at the tensor written to"
+            problem, hint = (
+                f"{came_in} holds a bad value already, and the result {what}",
+                "no operation made it: look at the data, or at the tensor written to",
+            )
         raise AnomalyError(message(name, problem, operands=lines, hint=hint))
 
     def bad(self, array: Any) -> Any:
@@ -130,15 +148,26 @@ class detect_anomaly(Mode):
             first = tuple(int(i) for i in np.argwhere(bad)[0])
             came_in = any(isinstance(p, Tensor) and self.bad(p._array) is not None for p in incoming)
             what = f"{g._array[first]} in {int(bad.sum())} of {bad.size} elements, the first at {list(first)}"
-            lines: list[tuple[str, object]] = [("incoming gradient", p._spec()) for p in incoming if isinstance(p, Tensor)]
+            lines: list[tuple[str, object]] = [
+                ("incoming gradient", p._spec()) for p in incoming if isinstance(p, Tensor)
+            ]
             site = node.where()
             if site is not None:
                 lines.append(("called at", site))
             told = "the gradient it got was bad already" if came_in else "the gradient it got was good"
-            error = AnomalyError(message(type(node).__name__, f"the gradient of {node.slot_name(place)} has {what}; {told}", operands=lines,
-                                         hint="look at the values that the forward had on this line"))  # fmt: skip
+            error = AnomalyError(
+                message(
+                    type(node).__name__,
+                    f"the gradient of {node.slot_name(place)} has {what}; {told}",
+                    operands=lines,
+                    hint="look at the values that the forward had on this line",
+                )
+            )
             if node._hooks is not None and "calls" in node._hooks.metadata:
-                error.add_note("The forward was called from (most recent call last):\n" + "".join(traceback.format_list(node.metadata["calls"])).rstrip())
+                error.add_note(
+                    "The forward was called from (most recent call last):\n"
+                    + "".join(traceback.format_list(node.metadata["calls"])).rstrip()
+                )
             raise error
 
     def failed(self, node: Node) -> None:
@@ -160,7 +189,13 @@ class detect_anomaly(Mode):
             arrays = [a._array if isinstance(a, Tensor) else a for a in args]
             for y in tree_flatten(result)[0]:
                 if isinstance(y, Tensor):
-                    self.check(f"{cls.__name__}.forward", y._array, arrays, list(inspect.signature(cls.forward).parameters)[0 if cls._split else 1 :], False)
+                    self.check(
+                        f"{cls.__name__}.forward",
+                        y._array,
+                        arrays,
+                        list(inspect.signature(cls.forward).parameters)[0 if cls._split else 1 :],
+                        False,
+                    )
 
 
 def _check_node(node: Node, results: Sequence[Any], incoming: Sequence[Any]) -> None:

@@ -73,7 +73,8 @@ def explain(input: Any, output: Any = None) -> Any:
 
     Args:
         input: a tensor; or a module or a dict of tensors, each of which is explained
-        output: the result of which a gradient is wanted (of any shape), or a function without arguments that computes it
+        output: the result of which a gradient is wanted (of any shape), or a function without arguments that computes
+            it
 
     Returns:
         an `Explanation` with ``verdict``, ``path``, ``cuts`` and a text; a dict of them, by name, for several inputs
@@ -92,7 +93,13 @@ def explain(input: Any, output: Any = None) -> Any:
         forget_cuts()
         output = output()
     if not isinstance(output, Tensor):
-        raise ArgumentError(message("explain", f"output must be a tensor or a function that gives one, got {type(output).__name__}", hint="explain(x, loss)"))
+        raise ArgumentError(
+            message(
+                "explain",
+                f"output must be a tensor or a function that gives one, got {type(output).__name__}",
+                hint="explain(x, loss)",
+            )
+        )
     named = getattr(input, "named_parameters", None)
     if named is not None:
         return {name: _explain(p, output, name) for name, p in named()}
@@ -103,7 +110,9 @@ def explain(input: Any, output: Any = None) -> Any:
 
 def _explain(x: Any, output: Tensor, name: str) -> Explanation:
     if not isinstance(x, Tensor):
-        raise ArgumentError(message("explain", f"{name} must be a tensor, got {type(x).__name__}", hint="explain(x, loss)"))
+        raise ArgumentError(
+            message("explain", f"{name} must be a tensor, got {type(x).__name__}", hint="explain(x, loss)")
+        )
     what = f"{name} (shape {list(x.shape)}, {x.dtype})"
     if not x.requires_grad:
         return _not_required(x, what)
@@ -127,17 +136,29 @@ def _explain(x: Any, output: Tensor, name: str) -> Explanation:
 
 def _not_required(x: Tensor, what: str) -> Explanation:
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        return Explanation("does not require grad", f"{what} does not require grad: only floating and complex tensors can", cuts=cuts()[:3],
-                           fix="make it floating, x.float()")  # fmt: skip
+        return Explanation(
+            "does not require grad",
+            f"{what} does not require grad: only floating and complex tensors can",
+            cuts=cuts()[:3],
+            fix="make it floating, x.float()",
+        )
     mode = [] if is_grad_enabled() else ["gradients are switched off here and now (no_grad)"]
     return Explanation("does not require grad", f"{what} does not require grad", cuts=cuts()[:3], lines=mode,
                        fix="requires_grad_() before it is used, if it is a leaf; else look at where it was computed")  # fmt: skip
 
 
 def _no_history(output: Tensor, what: str) -> Explanation:
-    why = f"its dtype is {output.dtype}" if not (output.dtype.is_floating_point or output.dtype.is_complex) else "it has no grad_fn"
-    return Explanation("no history", f"the output (shape {list(output.shape)}) is not connected to {what}, nor to anything: {why}", cuts=cuts()[:3],
-                       fix="compute it outside no_grad, from tensors that require grad")  # fmt: skip
+    why = (
+        f"its dtype is {output.dtype}"
+        if not (output.dtype.is_floating_point or output.dtype.is_complex)
+        else "it has no grad_fn"
+    )
+    return Explanation(
+        "no history",
+        f"the output (shape {list(output.shape)}) is not connected to {what}, nor to anything: {why}",
+        cuts=cuts()[:3],
+        fix="compute it outside no_grad, from tensors that require grad",
+    )
 
 
 def _unconnected(x: Tensor, output: Tensor, what: str) -> Explanation:
@@ -149,17 +170,35 @@ def _unconnected(x: Tensor, output: Tensor, what: str) -> Explanation:
         for place, t in enumerate(node._saved):
             if not isinstance(t, Tensor):
                 continue
-            used = t is x or (isinstance(t._array, np.ndarray) and isinstance(x._array, np.ndarray) and t._array is x._array)
+            used = t is x or (
+                isinstance(t._array, np.ndarray) and isinstance(x._array, np.ndarray) and t._array is x._array
+            )
             if used and place < len(node._edges) and node._edges[place] is None:
                 if t is x:
-                    return Explanation("used before requires_grad", f"{what} was used by {_title(node)} while it did not require grad", cuts=mine[:3],
-                                       fix="call requires_grad_() before computing the output")  # fmt: skip
-                return Explanation("used detached", f"{_title(node)} used the value of {what} without its history", cuts=mine[:3] or cuts()[:3],
-                                   fix="use the tensor itself, not detach() or .data")  # fmt: skip
+                    return Explanation(
+                        "used before requires_grad",
+                        f"{what} was used by {_title(node)} while it did not require grad",
+                        cuts=mine[:3],
+                        fix="call requires_grad_() before computing the output",
+                    )
+                return Explanation(
+                    "used detached",
+                    f"{_title(node)} used the value of {what} without its history",
+                    cuts=mine[:3] or cuts()[:3],
+                    fix="use the tensor itself, not detach() or .data",
+                )
     count = sum(1 for node in _nodes(output._node) if node.is_leaf)
-    return Explanation("not used", f"nothing in the graph of the output depends on {what}; its {count} leaves are others", cuts=mine[:3] or cuts()[:3],
-                       lines=[] if mine else ["no value computed from it is known to have left the graph: it may never have been used"] if not cuts() else [],
-                       fix="follow its value to the output: a copy, a conversion, or another tensor under the same name")  # fmt: skip
+    return Explanation(
+        "not used",
+        f"nothing in the graph of the output depends on {what}; its {count} leaves are others",
+        cuts=mine[:3] or cuts()[:3],
+        lines=[]
+        if mine
+        else ["no value computed from it is known to have left the graph: it may never have been used"]
+        if not cuts()
+        else [],
+        fix="follow its value to the output: a copy, a conversion, or another tensor under the same name",
+    )
 
 
 # ---- there is one: follow a gradient along it
@@ -191,11 +230,24 @@ def _flow(x: Tensor, output: Tensor, what: str, path: list[Node]) -> Explanation
             verdict, sentence = "zero", f"{what} is connected, and its gradient is zero everywhere: {at}"
     elif not _all(g, np.isfinite):
         order = path[::-1]  # from the output
-        first = next((i for i, n in enumerate(order) if any(p is not None and not _all(p, np.isfinite) for p in seen.get(n, ()))), len(order) - 1)
+        first = next(
+            (
+                i
+                for i, n in enumerate(order)
+                if any(p is not None and not _all(p, np.isfinite) for p in seen.get(n, ()))
+            ),
+            len(order) - 1,
+        )
         source = f", from {_title(order[first - 1])} on" if first > 0 else ""
-        verdict, sentence = "not finite", f"{what} is connected, and its gradient has values that are not finite{source}"
+        verdict, sentence = (
+            "not finite",
+            f"{what} is connected, and its gradient has values that are not finite{source}",
+        )
     elif not x.is_leaf and not x.retains_grad:
-        verdict, sentence = "not a leaf", f"{what} gets a gradient, but was computed by {_title(_node(x._node))}: .grad of such a tensor is not kept"
+        verdict, sentence = (
+            "not a leaf",
+            f"{what} gets a gradient, but was computed by {_title(_node(x._node))}: .grad of such a tensor is not kept",
+        )
         fix = "call retain_grad() on it, or take the gradient with genesis.autograd.grad"
     else:
         verdict, sentence = "connected", f"{what} gets a gradient from the output through {len(path)} nodes"

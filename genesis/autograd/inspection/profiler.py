@@ -34,7 +34,8 @@ class profile(Printed):
     """Context manager: note how long every operation takes, forward and backward, in this thread.
 
     Args:
-        emit_nvtx: also mark every operation and node as an NVTX range, for the tools of NVIDIA GPUs (needs the package ``nvtx``)
+        emit_nvtx: also mark every operation and node as an NVTX range, for the tools of NVIDIA GPUs (needs the package
+            ``nvtx``)
 
     Raises:
         NotImplementedError: ``emit_nvtx`` without the package
@@ -56,7 +57,11 @@ class profile(Printed):
             try:
                 self._nvtx = importlib.import_module("nvtx")
             except ImportError:
-                raise UnsupportedError(message("profile", "NVTX ranges need the package nvtx", hint="pip install nvtx, or leave emit_nvtx out")) from None
+                raise UnsupportedError(
+                    message(
+                        "profile", "NVTX ranges need the package nvtx", hint="pip install nvtx, or leave emit_nvtx out"
+                    )
+                ) from None
 
     def __enter__(self) -> profile:
         self._before = interception.get(), watcher.get()
@@ -94,7 +99,9 @@ class profile(Printed):
         """An exception tells itself."""
 
     def new_node(self, node: Node) -> None:
-        """The operation that ran last recorded this node; a Function is an event of its own, its operations come before it."""
+        """The operation that ran last recorded this node; a Function is an event of its own, its operations come before
+        it.
+        """
         if engine.current() is not None:
             return
         if node._role is FUNCTION:
@@ -151,7 +158,9 @@ class profile(Printed):
     def table(self, by: str = "name", rows: int = 20) -> str:
         """The totals as text; ``by`` is ``"name"`` or ``"line"``."""
         totals = self.by_line() if by == "line" else self.by_name()
-        lines = [f"{f * 1e6:12.0f} us {b * 1e6:12.0f} us  {name_of(key)}" for key, (f, b) in list(totals.items())[:rows]]
+        lines = [
+            f"{f * 1e6:12.0f} us {b * 1e6:12.0f} us  {name_of(key)}" for key, (f, b) in list(totals.items())[:rows]
+        ]
         return for_stream("\n".join([f"{'forward':>15} {'backward':>15}  {by}", *lines]))
 
     def _text(self) -> str:

@@ -51,7 +51,15 @@ class Step(Printed):
     def _cells(self) -> tuple[str, ...]:
         shapes = ", ".join("-" if g is None else str(list(g.shape)) for g in self.grad_inputs)
         flag = "" if self.finite else "NOT FINITE"
-        return str(self.index), name_of(self.name), shapes, f"{self.norm:.4g}", f"{self.seconds * 1e6:.0f} us", name_of(self.where or ""), flag
+        return (
+            str(self.index),
+            name_of(self.name),
+            shapes,
+            f"{self.norm:.4g}",
+            f"{self.seconds * 1e6:.0f} us",
+            name_of(self.where or ""),
+            flag,
+        )
 
     def _text(self) -> str:
         index, name, shapes, norm, seconds, where, flag = self._cells()
@@ -81,7 +89,9 @@ class BackwardRecord(Printed, Sequence[Step]):
         """The steps of nodes with this name (``"MulBackward"``)."""
         return [s for s in self.steps if s.name == name]
 
-    def replay(self, step: Step | int, grad_outputs: Sequence[Tensor | None] | Tensor | None = None) -> tuple[Tensor | None, ...]:
+    def replay(
+        self, step: Step | int, grad_outputs: Sequence[Tensor | None] | Tensor | None = None
+    ) -> tuple[Tensor | None, ...]:
         """Run one rule again, alone: on the gradients that it got, or on others. Set a breakpoint in it first.
 
         Raises:
@@ -90,8 +100,18 @@ class BackwardRecord(Printed, Sequence[Step]):
         step = self.steps[step] if isinstance(step, int) else step
         node = step.node
         if node._saved is FREED:
-            raise GraphError(message("replay", f"what {step.name} saved was freed by a backward", hint="pass retain_graph=True to it"))
-        given = step.grad_outputs if grad_outputs is None else (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+            raise GraphError(
+                message(
+                    "replay", f"what {step.name} saved was freed by a backward", hint="pass retain_graph=True to it"
+                )
+            )
+        given = (
+            step.grad_outputs
+            if grad_outputs is None
+            else (grad_outputs,)
+            if isinstance(grad_outputs, Tensor)
+            else tuple(grad_outputs)
+        )
         g: Any = given[0] if node._outputs is None else list(given)
         with no_grad():
             return tuple(node._pull_special(g))
@@ -106,11 +126,19 @@ class BackwardRecord(Printed, Sequence[Step]):
     def _table(self) -> Table:
         title = f"backward of {len(self.steps)} nodes{', stopped by the condition' if self.stopped else ''}"
         more = [f"... {len(self.steps) - 60} more"] if len(self.steps) > 60 else []
-        return Table(title, ("", "node", "gradients", "norm", "time", "line", ""), [s._cells() for s in self.steps[:60]], more, right=(0, 3, 4))
+        return Table(
+            title,
+            ("", "node", "gradients", "norm", "time", "line", ""),
+            [s._cells() for s in self.steps[:60]],
+            more,
+            right=(0, 3, 4),
+        )
 
     def _text(self) -> str:
         table = self._table()
-        return "\n".join([table.title, *[s._text() for s in self.steps[:60]], *["      " + note for note in table.notes]])
+        return "\n".join(
+            [table.title, *[s._text() for s in self.steps[:60]], *["      " + note for note in table.notes]]
+        )
 
 
 def _array(g: Tensor) -> Any:
@@ -122,7 +150,9 @@ class _Stop(BaseException):
     """Ends a backward from inside; not an `Exception`, so that no rule catches it."""
 
 
-def record(output: Tensor, gradient: Tensor | None = None, *, until: Callable[[Step], bool] | None = None) -> BackwardRecord:
+def record(
+    output: Tensor, gradient: Tensor | None = None, *, until: Callable[[Step], bool] | None = None
+) -> BackwardRecord:
     """Run the backward of ``output`` and keep every node's gradients; ``.grad`` and the graph stay as they are.
 
     Hooks run as in any backward. Every gradient in the graph is kept until the record is dropped.
@@ -158,7 +188,10 @@ def record(output: Tensor, gradient: Tensor | None = None, *, until: Callable[[S
         if not task or task[0] is not engine.current():
             return  # a backward inside a rule
         seconds = time.perf_counter() - begun.pop()
-        kept = [tuple(None if g is None or not isinstance(g, Tensor) else g.detach().clone() for g in side) for side in (grads, results)]
+        kept = [
+            tuple(None if g is None or not isinstance(g, Tensor) else g.detach().clone() for g in side)
+            for side in (grads, results)
+        ]
         step = Step(len(steps), node, kept[0], kept[1], seconds)
         steps.append(step)
         if until is not None and until(step):
@@ -203,15 +236,19 @@ class Difference(Printed):
         return f"step {self.index}, {name_of(step.name) if step else '?'} ({name_of(step.where or '') if step else ''}): {self.reason}"
 
 
-def diff(first: BackwardRecord, second: BackwardRecord, *, rtol: float | None = None, atol: float = 0.0) -> Difference | None:
+def diff(
+    first: BackwardRecord, second: BackwardRecord, *, rtol: float | None = None, atol: float = 0.0
+) -> Difference | None:
     """The first node at which two recorded backwards of one program differ; None if they agree everywhere.
 
     Steps are compared in the order in which they ran: same node, same shapes, and gradients within
-    ``atol + rtol * largest value``. A step is the culprit if it gave something else on what it got: the gradients it got
+    ``atol + rtol * largest value``. A step is the culprit if it gave something else on what it got: the gradients it
+    got
     agreed in both runs.
 
     Args:
-        rtol: by default 16 units in the last place of the coarser dtype of the two, times the square root of the position
+        rtol: by default 16 units in the last place of the coarser dtype of the two, times the square root of the
+            position
 
     Raises:
         ValueError: nothing to compare
@@ -223,7 +260,9 @@ def diff(first: BackwardRecord, second: BackwardRecord, *, rtol: float | None = 
     'ExpBackward'
     """
     if not len(first) or not len(second):
-        raise ArgumentValueError(message("diff", f"records of {len(first)} and {len(second)} steps", hint="record backwards that run"))
+        raise ArgumentValueError(
+            message("diff", f"records of {len(first)} and {len(second)} steps", hint="record backwards that run")
+        )
     for i in range(max(len(first), len(second))):
         a = first[i] if i < len(first) else None
         b = second[i] if i < len(second) else None
@@ -243,7 +282,10 @@ def _compare(a: Tensor | None, b: Tensor | None, rtol: float | None, atol: float
         return ("", 0.0) if a is b else ("one run gives a gradient, the other none", 0.0)
     if a.shape != b.shape:
         return f"the gradients have shapes {list(a.shape)} and {list(b.shape)}", 0.0
-    x, y = _array(a).astype(np.result_type(_array(a), np.float64)), _array(b).astype(np.result_type(_array(b), np.float64))
+    x, y = (
+        _array(a).astype(np.result_type(_array(a), np.float64)),
+        _array(b).astype(np.result_type(_array(b), np.float64)),
+    )
     if not x.size:
         return "", 0.0
     if not np.array_equal(np.isfinite(x), np.isfinite(y)):
@@ -255,7 +297,10 @@ def _compare(a: Tensor | None, b: Tensor | None, rtol: float | None, atol: float
     allowed = atol + (16 * eps * (position + 1) ** 0.5 if rtol is None else rtol) * largest
     if worst <= allowed:
         return "", 0.0
-    return f"the gradients differ by {worst:.3g}, {worst / largest if largest else 0:.2g} of the largest value", worst / largest if largest else 0.0
+    return (
+        f"the gradients differ by {worst:.3g}, {worst / largest if largest else 0:.2g} of the largest value",
+        worst / largest if largest else 0.0,
+    )
 
 
 def _eps(t: Tensor) -> float:

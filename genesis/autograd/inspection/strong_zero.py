@@ -16,10 +16,14 @@ from genesis.core.graph.tensor import Tensor
 class strong_zero(Mode):
     """Context manager and decorator: backwards that run inside it take $0 \\cdot \\infty$ and $0 \\cdot$ NaN for 0.
 
-    ``where(x > 0, x.log(), 0)`` has the derivative $0 \\cdot (1/0)$ = NaN at 0, although the logarithm was not used there:
-    reverse mode multiplies first and does not know what for. Inside this mode an element of a gradient that is exactly zero
-    contributes exactly zero, through every rule: element by element for elementwise operations, along the reduced dimensions
-    for reductions, term by term for products (`matmul`, `linear`, `einsum`); other rules (and those of your Functions) give
+    ``where(x > 0, x.log(), 0)`` has the derivative $0 \\cdot (1/0)$ = NaN at 0, although the logarithm was not used
+    there:
+    reverse mode multiplies first and does not know what for. Inside this mode an element of a gradient that is exactly
+    zero
+    contributes exactly zero, through every rule: element by element for elementwise operations, along the reduced
+    dimensions
+    for reductions, term by term for products (`matmul`, `linear`, `einsum`); other rules (and those of your Functions)
+    give
     zeros if all of what they get is zero. Gradients that are finite without it are the same, bit for bit.
 
     Source: strong zeros of reverse mode, as in Enzyme (Moses and Churavy, 2020).
@@ -58,7 +62,9 @@ def _repaired(node: Node, g: Any, results: Sequence[Any]) -> Sequence[Any]:
 
 def _finite(t: Tensor) -> bool:
     array = t._array
-    return not isinstance(array, np.ndarray) or bool(np.isfinite(array if array.dtype.kind in "fciub" else array.astype(np.float32)).all())
+    return not isinstance(array, np.ndarray) or bool(
+        np.isfinite(array if array.dtype.kind in "fciub" else array.astype(np.float32)).all()
+    )
 
 
 def _along(node: Node, g: Tensor, gx: Tensor) -> Tensor:
@@ -84,7 +90,9 @@ def _product(node: Node, g: Tensor, results: Sequence[Any]) -> Sequence[Any]:
     saved = node._saved
 
     def rule(incoming: Tensor, change: Any) -> Sequence[Any]:
-        node._saved = tuple([[change(v) for v in value] if isinstance(value, list) else change(value) for value in saved])
+        node._saved = tuple(
+            [[change(v) for v in value] if isinstance(value, list) else change(value) for value in saved]
+        )
         try:
             return node._pull_special(incoming)
         finally:
@@ -92,8 +100,13 @@ def _product(node: Node, g: Tensor, results: Sequence[Any]) -> Sequence[Any]:
 
     finite = rule(g, lambda t: _with_history(ops.where(ops.isfinite(t), t, 0.0), t) if _floating(t) else t)
     with no_grad():
-        reached = rule((g != 0).to(g.dtype), lambda t: _with_history((~ops.isfinite(t)).to(t.dtype), t) if _floating(t) else t)
-    return [gx if gx is None else ops.where(ops.isfinite(gx) | (r != 0), gx, f) for gx, f, r in zip(results, finite, reached, strict=True)]
+        reached = rule(
+            (g != 0).to(g.dtype), lambda t: _with_history((~ops.isfinite(t)).to(t.dtype), t) if _floating(t) else t
+        )
+    return [
+        gx if gx is None else ops.where(ops.isfinite(gx) | (r != 0), gx, f)
+        for gx, f, r in zip(results, finite, reached, strict=True)
+    ]
 
 
 def _with_history(t: Tensor, original: Tensor) -> Tensor:

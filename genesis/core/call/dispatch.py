@@ -2,7 +2,8 @@
 
 - `unary_path` and `binary_path` make the public functions of elementwise ops. Their first lines are the
   fast path: float32 or float64 tensors on the CPU, same dtype, no mode active. It costs about twice
-  NumPy's own call. (An array that is not NumPy's makes a ufunc raise TypeError: ``__array_ufunc__ = None``.) Whatever does not fit, and whatever fails, goes to `elementwise`.
+  NumPy's own call. (An array that is not NumPy's makes a ufunc raise TypeError: ``__array_ufunc__ = None``.) Whatever
+  does not fit, and whatever fails, goes to `elementwise`.
 - `elementwise` is the same for all dtypes, Python scalars, devices and numbers of operands.
 - `run` is the path of every other primitive.
 
@@ -23,7 +24,17 @@ from genesis.arrays.batched import Batched
 from genesis.arrays.protocol import Layer, Virtual, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, DeviceError, DimError, DTypeError, GenesisError, GraphError, IndexOutOfRange, ShapeError, message
+from genesis.base.errors import (
+    ArgumentError,
+    DeviceError,
+    DimError,
+    DTypeError,
+    GenesisError,
+    GraphError,
+    IndexOutOfRange,
+    ShapeError,
+    message,
+)
 from genesis.base.memory import impossible, too_large
 from genesis.core.call.casts import cast_for
 from genesis.core.call.generated import generated
@@ -150,7 +161,9 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             b = None
         else:
             return operated(op, input, other)  # type: ignore[no-any-return]
-        if (dtype is not F32 and dtype is not F64) or (checks and (x.__class__ is not ndarray or isinstance(y, Virtual))):
+        if (dtype is not F32 and dtype is not F64) or (
+            checks and (x.__class__ is not ndarray or isinstance(y, Virtual))
+        ):
             return elementwise(op, (input, other))
         try:
             r = kernel(x, y)
@@ -256,7 +269,11 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
         array: Any = interpreted(op, (*operands, *args[len(given) :]), top)
     else:
         result = _infer_operands(op, operands)
-        array = with_strides(op, operands, result) if result.device.type != "cpu" else _between(op, operands, partial(_compute, op, operands, args[len(given) :], result))
+        array = (
+            with_strides(op, operands, result)
+            if result.device.type != "cpu"
+            else _between(op, operands, partial(_compute, op, operands, args[len(given) :], result))
+        )
     y = wrap(array)
     _record_elementwise(op, args, y)
     if ACTIVE or LEVELS:
@@ -269,7 +286,8 @@ def _infer_operands(op: Op, operands: Sequence[Any]) -> Any:
 
 
 def _between(op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
-    between = interception.get() if ACTIVE else None  # (a partial, no closure: an error that is kept would keep what that holds)
+    # a partial, no closure: an error that is kept would keep what that holds
+    between = interception.get() if ACTIVE else None
     return kernel() if between is None else between(op, arrays, kernel)
 
 
@@ -282,7 +300,8 @@ def _compute(op: Op, operands: Sequence[Any], options: Sequence[Any], result: Sp
         except (MemoryError, ValueError) as error:
             _check_memory(op.name, (result,), error)
             raise
-        if not r.flags.owndata or any([r is x for x in cast]):  # a kernel may return its operand: results have memory of their own
+        # a kernel may return its operand: results have memory of their own
+        if not r.flags.owndata or any([r is x for x in cast]):
             r = r.copy()
         return r.astype(result.dtype, copy=False)
 
@@ -326,7 +345,8 @@ def _holds(kind: Any, number: int) -> bool:
 
 def _compared_dtype(operands: Sequence[Any]) -> Any:
     """Integers are compared exactly: in the dtype that all tensors promote to, 0-d ones too, whose values PyTorch
-    wraps into the dtype of the others. None for uint64 with signed integers and for numbers out of range, which NumPy compares as they are.
+    wraps into the dtype of the others. None for uint64 with signed integers and for numbers out of range, which NumPy
+    compares as they are.
     """
     kinds = [dtypes.from_numpy(x.dtype) for x in operands if hasattr(x, "dtype")]
     if len(kinds) == 1 or (dtypes.uint64 in kinds and any([k.category == 1 and k.is_signed for k in kinds])):
@@ -345,7 +365,9 @@ def _scalar(op: Op, value: Any) -> Any:
 
 
 def _unknown(op: Op, value: Any) -> ArgumentError:
-    text = message(op.name, f"expected a tensor or a number, got {type(value).__name__}", hint="genesis.tensor(...) makes one")
+    text = message(
+        op.name, f"expected a tensor or a number, got {type(value).__name__}", hint="genesis.tensor(...) makes one"
+    )
     return ArgumentError(text)
 
 
@@ -414,7 +436,9 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def run_several(op: Op, args: tuple[Any, ...]) -> Any:
-    """`run` for ops of several tensors, where all is as usual: NumPy arrays in, one array out, no mode open (1 us less)."""
+    """`run` for ops of several tensors, where all is as usual: NumPy arrays in, one array out, no mode open (1 us
+    less).
+    """
     if ACTIVE:
         return run(op, args)
     arrays = list(args)
@@ -480,7 +504,11 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
     if top is not None:
         result = interpreted(op, tuple(arrays), top)
     else:
-        result = with_strides(op, arrays, infer(op, arrays)) if virtual else _between(op, arrays, partial(compute, op, arrays))
+        result = (
+            with_strides(op, arrays, infer(op, arrays))
+            if virtual
+            else _between(op, arrays, partial(compute, op, arrays))
+        )
     edges = None
     if needed:
         tensors = tensors or [args[i] for i in op.tensors]
@@ -518,13 +546,16 @@ def made_inside(y: Tensor) -> None:
 
 # ---- arrays that are no memory
 
-# For each class of virtual array but specs: interpret(op, arrays, top), the result arrays of an op. ``arrays`` are its arguments with
+# For each class of virtual array but specs: interpret(op, arrays, top), the result arrays of an op. ``arrays`` are its
+# arguments with
 # arrays for tensors, ``top`` the one of that class whose layer is outermost.
 INTERPRETERS: dict[type, Callable[[Op, tuple[Any, ...], Any], Any]] = {}
 
 
 def interpreted(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
-    """The result arrays of an op on virtual arrays; where that fails, an error that speaks of the shapes that the user sees."""
+    """The result arrays of an op on virtual arrays; where that fails, an error that speaks of the shapes that the user
+    sees.
+    """
     try:
         attached = op.kernels.get(top.__class__)
         result = NotImplemented if attached is None else attached(*arrays)
@@ -553,7 +584,9 @@ def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     check_at_home(top, op.name)
     if op.kind == "indexing":
         tensors = [*tensors, *[wrap(x) for a in args for x in index_arrays(a)]]
-    if (top.__class__ is Batched and all_in_one_vmap(top, tensors)) or not any([isinstance(x, Tensor) and x._node is not None for x in tensors]):
+    if (top.__class__ is Batched and all_in_one_vmap(top, tensors)) or not any(
+        [isinstance(x, Tensor) and x._node is not None for x in tensors]
+    ):
         return args, top
     operands = lift_all(list(tensors))
     if op.variadic:
@@ -574,7 +607,9 @@ def tracing_tensors(tensors: Any) -> Any:
 
 
 def _outer(top: Any, array: Any) -> Any:
-    if array.__class__ is Spec or (isinstance(top, Layer) and (not isinstance(array, Layer) or array.level <= top.level)):
+    if array.__class__ is Spec or (
+        isinstance(top, Layer) and (not isinstance(array, Layer) or array.level <= top.level)
+    ):
         return top
     return array
 
@@ -594,7 +629,9 @@ def map_indices(value: Any, f: Callable[[Any], Any]) -> Any:
 
 
 def own_indices(value: Any) -> Any:
-    """The same argument with copies of its index arrays: the tensors that they come from may be written to before backward."""
+    """The same argument with copies of its index arrays: the tensors that they come from may be written to before
+    backward.
+    """
     if isinstance(value, tuple):
         return tuple([x.copy() if x.__class__ is np.ndarray else x for x in value])
     return value.copy() if value.__class__ is np.ndarray else value
@@ -703,19 +740,34 @@ def saved_values(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Ten
 
 
 def _compile_save(op: Op) -> Callable[..., Any]:
-    """`saved_values` of one op as straight-line code, made at its first use: a loop over ``op.saves`` costs 0.4 us more."""
+    """`saved_values` of one op as straight-line code, made at its first use: a loop over ``op.saves`` costs 0.4 us
+    more.
+    """
     lines, parts = [], []
     for i, (_, source, place, users) in enumerate(op.saves):
         if source == "tensor":
-            lines += [f"    t{i} = args[{place}]", f"    if t{i}.__class__ is Tensor and t{i}._counter is INFERENCE: refuse(name, (t{i},))"]
+            lines += [
+                f"    t{i} = args[{place}]",
+                f"    if t{i}.__class__ is Tensor and t{i}._counter is INFERENCE: refuse(name, (t{i},))",
+            ]
         given = f"own(args[{place}])" if op.kind == "indexing" else f"args[{place}]"
         value = {"value": given, "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
                  "shapes": f"[x._array.shape for x in args[{place}]]", "out": "out._alias(None)"}[source]  # fmt: skip
         wanted = " or ".join(f"edges[{user}] is not None" for user in sorted(users))
         always = source == "value" or op.variadic or len(op.tensors) == 1
         parts.append(value if always else f"({value} if {wanted} else None)")
-    source_code = "def call(args, edges, out):\n" + "".join(line + "\n" for line in lines) + f"    return ({''.join(p + ', ' for p in parts)})\n"
-    scope: dict[str, Any] = {"Tensor": Tensor, "INFERENCE": INFERENCE, "refuse": refuse_inference, "name": op.name, "own": own_indices}
+    source_code = (
+        "def call(args, edges, out):\n"
+        + "".join(line + "\n" for line in lines)
+        + f"    return ({''.join(p + ', ' for p in parts)})\n"
+    )
+    scope: dict[str, Any] = {
+        "Tensor": Tensor,
+        "INFERENCE": INFERENCE,
+        "refuse": refuse_inference,
+        "name": op.name,
+        "own": own_indices,
+    }
     return generated(source_code, "save", f"<genesis saves {op.name}>", scope)
 
 
@@ -736,7 +788,8 @@ def autocast_arguments(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     if mode is None:
         return args
     given, args = args, cast_for(op.autocast, args, mode)
-    if op.autocast == "float32" and "dtype" in op.signature.parameters:  # the result's dtype was worked out from the tensor as it came
+    # the result's dtype was worked out from the tensor as it came
+    if op.autocast == "float32" and "dtype" in op.signature.parameters:
         place = list(op.signature.parameters).index("dtype")
         if isinstance(given[0], Tensor) and given[place] == given[0]._array.dtype and args[0] is not given[0]:
             args = (*args[:place], F32, *args[place + 1 :])
@@ -747,7 +800,9 @@ def autocast_arguments(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
-    """Put a result into ``out=``, resized where its shape is another; the dtype must fit, and neither side may be recorded."""
+    """Put a result into ``out=``, resized where its shape is another; the dtype must fit, and neither side may be
+    recorded.
+    """
     if not isinstance(out, Tensor):
         raise ArgumentError(message(name, f"out= must be a tensor, got {type(out).__name__}"))
     if grad_mode.get() and (result._node is not None or out._node is not None):
@@ -765,8 +820,18 @@ def write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
 def _resize(name: str, out: Tensor, shape: tuple[int, ...]) -> None:
     """Other memory for ``out``: an empty tensor takes any shape, another with a warning, as in PyTorch."""
     if out._view is not None or not isinstance(out._array, np.ndarray) or tracer.get() is not None:
-        raise ShapeError(message(name, f"out has shape {list(out.shape)}, the result {list(shape)}", hint="a tensor of that shape, or an empty one"))
+        raise ShapeError(
+            message(
+                name,
+                f"out has shape {list(out.shape)}, the result {list(shape)}",
+                hint="a tensor of that shape, or an empty one",
+            )
+        )
     if out._array.size:
-        text = message(name, f"out of shape {list(out.shape)} is resized to {list(shape)}, which is deprecated", hint="out.resize_(0), or a tensor of that shape")
+        text = message(
+            name,
+            f"out of shape {list(out.shape)} is resized to {list(shape)}, which is deprecated",
+            hint="out.resize_(0), or a tensor of that shape",
+        )
         warnings.warn(text, UserWarning, stacklevel=user_level())
     out._array = np.empty(shape, out._array.dtype)

@@ -1,10 +1,13 @@
 """16-bit floats: what takes several steps is computed in float32 and rounded once, forward and backward.
 
-- A composite that says ``halves="wide"`` gets its 16-bit operands as float32, by recorded conversions, and its results are
-  rounded to what the operands promote to, or with ``"input"`` to the dtype of the first (`in_float32`). Between the two everything is float32: what is recorded and saved,
+- A composite that says ``halves="wide"`` gets its 16-bit operands as float32, by recorded conversions, and its results
+  are
+  rounded to what the operands promote to, or with ``"input"`` to the dtype of the first (`in_float32`). Between the two
+  everything is float32: what is recorded and saved,
   tangents, samples and traces; a gradient is rounded where it leaves towards an operand.
 - A primitive's kernel widens by itself. Its gradient rule may take several steps, too: the node of a 16-bit result
-  (``op.half_node``, see `core/call/op.py`) gives it its gradient and what was saved as float32 (`HalfNode`), and the engine
+  (``op.half_node``, see `core/call/op.py`) gives it its gradient and what was saved as float32 (`HalfNode`), and the
+  engine
   rounds what comes out to the operand's dtype. Forward mode does the same (`core/layers/duals.py`).
 """
 
@@ -50,13 +53,18 @@ class HalfNode(Node):
             fn, picks = self.rules[0]  # type: ignore[misc]
             return fn(g, *[saved[i] for i in picks])  # type: ignore[no-any-return]
         pairs = zip(self.rules, self._edges, strict=True)
-        return [None if rule is None or edge is None else rule.fn(g, *[saved[i] for i in rule.picks]) for rule, edge in pairs]
+        return [
+            None if rule is None or edge is None else rule.fn(g, *[saved[i] for i in rule.picks])
+            for rule, edge in pairs
+        ]
 
 
 def in_float32(op: Op, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """A composite on 16-bit operands: the function on float32 ones, its results rounded."""
     names = list(op.signature.parameters)
-    tensors = [t for a in args for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor) and _floating(t)]
+    tensors = [
+        t for a in args for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor) and _floating(t)
+    ]
     if op.halves == "alike" and any([t._array.dtype is not tensors[0]._array.dtype for t in tensors]):
         return called(op, function, args)  # products refuse mixed dtypes
     kind = tensors[0]._array.dtype if op.halves == "input" else dtypes.result_np_dtype([t._array for t in tensors])

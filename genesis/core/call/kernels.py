@@ -4,7 +4,8 @@
     attach(matmul, np.ndarray, kernel, when=large)      where ``when(*arguments)`` says so; else what was there before
 
 - A *primitive's* kernel takes what its meaning takes, arrays in the place of tensors, and gives arrays of its own.
-- A *composite's* kernel is a *fused* one: it computes forward in one go and says what to keep, and has a backward of its own.
+- A *composite's* kernel is a *fused* one: it computes forward in one go and says what to keep, and has a backward of
+  its own.
 
       @attach(layer_norm, np.ndarray, when=fits)
       def fused(input, normalized_shape, weight, bias, eps):
@@ -14,8 +15,10 @@
       def _(g, kept, needs):
           return gradients of input, weight and bias
 
-  It runs where nothing but arrays of its class is involved: no transform, no trace, no mode. There, and in derivatives of derivatives,
-  the composite is what its function says, so these are right whatever the kernel does. (A trace replays a step bit for bit only if the
+  It runs where nothing but arrays of its class is involved: no transform, no trace, no mode. There, and in derivatives
+  of derivatives,
+  the composite is what its function says, so these are right whatever the kernel does. (A trace replays a step bit for
+  bit only if the
   kernel rounds as the function does.)
 
 `genesis.testing.check_kernel` compares a kernel with the meaning.
@@ -46,7 +49,8 @@ When = Callable[..., bool]
 
 
 def attach(op: Any, arrays: type, kernel: Kernel | None = None, *, when: When | None = None) -> Any:
-    """Let ``kernel`` compute an op on arrays of a class, wherever the op is called from; without ``kernel`` this is a decorator.
+    """Let ``kernel`` compute an op on arrays of a class, wherever the op is called from; without ``kernel`` this is a
+    decorator.
 
     Args:
         op: the op, its public function, or its name
@@ -58,7 +62,11 @@ def attach(op: Any, arrays: type, kernel: Kernel | None = None, *, when: When | 
         return lambda kernel: attach(found, arrays, kernel, when=when)
     if found.kind == "composite":
         return _attach_fused(found, arrays, Fused(found, arrays, kernel, when, found.kernels.get(arrays)))
-    chosen = kernel if when is None else _either(kernel, when, found.kernel if arrays is np.ndarray else found.kernels.get(arrays))
+    chosen = (
+        kernel
+        if when is None
+        else _either(kernel, when, found.kernel if arrays is np.ndarray else found.kernels.get(arrays))
+    )
     found.kernels[arrays] = chosen
     if arrays is np.ndarray:
         found.kernel = chosen
@@ -93,10 +101,13 @@ class Fused:
         self.written = tuple(i for i, p in enumerate(parameters) if p.name in op.written)
         title = "".join(part.capitalize() for part in op.name.split("_")) + "Backward"
         names = tuple(parameters[i].name for i in self.places)
-        self.node = type(title, (FusedNode,), {"__slots__": (), "op": op, "op_name": op.name, "input_names": names, "fused": self})
+        self.node = type(
+            title, (FusedNode,), {"__slots__": (), "op": op, "op_name": op.name, "input_names": names, "fused": self}
+        )
 
     def backward(self, pull: Kernel | None = None, *, reads: Sequence[str] | None = None) -> Any:
-        """Decorate ``pull(g, kept, needs)``, the gradients of the tensor parameters in order (None where ``needs`` is False), arrays of their own.
+        """Decorate ``pull(g, kept, needs)``, the gradients of the tensor parameters in order (None where ``needs`` is
+        False), arrays of their own.
 
         Args:
             reads: the parameters whose values it needs; a later write to one of these is an error. All, unless given.
@@ -150,7 +161,9 @@ class FusedNode(Node):
             return self._composed(g, args)
         needs = tuple([edge is not None for edge in self._edges])
         found = quietly(self.fused.pull, g._array, kept, needs)  # type: ignore[arg-type]
-        return [None if array is None or not needed else wrap(array) for array, needed in zip(found, needs, strict=True)]
+        return [
+            None if array is None or not needed else wrap(array) for array, needed in zip(found, needs, strict=True)
+        ]
 
     def _composed(self, g: Any, args: tuple[Any, ...]) -> Sequence[Any]:
         """Run the composite's function on the same tensors, and differentiate that."""
@@ -166,13 +179,18 @@ class FusedNode(Node):
                 twins.append(changed[place]._node)
         with enable_grad():
             out = called(self.op, self.op.meaning, tuple(changed))
-        results = iter(engine.run([engine.edge_of(out)], [g], keep_graph=further, create_graph=further, inputs=twins, accumulate=False))
+        results = iter(
+            engine.run(
+                [engine.edge_of(out)], [g], keep_graph=further, create_graph=further, inputs=twins, accumulate=False
+            )
+        )
         return [None if edge is None else next(results) for edge in self._edges]
 
 
 def _attach_fused(op: Op, arrays: type, fused: Fused) -> Fused:
     op.kernels[arrays] = fused
-    op.call.__globals__["fused"] = _chooser(op, fused.places)  # see `kinds.composite`: the global of a function made of text
+    # see `kinds.composite`: the global of a function made of text
+    op.call.__globals__["fused"] = _chooser(op, fused.places)
     return fused
 
 

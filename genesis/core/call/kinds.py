@@ -20,7 +20,16 @@ from genesis.base.errors import ArgumentError, DeviceError, DimError, DTypeError
 from genesis.core.call import dispatch, views
 from genesis.core.call.generated import passed
 from genesis.core.call.halves import in_float32
-from genesis.core.call.op import Fail, Op, Samples, attach_methods, positional, prepare_record, public_function, register
+from genesis.core.call.op import (
+    Fail,
+    Op,
+    Samples,
+    attach_methods,
+    positional,
+    prepare_record,
+    public_function,
+    register,
+)
 from genesis.core.call.op import case as case  # what the blocks of ops import from here
 from genesis.core.graph.tensor import Tensor
 
@@ -53,9 +62,13 @@ def broadcast(name: str, specs: Sequence[Spec]) -> tuple[int, ...]:
         for i, (m, n) in enumerate(zip(shape, mine, strict=True)):
             if m != n and 1 not in (m, n):
                 raise ShapeError(
-                    message(name, f"shapes cannot be broadcast together, sizes {m} and {n} differ in dim {i - len(shape)}",
-                            operands=_operands(specs), hint="unsqueeze, expand or transpose one of them")
-                )  # fmt: skip
+                    message(
+                        name,
+                        f"shapes cannot be broadcast together, sizes {m} and {n} differ in dim {i - len(shape)}",
+                        operands=_operands(specs),
+                        hint="unsqueeze, expand or transpose one of them",
+                    )
+                )
             shape[i] = n if m == 1 else m
     return tuple(shape)
 
@@ -68,11 +81,15 @@ def common_device(name: str, specs: Sequence[Spec]) -> Any:
             continue
         if spec.device != CPU:
             if place != CPU and place != spec.device:
-                raise DeviceError(message(name, f"operands are on {place} and {spec.device}", operands=_operands(specs)))
+                raise DeviceError(
+                    message(name, f"operands are on {place} and {spec.device}", operands=_operands(specs))
+                )
             place = spec.device
     if place != CPU and any(s.device == CPU and s.shape for s in specs):
         raise DeviceError(
-            message(name, f"operands are on {CPU} and {place}", operands=_operands(specs), hint="move one with .to(device)")
+            message(
+                name, f"operands are on {CPU} and {place}", operands=_operands(specs), hint="move one with .to(device)"
+            )
         )
     return place
 
@@ -123,7 +140,9 @@ def _elementwise_doc(name: str, doc: str, example: str, op_dtypes: str, result: 
     known = {"f": "floating", "c": "complex", "i": "integer", "b": "bool"}
     note = {"float": "; integers give the default floating dtype", "bool": "; the result is bool"}
     kinds = ", ".join(known[c] for c in op_dtypes)
-    text = f"{doc}\n\nElement by element, on tensors that broadcast together; {kinds} dtypes{note.get(str(result), '')}."
+    text = (
+        f"{doc}\n\nElement by element, on tensors that broadcast together; {kinds} dtypes{note.get(str(result), '')}."
+    )
     if not differentiable:
         text += " Not differentiable: the result never requires grad."
     text += "\n\nRaises:\n    RuntimeError: shapes, dtypes or devices that do not fit\n"
@@ -159,9 +178,20 @@ def unary(
     ``path`` is where an op lives that is not a top-level name.
     """
     meaning_ = _documented(meaning, _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None))
-    op = Op(name, "elementwise", _signature("input"), meaning_, vjp={} if vjp is None else {"input": vjp}, samples=samples,
-            fails=fails, dtypes=dtypes, autocast=autocast, holomorphic=holomorphic, result=result,
-            torch_name=torch_name)  # fmt: skip
+    op = Op(
+        name,
+        "elementwise",
+        _signature("input"),
+        meaning_,
+        vjp={} if vjp is None else {"input": vjp},
+        samples=samples,
+        fails=fails,
+        dtypes=dtypes,
+        autocast=autocast,
+        holomorphic=holomorphic,
+        result=result,
+        torch_name=torch_name,
+    )
     op.kernel = meaning if kernel is None else kernel
     op.infer = _infer_elementwise(op)
     prepare_record(op)
@@ -203,8 +233,20 @@ def binary(
     """
     rules = {} if vjp is None else {n: r for n, r in zip(("input", "other"), vjp, strict=True) if r is not None}
     meaning_ = _documented(meaning, _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None))
-    op = Op(name, "elementwise", _signature("input", "other"), meaning_, vjp=rules, samples=samples, fails=fails, dtypes=dtypes,
-            autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name)  # fmt: skip
+    op = Op(
+        name,
+        "elementwise",
+        _signature("input", "other"),
+        meaning_,
+        vjp=rules,
+        samples=samples,
+        fails=fails,
+        dtypes=dtypes,
+        autocast=autocast,
+        holomorphic=holomorphic,
+        result=result,
+        torch_name=torch_name,
+    )
     op.kernel = meaning if kernel is None else kernel
     op.infer = _infer_elementwise(op)
     prepare_record(op)
@@ -303,8 +345,10 @@ def reduction(
     """Declare a reduction: the decorated function is its NumPy meaning on normalised arguments.
 
     Its parameters begin with ``input, dim, keepdim`` (``dim`` arrives as a tuple of non-negative
-    integers, all of them for None or none named); a ``dtype`` parameter arrives as a NumPy dtype: the one asked for, or the
-    one that ``result`` gives ("same", "sum": integers and bool become int64, "float", "bool", "flag": bool, or uint8 of uint8, "int64").
+    integers, all of them for None or none named); a ``dtype`` parameter arrives as a NumPy dtype: the one asked for, or
+    the
+    one that ``result`` gives ("same", "sum": integers and bool become int64, "float", "bool", "flag": bool, or uint8 of
+    uint8, "int64").
     ``empty=False``: reducing a dimension of size 0 is an error, there is no identity.
     """
 
@@ -321,11 +365,18 @@ def reduction(
         body = (
             "    if axis is not None: dim = axis\n    if keepdims is not None: keepdim = keepdims\n"
             "    if not isinstance(input, Tensor): input = tensor_needed(_op, input)\n"
-            "    ndim = input._array.ndim\n    dim = ALL[ndim] if dim is None else dims(_op.name, dim, ndim) or ALL[ndim]\n"
+            "    ndim = input._array.ndim\n    dim = ALL[ndim] if dim is None else dims(_op.name, dim, ndim) or "
+            "ALL[ndim]\n"
             + ("" if "c" in dtypes else "    if input._array.dtype.kind == 'c': check_kinds(_op, (input._spec(),))\n")
-            + ("    dtype = F32 if dtype is None and input._array.dtype is F32 else result_of(_op, input._array.dtype, dtype)\n" if wide else "")
+            + (
+                "    dtype = F32 if dtype is None and input._array.dtype is F32 else result_of(_op, "
+                "input._array.dtype, dtype)\n"
+                if wide
+                else ""
+            )
             + ("" if empty else "    check_empty(_op.name, input._array.shape, dim)\n")
-            + f"    result = run(_op, ({rest},))\n    return result if out is None else write_out(_op.name, result, out)\n"
+            + f"    result = run(_op, ({rest},))\n    return result if out is None else write_out(_op.name, result, "
+            "out)\n"
         )
         op.run = dispatch.path_of(op)
         names_ = {"run": op.run, "Tensor": Tensor, "dims": normalize_dims, "result_of": reduction_dtype,
@@ -358,9 +409,12 @@ def reduction_dtype(op: Op, mine: Any, asked: Any) -> Any:
         return np.dtype(np.int64)
     if op.result == "float" and result.kind in "biu":
         raise DTypeError(
-            message(op.name, f"the {'dtype' if asked else 'input'} must be floating or complex, it is {dtypes.from_numpy(result)}",
-                    hint=f"x.float().{op.name}(...)")
-        )  # fmt: skip
+            message(
+                op.name,
+                f"the {'dtype' if asked else 'input'} must be floating or complex, it is {dtypes.from_numpy(result)}",
+                hint=f"x.float().{op.name}(...)",
+            )
+        )
     return result
 
 
@@ -437,7 +491,8 @@ def composite(
 
     The function itself is what users call, so its signature and documentation are theirs. (Where autocast is to cast
     all of its arguments, a step before it looks whether a mode is open.) With ``inplace=True`` there is an in-place
-    form; a parameter ``inplace`` of the function asks for it, and never reaches the function. One that computes, and does
+    form; a parameter ``inplace`` of the function asks for it, and never reaches the function. One that computes, and
+    does
     not only move elements, says ``halves="wide"``: 16-bit floats are then computed in float32 and rounded once, see
     `core/call/halves.py`.
     """
@@ -448,13 +503,22 @@ def composite(
         many = sum("Tensor" in str(p.annotation) for p in op.signature.parameters.values()) > 2
         steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
         steps += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
-        names = {"fused": None, "cast": dispatch.autocast_arguments, "ACTIVE": dispatch.ACTIVE, "function": function, "Tensor": Tensor, "in_float32": in_float32}  # type: ignore[attr-defined]
+        names = {
+            "fused": None,
+            "cast": dispatch.autocast_arguments,
+            "ACTIVE": dispatch.ACTIVE,
+            "function": function,
+            "Tensor": Tensor,
+            "in_float32": in_float32,
+        }  # type: ignore[attr-defined]
         steps += f"    return function({passed(op.signature.parameters.values())})\n"
         op.call = call = _in_front_of(function, op, steps, names)
         if inplace and "inplace" in op.signature.parameters:
             first, *others = [p for p in op.signature.parameters if p != "inplace"]
             body = f"    if inplace: return write(name, computed, {first}, ({', '.join([*others, ''])}), {{}})\n"
-            op.call = call = _in_front_of(function, op, body + steps, {**names, "write": views.inplace, "name": op.name + "_", "computed": call})
+            op.call = call = _in_front_of(
+                function, op, body + steps, {**names, "write": views.inplace, "name": op.name + "_", "computed": call}
+            )
         call.op = op  # type: ignore[attr-defined]
         if method:
             attach_methods(op, call, operators, views.inplace_method(op) if inplace else None)
@@ -477,8 +541,11 @@ def _steps_before(op: Op, casts: bool) -> str:
     body = f"    {', '.join(op.signature.parameters)}, = cast(_op, ARGS) if ACTIVE else ARGS\n" if casts else ""
     if op.halves:
         size = "isinstance({0}, Tensor) and {0}._array.dtype.itemsize == 2"
-        looks = [f"any([{size.format('x')} for x in {p.name}])" if p.kind is p.VAR_POSITIONAL else size.format(p.name)
-                 for p in parameters if p.name != "out" and ("Tensor" in str(p.annotation) or p.kind is p.VAR_POSITIONAL)]  # fmt: skip
+        looks = [
+            f"any([{size.format('x')} for x in {p.name}])" if p.kind is p.VAR_POSITIONAL else size.format(p.name)
+            for p in parameters
+            if p.name != "out" and ("Tensor" in str(p.annotation) or p.kind is p.VAR_POSITIONAL)
+        ]
         body += f"    if {' or '.join(looks)}: return in_float32(_op, function, ARGS)\n"
     return body
 

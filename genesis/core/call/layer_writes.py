@@ -1,7 +1,9 @@
 """Writes in place where arrays have layers: a batched array keeps its batch in memory, a dual one two memories.
 
-Where what is written has a layer that the memory lacks (a batched value goes into a plain tensor), the tensor grows: it, its base and
-the base's other views get memory with that layer. Only a tensor that was made inside the transform can, others are shared by all samples.
+Where what is written has a layer that the memory lacks (a batched value goes into a plain tensor), the tensor grows:
+it, its base and
+the base's other views get memory with that layer. Only a tensor that was made inside the transform can, others are
+shared by all samples.
 """
 
 from __future__ import annotations
@@ -63,9 +65,14 @@ def _assign(target: Any, source: Any) -> None:
         return
     if isinstance(target, Dual) and level_of(source) > target.level and _tangent_below(source, target.level):
         raise InplaceError(
-            message("write", "in nested transforms, a value that is the same for all samples of the inner one has a tangent of the outer one, which the write would lose",
-                    operands=[("written at", line_here()), ("value", spec_of(source))], hint="use the out-of-place form: genesis.where, genesis.cat, genesis.stack")
-        )  # fmt: skip
+            message(
+                "write",
+                "in nested transforms, a value that is the same for all samples of the inner one has a tangent of "
+                "the outer one, which the write would lose",
+                operands=[("written at", line_here()), ("value", spec_of(source))],
+                hint="use the out-of-place form: genesis.where, genesis.cat, genesis.stack",
+            )
+        )
     same = level_of(source) == target.level
     if isinstance(target, Batched):
         if (target.batched and same and not source.batched) or (target.batched and not same and level_of(source)):
@@ -94,7 +101,11 @@ def _grow(x: Tensor, source: Any) -> None:
     base = x if view is None else view.base
     _check_made_inside(base, x, source)
     if view is not None and view.path is None:
-        raise InplaceError(message("write", "a view that a Function returned is written to inside a transform", hint="clone() it first"))
+        raise InplaceError(
+            message(
+                "write", "a view that a Function returned is written to inside a transform", hint="clone() it first"
+            )
+        )
     base._array = _with_layers(base._array, source)
     again = Replay(wrap(base._array))
     if view is not None:
@@ -118,7 +129,9 @@ def _with_layers(array: Any, like: Any) -> Any:
         inner, batched = (array.array, array.batched) if mine else (array, False)
         if its and like.batched and not batched:
             inner, batched = wrap(inner).unsqueeze(0).expand(layer.size_hidden, *inner.shape)._array, True
-        return Batched(_with_layers(inner, like.array if its else like), batched, layer.size_hidden, level, from_outside)
+        return Batched(
+            _with_layers(inner, like.array if its else like), batched, layer.size_hidden, level, from_outside
+        )
     primal, tangent = (array.primal, array.tangent) if mine else (array, None)
     wanted = (like.primal, like.tangent if like.tangent is not None else like.primal) if its else (like, like)
     if tangent is None:
@@ -136,8 +149,14 @@ def _check_made_inside(base: Tensor, x: Tensor, source: Any) -> None:
     for level in levels():
         if level.number in missing and not level.made(base) and level_of(base._array) < level.number:
             raise InplaceError(
-                message("write", f"inside {level.name}, a tensor that was made outside is written to, with a value that differs from sample to sample"
-                        if level.size else f"inside {level.name}, a tensor that was made outside is written to, with a value that has a tangent",
-                        operands=[("written at", line_here()), ("tensor", spec_of(x._array)), ("value", spec_of(source))],
-                        hint="clone() it inside the function and return the clone, or pass it as an argument")
-            )  # fmt: skip
+                message(
+                    "write",
+                    f"inside {level.name}, a tensor that was made outside is written to, with a value that differs "
+                    "from sample to sample"
+                    if level.size
+                    else f"inside {level.name}, a tensor that was made outside is written to, with a value that has "
+                    "a tangent",
+                    operands=[("written at", line_here()), ("tensor", spec_of(x._array)), ("value", spec_of(source))],
+                    hint="clone() it inside the function and return the clone, or pass it as an argument",
+                )
+            )

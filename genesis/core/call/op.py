@@ -73,13 +73,15 @@ class Op:
     dtypes: str = "f"  # kinds that the samples are tried with: f floating, c complex, i integer, b bool
     autocast: str = "promote"  # what autocast does with it: "low", "float32" or "promote"
     holomorphic: bool = True  # false: complex gradients are written out by the rule itself
-    jvp: str | Callable[..., Any] | None = None  # forward mode, where the kind's rule is not the one: see `core/layers/duals.py`
+    # forward mode, where the kind's rule is not the one: see `core/layers/duals.py`
+    jvp: str | Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None  # vmap, where the kind's rule is not the one: see `core/layers/batches.py`
     decompose: Callable[..., Any] | None = None  # for vmap: the op as a function of others
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
     halves: str = ""  # composites of 16-bit floats: "wide", "input" or "alike", see `core/call/halves.py`
     written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are
-    kernel: Callable[..., Any] = field(default=lambda: None)  # what runs on NumPy arrays: the meaning, or what was attached (`core/call/kernels.py`)
+    # what runs on NumPy arrays: the meaning, or what was attached (`core/call/kernels.py`)
+    kernel: Callable[..., Any] = field(default=lambda: None)
     kernels: dict[type, Any] = field(default_factory=dict)  # what was attached, by the class of arrays
     shortcuts: list[Callable[[Any], None]] = field(default_factory=list)  # tell the fast paths of another kernel
     torch_name: str | None = None  # where PyTorch's name differs; "" when it has no such function
@@ -88,7 +90,8 @@ class Op:
     run: Callable[..., Any] = field(default=lambda: None)  # run(op, args), from `core/call/dispatch.py`
     node: type[Node] | None = None  # None: never recorded
     complex_node: type[Node] | None = None  # the same for complex results, where rules are conjugated
-    half_node: type[Node] | None = None  # and for 16-bit floats, where rules compute in float32: see `core/call/halves.py`
+    # and for 16-bit floats, where rules compute in float32: see `core/call/halves.py`
+    half_node: type[Node] | None = None
     tensors: tuple[int, ...] = ()  # which parameters are tensors
     variadic: bool = False  # the first parameter is a sequence of tensors
     saves: tuple[tuple[str, str, int, frozenset[int]], ...] = ()  # see `_plan_saves`
@@ -165,7 +168,9 @@ def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, l
             saves.append((name, "tensor" if place in op.tensors else "value", place, users))
         else:
             stem, _, what = name.rpartition("_")
-            assert what in ("shape", "shapes") and stem in parameters, f"op {op.name!r}: a rule asks for unknown {name!r}"
+            assert what in ("shape", "shapes") and stem in parameters, (
+                f"op {op.name!r}: a rule asks for unknown {name!r}"
+            )
             saves.append((name, what, parameters.index(stem), users))
     return tuple(saves), [tuple(order.index(name) for name in need) for need in needs]
 
@@ -226,7 +231,11 @@ def positional(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     count = code.co_argcount + code.co_kwonlyargcount
     plain = FunctionType(
-        code.replace(co_argcount=count, co_kwonlyargcount=0), function.__globals__, function.__name__, None, function.__closure__
+        code.replace(co_argcount=count, co_kwonlyargcount=0),
+        function.__globals__,
+        function.__name__,
+        None,
+        function.__closure__,
     )
     plain.__doc__ = function.__doc__
     return plain

@@ -1,11 +1,15 @@
 """Functions that users put in the place of ops: ``genesis.ops.register_function("add", MyAdd.apply)``.
 
-While any is registered, `ACTIVE` is not empty and ops take the slow path, which asks here; otherwise this costs nothing.
-(Ops that are not elementwise work on their arguments before that path, or are composed of others: the code of their public
+While any is registered, `ACTIVE` is not empty and ops take the slow path, which asks here; otherwise this costs
+nothing.
+(Ops that are not elementwise work on their arguments before that path, or are composed of others: the code of their
+public
 function is exchanged for a call of `route` while an override is registered, so the override gets what the user wrote.)
 
-An override never sees itself: ops that run inside it, and everything that runs in a backward reach the kernels, and so do
-ops that the forward of any `Function` calls through ``genesis.ops``. (What a checkpoint runs again is forward code, and sees
+An override never sees itself: ops that run inside it, and everything that runs in a backward reach the kernels, and so
+do
+ops that the forward of any `Function` calls through ``genesis.ops``. (What a checkpoint runs again is forward code, and
+sees
 what its first run saw.)
 """
 
@@ -49,8 +53,17 @@ def _consult(op: Op, function: Callable[..., Any], *args: Any) -> Any:
     """Call an override with what the user wrote: arguments that have their default values are left out."""
     parameters = list(op.signature.parameters.values())
     places = range(len(args))
-    last = max((i + 1 for i in places if parameters[i].kind is not inspect.Parameter.KEYWORD_ONLY and args[i] is not parameters[i].default), default=0)
-    keywords = {p.name: a for p, a in zip(parameters, args, strict=True) if p.kind is p.KEYWORD_ONLY and a is not p.default}
+    last = max(
+        (
+            i + 1
+            for i in places
+            if parameters[i].kind is not inspect.Parameter.KEYWORD_ONLY and args[i] is not parameters[i].default
+        ),
+        default=0,
+    )
+    keywords = {
+        p.name: a for p, a in zip(parameters, args, strict=True) if p.kind is p.KEYWORD_ONLY and a is not p.default
+    }
     with kernels_only():
         return function(*args[:last], **keywords)
 
@@ -67,7 +80,9 @@ def kernel_form(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def guarded_form(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The public function of an op, as ``genesis.ops`` has it while it is overridden: in the forward of a `Function` the kernel."""
+    """The public function of an op, as ``genesis.ops`` has it while it is overridden: in the forward of a `Function`
+    the kernel.
+    """
 
     @functools.wraps(call)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -102,7 +117,8 @@ def take_away(op: Op, function: Callable[..., Any]) -> None:
         ACTIVE.pop()
 
 
-_ORIGINAL: dict[str, FunctionType] = {}  # the public functions of ops whose code is or was exchanged: another thread may be on its way through `route`
+# the public functions of ops whose code is or was exchanged: another thread may be on its way through `route`
+_ORIGINAL: dict[str, FunctionType] = {}
 
 
 def _plain(op: Op) -> bool:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from genesis.core.call.op import Op
 from genesis.core.graph.tensor import Tensor
 
-# The steps from a base to a view, as a list linked backwards: (the steps before the last, its op, its arguments). Views of views share them.
+# The steps from a base to a view, as a list linked backwards: (the steps before the last, its op, its arguments). Views
+# of views share them.
 Path = tuple[Any, Op, tuple[Any, ...]]
 
 
@@ -15,7 +16,8 @@ class View(NamedTuple):
     """How a tensor comes out of its base."""
 
     base: Tensor
-    recorded: bool  # not for views made under `no_grad`, and for results of Functions: nobody knows the history of what they see
+    # not for views made under `no_grad`, and for results of Functions: nobody knows the history of what they see
+    recorded: bool
     path: Path | None = None  # None: not known either
 
     def replay(self, base: Tensor) -> Tensor:

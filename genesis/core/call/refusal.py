@@ -1,6 +1,8 @@
-"""The last resort for wrong arguments: an exception from inside becomes an error that names the call and what is wrong with it.
+"""The last resort for wrong arguments: an exception from inside becomes an error that names the call and what is wrong
+with it.
 
-Nothing of this runs while calls succeed. Ops that know better refuse before; what they let through fails somewhere in NumPy or
+Nothing of this runs while calls succeed. Ops that know better refuse before; what they let through fails somewhere in
+NumPy or
 in the middle of a composition, and is explained here from the op's signature.
 """
 
@@ -24,7 +26,8 @@ from genesis.core.graph.tensor import Tensor
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-_BARE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)  # what NumPy and Python raise of wrong arguments
+# what NumPy and Python raise of wrong arguments
+_BARE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError)
 _NUMPY = np.__file__.rpartition("__init__")[0]
 _PYTHON = operator.__file__.rpartition("operator")[0]
 
@@ -42,24 +45,42 @@ def refuse_op(name: str, args: tuple[Any, ...], error: Exception) -> None:
 
 def refuse(name: str, signature: inspect.Signature, arguments: Mapping[str, Any], error: Exception) -> None:
     """Raise what a failed call should have said; returns where the error says it already, or is not ours."""
-    if isinstance(error, GenesisError | Warning) or not isinstance(error, _BARE) or not _from_inside(error.__traceback__):
+    if (
+        isinstance(error, GenesisError | Warning)
+        or not isinstance(error, _BARE)
+        or not _from_inside(error.__traceback__)
+    ):
         return
     try:
         check_types(name, signature.parameters.values(), arguments)
     except ArgumentError as better:
         raise better from None
-    kind = ArgumentValueError if isinstance(error, ValueError | ArithmeticError) else IndexOutOfRange if isinstance(error, IndexError) else ArgumentError
+    kind = (
+        ArgumentValueError
+        if isinstance(error, ValueError | ArithmeticError)
+        else IndexOutOfRange
+        if isinstance(error, IndexError)
+        else ArgumentError
+    )
     problem = str(error).partition("\n")[0] or type(error).__name__
-    raise kind(message(name, f"these arguments do not fit ({problem})", [(k, described(v)) for k, v in arguments.items()])) from None
+    raise kind(
+        message(name, f"these arguments do not fit ({problem})", [(k, described(v)) for k, v in arguments.items()])
+    ) from None
 
 
 def _from_inside(tb: TracebackType | None) -> bool:
-    """Whether all frames are of this package, of NumPy or of Python: a user's function or object, called from inside, speaks for itself."""
+    """Whether all frames are of this package, of NumPy or of Python: a user's function or object, called from inside,
+    speaks for itself.
+    """
     if tb is None:
         return False
     while tb is not None:
         filename = tb.tb_frame.f_code.co_filename
-        if not (LIBRARY[filename] or filename.startswith((_NUMPY, "numpy/")) or (filename.startswith(_PYTHON) and "-packages" not in filename)):
+        if not (
+            LIBRARY[filename]
+            or filename.startswith((_NUMPY, "numpy/"))
+            or (filename.startswith(_PYTHON) and "-packages" not in filename)
+        ):
             return False
         tb = tb.tb_next
     return True
@@ -94,13 +115,18 @@ def unfit(annotation: str, value: Any) -> str:
 
 
 def check_types(name: str, parameters: Iterable[inspect.Parameter], arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that are certainly not what their annotations ask for; for constructors, before anything is made.
+    """Refuse arguments that are certainly not what their annotations ask for; for constructors, before anything is
+    made.
 
     Raises:
         TypeError: the first one that is wrong
     """
     for p in parameters:
-        if p.name in arguments and arguments[p.name] is not p.default and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+        if (
+            p.name in arguments
+            and arguments[p.name] is not p.default
+            and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ):
             wanted = unfit(str(p.annotation), arguments[p.name])
             if wanted:
                 raise ArgumentError(message(name, f"{p.name} must be {wanted}, got {described(arguments[p.name])}"))
@@ -123,7 +149,11 @@ def expect_function(name: str, what: str, value: Any) -> Any:
 
 
 def _is_switch(value: Any) -> bool:
-    return value is None or isinstance(value, numbers.Integral | np.bool_) or (isinstance(value, Tensor) and value.numel() == 1)
+    return (
+        value is None
+        or isinstance(value, numbers.Integral | np.bool_)
+        or (isinstance(value, Tensor) and value.numel() == 1)
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -135,12 +165,21 @@ def _is_sequence(value: Any) -> bool:
 
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "Tensor": ("a tensor", lambda x: isinstance(x, Tensor)), "Array": ("a tensor", lambda x: isinstance(x, Tensor)), "int": ("an integer", is_integer),
-    "float": ("a number", _is_number), "bool": ("True or False", _is_switch),
-    "str": ("a string", lambda x: isinstance(x, str)), "None": ("None", lambda x: x is None), "Sequence": ("a sequence", _is_sequence),
-    "Iterable": ("an iterable", _is_sequence), "list": ("a list", _is_sequence), "tuple": ("a tuple", _is_sequence), "Callable": ("a function", callable),
-    "Mapping": ("a mapping", lambda x: isinstance(x, Mapping)), "Module": ("a module", lambda x: not _is_sequence(x) and callable(x)),
-}  # fmt: skip
+    "Tensor": ("a tensor", lambda x: isinstance(x, Tensor)),
+    "Array": ("a tensor", lambda x: isinstance(x, Tensor)),
+    "int": ("an integer", is_integer),
+    "float": ("a number", _is_number),
+    "bool": ("True or False", _is_switch),
+    "str": ("a string", lambda x: isinstance(x, str)),
+    "None": ("None", lambda x: x is None),
+    "Sequence": ("a sequence", _is_sequence),
+    "Iterable": ("an iterable", _is_sequence),
+    "list": ("a list", _is_sequence),
+    "tuple": ("a tuple", _is_sequence),
+    "Callable": ("a function", callable),
+    "Mapping": ("a mapping", lambda x: isinstance(x, Mapping)),
+    "Module": ("a module", lambda x: not _is_sequence(x) and callable(x)),
+}
 
 
 def explained(function: C, name: str | None = None, strict: bool = True) -> C:
@@ -201,6 +240,10 @@ def _guarded(function: Any, name: str) -> Any:
 
 def explain_all(space: dict[str, Any], *names: str, strict: bool = True) -> None:
     """`explained` for these names of a module, or for all public functions and classes that are defined in it."""
-    for name in names or [n for n, v in space.items() if not n.startswith("_") and getattr(v, "__module__", None) == space["__name__"] and callable(v)]:
+    for name in names or [
+        n
+        for n, v in space.items()
+        if not n.startswith("_") and getattr(v, "__module__", None) == space["__name__"] and callable(v)
+    ]:
         if not (isinstance(space[name], type) and issubclass(space[name], BaseException)):
             space[name] = explained(space[name], strict=strict)

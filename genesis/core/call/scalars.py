@@ -1,15 +1,18 @@
 """What an elementwise op does to one element, as an expression that an emitter of code can read.
 
-The meaning of an elementwise op is written in NumPy's functions on arrays. Run once on symbols instead, it *is* the expression:
+The meaning of an elementwise op is written in NumPy's functions on arrays. Run once on symbols instead, it *is* the
+expression:
 
 >>> from genesis.core.call.op import REGISTRY
 >>> from genesis.core.call.scalars import rule
 >>> print(rule(REGISTRY["rsqrt"], "float32"))
 divide(1.0, sqrt(x0))
 
-An expression is made of operands ``x0``, ``x1``, ..., numbers, ``where`` and `ufuncs <https://numpy.org/doc/stable/reference/ufuncs.html>`_ by their
+An expression is made of operands ``x0``, ``x1``, ..., numbers, ``where`` and `ufuncs
+<https://numpy.org/doc/stable/reference/ufuncs.html>`_ by their
 names; `lowered` writes the less common ones with others, so that `PRIMITIVES` is all an emitter has to know. Every
-expression has a dtype, and a ``cast`` where it changes. The special functions stay what they are: an emitter calls a library for them.
+expression has a dtype, and a ``cast`` where it changes. The special functions stay what they are: an emitter calls a
+library for them.
 `evaluate` computes an expression with NumPy; the tests compare it with the op.
 """
 
@@ -31,7 +34,9 @@ SPECIAL = ("erf", "erfc", "erfinv", "normal_cdf", "lgamma", "digamma", "polygamm
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """One value: an operand (``name`` is "x", ``args`` its number), a number ("number"), or a function of other expressions."""
+    """One value: an operand (``name`` is "x", ``args`` its number), a number ("number"), or a function of other
+    expressions.
+    """
 
     name: str
     args: tuple[Any, ...]
@@ -85,7 +90,11 @@ class _Symbol:
 
     @property
     def imag(self) -> _Symbol:
-        return _Symbol(_expressed(0, self.dtype)) if self.dtype.kind != "c" else _Symbol(Expression("imag", (self.expression,), _part(self.dtype)))
+        return (
+            _Symbol(_expressed(0, self.dtype))
+            if self.dtype.kind != "c"
+            else _Symbol(Expression("imag", (self.expression,), _part(self.dtype)))
+        )
 
     def __bool__(self) -> bool:
         raise TypeError("an expression holds for every element: use np.where, not a branch of Python")
@@ -97,7 +106,9 @@ class _Symbol:
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, options: Any) -> Any:
         if function not in _FUNCTIONS:
-            raise TypeError(f"numpy.{function.__name__} has no expression: write it with ufuncs, or add it to scalars._FUNCTIONS")
+            raise TypeError(
+                f"numpy.{function.__name__} has no expression: write it with ufuncs, or add it to scalars._FUNCTIONS"
+            )
         return _FUNCTIONS[function](*args, **options)
 
 
@@ -106,12 +117,30 @@ def _operator(ufunc: np.ufunc, swapped: bool = False) -> Callable[..., Any]:
 
 
 _BINARY: dict[str, np.ufunc] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
-}  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
 _COMPARED: dict[str, np.ufunc] = {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "neg": np.negative, "abs": np.absolute, "invert": np.invert,
-}  # fmt: skip
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "neg": np.negative,
+    "abs": np.absolute,
+    "invert": np.invert,
+}
 for _name, _ufunc in _BINARY.items():
     setattr(_Symbol, f"__{_name}__", _operator(_ufunc))
     setattr(_Symbol, f"__r{_name}__", _operator(_ufunc, swapped=True))
@@ -134,10 +163,15 @@ def _expressed(value: Any, dtype: np.dtype[Any] | None = None) -> Expression:
 
 
 def _applied(ufunc: np.ufunc, args: Sequence[Any], dtype: Any = None) -> _Symbol:
-    given = [a.dtype if isinstance(a, _Symbol) else a.dtype if isinstance(a, np.generic | np.ndarray) else type(a) for a in args]
+    given = [
+        a.dtype if isinstance(a, _Symbol) else a.dtype if isinstance(a, np.generic | np.ndarray) else type(a)
+        for a in args
+    ]
     asked: dict[str, Any] = {} if dtype is None else {"signature": (*[None] * len(args), np.dtype(dtype))}
     *computed, result = ufunc.resolve_dtypes((*given, None), **asked)
-    return _Symbol(Expression(ufunc.__name__, tuple([_expressed(a, kind) for a, kind in zip(args, computed, strict=True)]), result))
+    return _Symbol(
+        Expression(ufunc.__name__, tuple([_expressed(a, kind) for a, kind in zip(args, computed, strict=True)]), result)
+    )
 
 
 def _where(condition: Any, x: Any, y: Any) -> _Symbol:
@@ -147,17 +181,25 @@ def _where(condition: Any, x: Any, y: Any) -> _Symbol:
 
 
 def _filled(value: Any) -> Callable[..., _Symbol]:
-    return lambda like, *given, dtype=None, **_: _Symbol(_expressed(given[0] if value is None else value, np.dtype(dtype or like.dtype)))
+    return lambda like, *given, dtype=None, **_: _Symbol(
+        _expressed(given[0] if value is None else value, np.dtype(dtype or like.dtype))
+    )
 
 
 def _angle(z: Any) -> Any:
     return np.arctan2(z.imag, z.real)
 
 
-def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+def _nan_to_num(
+    x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Any:
     limits = np.finfo(x.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
-    return np.where(np.isnan(x), x.dtype.type(nan), np.where(x == math.inf, x.dtype.type(high), np.where(x == -math.inf, x.dtype.type(low), x)))
+    return np.where(
+        np.isnan(x),
+        x.dtype.type(nan),
+        np.where(x == math.inf, x.dtype.type(high), np.where(x == -math.inf, x.dtype.type(low), x)),
+    )
 
 
 def _sinc(x: Any) -> Any:
@@ -166,12 +208,21 @@ def _sinc(x: Any) -> Any:
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.where: _where, np.clip: lambda x, low, high: np.minimum(np.maximum(x, low), high), np.angle: _angle, np.nan_to_num: _nan_to_num, np.sinc: _sinc,
-    np.full_like: _filled(None), np.zeros_like: _filled(0), np.ones_like: _filled(1), np.real: lambda z: z.real, np.imag: lambda z: z.imag,
+    np.where: _where,
+    np.clip: lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    np.angle: _angle,
+    np.nan_to_num: _nan_to_num,
+    np.sinc: _sinc,
+    np.full_like: _filled(None),
+    np.zeros_like: _filled(0),
+    np.ones_like: _filled(1),
+    np.real: lambda z: z.real,
+    np.imag: lambda z: z.imag,
     np.round: lambda x, decimals=0: np.rint(x) if not decimals else np.rint(x * 10.0**decimals) / 10.0**decimals,
-    np.isposinf: lambda x: x == math.inf if x.dtype.kind == "f" else x != x, np.isneginf: lambda x: x == -math.inf if x.dtype.kind == "f" else x != x,
+    np.isposinf: lambda x: x == math.inf if x.dtype.kind == "f" else x != x,
+    np.isneginf: lambda x: x == -math.inf if x.dtype.kind == "f" else x != x,
     np.copy: lambda x: x,
-}  # fmt: skip
+}
 
 
 # ---- by hand: meanings that work on whole arrays
@@ -188,14 +239,18 @@ def _sigmoid(x: Any) -> Any:
 
 BY_HAND: dict[str, Callable[..., Any]] = {
     **{name: _special(name) for name in SPECIAL},
-    "sigmoid": _sigmoid, "floor_divide": np.floor_divide, "remainder": np.remainder,  # their checks for zeros among integers are the caller's
-}  # fmt: skip
+    # their checks for zeros among integers are the caller's
+    "sigmoid": _sigmoid,
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
+}
 
 
 def rule(op: Op, *operands: Any, **options: Any) -> Expression:
     """What an elementwise op computes for one element, from operands of these dtypes (one for all, or one each).
 
-    They are converted as the op converts them: to the dtype that it computes in, and the result to the one that it gives.
+    They are converted as the op converts them: to the dtype that it computes in, and the result to the one that it
+    gives.
 
     Args:
         options: values of parameters that are no tensors, where they have no default
@@ -228,21 +283,94 @@ def rule(op: Op, *operands: Any, **options: Any) -> Expression:
 # ---- fewer functions
 
 _LOWERED: dict[str, Callable[..., Any]] = {
-    "square": lambda x: x * x, "reciprocal": lambda x: 1 / x, "positive": lambda x: x, "deg2rad": lambda x: x * (math.pi / 180), "rad2deg": lambda x: x * (180 / math.pi),
-    "exp2": lambda x: np.exp(x * math.log(2)), "heaviside": lambda x, y: np.where(np.isnan(x), x, np.where(x == 0, y, (x > 0).astype(x.dtype))),
-    "logaddexp": lambda x, y: np.where(x == y, x + math.log(2), np.maximum(x, y) + np.log1p(np.exp(-np.absolute(x - y)))),
-    "logaddexp2": lambda x, y: np.where(x == y, x + 1, np.maximum(x, y) + np.log1p(np.exp(np.absolute(x - y) * -math.log(2))) * (1 / math.log(2))),
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: 1 / x,
+    "positive": lambda x: x,
+    "deg2rad": lambda x: x * (math.pi / 180),
+    "rad2deg": lambda x: x * (180 / math.pi),
+    "exp2": lambda x: np.exp(x * math.log(2)),
+    "heaviside": lambda x, y: np.where(np.isnan(x), x, np.where(x == 0, y, (x > 0).astype(x.dtype))),
+    "logaddexp": lambda x, y: np.where(
+        x == y, x + math.log(2), np.maximum(x, y) + np.log1p(np.exp(-np.absolute(x - y)))
+    ),
+    "logaddexp2": lambda x, y: np.where(
+        x == y, x + 1, np.maximum(x, y) + np.log1p(np.exp(np.absolute(x - y) * -math.log(2))) * (1 / math.log(2))
+    ),
     "fmax": lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
     "fmin": lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
-    "isinf": lambda x: np.absolute(x) == math.inf, "isfinite": lambda x: np.absolute(x) < math.inf,
-    "logical_and": lambda x, y: (x != 0) & (y != 0), "logical_or": lambda x, y: (x != 0) | (y != 0), "logical_xor": lambda x, y: (x != 0) ^ (y != 0), "logical_not": lambda x: x == 0,
-}  # fmt: skip
-PRIMITIVES = frozenset({
-    "x", "number", "cast", "where", "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "negative", "absolute", "sign", "maximum", "minimum",
-    "exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "hypot", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh", "arcsinh", "arccosh",
-    "arctanh", "floor", "ceil", "trunc", "rint", "copysign", "nextafter", "signbit", "isnan", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift", "conjugate", "real", "imag", *SPECIAL,
-})  # fmt: skip
+    "isinf": lambda x: np.absolute(x) == math.inf,
+    "isfinite": lambda x: np.absolute(x) < math.inf,
+    "logical_and": lambda x, y: (x != 0) & (y != 0),
+    "logical_or": lambda x, y: (x != 0) | (y != 0),
+    "logical_xor": lambda x, y: (x != 0) ^ (y != 0),
+    "logical_not": lambda x: x == 0,
+}
+PRIMITIVES = frozenset(
+    {
+        "x",
+        "number",
+        "cast",
+        "where",
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "power",
+        "negative",
+        "absolute",
+        "sign",
+        "maximum",
+        "minimum",
+        "exp",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sqrt",
+        "hypot",
+        "sin",
+        "cos",
+        "tan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "arctan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "copysign",
+        "nextafter",
+        "signbit",
+        "isnan",
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "invert",
+        "left_shift",
+        "right_shift",
+        "conjugate",
+        "real",
+        "imag",
+        *SPECIAL,
+    }
+)
 
 
 def lowered(expression: Expression) -> Expression:
@@ -282,5 +410,7 @@ def _evaluated(each: Expression, args: list[Any], operands: Sequence[Any]) -> An
         return np.where(*args)
     if each.name in SPECIAL:
         op = REGISTRY[each.name]
-        return np.asarray(getattr(op.meaning, "__wrapped__", op.meaning)(np.asarray(args[0], each.dtype), *[int(a) for a in args[1:]]))
+        return np.asarray(
+            getattr(op.meaning, "__wrapped__", op.meaning)(np.asarray(args[0], each.dtype), *[int(a) for a in args[1:]])
+        )
     return np.asarray(getattr(np, each.name)(*args))

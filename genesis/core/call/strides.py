@@ -1,7 +1,9 @@
 """The strides of results without data: what a meta tensor answers to ``stride()`` and ``is_contiguous()``.
 
-Views take their strides from their input; elementwise ops and scans lay out their result in the order of their operands' memory,
-as NumPy does; everything else is contiguous (`packed` where NumPy chooses another order). Strides are counted in elements; None stands for contiguous.
+Views take their strides from their input; elementwise ops and scans lay out their result in the order of their
+operands' memory,
+as NumPy does; everything else is contiguous (`packed` where NumPy chooses another order). Strides are counted in
+elements; None stands for contiguous.
 """
 
 from __future__ import annotations
@@ -27,7 +29,13 @@ def with_strides(op: Op, operands: Sequence[Any], result: Any) -> Any:
     if op.kind == "view" and isinstance(result, Spec):
         strides = view_strides(op, operands, result)
         if strides is None and op.name == "view_shape":
-            raise ShapeError(message("view", f"shape {list(result.shape)} needs a copy of this non-contiguous tensor", hint="reshape(), or contiguous().view()"))
+            raise ShapeError(
+                message(
+                    "view",
+                    f"shape {list(result.shape)} needs a copy of this non-contiguous tensor",
+                    hint="reshape(), or contiguous().view()",
+                )
+            )
         return _tidy(result, strides)
     if isinstance(result, Spec) and op.name != "clone":
         specs = [x for x in operands if isinstance(x, Spec) and len(x.shape)]
@@ -53,7 +61,9 @@ def view_strides(op: Op, operands: Sequence[Any], result: Spec) -> tuple[int, ..
     if op.name in ("reshape", "view_shape"):
         return reshaped(source.shape, strides_of(source), result.shape)
     size = source.dtype.itemsize
-    ghost = np.lib.stride_tricks.as_strided(np.empty(1, source.dtype), source.shape, [s * size for s in strides_of(source)], writeable=False)
+    ghost = np.lib.stride_tricks.as_strided(
+        np.empty(1, source.dtype), source.shape, [s * size for s in strides_of(source)], writeable=False
+    )
     seen = op.kernel(ghost, *args)  # only strides are computed: the memory is not there
     return tuple(s // seen.dtype.itemsize for s in seen.strides)
 
@@ -100,7 +110,11 @@ def _of_elementwise(operands: Sequence[Spec], result: Spec) -> tuple[int, ...] |
             if strides[d] and shape[d] > 1:
                 steps[d] = step
                 step *= 2
-        models.append(np.lib.stride_tricks.as_strided(np.empty(step + 1, np.int8), [min(n, 2) for n in shape], steps, writeable=False))
+        models.append(
+            np.lib.stride_tricks.as_strided(
+                np.empty(step + 1, np.int8), [min(n, 2) for n in shape], steps, writeable=False
+            )
+        )
     flags: Any = [*[["readonly"]] * len(models), ["writeonly", "allocate"]]
     out: Any = np.nditer([*models, None], ["zerosize_ok"], flags, [np.int8] * len(flags), itershape=small).operands[-1]
     order = sorted(range(ndim), key=lambda d: (out.strides[d], -d))

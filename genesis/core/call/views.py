@@ -35,7 +35,18 @@ from genesis.core.graph.boundary import lift_all
 from genesis.core.graph.hooks import hooks_of
 from genesis.core.graph.lost import note
 from genesis.core.graph.modes import enable_grad, grad_mode, inference
-from genesis.core.graph.node import INFERENCE, SHARED, WRITES, Node, Output, Version, count_write, counting, next_number, recorded
+from genesis.core.graph.node import (
+    INFERENCE,
+    SHARED,
+    WRITES,
+    Node,
+    Output,
+    Version,
+    count_write,
+    counting,
+    next_number,
+    recorded,
+)
 from genesis.core.graph.quiet import unnamed
 from genesis.core.graph.saved import PACKED
 from genesis.core.graph.site import line_here, site_here
@@ -123,7 +134,8 @@ class CopySlices(Node):
     def _pull(self, g: Any) -> Any:
         view, order = self._unpack()
         base_edge, value_edge = self._edges
-        laid_out = g.permute(order).clone().permute(tuple(np.argsort(order)))  # as the base is: the steps are views of nothing else
+        # as the base is: the steps are views of nothing else
+        laid_out = g.permute(order).clone().permute(tuple(np.argsort(order)))
         gbase = gvalue = None
         if value_edge is not None:
             gvalue = view.replay(laid_out).clone()
@@ -165,7 +177,9 @@ def rebase(x: Tensor, new: Any) -> None:
 
 
 def _come_from(x: Tensor, new: Any) -> None:
-    """Give a tensor its history after a write; hooks stay with the value before, a gradient that it retains is taken here from now on."""
+    """Give a tensor its history after a write; hooks stay with the value before, a gradient that it retains is taken
+    here from now on.
+    """
     before: Any = x._node
     x._node = new
     node, index = (before.node, before.index) if before.__class__ is Output else (before, 0)
@@ -179,10 +193,15 @@ def _come_from(x: Tensor, new: Any) -> None:
 
 
 def _lost(view: Tensor) -> Node:
-    """The history of a result of a Function that shares its input's memory, once that memory was written to: nobody knows it."""
-    reason = message("backward", "a Function returned its input, or a view of it, and that memory was written to in place since",
-                     operands=[("result", view._spec()), ("written at", line_here())],
-                     hint="return a clone() from forward, or write to a clone()")  # fmt: skip
+    """The history of a result of a Function that shares its input's memory, once that memory was written to: nobody
+    knows it.
+    """
+    reason = message(
+        "backward",
+        "a Function returned its input, or a view of it, and that memory was written to in place since",
+        operands=[("result", view._spec()), ("written at", line_here())],
+        hint="return a clone() from forward, or write to a clone()",
+    )
     return without_derivative(view, [view._node], reason)._node  # type: ignore[return-value]
 
 
@@ -215,9 +234,12 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
         )  # fmt: skip
     if (recording or root._node is not None) and x._view is not None and not x._view.recorded:
         raise InplaceError(
-            message(name, "a view made under no_grad, or an input returned by a Function, is written to with gradients on",
-                    hint="make the view outside no_grad, or clone() it")
-        )  # fmt: skip
+            message(
+                name,
+                "a view made under no_grad, or an input returned by a Function, is written to with gradients on",
+                hint="make the view outside no_grad, or clone() it",
+            )
+        )
 
 
 def bump(x: Tensor, name: str, site: tuple[CodeType | None, int] | None = None) -> None:
@@ -230,9 +252,13 @@ def bump(x: Tensor, name: str, site: tuple[CodeType | None, int] | None = None) 
     count_write(counter, name, site)
 
 
-def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+def inplace(
+    op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Tensor:
     """``x.op_(...)`` for any op: compute, check, then write, so that an error leaves ``x`` as it was."""
-    recording = grad_mode.get() and (x._node is not None or any(isinstance(a, Tensor) and a._node is not None for a in args))
+    recording = grad_mode.get() and (
+        x._node is not None or any(isinstance(a, Tensor) and a._node is not None for a in args)
+    )
     check_writable(x, op_name, recording)
     traced = ACTIVE and tracer.get() is not None
     if traced:
@@ -248,7 +274,8 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
     since = next_number() if recording else 0
     result = call(old, *[old if a is x else a for a in args], **kwargs)
     fits(op_name, x, result)
-    if LEVELS and result._node is not None and isinstance(x._array, Layer):  # a copy of something that is no part of the transform
+    # a copy of something that is no part of the transform
+    if LEVELS and result._node is not None and isinstance(x._array, Layer):
         result = lift_all([old, result])[1]
     write(x, result)
     bump(x, op_name)
@@ -263,7 +290,9 @@ def inplace(op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[An
 
 
 def _tell_saved(node: Any, now: Any) -> None:
-    """A node that saved its result knows the history of the tensor that it was written to: it is another if that is a view."""
+    """A node that saved its result knows the history of the tensor that it was written to: it is another if that is a
+    view.
+    """
     if node is None or node is now or now is None or node.__class__ is Output or now.__class__ is Output:
         return
     if node.saves_out and node._epoch != PACKED and isinstance(inside_copy := node._saved[-1], Tensor):
@@ -291,12 +320,17 @@ def overwritten(x: Tensor, new: Any = None) -> Node:
 def fits(name: str, x: Tensor, result: Tensor) -> None:
     if tuple(result._array.shape) != tuple(x._array.shape):
         raise ShapeError(
-            message(name, f"the result has shape {list(result._array.shape)}, it cannot be written to {list(x._array.shape)}",
-                    hint="use the out-of-place form")
-        )  # fmt: skip
+            message(
+                name,
+                f"the result has shape {list(result._array.shape)}, it cannot be written to {list(x._array.shape)}",
+                hint="use the out-of-place form",
+            )
+        )
     if result._array.dtype is not x._array.dtype and not dtypes.can_cast(result.dtype, x.dtype):
         raise DTypeError(
-            message(name, f"the result type {result.dtype} cannot be cast to {x.dtype}", hint="use the out-of-place form")
+            message(
+                name, f"the result type {result.dtype} cannot be cast to {x.dtype}", hint="use the out-of-place form"
+            )
         )
 
 
@@ -354,8 +388,16 @@ def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
     parameters = [p for n, p in op.signature.parameters.items() if n not in ("out", "inplace")]
     scope: dict[str, Any] = {"inplace": inplace, "expect_tensor": _expect_tensor, "op": op, "name": name}
     written = defined(parameters, scope)
-    given = [("*" if p.kind is p.VAR_POSITIONAL else "") + p.name for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
-    named = [f"**{p.name}" if p.kind is p.VAR_KEYWORD else f"{p.name!r}: {p.name}" for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    given = [
+        ("*" if p.kind is p.VAR_POSITIONAL else "") + p.name
+        for p in parameters
+        if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
+    ]
+    named = [
+        f"**{p.name}" if p.kind is p.VAR_KEYWORD else f"{p.name!r}: {p.name}"
+        for p in parameters
+        if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
+    ]
     first, *others = given
     call = f"inplace(name, op.call, {first}, ({''.join(o + ', ' for o in others)}), {{{', '.join(named)}}})"
     source = f"def call({', '.join(written)}):\n    try:\n        return {call}\n    except AttributeError:\n        expect_tensor(name, {first})\n        raise\n"
@@ -367,7 +409,8 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
 
     def rebind(attached: Any) -> None:
         nonlocal kernel
-        kernel = attached if isinstance(attached, np.ufunc) else None  # only these write into memory that they are given
+        # only these write into memory that they are given
+        kernel = attached if isinstance(attached, np.ufunc) else None
 
     op.shortcuts.append(rebind)
 
@@ -392,7 +435,8 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
             kernel(x, y, out=x)
         except (ValueError, TypeError):
             return inplace(name, op.call, self, (other,), {})
-        except (RuntimeWarning, FloatingPointError):  # where they are errors: raised after the loop, which has written to x
+        # where they are errors: raised after the loop, which has written to x
+        except (RuntimeWarning, FloatingPointError):
             if _number_overflows(kernel, x, y):
                 return inplace(name, op.call, self, (other,), {})
         bump(self, name)

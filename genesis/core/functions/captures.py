@@ -1,7 +1,8 @@
 """What a function can see besides its arguments: its closure, its globals, the attributes of its objects.
 
 A tensor that requires grad and is read from there has no place among the gradients of a rule: it is found, named and
-refused (or, where the rule asks for it, given a place), see `core/functions/function.py` and `genesis.autograd.forms.captures`.
+refused (or, where the rule asks for it, given a place), see `core/functions/function.py` and
+`genesis.autograd.forms.captures`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def place_key(edge: Any) -> Any:
 
 
 def may_reach_tensors(f: Any) -> bool:
-    """Whether a function's closure or globals hold anything but modules, classes, numbers, and functions of the same kind."""
+    """Whether a function's closure or globals hold anything but modules, classes, numbers, and functions of the same
+    kind.
+    """
     ahead, seen = [f], set()
     while ahead:
         value = ahead.pop()
@@ -36,7 +39,8 @@ def may_reach_tensors(f: Any) -> bool:
         seen.add(id(value))
         if not isinstance(value, FunctionType) or len(seen) > 200:
             return True
-        if value is f or _package(value) == _package(f):  # functions of other packages are trusted to be functions of their arguments
+        # functions of other packages are trusted to be functions of their arguments
+        if value is f or _package(value) == _package(f):
             ahead.extend(child for _, child in _children(value, ""))
     return False
 
@@ -46,7 +50,9 @@ def _package(f: FunctionType) -> str:
 
 
 def watch_reads(edges: Any) -> Reads:
-    """A context manager that notes the places of tensors with history that are used in a forward, other than its arguments'."""
+    """A context manager that notes the places of tensors with history that are used in a forward, other than its
+    arguments'.
+    """
     return Reads({place_key(e) for e in edges if e is not None})
 
 

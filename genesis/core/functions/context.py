@@ -38,7 +38,8 @@ class FunctionCtx(Node):
     # Rare things are attributes of the instance; these are what an ordinary call has.
     materialize_grads: bool = True
     _structures: tuple[TreeDef | None, ...] | None = None  # of arguments that are containers of tensors
-    _optional: tuple[tuple[int, ...], tuple[int, ...]] = (), ()  # arguments whose gradients may be left out: the last ones; all plain keywords
+    # arguments whose gradients may be left out: the last ones; all plain keywords
+    _optional: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
     _result: TreeDef | None = None  # of a result that is a container
     _origins: tuple[Any, ...] = ()  # where saved tensors come from, see `core/functions/second_order.py`
     _held: dict[str, Any] | None = None  # attributes that hold tensors: (leaves, structure, origins)
@@ -52,7 +53,8 @@ class FunctionCtx(Node):
     # ---- for forward
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward, in order; further calls add to them. None, and a number in the place of a tensor, are kept, too.
+        """Keep tensors for backward, in order; further calls add to them. None, and a number in the place of a tensor,
+        are kept, too.
 
         Raises:
             TypeError: (when the call is recorded) something else; set it as an attribute of ctx instead
@@ -63,12 +65,18 @@ class FunctionCtx(Node):
         for place, t in enumerate(self._saved):
             if not isinstance(t, Tensor) and t is not None and not isinstance(t, int | float | complex):
                 raise ArgumentError(
-                    message(f"{self._title()}.save_for_backward", f"argument {place} is {type(t).__name__}, expected a tensor, a number or None",
-                            operands=self._called_at(), hint="keep other values as attributes, ctx.value = ...")
-                )  # fmt: skip
+                    message(
+                        f"{self._title()}.save_for_backward",
+                        f"argument {place} is {type(t).__name__}, expected a tensor, a number or None",
+                        operands=self._called_at(),
+                        hint="keep other values as attributes, ctx.value = ...",
+                    )
+                )
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors for `jvp`, which finds them in ``saved_tensors``; nothing is kept where no forward mode is running."""
+        """Keep tensors for `jvp`, which finds them in ``saved_tensors``; nothing is kept where no forward mode is
+        running.
+        """
         if "_for_forward" in self.__dict__:
             self.__dict__["_for_forward"] = tensors
 
@@ -90,7 +98,9 @@ class FunctionCtx(Node):
         self._non_differentiable = (*self._non_differentiable, *outputs)
 
     def mark_constant(self, *tensors: Tensor) -> None:
-        """Declare saved tensors that do not depend on the inputs, a dropout mask: they never stand in the way of a second derivative."""
+        """Declare saved tensors that do not depend on the inputs, a dropout mask: they never stand in the way of a
+        second derivative.
+        """
         self._constants = (*self._constants, *tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -114,7 +124,12 @@ class FunctionCtx(Node):
         saved = super()._unpack()
         if not grad_mode.get() or not self._origins:
             return saved
-        return tuple([second_order.with_origin(self, t, o, f"saved tensor {i}") for i, (t, o) in enumerate(zip(saved, self._origins, strict=True))])
+        return tuple(
+            [
+                second_order.with_origin(self, t, o, f"saved tensor {i}")
+                for i, (t, o) in enumerate(zip(saved, self._origins, strict=True))
+            ]
+        )
 
     def _release(self) -> None:
         if self._held:
@@ -167,9 +182,16 @@ class FunctionCtx(Node):
     def _pull_special(self, g: Any) -> Sequence[Any]:
         """Several outputs, containers, something wrong, or a backward that is itself recorded."""
         before, saved = WRITES[0], self._saved
-        if not recording() and not ACTIVE and self._autocast is None and not (self._epoch is not before and self._stale()):
+        if (
+            not recording()
+            and not ACTIVE
+            and self._autocast is None
+            and not (self._epoch is not before and self._stale())
+        ):
             results = self._call_backward(g)
-            return self._settled(results if self._structures is None and not self._captured else self._matched(results), before)
+            return self._settled(
+                results if self._structures is None and not self._captured else self._matched(results), before
+            )
         try:
             self._saved = self._unpack() if self._edges else saved
         except GraphError as error:
@@ -191,17 +213,23 @@ class FunctionCtx(Node):
         if self._result is None:
             return self._function.backward(self, *g)
         tree = tree_unflatten(g, self._result)
-        return self._function.backward(self, *tree) if type(tree) in (tuple, list) else self._function.backward(self, tree)
+        return (
+            self._function.backward(self, *tree) if type(tree) in (tuple, list) else self._function.backward(self, tree)
+        )
 
     def _matched(self, results: Any) -> tuple[Any, ...]:
         """One gradient for each edge, from a single one, a tuple, or a dict by parameter name."""
         structures, hidden = self._structures, self._captured
         if hidden:
             twin = self._arguments_only()
-            rest = twin._by_name(self._without_captured(results), len(twin._edges if structures is None else structures))
+            rest = twin._by_name(
+                self._without_captured(results), len(twin._edges if structures is None else structures)
+            )
             return (*twin._matched(rest), *[results[name] for name in hidden])
         count = len(self._edges) if structures is None else len(structures)
-        if isinstance(results, dict) and not (count == 1 and structures is not None and results.keys() != {self.slot_name(0)}):
+        if isinstance(results, dict) and not (
+            count == 1 and structures is not None and results.keys() != {self.slot_name(0)}
+        ):
             results = self._by_name(results, count)
         if not isinstance(results, tuple | list) or (hasattr(results, "_fields") and count == 1):
             results = (results,)
@@ -220,9 +248,13 @@ class FunctionCtx(Node):
                 flat.extend(flatten_up_to(structure, result))
             except ValueError as error:
                 raise GraphError(
-                    message(f"{self._title()}.backward", f"the gradient of {self._function._parameter_name(place)} has another structure: {error}",
-                            operands=[("expected", structure)], hint="return the structure of the argument, or None")
-                ) from None  # fmt: skip
+                    message(
+                        f"{self._title()}.backward",
+                        f"the gradient of {self._function._parameter_name(place)} has another structure: {error}",
+                        operands=[("expected", structure)],
+                        hint="return the structure of the argument, or None",
+                    )
+                ) from None
         return tuple(flat)
 
     def _without_captured(self, results: Any) -> dict[str, Any]:
@@ -230,9 +262,13 @@ class FunctionCtx(Node):
         missing = [name for name in self._captured if not isinstance(results, dict) or name not in results]
         if missing:
             raise GraphError(
-                message(f"{self._title()}.backward", f"the gradient of the captured {missing[0]} is missing", operands=self._called_at(),
-                        hint=f"return gradients by name, {{..., '{missing[0]}': gradient}}, None where there is none")
-            )  # fmt: skip
+                message(
+                    f"{self._title()}.backward",
+                    f"the gradient of the captured {missing[0]} is missing",
+                    operands=self._called_at(),
+                    hint=f"return gradients by name, {{..., '{missing[0]}': gradient}}, None where there is none",
+                )
+            )
         return {name: g for name, g in results.items() if name not in self._captured}
 
     def _arguments_only(self) -> FunctionCtx:
@@ -248,7 +284,10 @@ class FunctionCtx(Node):
         unknown = [name for name in results if name not in names]
         if unknown:
             raise GraphError(
-                message(f"{self._title()}.backward", f"returned a gradient for {unknown[0]!r}, the arguments are {', '.join(names)}")
+                message(
+                    f"{self._title()}.backward",
+                    f"returned a gradient for {unknown[0]!r}, the arguments are {', '.join(names)}",
+                )
             )
         return tuple([results.get(name) for name in names])
 
@@ -262,9 +301,13 @@ class FunctionCtx(Node):
         if len(results) < count <= len(results) + len(last):
             return (*results, *[None] * (count - len(results)))
         raise GraphError(
-            message(f"{self._title()}.backward", f"returned {len(results)} gradients, expected {count}", operands=self._called_at(),
-                    hint="return one for each argument of forward, None where there is none")
-        )  # fmt: skip
+            message(
+                f"{self._title()}.backward",
+                f"returned {len(results)} gradients, expected {count}",
+                operands=self._called_at(),
+                hint="return one for each argument of forward, None where there is none",
+            )
+        )
 
     def _only_tensors(self, results: Sequence[Any]) -> Sequence[Any]:
         """A gradient for an argument that takes none is ignored; any other that is no tensor is an error."""
@@ -284,7 +327,8 @@ class FunctionCtx(Node):
             version = getattr(t, "_counter", None)
             if version is not None and version.stamp > before:
                 raise InplaceError(
-                    message(f"{self._title()}.backward", f"wrote to a tensor that forward saved, with {version.writer}",
+                    message(f"{self._title()}.backward", "wrote to a tensor that forward saved, with "
+                                                         f"{version.writer}",
                             operands=[("saved", t._spec()), *self._called_at()], hint="clone() it first")
                 )  # fmt: skip
 
@@ -309,7 +353,8 @@ class Context(FunctionCtx):
 class HoldingCtx:
     """Mixed into the class of a context whose attributes hold tensors: reading one checks it like a saved tensor.
 
-    (Python reads every attribute of a class with ``__getattr__`` at a third of the speed, so ordinary contexts have none.)
+    (Python reads every attribute of a class with ``__getattr__`` at a third of the speed, so ordinary contexts have
+    none.)
     """
 
     __slots__ = ()
@@ -317,13 +362,19 @@ class HoldingCtx:
     def __getattr__(self: Any, name: str) -> Any:
         held = self._held
         if name not in held:
-            raise AttributeError(message(self._title(), f"ctx has no attribute {name!r}", hint=f"forward sets it: ctx.{name} = ..."))
+            raise AttributeError(
+                message(self._title(), f"ctx has no attribute {name!r}", hint=f"forward sets it: ctx.{name} = ...")
+            )
         if held[name] is FREED:
             raise GraphError(freed_message(self))
         leaves, structure, origins = held[name]
         for leaf in leaves:
             version = getattr(leaf, "_counter", None)
-            if version is not None and version is not INFERENCE and (version.stamp > self._epoch or leaf._detached > self._epoch):
+            if (
+                version is not None
+                and version is not INFERENCE
+                and (version.stamp > self._epoch or leaf._detached > self._epoch)
+            ):
                 raise InplaceError(stale_message(self, leaf, version))
         if recording():
             names = [f"ctx.{name}" if len(leaves) == 1 else f"ctx.{name}, tensor {i}" for i in range(len(leaves))]

@@ -55,10 +55,14 @@ if TYPE_CHECKING:
 
 
 class _Kinds(dict[type, Any]):
-    """For each class of argument that is no tensor: None for a value, CONTAINER for a structure of tensors, OBJECT for what may hide some."""
+    """For each class of argument that is no tensor: None for a value, CONTAINER for a structure of tensors, OBJECT for
+    what may hide some.
+    """
 
     def __missing__(self, kind: type) -> Any:
-        plain = kind.__module__ in ("builtins", "numpy", "genesis.base.dtypes", "genesis.base.device") or issubclass(kind, int | float | str)
+        plain = kind.__module__ in ("builtins", "numpy", "genesis.base.dtypes", "genesis.base.device") or issubclass(
+            kind, int | float | str
+        )
         self[kind] = found = CONTAINER if is_container(kind) else None if plain else OBJECT
         return found
 
@@ -70,8 +74,10 @@ KINDS = _Kinds()
 class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances of it, without inheriting: see below
     """Base class of differentiable operations: subclass it, write `forward` and `backward`, call `apply`.
 
-    Arguments and results may be tensors, plain values, and containers of them (lists, tuples, dictionaries, dataclasses); ``backward``
-    gets one gradient for each result, and returns one for each argument in the argument's structure, or a dictionary by name.
+    Arguments and results may be tensors, plain values, and containers of them (lists, tuples, dictionaries,
+    dataclasses); ``backward``
+    gets one gradient for each result, and returns one for each argument in the argument's structure, or a dictionary by
+    name.
 
     >>> import genesis
     >>> class Cube(genesis.Function):
@@ -88,11 +94,14 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
     tensor(12.)
     """
 
-    amp_policy: ClassVar[Any] = None  # under autocast: "low", "float32", "promote", a dtype, or "preserve" (no casts at all)
+    # under autocast: "low", "float32", "promote", a dtype, or "preserve" (no casts at all)
+    amp_policy: ClassVar[Any] = None
 
-    capture: ClassVar[bool] = False  # tensors that forward reads from outside get gradients, too: backward returns them by name
+    # tensors that forward reads from outside get gradients, too: backward returns them by name
+    capture: ClassVar[bool] = False
 
-    generate_vmap_rule: ClassVar[bool] = False  # as in PyTorch; without it, a forward that needs values runs sample by sample
+    # as in PyTorch; without it, a forward that needs values runs sample by sample
+    generate_vmap_rule: ClassVar[bool] = False
 
     _watched: ClassVar[bool] = True  # whether forward may read tensors that are no arguments
     _ctx: ClassVar[type[FunctionCtx]]
@@ -126,7 +135,9 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the result; keep what backward needs in ``ctx``. Without ``ctx`` where `setup_context` is defined."""
-        raise NotImplementedError(f"{_function_of(ctx)}.forward is not implemented: define a static forward(ctx, *args)")
+        raise NotImplementedError(
+            f"{_function_of(ctx)}.forward is not implemented: define a static forward(ctx, *args)"
+        )
 
     if not TYPE_CHECKING:  # type checkers tell from it which signature `forward` has, see `core/functions/typed.py`
 
@@ -138,7 +149,9 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return one gradient for each argument of forward, None where there is none."""
-        raise NotImplementedError(f"{_function_of(ctx)}.backward is not implemented: define a static backward(ctx, *grad_outputs)")
+        raise NotImplementedError(
+            f"{_function_of(ctx)}.backward is not implemented: define a static backward(ctx, *grad_outputs)"
+        )
 
     jvp = staticmethod(no_jvp)
     vmap = staticmethod(no_vmap)
@@ -152,9 +165,13 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
             """Run forward, unrecorded, and record one node if an input needs a gradient."""
             if cls is Function:
                 raise NotImplementedError(
-                    message("Function.apply", "Function is the base class and computes nothing by itself",
-                            hint="class Double(genesis.Function): ..., with a static forward(ctx, x) and backward(ctx, g); then Double.apply(x)")
-                )  # fmt: skip
+                    message(
+                        "Function.apply",
+                        "Function is the base class and computes nothing by itself",
+                        hint="class Double(genesis.Function): ..., with a static forward(ctx, x) and backward(ctx, "
+                        "g); then Double.apply(x)",
+                    )
+                )
             return cls._run(*args, **kwargs)
 
     @classmethod
@@ -168,7 +185,9 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
         try:
             bound = cls._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentError(message(f"{cls.__name__}.apply", str(error), [("forward", str(cls._signature))])) from None
+            raise ArgumentError(
+                message(f"{cls.__name__}.apply", str(error), [("forward", str(cls._signature))])
+            ) from None
         bound.apply_defaults()
         return bound
 
@@ -206,7 +225,12 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
         found = {f"saved tensor {i}": t for i, t in enumerate(kept)}
         for name, value in ctx.__dict__.items():
             leaves = tree_flatten(value)[0]
-            found.update({f"ctx.{name}" if len(leaves) == 1 else f"ctx.{name}, tensor {i}": leaf for i, leaf in enumerate(leaves)})
+            found.update(
+                {
+                    f"ctx.{name}" if len(leaves) == 1 else f"ctx.{name}, tensor {i}": leaf
+                    for i, leaf in enumerate(leaves)
+                }
+            )
         return found
 
 
@@ -279,7 +303,12 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
                 ctx._code, ctx._at = user_site(frame.f_back)
             else:
                 users = code
-        if result.__class__ is not Tensor or epoch is not writes[0] or result._node is not None or result._view is not None:
+        if (
+            result.__class__ is not Tensor
+            or epoch is not writes[0]
+            or result._node is not None
+            or result._view is not None
+        ):
             return _finish(ctx, args, {}, result, epoch)
         array = result._array
         ctx._shape = array.shape
@@ -309,7 +338,9 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
 
 
 def _may_set_attributes(forward: Callable[..., Any]) -> bool:
-    """Whether a forward may put something on its ctx; False only if its code does nothing with it but save for backward."""
+    """Whether a forward may put something on its ctx; False only if its code does nothing with it but save for
+    backward.
+    """
     code = getattr(forward, "__code__", None)
     if code is None or not code.co_argcount or code.co_varnames[0] in code.co_cellvars:
         return True
@@ -317,7 +348,9 @@ def _may_set_attributes(forward: Callable[..., Any]) -> bool:
     instructions = list(dis.get_instructions(code))
     for instruction, following in itertools.pairwise(instructions):
         used = instruction.argval == name or (isinstance(instruction.argval, tuple) and name in instruction.argval)
-        if used and (instruction.opname != "LOAD_FAST" or following.argval not in ("save_for_backward", "needs_input_grad")):
+        if used and (
+            instruction.opname != "LOAD_FAST" or following.argval not in ("save_for_backward", "needs_input_grad")
+        ):
             return True
     return False
 
@@ -327,7 +360,9 @@ def _check_definition(cls: type[Function]) -> None:
     own = vars(cls)
     if "vjp" in own:
         if "backward" in own:
-            raise ArgumentError(message(cls.__name__, "defines both backward and vjp, two names of one method", hint="keep one"))
+            raise ArgumentError(
+                message(cls.__name__, "defines both backward and vjp, two names of one method", hint="keep one")
+            )
         cls.backward = own["vjp"]  # type: ignore[method-assign]
     for name, value in own.items():
         if callable(getattr(value, "__func__", value)) and name not in _KNOWN and not name.startswith("__"):
@@ -339,7 +374,9 @@ def _check_definition(cls: type[Function]) -> None:
     if "setup_context" not in own and cls.setup_context is Function.setup_context and inspect.isfunction(function):  # type: ignore[attr-defined]
         parameters = list(inspect.signature(function).parameters.values())
         if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
-            raise ArgumentError(message(cls.__name__, "forward has no parameter for the context", hint="def forward(ctx, ...)"))
+            raise ArgumentError(
+                message(cls.__name__, "forward has no parameter for the context", hint="def forward(ctx, ...)")
+            )
 
 
 _KNOWN = {"forward", "backward", "vjp", "jvp", "vmap", "setup_context", "apply"}
@@ -351,7 +388,11 @@ _KNOWN = {"forward", "backward", "vjp", "jvp", "vmap", "setup_context", "apply"}
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`apply` in general; inside transforms by their rules."""
     if LEVELS:
-        leaves = [x for a in (*args, *kwargs.values()) for x in (tree_flatten(a)[0] if KINDS[a.__class__] is CONTAINER else (a,))]
+        leaves = [
+            x
+            for a in (*args, *kwargs.values())
+            for x in (tree_flatten(a)[0] if KINDS[a.__class__] is CONTAINER else (a,))
+        ]
         if layers_of(leaves) is not None:
             with inside_forward() if OVERRIDES else nullcontext():
                 return applied(cls, _apply_plain, args, kwargs)
@@ -362,7 +403,9 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _optional(inputs: Sequence[Any], keywords: dict[str, Any], given: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Arguments whose gradients backward may leave out: the last ones, if None or plain and not ``given`` by position; all plain keywords."""
+    """Arguments whose gradients backward may leave out: the last ones, if None or plain and not ``given`` by position;
+    all plain keywords.
+    """
     values = [*inputs, *keywords.values()]
     plain = [not any(isinstance(x, Tensor) for x in tree_flatten(value)[0]) for value in values]
     first = len(values)
@@ -384,7 +427,9 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
         if cls.amp_policy != "preserve":
             values = cast_for(cls.amp_policy, (*inputs, *keywords.values()), mode)
         with autocast.restored(None):
-            return _apply_plain(cls, values[: len(inputs)], dict(zip(keywords, values[len(inputs) :], strict=False)), given)
+            return _apply_plain(
+                cls, values[: len(inputs)], dict(zip(keywords, values[len(inputs) :], strict=False)), given
+            )
     edges: list[Any] = []
     structures: list[TreeDef | None] = []
     leaves: list[Any] = []
@@ -402,7 +447,10 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
     if any(s is not None for s in structures):
         ctx._structures = tuple(structures)
     epoch = WRITES[0]
-    watched = grad_mode.get() and (cls._watched or any([KINDS[a.__class__] is OBJECT and not isinstance(a, Tensor) for a in (*inputs, *keywords.values())]))
+    watched = grad_mode.get() and (
+        cls._watched
+        or any([KINDS[a.__class__] is OBJECT and not isinstance(a, Tensor) for a in (*inputs, *keywords.values())])
+    )
     outside = grad_mode.get()
     try:
         grad_mode.set(False)
@@ -433,7 +481,9 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
     return _finish(ctx, inputs, keywords, result, epoch, leaves)
 
 
-def _take_captured(ctx: FunctionCtx, reads: dict[Any, Any], edges: list[Any], inputs: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+def _take_captured(
+    ctx: FunctionCtx, reads: dict[Any, Any], edges: list[Any], inputs: tuple[Any, ...], keywords: dict[str, Any]
+) -> bool:
     """Tensors that forward used without being given them: refused, or made inputs of the node."""
     cls = ctx._function
     given = inputs if cls._split else (None, *inputs)
@@ -442,18 +492,28 @@ def _take_captured(ctx: FunctionCtx, reads: dict[Any, Any], edges: list[Any], in
     if not cls.capture or "a tensor" in names:
         listed = " and ".join(names)
         raise GraphError(
-            message(f"{cls.__name__}.forward", f"uses {listed}, which {'requires' if len(names) == 1 else 'require'} grad but {'is no argument' if len(names) == 1 else 'are no arguments'}: "
-                    f"{'its gradient' if len(names) == 1 else 'their gradients'} would be lost",
-                    operands=[(name, f"{list(e._shape)}") for name, e in zip(names, reads.values(), strict=True)],
-                    hint=f"pass it to apply, or use {names[0]}.detach(); with `capture = True` in the class backward may return {{'{names[0]}': gradient}}")
-        )  # fmt: skip
+            message(
+                f"{cls.__name__}.forward",
+                f"uses {listed}, which {'requires' if len(names) == 1 else 'require'} grad but "
+                f"{'is no argument' if len(names) == 1 else 'are no arguments'}: "
+                f"{'its gradient' if len(names) == 1 else 'their gradients'} would be lost",
+                operands=[(name, f"{list(e._shape)}") for name, e in zip(names, reads.values(), strict=True)],
+                hint=f"pass it to apply, or use {names[0]}.detach(); with `capture = True` in the class backward may "
+                f"return {{'{names[0]}': gradient}}",
+            )
+        )
     ctx._edges = (*edges, *reads.values())
     ctx._captured = tuple(names)
     return True
 
 
 def _finish(
-    ctx: FunctionCtx, args: tuple[Any, ...], keywords: dict[str, Any], result: Any, epoch: int, leaves: Sequence[Any] | None = None
+    ctx: FunctionCtx,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    result: Any,
+    epoch: int,
+    leaves: Sequence[Any] | None = None,
 ) -> Any:
     """Give the results their history, and take care of what was saved."""
     inputs = args if leaves is None else leaves
@@ -461,7 +521,9 @@ def _finish(
     ctx._epoch = WRITES[0]
     results, structure = [result], None
     if not isinstance(result, Tensor):
-        results, structure = tree_flatten(result) if result.__class__ is not tuple or not _flat(result) else (list(result), PLAIN_TUPLE)
+        results, structure = (
+            tree_flatten(result) if result.__class__ is not tuple or not _flat(result) else (list(result), PLAIN_TUPLE)
+        )
         if not any([isinstance(r, Tensor) for r in results]):
             return result
     outs = [r if not isinstance(r, Tensor) or (written and is_in(r, written)) else _fresh(r, inputs) for r in results]
@@ -470,11 +532,17 @@ def _finish(
     if structure is not None:
         ctx._outputs = [(r._array.shape, r._array.dtype) if isinstance(r, Tensor) else None for r in outs]  # type: ignore[assignment]
         ctx._hooks = SPECIAL
-        if structure is not PLAIN_TUPLE and (structure.kind not in (tuple, list) or any(child.kind is not None for child in structure.children)):
+        if structure is not PLAIN_TUPLE and (
+            structure.kind not in (tuple, list) or any(child.kind is not None for child in structure.children)
+        ):
             ctx._result = structure
     _keep(ctx, args, keywords, inputs, results, written)
     for index, (raw, out) in enumerate(zip(results, outs, strict=True)):
-        if isinstance(out, Tensor) and _carries_grad(out) and not (ctx._non_differentiable and is_in(raw, ctx._non_differentiable)):
+        if (
+            isinstance(out, Tensor)
+            and _carries_grad(out)
+            and not (ctx._non_differentiable and is_in(raw, ctx._non_differentiable))
+        ):
             edge = ctx if structure is None else Output(ctx, index)
             if written and is_in(out, written):
                 rebase(out, edge)
@@ -482,7 +550,9 @@ def _finish(
                 out._node = edge
     ctx.__dict__.pop("_non_differentiable", None)
     ctx.__dict__.pop("_dirty", None)
-    return outs[0] if structure is None else tuple(outs) if structure is PLAIN_TUPLE else tree_unflatten(outs, structure)
+    return (
+        outs[0] if structure is None else tuple(outs) if structure is PLAIN_TUPLE else tree_unflatten(outs, structure)
+    )
 
 
 PLAIN_TUPLE = TreeDef(tuple)  # stands for a tuple of tensors and values, the usual result of several
@@ -493,9 +563,16 @@ def _flat(results: tuple[Any, ...]) -> bool:
 
 
 def _keep(
-    ctx: FunctionCtx, args: tuple[Any, ...], keywords: dict[str, Any], inputs: Sequence[Any], results: list[Any], written: list[Tensor]
+    ctx: FunctionCtx,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    inputs: Sequence[Any],
+    results: list[Any],
+    written: list[Tensor],
 ) -> None:
-    """Find out where the saved tensors come from (`core/functions/second_order.py`); a saved output is kept as a detached twin."""
+    """Find out where the saved tensors come from (`core/functions/second_order.py`); a saved output is kept as a
+    detached twin.
+    """
     ctx.check_saved()
     refuse_inference(ctx.op_name, ctx._saved)
     constants = ctx.__dict__.pop("_constants", ())
@@ -504,9 +581,15 @@ def _keep(
         return second_order.origin_of(t, inputs, results, constants)
 
     saved: tuple[Any, ...] = ctx._saved
-    if saved and (ACTIVE or not all([isinstance(t, Tensor) and t._node is not None for t in saved])):  # not just inputs with history
+    # not just inputs with history
+    if saved and (ACTIVE or not all([isinstance(t, Tensor) and t._node is not None for t in saved])):
         origins = [origin(t) if isinstance(t, Tensor) else None for t in ctx._saved]
-        ctx._saved = tuple([t._alias(None) if isinstance(o, int) and t._node is None else t for t, o in zip(ctx._saved, origins, strict=True)])
+        ctx._saved = tuple(
+            [
+                t._alias(None) if isinstance(o, int) and t._node is None else t
+                for t, o in zip(ctx._saved, origins, strict=True)
+            ]
+        )
         if any(o is not None for o in origins):
             ctx._origins = tuple(origins)
         if ACTIVE:
@@ -532,7 +615,9 @@ def _carries_grad(t: Tensor) -> bool:
 
 
 def _fresh(r: Tensor, args: Sequence[Any]) -> Tensor:
-    """An output that is an input, or a view of one, becomes a tensor of its own on the same memory, and is not written to in place."""
+    """An output that is an input, or a view of one, becomes a tensor of its own on the same memory, and is not written
+    to in place.
+    """
     if r._node is None and r._view is None:
         for a in args:
             if a is r:
@@ -546,7 +631,13 @@ def _watch_views(result: Any) -> None:
     """Results on the memory of inputs without history: these may get one, and then the results' is not known."""
     if grad_mode.get():
         for r in tree_flatten(result)[0]:
-            if isinstance(r, Tensor) and r._view is not None and not r._view.recorded and r._counter is not None and r._counter is not INFERENCE:
+            if (
+                isinstance(r, Tensor)
+                and r._view is not None
+                and not r._view.recorded
+                and r._counter is not None
+                and r._counter is not INFERENCE
+            ):
                 watch(r, r._counter)
 
 
@@ -566,7 +657,11 @@ def _check_written(ctx: FunctionCtx, args: Sequence[Any], epoch: int) -> list[Te
     for t in ctx._dirty:
         if not is_in(t, written):
             raise InplaceError(
-                message(name, "mark_dirty names a tensor that forward did not write to", operands=[("tensor", spec_of(t._array))])
+                message(
+                    name,
+                    "mark_dirty names a tensor that forward did not write to",
+                    operands=[("tensor", spec_of(t._array))],
+                )
             )
     for t in written:
         check_writable(t, f"{name}.forward", True)

@@ -8,7 +8,8 @@ for a constant. Every saved tensor therefore has an *origin*:
 - an edge           another name for an input (``x.detach()``): its history is the input's
 - `INTERMEDIATE`    made in forward. Forward is run again, recorded, and its saved tensor taken in place of the first,
                     if the inputs are still there, the values agree, and nothing escaped recording on the way.
-                    Otherwise the tensor gets a `UnknownDerivative` for a history: an error as soon as a derivative asks for it.
+                    Otherwise the tensor gets a `UnknownDerivative` for a history: an error as soon as a derivative asks
+                    for it.
 
 The same watch is kept over a backward that is itself recorded: results computed behind its back (NumPy, ``detach``,
 ``no_grad``) get a `UnknownDerivative`, too.
@@ -68,11 +69,17 @@ def watching(ctx: FunctionCtx) -> Iterator[Watch | None]:
 
 def checked(ctx: FunctionCtx, watch: Watch, g: Any, results: Sequence[Any]) -> Sequence[Any]:
     """Give the results of a recorded backward a `UnknownDerivative` where they were computed behind its back."""
-    incoming = [part._node for part in (g if isinstance(g, list) else [g]) if isinstance(part, Tensor) and part._node is not None]
+    incoming = [
+        part._node
+        for part in (g if isinstance(g, list) else [g])
+        if isinstance(part, Tensor) and part._node is not None
+    ]
     known = [e for e in ctx._edges if e is not None]
     checked_results = []
     for result in results:
-        if isinstance(result, Tensor) and (watch.escape is not None or (result._node is None and (incoming or watch.opened))):
+        if isinstance(result, Tensor) and (
+            watch.escape is not None or (result._node is None and (incoming or watch.opened))
+        ):
             result = without_derivative(result, [*known, *incoming], _lost(ctx, watch))
         checked_results.append(result)
     return checked_results
@@ -81,12 +88,20 @@ def checked(ctx: FunctionCtx, watch: Watch, g: Any, results: Sequence[Any]) -> S
 def _lost(ctx: FunctionCtx, watch: Watch) -> str:
     name = ctx._function.__name__
     if watch.escape is None:
-        return message(f"{name}.backward", "was computed outside the recorded graph, its own derivative is not known", ctx._called_at(),
-                       "compute it with genesis operations, or mark it @once_differentiable")  # fmt: skip
+        return message(
+            f"{name}.backward",
+            "was computed outside the recorded graph, its own derivative is not known",
+            ctx._called_at(),
+            "compute it with genesis operations, or mark it @once_differentiable",
+        )
     what, site = watch.escape
     where: list[tuple[str, object]] = [] if site is None else [("lost at", site)]
-    return message(f"{name}.backward", f"its own derivative is not known: {what} left the recorded graph",
-                   [*where, *ctx._called_at()], f"compute it with genesis operations only, without {what}, or mark it @once_differentiable")  # fmt: skip
+    return message(
+        f"{name}.backward",
+        f"its own derivative is not known: {what} left the recorded graph",
+        [*where, *ctx._called_at()],
+        f"compute it with genesis operations only, without {what}, or mark it @once_differentiable",
+    )
 
 
 def once_differentiable(backward: Any) -> Any:
@@ -124,10 +139,19 @@ def once_differentiable(backward: Any) -> Any:
         finally:
             open_watch.set(watch)
         single = not isinstance(results, tuple | list)
-        reason = message(f"{ctx._function.__name__}.backward", "is marked @once_differentiable and cannot be differentiated again",
-                         ctx._called_at(), "write it with genesis operations and remove the decorator")  # fmt: skip
-        edges = [e for e in ctx._edges if e is not None] + [g._node for g in gs if isinstance(g, Tensor) and g._node is not None]
-        refused = [without_derivative(r, edges, reason) if isinstance(r, Tensor) else r for r in ((results,) if single else results)]
+        reason = message(
+            f"{ctx._function.__name__}.backward",
+            "is marked @once_differentiable and cannot be differentiated again",
+            ctx._called_at(),
+            "write it with genesis operations and remove the decorator",
+        )
+        edges = [e for e in ctx._edges if e is not None] + [
+            g._node for g in gs if isinstance(g, Tensor) and g._node is not None
+        ]
+        refused = [
+            without_derivative(r, edges, reason) if isinstance(r, Tensor) else r
+            for r in ((results,) if single else results)
+        ]
         return refused[0] if single else tuple(refused)
 
     return once
@@ -156,7 +180,13 @@ def origin_of(t: Tensor, arguments: Sequence[Any], results: Sequence[Any], const
 def _same_memory(x: Any, y: Any) -> bool:
     if x is y:
         return True
-    if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray) or x.shape != y.shape or x.dtype != y.dtype or x.strides != y.strides:
+    if (
+        not isinstance(x, np.ndarray)
+        or not isinstance(y, np.ndarray)
+        or x.shape != y.shape
+        or x.dtype != y.dtype
+        or x.strides != y.strides
+    ):
         return False
     return bool(x.__array_interface__["data"][0] == y.__array_interface__["data"][0]) and x.size > 0
 
@@ -199,10 +229,13 @@ def _rederived(ctx: FunctionCtx, t: Tensor, what: str) -> Tensor:
 def _unknown(ctx: FunctionCtx, t: Tensor, what: str, why: str) -> str:
     lines: list[tuple[str, object]] = [("saved", t._spec())]
     lines += [("saved at", site) for site in _saving_lines(ctx, what)]
-    return message(f"{ctx._function.__name__}.forward",
-                   f"{what} is an intermediate value, a second derivative through it is not known ({why})", [*lines, *ctx._called_at()],
-                   "save the inputs and compute it again in backward; ctx.mark_constant(...) if it does not depend on them; "
-                   "or mark backward @once_differentiable")  # fmt: skip
+    return message(
+        f"{ctx._function.__name__}.forward",
+        f"{what} is an intermediate value, a second derivative through it is not known ({why})",
+        [*lines, *ctx._called_at()],
+        "save the inputs and compute it again in backward; ctx.mark_constant(...) if it does not depend on them; "
+        "or mark backward @once_differentiable",
+    )
 
 
 def _saving_lines(ctx: FunctionCtx, what: str) -> list[Site]:

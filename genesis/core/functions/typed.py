@@ -1,4 +1,5 @@
-"""What type checkers know of `Function.apply`: it takes what `forward` takes after ``ctx``, and returns what `forward` returns.
+"""What type checkers know of `Function.apply`: it takes what `forward` takes after ``ctx``, and returns what `forward`
+returns.
 
 Nothing of this runs. A class with `setup_context` has a `forward` without ``ctx``; that is the first form.
 """

@@ -22,7 +22,8 @@ class Autocast(NamedTuple):
     cache: dict[Any, tuple[Tensor, Tensor]] | None
 
 
-current: ContextVar[Autocast | bool | None] = ContextVar("genesis_autocast", default=None)  # False: turned off; None: the default
+# False: turned off; None: the default
+current: ContextVar[Autocast | bool | None] = ContextVar("genesis_autocast", default=None)
 default: list[Autocast] = []  # what `genesis.enable_autocast = True` puts here
 
 

@@ -1,16 +1,21 @@
 """The ways in and out of a transform, for arrays and for gradients.
 
-`batch_in`, `batch_out`, `dual_in`, `primal_of` and `tangent_of` put a layer around an array or take it off. Each is a node of the
+`batch_in`, `batch_out`, `dual_in`, `primal_of` and `tangent_of` put a layer around an array or take it off. Each is a
+node of the
 graph, so a gradient finds its way through. Where an array has layers of later transforms, those stay outside.
 
-**Gradients that come from outside** carry the mark ``from_outside``. Through `batch_out` they become batched; where they leave towards a
-tensor that had no batch (`lift`), they are summed over it. Through `primal_of` and `tangent_of` they become dual arrays with value and tangent
+**Gradients that come from outside** carry the mark ``from_outside``. Through `batch_out` they become batched; where
+they leave towards a
+tensor that had no batch (`lift`), they are summed over it. Through `primal_of` and `tangent_of` they become dual arrays
+with value and tangent
 *swapped*: the function $(x, \\dot x) \\mapsto (y, \\dot y)$ pairs values with tangents, so a cotangent
 $\\bar{\\dot y} + \\bar y \\varepsilon$ pulled back by the ordinary rules, in dual arithmetic, is
 $\\bar{\\dot x} + \\bar x \\varepsilon$. No rule has to know.
 
-A user's `Function` takes layers off its arguments and puts them on its results, too (`core/layers/function_rules.py`). A gradient that passes such a pair of
-boundaries has the same mark afterwards: they share a ``link``, in which the one at the results leaves it for the one at the arguments.
+A user's `Function` takes layers off its arguments and puts them on its results, too (`core/layers/function_rules.py`).
+A gradient that passes such a pair of
+boundaries has the same mark afterwards: they share a ``link``, in which the one at the results leaves it for the one at
+the arguments.
 """
 
 from __future__ import annotations
@@ -50,7 +55,13 @@ def _inside(array: Layer, f: Any, dim: int | None = None) -> Layer:
         tangent = None if array.tangent is None else f(array.tangent, dim)
         return Dual(f(array.primal, dim), tangent, array.level, array.from_outside)
     assert isinstance(array, Batched)
-    return Batched(f(array.array, dim if dim is None or not array.batched else dim + 1), array.batched, array.size_hidden, array.level, array.from_outside)
+    return Batched(
+        f(array.array, dim if dim is None or not array.batched else dim + 1),
+        array.batched,
+        array.size_hidden,
+        array.level,
+        array.from_outside,
+    )
 
 
 def moved(array: Any, source: int, destination: int) -> Any:
@@ -87,14 +98,19 @@ def add_tangent(primal: Any, tangent: Any, level: int, from_outside: bool = Fals
         parts = [a.array if level_of(a) == outer else a for a in (primal, tangent)]
         flags = [level_of(a) == outer and a.batched for a in (primal, tangent)]
         if any(flags) and tangent is not None and flags[0] != flags[1]:
-            parts = [p if f else wrap(p).unsqueeze(0).expand(size, *[-1] * p.ndim)._array for p, f in zip(parts, flags, strict=True)]
+            parts = [
+                p if f else wrap(p).unsqueeze(0).expand(size, *[-1] * p.ndim)._array
+                for p, f in zip(parts, flags, strict=True)
+            ]
         return Batched(add_tangent(parts[0], parts[1], level, from_outside), any(flags), size, outer, top.from_outside)
     values = [(a.primal, a.tangent) if level_of(a) == outer else (a, None) for a in (primal, tangent)]
     (p, dp), (t, dt) = values
     if dp is None and dt is None:
         return Dual(add_tangent(p, t, level, from_outside), None, outer, top.from_outside)
     dp = dp if dp is not None else wrap(p)._zeros(tuple(p.shape), p.dtype)._array
-    return Dual(add_tangent(p, t, level, from_outside), add_tangent(dp, dt, level, from_outside), outer, top.from_outside)
+    return Dual(
+        add_tangent(p, t, level, from_outside), add_tangent(dp, dt, level, from_outside), outer, top.from_outside
+    )
 
 
 def primal_and_tangent(array: Any, level: int) -> tuple[Any, Any]:
@@ -105,14 +121,23 @@ def primal_and_tangent(array: Any, level: int) -> tuple[Any, Any]:
         return array.primal, array.tangent
     if isinstance(array, Batched):
         p, t = primal_and_tangent(array.array, level)
-        return tuple([None if a is None else Batched(a, array.batched, array.size_hidden, array.level, array.from_outside) for a in (p, t)])  # type: ignore[return-value]
+        return tuple(
+            [
+                None if a is None else Batched(a, array.batched, array.size_hidden, array.level, array.from_outside)
+                for a in (p, t)
+            ]
+        )  # type: ignore[return-value]
     p, t = primal_and_tangent(array.primal, level)
     if array.tangent is None:
-        return Dual(p, None, array.level, array.from_outside), None if t is None else Dual(t, None, array.level, array.from_outside)
+        return Dual(p, None, array.level, array.from_outside), None if t is None else Dual(
+            t, None, array.level, array.from_outside
+        )
     dp, dt = primal_and_tangent(array.tangent, level)
     if t is None and dt is not None:
         t = wrap(dt)._zeros(tuple(dt.shape), dt.dtype)._array
-    return Dual(p, dp, array.level, array.from_outside), None if t is None else Dual(t, dt, array.level, array.from_outside)
+    return Dual(p, dp, array.level, array.from_outside), None if t is None else Dual(
+        t, dt, array.level, array.from_outside
+    )
 
 
 # ---- tensors
@@ -169,12 +194,15 @@ class Lift(_Boundary):
 
     def _pull(self, g: Any) -> Any:
         level, size = self._saved
-        outside = self._of(g, level) or not is_open(level)  # one that does not depend on the cotangent, like zeros, has no mark
+        # one that does not depend on the cotangent, like zeros, has no mark
+        outside = self._of(g, level) or not is_open(level)
         return (batch_out(g, 0, level, size).sum(0) if outside else g,)
 
 
 class Shared(_Boundary):
-    """A tensor from outside that a user's batching rule is given as it is: the rule's gradient is summed over the samples."""
+    """A tensor from outside that a user's batching rule is given as it is: the rule's gradient is summed over the
+    samples.
+    """
 
     __slots__ = ()
     op_name = "argument of a batching rule"
@@ -184,10 +212,14 @@ class Shared(_Boundary):
         (level,) = self._saved
         if is_open(level):
             raise GraphError(
-                message("vmap", "inside vmap, the gradient of a tensor from outside was asked for, through a Function with a rule for batches",
-                        operands=[("tensor", f"shape {list(self._shape)}"), ("called at", self.where())],
-                        hint="make it an argument of a function for genesis.func.grad, or ask for the gradient outside")
-            )  # fmt: skip
+                message(
+                    "vmap",
+                    "inside vmap, the gradient of a tensor from outside was asked for, through a Function with a "
+                    "rule for batches",
+                    operands=[("tensor", f"shape {list(self._shape)}"), ("called at", self.where())],
+                    hint="make it an argument of a function for genesis.func.grad, or ask for the gradient outside",
+                )
+            )
         return (g,)
 
 
@@ -214,7 +246,9 @@ class DualIn(_Boundary):
             link.from_outside = from_outside
         elif not from_outside:
             return g, None
-        return None if primal is None else tangent_of(g, level, link), None if tangent is None else primal_of(g, level, link)
+        return None if primal is None else tangent_of(g, level, link), None if tangent is None else primal_of(
+            g, level, link
+        )
 
 
 class PrimalOf(_Boundary):
@@ -224,7 +258,9 @@ class PrimalOf(_Boundary):
 
     def _pull(self, g: Any) -> Any:
         level, link = self._saved
-        return (dual_in(g._zeros(tuple(g._array.shape), g._array.dtype), g, level, link is None or link.from_outside, link),)
+        return (
+            dual_in(g._zeros(tuple(g._array.shape), g._array.dtype), g, level, link is None or link.from_outside, link),
+        )
 
 
 class TangentOf(_Boundary):
@@ -246,7 +282,9 @@ class Link:
         self.from_outside = False
 
 
-def batch_in(x: Tensor, dim: int, level: int, size: int, from_outside: bool = False, link: Link | None = None) -> Tensor:
+def batch_in(
+    x: Tensor, dim: int, level: int, size: int, from_outside: bool = False, link: Link | None = None
+) -> Tensor:
     """Hide a dimension of a tensor."""
     return _recorded(BatchIn, add_batch(x._array, dim, level, size, from_outside), (x,), (dim, level, size, link))
 
@@ -256,7 +294,9 @@ def _same_for_all(x: Tensor, level: int, size: int) -> Tensor:
 
 
 def for_all(x: Tensor, level: Level | None, size: int) -> Tensor:
-    """A tensor with history as an argument that a batching rule need not see the samples of; one made inside has a gradient for each."""
+    """A tensor with history as an argument that a batching rule need not see the samples of; one made inside has a
+    gradient for each.
+    """
     if x._node is None or level is None:
         return x
     if level.made(x):
@@ -271,7 +311,9 @@ def batch_out(x: Tensor, dim: int, level: int, size: int, link: Link | None = No
     return _recorded(BatchOut, remove_batch(x._array, dim, level, size), (x,), (dim, level, size, link))
 
 
-def dual_in(primal: Tensor, tangent: Tensor | None, level: int, from_outside: bool = False, link: Link | None = None) -> Tensor:
+def dual_in(
+    primal: Tensor, tangent: Tensor | None, level: int, from_outside: bool = False, link: Link | None = None
+) -> Tensor:
     """A value with a tangent."""
     if tangent is not None:
         primal, tangent = lift_all([primal, tangent])

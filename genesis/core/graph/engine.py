@@ -33,7 +33,20 @@ from genesis.core.graph import autocast
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.lost import number_of_run, recent_lines
 from genesis.core.graph.modes import grad_mode, kernels_are_forced, kernels_only, repair, watcher
-from genesis.core.graph.node import FREED, FUNCTION, INFERENCE, LEAF, OP, SHARED, WRITES, AccumulateGrad, Edge, Node, Output, count_write
+from genesis.core.graph.node import (
+    FREED,
+    FUNCTION,
+    INFERENCE,
+    LEAF,
+    OP,
+    SHARED,
+    WRITES,
+    AccumulateGrad,
+    Edge,
+    Node,
+    Output,
+    count_write,
+)
 from genesis.core.graph.quiet import quietly
 from genesis.core.graph.site import site_here
 from genesis.core.graph.switches import ACTIVE, OVERRIDES
@@ -42,9 +55,12 @@ from genesis.core.graph.tracing import tracer
 if TYPE_CHECKING:
     from genesis.core.graph.tensor import Tensor
 
-# How often CPython counts a reference: if a gradient that a user's function returned is held by nobody else, it need not be
+# How often CPython counts a reference: if a gradient that a user's function returned is held by nobody else, it need
+# not be
 # wrapped. Python 3.14 counts differently; there (and elsewhere) it always is.
-refs: Callable[[Any], int] = sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
+refs: Callable[[Any], int] = (
+    sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
+)
 
 _running: ContextVar[_Task | None] = ContextVar("genesis_backward", default=None)
 current = _running.get  # the innermost backward that runs in this thread, or None
@@ -74,13 +90,31 @@ def run(
     accumulate: bool = True,
     since: int = 0,
 ) -> list[Tensor | None]:
-    """Differentiate from ``roots``; returns the gradients of ``inputs`` when ``accumulate`` is off. No node with a number below ``since`` runs."""
+    """Differentiate from ``roots``; returns the gradients of ``inputs`` when ``accumulate`` is off. No node with a
+    number below ``since`` runs.
+    """
     if ACTIVE and autocast.state() is not None:  # rules compute in the precision of what they get
         with autocast.restored(None):
-            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate, since=since)
+            return run(
+                roots,
+                seeds,
+                keep_graph=keep_graph,
+                create_graph=create_graph,
+                inputs=inputs,
+                accumulate=accumulate,
+                since=since,
+            )
     if OVERRIDES and not kernels_are_forced():
         with kernels_only():
-            return run(roots, seeds, keep_graph=keep_graph, create_graph=create_graph, inputs=inputs, accumulate=accumulate, since=since)
+            return run(
+                roots,
+                seeds,
+                keep_graph=keep_graph,
+                create_graph=create_graph,
+                inputs=inputs,
+                accumulate=accumulate,
+                since=since,
+            )
     mode, outer = grad_mode.get(), _running.get()
     try:
         grad_mode.set(create_graph)
@@ -98,7 +132,11 @@ def run(
             grad_mode.set(mode)
         finally:
             _running.set(outer)
-    return [] if inputs is None or task.captured is None else [task.captured.get(_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
+    return (
+        []
+        if inputs is None or task.captured is None
+        else [task.captured.get(_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
+    )
 
 
 def release(roots: Sequence[Edge]) -> None:
@@ -113,12 +151,20 @@ def _tell(error: Exception, node: Node | None) -> None:
     if watch is not None and node is not None:
         watch.failed(node)
     site = None if node is None else node.where()
-    if node is None or site is None or str(site) in str(error) or any(str(site) in note for note in getattr(error, "__notes__", ())):
+    if (
+        node is None
+        or site is None
+        or str(site) in str(error)
+        or any(str(site) in note for note in getattr(error, "__notes__", ()))
+    ):
         return
     error.add_note(f"in the backward of {type(node).__name__}, called at {site}")
     calls = node._hooks.metadata.get("calls") if node._hooks is not None else None  # from anomaly mode
     if calls:
-        error.add_note("The forward of this node was called from (most recent call last):\n" + "".join(traceback.format_list(calls)).rstrip())
+        error.add_note(
+            "The forward of this node was called from (most recent call last):\n"
+            + "".join(traceback.format_list(calls)).rstrip()
+        )
 
 
 def _key(edge: Edge) -> Any:
@@ -130,8 +176,24 @@ class _Task:
     """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
 
     __slots__ = (
-        "__weakref__", "accumulate", "at_end", "captured", "create_graph", "ends", "finished", "grads", "inputs", "keep_graph", "like", "number", "owed", "reached", "ready", "repair", "wanted",
-    )  # fmt: skip
+        "__weakref__",
+        "accumulate",
+        "at_end",
+        "captured",
+        "create_graph",
+        "ends",
+        "finished",
+        "grads",
+        "inputs",
+        "keep_graph",
+        "like",
+        "number",
+        "owed",
+        "reached",
+        "ready",
+        "repair",
+        "wanted",
+    )
 
     def __init__(
         self,
@@ -157,7 +219,12 @@ class _Task:
         self.owed, self.reached = _plan(nodes)
         if inputs is not None:
             self.inputs, self.captured = {_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}
-            if since or accumulate or not all([node in self.inputs for node in self.reached if node._role is LEAF]) or not _all_leaves(inputs):
+            if (
+                since
+                or accumulate
+                or not all([node in self.inputs for node in self.reached if node._role is LEAF])
+                or not _all_leaves(inputs)
+            ):
                 self.wanted, running = _leading_to(self.reached, self.inputs, since)
                 if not accumulate:
                     self.ends = self.wanted - running
@@ -182,7 +249,11 @@ class _Task:
                         before = WRITES[0]
                         if role is FUNCTION and node._epoch is before:  # `Context._pull`, written out: it saves 0.1 us
                             results = node._function.backward(node, g)  # type: ignore[attr-defined, union-attr]
-                            if results.__class__ is not tuple or len(results) != len(node._edges) or before is not WRITES[0]:
+                            if (
+                                results.__class__ is not tuple
+                                or len(results) != len(node._edges)
+                                or before is not WRITES[0]
+                            ):
                                 results = node._settled(results, before)  # type: ignore[attr-defined, union-attr]
                         else:
                             results = node._pull(g)
@@ -245,7 +316,8 @@ class _Task:
                 self._capture(node, g)
             return [None] * len(node._edges)
         if self.inputs is not None and not self.accumulate:
-            self._capture(node, g)  # as PyTorch does: what the hooks of a node that runs make of it is for that node alone
+            # as PyTorch does: what the hooks of a node that runs make of it is for that node alone
+            self._capture(node, g)
         if hooks is not None and g is not None:
             g = hooks.before(node, g)
         if node.is_leaf:
@@ -271,7 +343,10 @@ class _Task:
                 after(node, tuple(results), tuple(g) if isinstance(g, list) else (g,))
         if hooks is not None:
             if hooks.post and self.wanted is not None and node._role is OP:  # nobody asked for the others
-                results = [r if e is not None and (e.node if e.__class__ is Output else e) in self.wanted else None for e, r in zip(node._edges, results, strict=True)]
+                results = [
+                    r if e is not None and (e.node if e.__class__ is Output else e) in self.wanted else None
+                    for e, r in zip(node._edges, results, strict=True)
+                ]
             results = hooks.after(node, results, came)
         if not self.keep_graph:
             node._release()
@@ -325,9 +400,11 @@ _set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
 
 
 def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bool) -> None:
-    """``.grad += g`` for these leaves, in place where nothing is recorded; a new ``.grad`` is memory that nobody else holds.
+    """``.grad += g`` for these leaves, in place where nothing is recorded; a new ``.grad`` is memory that nobody else
+    holds.
 
-    All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so neither an
+    All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so
+    neither an
     error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
     """
     plain = not ACTIVE and not create_graph
@@ -335,9 +412,17 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
         site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
         writes: list[tuple[Any, ...]] = []
         for node, g in gradients:
-            if plain and node._grad is None and g._node is None and g._array.__class__ is np.ndarray and not node._virtual:
+            if (
+                plain
+                and node._grad is None
+                and g._node is None
+                and g._array.__class__ is np.ndarray
+                and not node._virtual
+            ):
                 hooks = node._hooks
-                writes.append((_set_grad, node, g._apart() if g._counter is SHARED or (hooks is not None and hooks.tensor) else g))
+                writes.append(
+                    (_set_grad, node, g._apart() if g._counter is SHARED or (hooks is not None and hooks.tensor) else g)
+                )
             else:
                 writes += _writes_of(node, g, create_graph, site)
         if len(writes) == 1:
@@ -348,7 +433,9 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
             _without_owners([node for node, _ in gradients])
 
 
-def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool, site: tuple[CodeType | None, int] | None) -> list[tuple[Any, ...]]:
+def _writes_of(
+    node: AccumulateGrad, g: Tensor, create_graph: bool, site: tuple[CodeType | None, int] | None
+) -> list[tuple[Any, ...]]:
     """The calls that put one gradient into its leaf."""
     if g._array.__class__ is not np.ndarray or node._virtual:
         _check_device(node, g)
@@ -373,18 +460,30 @@ def _writes_of(node: AccumulateGrad, g: Tensor, create_graph: bool, site: tuple[
 
 def _inplace_sum(x: Tensor, y: Tensor, site: tuple[CodeType | None, int] | None) -> list[tuple[Any, ...]]:
     """The calls that add ``y`` to ``x`` in place: one where both are NumPy's and nothing watches."""
-    if ACTIVE or x._array.__class__ is not np.ndarray or y._array.__class__ is not np.ndarray or x._counter is INFERENCE:
+    if (
+        ACTIVE
+        or x._array.__class__ is not np.ndarray
+        or y._array.__class__ is not np.ndarray
+        or x._counter is INFERENCE
+    ):
         return [(copy_context().run, x.add_, y)]
     if x._counter is SHARED:
         x._own_memory()
-    if not x._array.flags.writeable or x._array.shape != y._array.shape or x._array.dtype.kind not in "fcV" or x._array.dtype is not y._array.dtype:
+    if (
+        not x._array.flags.writeable
+        or x._array.shape != y._array.shape
+        or x._array.dtype.kind not in "fcV"
+        or x._array.dtype is not y._array.dtype
+    ):
         return [(copy_context().run, x.add_, y)]
     count_write(x._shared_counter(), "add_", site)
     return [(np.add, x._array, y._array, x._array)]
 
 
 def _without_owners(leaves: Sequence[AccumulateGrad]) -> None:
-    """Graphs of recorded gradients keep twins of the leaves whose ``.grad`` they are: the leaves themselves would keep all of it alive for ever."""
+    """Graphs of recorded gradients keep twins of the leaves whose ``.grad`` they are: the leaves themselves would keep
+    all of it alive for ever.
+    """
     owners = {id(t): t for t in (node.tensor() for node in leaves) if t is not None and t._retained is not None}
     ahead: list[Edge] = [t._retained._node for t in owners.values()]  # type: ignore[union-attr]
     seen: set[Node] = set()
@@ -404,9 +503,14 @@ def _check_device(node: AccumulateGrad, g: Tensor) -> None:
     tensor = node.tensor()
     if tensor is not None and tensor.device != g.device:
         raise DeviceError(
-            message("backward", f"the gradient of a leaf is on {g.device}, the tensor on {tensor.device}", operands=[("leaf", tensor._spec())],
-                    hint="a backward on the way made it on another device; genesis.autograd.record(loss) shows each node's gradients")
-        )  # fmt: skip
+            message(
+                "backward",
+                f"the gradient of a leaf is on {g.device}, the tensor on {tensor.device}",
+                operands=[("leaf", tensor._spec())],
+                hint="a backward on the way made it on another device; genesis.autograd.record(loss) shows each "
+                "node's gradients",
+            )
+        )
 
 
 def _check_layers(node: AccumulateGrad, g: Tensor) -> None:
@@ -414,10 +518,14 @@ def _check_layers(node: AccumulateGrad, g: Tensor) -> None:
     tensor = node.tensor()
     if tensor is not None and level_of(g._array) > level_of(tensor._array):
         raise GraphError(
-            message("backward", "inside vmap or jvp, the gradient of a leaf from outside cannot go into its .grad",
-                    operands=[("leaf", tensor._spec()), ("gradient", f"{g._spec()}, {g._array.described()}")],
-                    hint="return genesis.autograd.grad(loss, w) from the function, or use genesis.func.grad; or call backward() on the result of the transform")
-        )  # fmt: skip
+            message(
+                "backward",
+                "inside vmap or jvp, the gradient of a leaf from outside cannot go into its .grad",
+                operands=[("leaf", tensor._spec()), ("gradient", f"{g._spec()}, {g._array.described()}")],
+                hint="return genesis.autograd.grad(loss, w) from the function, or use genesis.func.grad; or call "
+                "backward() on the result of the transform",
+            )
+        )
 
 
 def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:
@@ -479,12 +587,16 @@ def _plan(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
 
 
 def _all_leaves(edges: Sequence[Edge]) -> bool:
-    """Whether the gradients of leaves only are asked for: then (if of all leaves) every node has to run, and none is special."""
+    """Whether the gradients of leaves only are asked for: then (if of all leaves) every node has to run, and none is
+    special.
+    """
     return all([edge.is_leaf for edge in edges])
 
 
 def _leading_to(reached: list[Node], inputs: set[Any], since: int) -> tuple[set[Node], set[Node]]:
-    """The nodes that get a gradient, because they are inputs or one can be reached from them; and of these the latter, which must run."""
+    """The nodes that get a gradient, because they are inputs or one can be reached from them; and of these the latter,
+    which must run.
+    """
     if since:
         reached = [node for node in reached if node._sequence_nr() >= since]
     users: dict[Node, list[Node]] = {}
@@ -517,9 +629,13 @@ def seed_for(output: Tensor, gradient: Tensor | None) -> Tensor:
             )
         if array.dtype.kind == "c":
             raise GraphError(
-                message("backward", f"a gradient is created implicitly only for a real output, it is {output.dtype}", [("output", output._spec())],
-                        "y.abs() or y.real, or pass gradient=... for one of the two derivatives")
-            )  # fmt: skip
+                message(
+                    "backward",
+                    f"a gradient is created implicitly only for a real output, it is {output.dtype}",
+                    [("output", output._spec())],
+                    "y.abs() or y.real, or pass gradient=... for one of the two derivatives",
+                )
+            )
         return output._ones(array.shape, array.dtype)
     if ACTIVE and tracer.get() is not None:
         tracer.get().capture(gradient)
@@ -532,9 +648,7 @@ def seed_for(output: Tensor, gradient: Tensor | None) -> Tensor:
             )
         )
     if gradient.device != output.device:
-        raise DeviceError(
-            message("backward", f"the gradient is on {gradient.device}, the output on {output.device}")
-        )
+        raise DeviceError(message("backward", f"the gradient is on {gradient.device}, the output on {output.device}"))
     return gradient if gradient._array.dtype is array.dtype else gradient.to(array.dtype)
 
 
@@ -553,6 +667,7 @@ def edge_of(output: Tensor) -> Edge:
             "backward",
             f"the tensor does not require grad and has no grad_fn: {why}",
             operands=[("output", output._spec()), *recent_lines()],
-            hint="call requires_grad_() on an input before computing the output, outside no_grad; genesis.autograd.explain(x, output) tells more",
+            hint="call requires_grad_() on an input before computing the output, outside no_grad; "
+            "genesis.autograd.explain(x, output) tells more",
         )
     )

@@ -1,4 +1,6 @@
-"""What escapes recording: a watch over a stretch of a user's code is told of the first value with history that left the graph there."""
+"""What escapes recording: a watch over a stretch of a user's code is told of the first value with history that left the
+graph there.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def watched(watch: Watch) -> Iterator[Watch]:
 
 
 def escape(what: str) -> None:
-    """Note that a value with history left the recorded world: the caller's caller's caller did that, while a watch is open."""
+    """Note that a value with history left the recorded world: the caller's caller's caller did that, while a watch is
+    open.
+    """
     frame = sys._getframe(3)
     while frame.f_code.co_name == "__enter__" and frame.f_back is not None:
         frame = frame.f_back

@@ -5,7 +5,8 @@ Philox4x64-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 
 and key ``(seed, 0)``; word ``i`` of the stream is lane ``i % 4`` of block ``i // 4``. A draw of n words takes whole
 blocks, so a stream's position is one integer. NumPy's C implementation computes the words. From words to numbers:
 
-- floats: the top 53, 24, 11 or 8 bits (float64, float32, float16, bfloat16), times 2**-53 and so on: in [0, 1), never rounded to 1
+- floats: the top 53, 24, 11 or 8 bits (float64, float32, float16, bfloat16), times 2**-53 and so on: in [0, 1), never
+  rounded to 1
 - normal: Box and Muller's ``sqrt(-2 ln(1 - u1)) cos(2 pi u2)`` and ``sin``, u1 from the first half of the words
 - integers in [low, high): ``low + word % (high - low)``, words above the last multiple of the range drawn again
 """
@@ -130,12 +131,17 @@ class Generator:
         u = self.uniform((2, half), kind)
         radius = np.sqrt(kind(-2) * np.log1p(-u[0]))
         angle = kind(2 * math.pi) * u[1]
-        return np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))[:count].reshape(shape).astype(dtype, copy=False)
+        return (
+            np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))[:count]
+            .reshape(shape)
+            .astype(dtype, copy=False)
+        )
 
     def integers(self, low: int, high: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """Integers in [low, high), all of them equally often."""
         words = self.words(math.prod(shape))
-        whole = 2**64 - 2**64 % (high - low)  # beyond the last whole multiple of the range some integers would have one chance more
+        # beyond the last whole multiple of the range some integers would have one chance more
+        whole = 2**64 - 2**64 % (high - low)
         while whole < 2**64 and (beyond := words >= np.uint64(whole)).any():
             words[beyond] = self.words(int(beyond.sum()))
         return ((words % np.uint64(high - low)).astype(np.int64) + low).reshape(shape)
@@ -213,7 +219,9 @@ default_generator = DefaultGenerator()
 
 
 def _after_fork() -> None:
-    """A child may have been forked while another thread, which it does not have, was drawing: it gets locks and streams of its own."""
+    """A child may have been forked while another thread, which it does not have, was drawing: it gets locks and streams
+    of its own.
+    """
     for generator in list(_generators):
         generator._lock = threading.Lock()
         generator._position(generator._block)

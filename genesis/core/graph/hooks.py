@@ -1,6 +1,7 @@
 """Hooks: functions that see, and may replace, gradients on their way through the graph.
 
-They hang on nodes, not on tensors, so they fire even when the tensor is long gone. The order in which they run around one node:
+They hang on nodes, not on tensors, so they fire even when the tensor is long gone. The order in which they run around
+one node:
 
 1. tensor hooks on its outputs (`Tensor.register_hook`), in the order of registration
 2. retained gradients (`Tensor.retain_grad`): they see what the tensor hooks made
@@ -8,8 +9,10 @@ They hang on nodes, not on tensors, so they fire even when the tensor is long go
 4. the node itself; for a leaf the accumulation into ``.grad``, then `Tensor.register_post_accumulate_grad_hook`
 5. post-hooks of the node (`Node.register_hook`)
 
-A tensor of which nothing but the gradient was asked for (``autograd.grad(z, y)``) has 1 and 2 only: its node does not run.
-After an in-place write hooks stay with the value before it, retained gradients move on to the new one (`core/call/views.py`).
+A tensor of which nothing but the gradient was asked for (``autograd.grad(z, y)``) has 1 and 2 only: its node does not
+run.
+After an in-place write hooks stay with the value before it, retained gradients move on to the new one
+(`core/call/views.py`).
 """
 
 from __future__ import annotations
@@ -109,7 +112,8 @@ class NodeHooks:
 
 
 _making = process_lock()
-SPECIAL = NodeHooks()  # empty: the engine's sign for a node that is not an ordinary one (several outputs, containers, ...)
+# empty: the engine's sign for a node that is not an ordinary one (several outputs, containers, ...)
+SPECIAL = NodeHooks()
 
 
 def hooks_of(node: Node) -> NodeHooks:
@@ -125,8 +129,13 @@ def replaced(result: Tensor | None, g: Tensor | None, name: str) -> Tensor | Non
     if result is None:
         return g
     if g is None:
-        raise ArgumentError(message(name, "the hook returned a tensor where there is no gradient (only other results of the operation were used)",
-                                    hint="return None when it is given None"))  # fmt: skip
+        raise ArgumentError(
+            message(
+                name,
+                "the hook returned a tensor where there is no gradient (only other results of the operation were used)",
+                hint="return None when it is given None",
+            )
+        )
     if not isinstance(result, type(g)):
         raise ArgumentError(message(name, f"the hook returned {type(result).__name__}, expected a tensor or None"))
     if tuple(result._array.shape) != tuple(g._array.shape):
@@ -138,7 +147,9 @@ def replaced(result: Tensor | None, g: Tensor | None, name: str) -> Tensor | Non
             )
         )
     if result._array.dtype is not g._array.dtype:
-        raise DTypeError(message(name, f"the hook returned {result.dtype}, the gradient is {g.dtype}", hint="g.to(dtype)"))
+        raise DTypeError(
+            message(name, f"the hook returned {result.dtype}, the gradient is {g.dtype}", hint="g.to(dtype)")
+        )
     return result
 
 
@@ -147,9 +158,12 @@ def _replaced_all(node: Node, name: str, given: Any, before: Sequence[Any]) -> l
     found = list(given) if isinstance(given, tuple | list) else [given]
     if len(found) != len(before):
         raise ArgumentError(
-            message(f"{type(node).__name__}.{name}", f"the hook returned {len(found)} gradients, expected {len(before)}",
-                    hint="return one for each it was given, or None to keep all")
-        )  # fmt: skip
+            message(
+                f"{type(node).__name__}.{name}",
+                f"the hook returned {len(found)} gradients, expected {len(before)}",
+                hint="return one for each it was given, or None to keep all",
+            )
+        )
     for new, old in zip(found, before, strict=True):
         if old is not None and new is not None:
             replaced(new, old, f"{type(node).__name__}.{name}")

@@ -1,6 +1,8 @@
-"""The transforms that are open: each `vmap` or forward mode has a level, and the arrays it makes are layers of that level.
+"""The transforms that are open: each `vmap` or forward mode has a level, and the arrays it makes are layers of that
+level.
 
-A level is a number; one that was opened later is larger, so the layers of an array are sorted, the innermost transform's
+A level is a number; one that was opened later is larger, so the layers of an array are sorted, the innermost
+transform's
 outside. While a level is open `LEVELS` is not empty.
 """
 
@@ -69,7 +71,9 @@ class Level:
         return site_of(*self._site)
 
     def made(self, tensor: Any) -> bool:
-        """Whether a plain tensor was made inside: its node is younger, or its id was noted. (One from outside has lived all the time: nothing made inside had its id.)"""
+        """Whether a plain tensor was made inside: its node is younger, or its id was noted. (One from outside has lived
+        all the time: nothing made inside had its id.)
+        """
         node = getattr(tensor._node, "node", tensor._node)
         if node is not None and not node.is_leaf:
             return bool(node._number > self.start)

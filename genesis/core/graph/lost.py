@@ -25,7 +25,8 @@ _cuts: dict[_Place, tuple[str, weakref.ref[Any], _Place]] = {}  # the newest las
 BLOCKS = [0]  # how many no_grad blocks a program has opened
 
 
-# An open block without recording, which waits for the first use of something with history: what opened it, where, what was open
+# An open block without recording, which waits for the first use of something with history: what opened it, where, what
+# was open
 # before, and a list that is not empty while it waits. (A tuple: a class of its own would cost 0.2 us.)
 Block = tuple[str, _Place, Any, list[bool]]
 
@@ -76,7 +77,9 @@ def _described(node: Any) -> str:
     if node.is_leaf:
         return f"a leaf of shape {list(node._shape)}"
     site = node.where()
-    return f"the {type(node).__name__} of shape {list(node._shape)}" + (f" from line {site.line}" if site is not None else "")
+    return f"the {type(node).__name__} of shape {list(node._shape)}" + (
+        f" from line {site.line}" if site is not None else ""
+    )
 
 
 def note(what: str, edge: Any, frame: FrameType | None) -> None:

@@ -594,7 +594,8 @@ class Methods:
         [3, 2]
         """
     def clamp(self, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
-        """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a tensor.
+        """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
+        tensor.
 
         The slope is 1 inside and on the edges, 0 outside.
 
@@ -636,7 +637,8 @@ class Methods:
     def clamp_min_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `clamp_min`: writes the result into this tensor and returns it."""
     def clip(self, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
-        """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a tensor.
+        """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
+        tensor.
 
         The slope is 1 inside and on the edges, 0 outside.
 
@@ -1226,7 +1228,8 @@ class Methods:
     def heaviside_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `heaviside`: writes the result into this tensor and returns it."""
     def histc(self, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ...) -> Tensor:
-        """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's range).
+        """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
+        range).
 
         The last bin includes its end. Elements outside and nan are left out. Not differentiable.
 
@@ -1563,7 +1566,8 @@ class Methods:
     def logaddexp_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `logaddexp`: writes the result into this tensor and returns it."""
     def logcumsumexp(self, dim: builtins.int) -> Tensor:
-        """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without overflow.
+        """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
+        overflow.
 
         Raises:
             RuntimeError: a tensor that is not floating
@@ -1642,7 +1646,8 @@ class Methods:
     def logit_(self) -> Tensor:
         """In-place form of `logit`: writes the result into this tensor and returns it."""
     def logsumexp(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
-        """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of nothing.
+        """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of
+        nothing.
 
         >>> import genesis
         >>> genesis.logsumexp(genesis.tensor([100., 100.]), dim=0)
@@ -1701,7 +1706,8 @@ class Methods:
     def matmul(self, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
         """Matrix product; ``a @ b``.
 
-        Two vectors give their dot product, a matrix and a vector their product; leading dimensions are batches and broadcast.
+        Two vectors give their dot product, a matrix and a vector their product; leading dimensions are batches and
+        broadcast.
 
         Raises:
             RuntimeError: inner sizes, batch sizes or dtypes differ, or an operand is 0-d
@@ -2715,9 +2721,11 @@ class Methods:
     def uniform_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with uniform numbers in [from, to)."""
     def unique(self, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
-        """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often each occurs.
+        """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
+        each occurs.
 
-        Each nan is distinct. Complex numbers are in the order of their real parts, then of their imaginary parts. Not differentiable.
+        Each nan is distinct. Complex numbers are in the order of their real parts, then of their imaginary parts. Not
+        differentiable.
 
         Raises:
             IndexError: a dim out of range
@@ -2738,7 +2746,8 @@ class Methods:
         genesis.Size([1, 3])
         """
     def var(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
-        """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless given.
+        """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless
+        given.
 
         ``unbiased`` is an older way to say ``correction=1`` (True) or ``correction=0``. Real, also for complex tensors.
 

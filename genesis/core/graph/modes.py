@@ -1,7 +1,8 @@
 """Gradient modes: who records, in which thread or task, and how to say so.
 
 The grad mode lives in a context variable, so every thread and every asyncio task has its own. What all threads share
-is in `core/graph/switches.py`. A mode is changed so that Ctrl-C leaves none on that is not undone: CPython looks for signals
+is in `core/graph/switches.py`. A mode is changed so that Ctrl-C leaves none on that is not undone: CPython looks for
+signals
 when a call returns from C or a function begins, so a change and the note of it have no call between them.
 """
 
@@ -90,7 +91,9 @@ class Mode:
 
     def __call__(self, target: F) -> F:
         if not callable(target):
-            raise ArgumentError(message(type(self).__name__, f"decorates functions and classes, got {type(target).__name__}"))
+            raise ArgumentError(
+                message(type(self).__name__, f"decorates functions and classes, got {type(target).__name__}")
+            )
         if inspect.isclass(target):
             try:
                 target.__init__ = self(target.__init__)  # type: ignore[method-assign]
@@ -207,7 +210,9 @@ class set_grad_enabled(_GradMode):
         try:
             self._value = bool(mode)
         except ValueError:  # an array
-            raise ArgumentError(message("set_grad_enabled", f"mode must be True or False, got {type(mode).__name__}")) from None
+            raise ArgumentError(
+                message("set_grad_enabled", f"mode must be True or False, got {type(mode).__name__}")
+            ) from None
         self._at_call = grad_mode.get()
         if self._value:
             switched_on(_OFF)

@@ -58,7 +58,9 @@ counting = process_lock()
 
 
 def count_write(version: Version, writer: str, site: tuple[CodeType | None, int] | None = None) -> None:
-    """Note a write, at ``site`` or where the user called; the lock keeps the numbers in order when several threads write."""
+    """Note a write, at ``site`` or where the user called; the lock keeps the numbers in order when several threads
+    write.
+    """
     with counting:
         WRITES[0] = version.stamp = WRITES[0] + 1
         version.count += 1
@@ -95,7 +97,8 @@ class _Freed:
 
 FREED: Any = _Freed()
 
-# What a node is to the engine. The rules of ops give arrays that nobody else holds, or `g` itself, or its views; a user's
+# What a node is to the engine. The rules of ops give arrays that nobody else holds, or `g` itself, or its views; a
+# user's
 # function may give what somebody else holds, and write to what it gets; a leaf keeps what it gets.
 OP, FUNCTION, LEAF = "op", "function", "leaf"
 
@@ -112,7 +115,8 @@ class Rule(NamedTuple):
 class Node:
     """One recorded operation. Subclassed once per op (`AddBackward`) and once per user `Function`.
 
-    The ``ctx`` of a user's function is a node, and ``ctx.shape = ...`` must not overwrite anything of ours: all our names begin with ``_``.
+    The ``ctx`` of a user's function is a node, and ``ctx.shape = ...`` must not overwrite anything of ours: all our
+    names begin with ``_``.
     """
 
     __slots__ = ("__weakref__", "_at", "_code", "_dtype", "_edges", "_epoch", "_hooks", "_number", "_saved", "_shape")
@@ -122,15 +126,18 @@ class Node:
     rules: ClassVar[tuple[Rule | None, ...]] = ()
     input_names: ClassVar[tuple[str, ...]] = ()
     saves_out: ClassVar[bool] = False  # then the last saved value is a detached twin of the output
-    _outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]] | None] | None = None  # specs (None: no tensor), when there are several
+    # specs (None: no tensor), when there are several
+    _outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]] | None] | None = None
     is_leaf: ClassVar[bool] = False
     _frees: ClassVar[bool] = True  # false: saves no tensors, so it can be differentiated again
-    sums_broadcasts: ClassVar[bool] = False  # elementwise: a gradient comes in the result's shape, the engine sums it back
+    # elementwise: a gradient comes in the result's shape, the engine sums it back
+    sums_broadcasts: ClassVar[bool] = False
     _role: ClassVar[str] = OP
 
     _edges: tuple[Edge, ...]
     _saved: tuple[Any, ...]
-    _epoch: int  # the number of the last write when the values were saved; negative once they are freed: the number of the backward
+    # the number of the last write when the values were saved; negative once they are freed: the number of the backward
+    _epoch: int
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
     _hooks: NodeHooks | None
@@ -161,7 +168,9 @@ class Node:
         return hooks_of(self).metadata
 
     def _sequence_nr(self) -> int:
-        """A number that grows with every node recorded: later nodes have larger ones. Leaves, which are not recorded, have the largest."""
+        """A number that grows with every node recorded: later nodes have larger ones. Leaves, which are not recorded,
+        have the largest.
+        """
         return 2**64 - 1 if self.is_leaf else getattr(self, "_number", -1)
 
     def where(self) -> Site | None:
@@ -248,9 +257,12 @@ class Node:
         place = next(i for i, e in enumerate(self._edges) if e is edge)
         site = self.where()
         return ArgumentError(
-            message(f"{type(self).__name__}", f"the gradient of {self.slot_name(place)} is {type(result).__name__}, expected a tensor or None",
-                    operands=[] if site is None else [("called at", site)])
-        )  # fmt: skip
+            message(
+                f"{type(self).__name__}",
+                f"the gradient of {self.slot_name(place)} is {type(result).__name__}, expected a tensor or None",
+                operands=[] if site is None else [("called at", site)],
+            )
+        )
 
     def _release(self) -> None:
         """Drop what was saved; a second backward through here is then an error."""
@@ -351,7 +363,9 @@ class AccumulateGrad(Node):
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient. One with a history of its own is kept by the tensor, or it would lead back to itself and never be freed."""
+        """The accumulated gradient. One with a history of its own is kept by the tensor, or it would lead back to
+        itself and never be freed.
+        """
         if self._grad is not RECORDED:
             return self._grad
         tensor = self.tensor()
@@ -390,7 +404,9 @@ def leaf(tensor: Tensor) -> AccumulateGrad:
 
 
 def recorded(kind: type[Node], edges: tuple[Edge, ...], array: Any, saved: tuple[Any, ...] = ()) -> Any:
-    """A node for a result with this array, recorded in the line of the program that runs. (The fast paths write it out.)"""
+    """A node for a result with this array, recorded in the line of the program that runs. (The fast paths write it
+    out.)
+    """
     node = kind()
     node._edges, node._saved, node._hooks, node._epoch, node._number = edges, saved, None, WRITES[0], next_number()
     node._code, node._at = site_here()
@@ -402,8 +418,13 @@ def freed_message(node: Node | None) -> str:
     made, freed = (None, None) if node is None else (node.where(), run_site(node._epoch))
     return message(
         "backward",
-        f"{'this node' if node is None else type(node).__name__} was already differentiated and what it saved was freed",
-        operands=[(what, site) for what, site in (("called at", made), ("freed by the backward at", freed)) if site is not None],
+        f"{'this node' if node is None else type(node).__name__} was already differentiated and what it saved was "
+        "freed",
+        operands=[
+            (what, site)
+            for what, site in (("called at", made), ("freed by the backward at", freed))
+            if site is not None
+        ],
         hint="pass retain_graph=True to the first backward, or compute the result again",
     )
 
@@ -416,13 +437,18 @@ def stale_message(node: Node, value: Tensor, version: Version) -> str:
     if saver is not None:
         lines.append(("saved at", saver))
     if version.stamp <= node._epoch:
-        return message("backward", f"a tensor that {type(node).__name__} saved lost its history by detach_() since", lines,
-                       "use detach(), or call detach_() after the backward")  # fmt: skip
+        return message(
+            "backward",
+            f"a tensor that {type(node).__name__} saved lost its history by detach_() since",
+            lines,
+            "use detach(), or call detach_() after the backward",
+        )
     if writer is not None:
         lines.append(("written at", writer))
     return message(
         "backward",
-        f"a tensor that {type(node).__name__} saved was modified in place by {version.writer} since (it is at version {version.count})",
+        f"a tensor that {type(node).__name__} saved was modified in place by {version.writer} since (it is at "
+        f"version {version.count})",
         operands=lines,
         hint=f"use the out-of-place form instead of {version.writer}, or save a clone()",
     )

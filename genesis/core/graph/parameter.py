@@ -30,9 +30,13 @@ class Parameter(Tensor):
         if data is None:
             data = Tensor([])
         if not isinstance(data, Tensor):
-            raise ArgumentError(message("Parameter", f"expected a tensor, got {type(data).__name__}", hint="genesis.tensor(...)"))
+            raise ArgumentError(
+                message("Parameter", f"expected a tensor, got {type(data).__name__}", hint="genesis.tensor(...)")
+            )
         if not isinstance(requires_grad, int | np.bool_):
-            raise ArgumentError(message("Parameter", f"requires_grad must be True or False, got {type(requires_grad).__name__}"))
+            raise ArgumentError(
+                message("Parameter", f"requires_grad must be True or False, got {type(requires_grad).__name__}")
+            )
         self._array = data._array
         self._node = self._counter = self._view = None
         if requires_grad:
@@ -54,9 +58,9 @@ class Buffer(Tensor):
 
     def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
         if data is not None and not isinstance(data, Tensor):
-            raise ArgumentError(message("Buffer", f"expected a tensor, got {type(data).__name__}", hint="genesis.tensor(...)"))
+            raise ArgumentError(
+                message("Buffer", f"expected a tensor, got {type(data).__name__}", hint="genesis.tensor(...)")
+            )
         self._array = (Tensor([]) if data is None else data)._array
         self._node = self._counter = self._view = None
         self.persistent = persistent
-
-

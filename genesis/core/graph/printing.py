@@ -74,9 +74,7 @@ def set_printoptions(
             raise ArgumentValueError(message("set_printoptions", f"{name} must not be negative, got {value}"))
     if profile is not None and (not isinstance(profile, str) or profile not in _PROFILES):
         known = ", ".join(_PROFILES)
-        raise ArgumentValueError(
-            message("set_printoptions", f"unknown profile {profile!r}", hint=f"one of {known}")
-        )
+        raise ArgumentValueError(message("set_printoptions", f"unknown profile {profile!r}", hint=f"one of {known}"))
     for name, value in {**_PROFILES.get(profile or "", {}), **given, "sci_mode": sci_mode}.items():
         setattr(OPTIONS, name, value)
 
@@ -191,7 +189,8 @@ def tensor_repr(array: Any, suffixes: Sequence[str] = (), name: str = "tensor") 
         text, notes = "[]", [] if array.ndim == 1 else [f"size={array.shape}"]
     else:
         text, notes = content(array, indent), [] if OPTIONS.edgeitems else [f"size={array.shape}"]
-        known = (default, default.to_complex(), dtypes.int64, dtypes.bool)  # type: ignore[assignment]  # seen from the numbers
+        # seen from the numbers
+        known = (default, default.to_complex(), dtypes.int64, dtypes.bool)  # type: ignore[assignment]
     if kind not in known:
         notes.append(f"dtype={kind}")
     return _with_notes(f"{name}({text}", [*notes, *suffixes], indent)

@@ -35,7 +35,9 @@ def unnamed(function: Any) -> Any:
 
 
 def silent(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel as an `unnamed` function may call it: a ufunc itself, `unnamed` too if it calls C only, else `quietly`."""
+    """The kernel as an `unnamed` function may call it: a ufunc itself, `unnamed` too if it calls C only, else
+    `quietly`.
+    """
     if isinstance(kernel, np.ufunc):
         return kernel
     return unnamed(kernel) if _calls_c_only(kernel) else partial(quietly, kernel)

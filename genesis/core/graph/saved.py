@@ -1,6 +1,7 @@
 """Hooks on what nodes save for backward: every saved tensor goes through ``pack`` and comes back through ``unpack``.
 
-While a pair of hooks is open, the call path takes its general form (`core/graph/modes.py`, `ACTIVE`), and what a node saved is
+While a pair of hooks is open, the call path takes its general form (`core/graph/modes.py`, `ACTIVE`), and what a node
+saved is
 replaced by `Packed` records. Where pairs are open inside each other, the innermost alone packs.
 """
 
@@ -22,7 +23,8 @@ PACKED = -2  # the epoch of a node whose saved tensors are packed
 
 
 class saved_tensors_hooks:
-    """Context manager: ``pack_hook(tensor)`` is called for every tensor saved for backward, ``unpack_hook(packed)`` when it is needed.
+    """Context manager: ``pack_hook(tensor)`` is called for every tensor saved for backward, ``unpack_hook(packed)``
+    when it is needed.
 
     ``pack_hook`` may return anything; ``unpack_hook`` must return a tensor of the same shape and dtype. Inside
     another pair this one alone is used.
@@ -101,9 +103,13 @@ class Packed:
             grad_mode.set(mode)
         if given._version != before:
             raise InplaceError(
-                message("saved_tensors_hooks", f"pack_hook wrote to the tensor that it was given, with {given._counter.writer}",  # type: ignore[union-attr]
-                        operands=[("saved by", type(node).__name__)], hint="clone() it first, others use its memory")
-            )  # fmt: skip
+                message(
+                    "saved_tensors_hooks",
+                    f"pack_hook wrote to the tensor that it was given, with {given._counter.writer}",  # type: ignore[union-attr]
+                    operands=[("saved by", type(node).__name__)],
+                    hint="clone() it first, others use its memory",
+                )
+            )
 
     def unpack(self, name: str) -> Tensor:
         from genesis.core.graph.tensor import Tensor
@@ -116,10 +122,20 @@ class Packed:
         finally:
             grad_mode.set(mode)
         if not isinstance(value, Tensor):
-            raise ArgumentError(message("saved_tensors_hooks", f"unpack_hook returned {type(value).__name__}, expected a tensor", [("for", name)]))
+            raise ArgumentError(
+                message(
+                    "saved_tensors_hooks",
+                    f"unpack_hook returned {type(value).__name__}, expected a tensor",
+                    [("for", name)],
+                )
+            )
         if value._array.shape != self.shape or value._array.dtype != self.dtype:
             raise GraphError(
-                message("saved_tensors_hooks", f"unpack_hook returned {value._spec()}, packed was shape {list(self.shape)} of {self.dtype}", [("for", name)])
+                message(
+                    "saved_tensors_hooks",
+                    f"unpack_hook returned {value._spec()}, packed was shape {list(self.shape)} of {self.dtype}",
+                    [("for", name)],
+                )
             )
         return value if self.edge is None or value._node is self.edge else value._alias(self.edge)
 

@@ -1,8 +1,11 @@
 """The process-wide switches of the call path: is anything open, in any thread, that needs the longer way?
 
-Each is a list (one `OVERRIDES`, a dictionary) that is empty unless something of its kind is open somewhere; looking at one costs
-5 ns. What is open in *this* thread or task is in a context variable beside the code that opens it. So nobody reads the entries:
-who opens something appends one, who closes it pops one, each a single step that other threads cannot divide. An entry too many
+Each is a list (one `OVERRIDES`, a dictionary) that is empty unless something of its kind is open somewhere; looking at
+one costs
+5 ns. What is open in *this* thread or task is in a context variable beside the code that opens it. So nobody reads the
+entries:
+who opens something appends one, who closes it pops one, each a single step that other threads cannot divide. An entry
+too many
 would make calls slower, never wrong.
 """
 
@@ -11,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-ACTIVE: list[object] = []  # a mode in which ops take their general form: inference, autocast, traces, hooks on saved tensors, overrides, ...
+# a mode in which ops take their general form: inference, autocast, traces, hooks on saved tensors, overrides, ...
+ACTIVE: list[object] = []
 LEVELS: list[object] = []  # a transform: `core/graph/levels.py`
 ESCAPES: list[object] = []  # a watch for values that leave the recorded world: `core/graph/escapes.py`
-UNTOUCHED: list[object] = []  # a block without recording in which nothing with history was used yet, or a watch for what is: `core/graph/lost.py`
-OVERRIDES: dict[str, tuple[Callable[..., Any], ...]] = {}  # users' functions in the place of ops, by the op's name, the last one counts: `core/call/overrides.py`
+# a block without recording in which nothing with history was used yet, or a watch for what is: `core/graph/lost.py`
+UNTOUCHED: list[object] = []
+# users' functions in the place of ops, by the op's name, the last one counts: `core/call/overrides.py`
+OVERRIDES: dict[str, tuple[Callable[..., Any], ...]] = {}

@@ -21,7 +21,15 @@ from genesis.arrays.protocol import Layer, Virtual, bottom, copied, device_of, v
 from genesis.arrays.spec import Spec, contiguous_strides, meta, spec_of, strides_of
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, device, require_available
-from genesis.base.errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, GraphError, ShapeError, message
+from genesis.base.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DeviceError,
+    DTypeError,
+    GraphError,
+    ShapeError,
+    message,
+)
 from genesis.base.memory import too_large
 from genesis.core.graph import engine
 from genesis.core.graph.escapes import escape
@@ -29,7 +37,18 @@ from genesis.core.graph.hooks import RemovableHandle, hooks_of
 from genesis.core.graph.lost import note
 from genesis.core.graph.methods import Methods
 from genesis.core.graph.modes import inference
-from genesis.core.graph.node import INFERENCE, RECORDED, SHARED, AccumulateGrad, Node, Output, Version, count_event, counting, leaf
+from genesis.core.graph.node import (
+    INFERENCE,
+    RECORDED,
+    SHARED,
+    AccumulateGrad,
+    Node,
+    Output,
+    Version,
+    count_event,
+    counting,
+    leaf,
+)
 from genesis.core.graph.site import line_here
 from genesis.core.graph.switches import ACTIVE, ESCAPES
 from genesis.core.graph.tracing import tracer
@@ -125,10 +144,14 @@ class Tensor(Methods):
     _view: Any
     _retained: Tensor | None = None  # .grad of a tensor that is not a leaf; rare, so not a slot
     _own_grad: Tensor | None = None  # .grad assigned to a tensor that does not require grad
-    _written: Any = None  # of a saved result that was written in place: a weak reference to the history that the tensor got, where it is another
+    # of a saved result that was written in place: a weak reference to the history that the tensor got, where it is
+    # another
+    _written: Any = None
     _detached: int = 0  # when `detach_` took its history, counted as writes are
 
-    def __init__(self, *data: Any, device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, *data: Any, device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any
+    ) -> None:
         construct = _constructed_by_name if kwargs else _constructed
         self._array = construct(data, dtype, device, requires_grad, **kwargs)
         self._node = self._view = None
@@ -203,7 +226,9 @@ class Tensor(Methods):
         if isinstance(self._array, np.ndarray):
             return bool(self._array.flags.c_contiguous)
         shape = tuple(self._array.shape)
-        return 0 in shape or all(n == 1 or s == t for n, s, t in zip(shape, self.stride(), contiguous_strides(shape), strict=True))
+        return 0 in shape or all(
+            n == 1 or s == t for n, s, t in zip(shape, self.stride(), contiguous_strides(shape), strict=True)
+        )
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -247,7 +272,11 @@ class Tensor(Methods):
                 )
             if self._counter is INFERENCE and not inference.get():
                 raise GraphError(
-                    message("requires_grad_", "a tensor made in inference_mode cannot begin to require grad outside it", hint="clone() it")
+                    message(
+                        "requires_grad_",
+                        "a tensor made in inference_mode cannot begin to require grad outside it",
+                        hint="clone() it",
+                    )
                 )
             self._node = leaf(self)
             if self._own_grad is not None:
@@ -283,7 +312,11 @@ class Tensor(Methods):
         if self._retained is None and not self.retains_grad:
             site = self.grad_fn.where()  # type: ignore[union-attr]
             made = f"{self.grad_fn.name()}{f' at {site}' if site is not None else ''}"  # type: ignore[union-attr]
-            text = message("grad", f"this tensor was computed by {made}, its .grad is not kept", hint="call retain_grad() on it before backward, or read .grad of a leaf")
+            text = message(
+                "grad",
+                f"this tensor was computed by {made}, its .grad is not kept",
+                hint="call retain_grad() on it before backward, or read .grad of a leaf",
+            )
             warnings.warn(text, UserWarning, stacklevel=2)
         return self._retained
 
@@ -291,7 +324,8 @@ class Tensor(Methods):
     def grad(self, value: Tensor | None) -> None:
         if value is None:
             node = self._node
-            if node.__class__ is AccumulateGrad and not ACTIVE and node._grad is not RECORDED:  # as every step of a training does
+            # as every step of a training does
+            if node.__class__ is AccumulateGrad and not ACTIVE and node._grad is not RECORDED:
                 node._grad = None
                 return
         else:
@@ -311,7 +345,9 @@ class Tensor(Methods):
         if not isinstance(value, Tensor):
             raise ArgumentError(message("grad", f"expected a tensor or None, got {type(value).__name__}"))
         if value is self:
-            raise GraphError(message("grad", "a tensor cannot be its own gradient", [("tensor", self._spec())], "assign a clone()"))
+            raise GraphError(
+                message("grad", "a tensor cannot be its own gradient", [("tensor", self._spec())], "assign a clone()")
+            )
         for what, kind, mine, its in (
             ("shape", ShapeError, list(self._array.shape), list(value._array.shape)),
             ("dtype", DTypeError, self.dtype, value.dtype),
@@ -349,7 +385,13 @@ class Tensor(Methods):
             gradient = wrap(array_from(gradient, self._array.dtype))
         edge = engine.edge_of(self)
         seed = engine.seed_for(self, gradient)
-        wanted = None if inputs is None else [inputs] if isinstance(inputs, Tensor) else list(inputs.values() if hasattr(inputs, "values") else inputs)
+        wanted = (
+            None
+            if inputs is None
+            else [inputs]
+            if isinstance(inputs, Tensor)
+            else list(inputs.values() if hasattr(inputs, "values") else inputs)
+        )
         engine.run(
             [edge],
             [seed],
@@ -404,7 +446,9 @@ class Tensor(Methods):
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(self)`` after a backward has updated this leaf's ``.grad``."""
         if not isinstance(self._node, AccumulateGrad):
-            raise GraphError(message("register_post_accumulate_grad_hook", "the tensor is not a leaf that requires grad"))
+            raise GraphError(
+                message("register_post_accumulate_grad_hook", "the tensor is not a leaf that requires grad")
+            )
         return RemovableHandle(hooks_of(self._node).post_accumulate, hook)
 
     def detach(self) -> Tensor:
@@ -448,9 +492,23 @@ class Tensor(Methods):
         if not isinstance(value, Tensor):
             raise ArgumentError(message("data", f"expected a tensor, got {type(value).__name__}"))
         if self._node is not None and not (value.is_floating_point() or value.is_complex()):
-            raise DTypeError(message("data", f"the tensor requires grad, its data cannot be {value.dtype}", [("tensor", self._spec())], "x.float()"))
+            raise DTypeError(
+                message(
+                    "data",
+                    f"the tensor requires grad, its data cannot be {value.dtype}",
+                    [("tensor", self._spec())],
+                    "x.float()",
+                )
+            )
         if ACTIVE and tracer.get() is not None:
-            raise GraphError(message("data", "in a trace a tensor keeps its memory", operands=[("tensor", self._spec())], hint="x.data.copy_(value)"))
+            raise GraphError(
+                message(
+                    "data",
+                    "in a trace a tensor keeps its memory",
+                    operands=[("tensor", self._spec())],
+                    hint="x.data.copy_(value)",
+                )
+            )
         self._array = value._array
         if isinstance(self._node, AccumulateGrad):
             self._node._shape, self._node._dtype = tuple(value._array.shape), value._array.dtype
@@ -557,7 +615,9 @@ class Tensor(Methods):
             )  # fmt: skip
         if self._node is not None:
             _leaves("item()", self._node)
-        value = (self if isinstance(self._array, np.ndarray) else wrap(value_of(self._array))).numpy_view().reshape(-1)[0]
+        value = (
+            (self if isinstance(self._array, np.ndarray) else wrap(value_of(self._array))).numpy_view().reshape(-1)[0]
+        )
         return float(value) if self._array.dtype.kind == "V" or self.dtype.is_floating_point else value.item()
 
     def tolist(self) -> Any:
@@ -648,13 +708,23 @@ class Tensor(Methods):
             raise GraphError(message("pickle", "only leaf tensors can be pickled", hint="pickle x.detach()"))
         if isinstance(self._array, Virtual) and not isinstance(self._array, Spec):
             raise self._array.refuse("pickle", line_here())
-        array = self._array if isinstance(self._array, Spec) else np.ascontiguousarray(self._array).reshape(self._array.shape)
+        array = (
+            self._array
+            if isinstance(self._array, Spec)
+            else np.ascontiguousarray(self._array).reshape(self._array.shape)
+        )
         return _rebuild, (type(self), array, self.requires_grad)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The functions of the Python array API standard, `genesis.array_api`."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ValueError(message("__array_namespace__", f"version {api_version!r} of the array API is not known", hint="2021.12 to 2024.12"))
+            raise ValueError(
+                message(
+                    "__array_namespace__",
+                    f"version {api_version!r} of the array API is not known",
+                    hint="2021.12 to 2024.12",
+                )
+            )
         return importlib.import_module("genesis.array_api")
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
@@ -662,16 +732,31 @@ class Tensor(Methods):
         return self.to(device=device)
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[Any, int] | None = None, copy: bool | None = None
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
     ) -> Any:
-        """The memory as a DLPack capsule; of negative strides a copy, for which some consumers (PyTorch 2.13) abort the process."""
+        """The memory as a DLPack capsule; of negative strides a copy, for which some consumers (PyTorch 2.13) abort the
+        process.
+        """
         array = self.numpy()
         if any(step < 0 for step in array.strides):
             if copy is False:
-                raise BufferError(message("__dlpack__", "negative strides need a copy, and copy=False forbids one", [("input", self._spec())], hint="x.contiguous()"))
+                raise BufferError(
+                    message(
+                        "__dlpack__",
+                        "negative strides need a copy, and copy=False forbids one",
+                        [("input", self._spec())],
+                        hint="x.contiguous()",
+                    )
+                )
             array = array.copy()
         options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        return array.__dlpack__(**{name: value for name, value in options.items() if value is not None})  # NumPy 2.0 knows stream alone
+        # NumPy 2.0 knows stream alone
+        return array.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.numpy_view().__dlpack_device__()
@@ -704,7 +789,9 @@ def input_edge(x: Any, place: int, op: str) -> Any:
 
 
 def inputs_of_backward(inputs: Sequence[Any]) -> list[Any]:
-    """The places of the tensors that a backward shall accumulate into; those that are no leaves retain their gradient from now on."""
+    """The places of the tensors that a backward shall accumulate into; those that are no leaves retain their gradient
+    from now on.
+    """
     edges = [input_edge(x, i, "backward") for i, x in enumerate(inputs)]
     for x in inputs:
         if isinstance(x, Tensor):
@@ -717,31 +804,61 @@ def _constructed(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: b
     sizes = tuple(data[0]) if len(data) == 1 and isinstance(data[0], Size) else data
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     if all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sizes):
-        return _uninitialised(tuple(sizes) if data else (0,), dtypes.as_np(kind), default_device() if place is None else as_device(place))
+        return _uninitialised(
+            tuple(sizes) if data else (0,), dtypes.as_np(kind), default_device() if place is None else as_device(place)
+        )
     if len(data) > 1 or isinstance(data[0], bool | np.bool_):
-        raise ArgumentError(message("Tensor", f"expected sizes or a sequence of numbers, got {', '.join(type(x).__name__ for x in data)}", hint="genesis.tensor(...)"))
+        raise ArgumentError(
+            message(
+                "Tensor",
+                f"expected sizes or a sequence of numbers, got {', '.join(type(x).__name__ for x in data)}",
+                hint="genesis.tensor(...)",
+            )
+        )
     if isinstance(data[0], Tensor):
         return array_from(data[0], dtype, place, requires_grad)
     source = array_from(data[0], dtype, place, requires_grad)
     if dtype is None and source.dtype.kind == "c":
-        raise ArgumentError(message("Tensor", "the data are complex, Tensor(...) makes real tensors", hint="genesis.tensor(...)"))
+        raise ArgumentError(
+            message("Tensor", "the data are complex, Tensor(...) makes real tensors", hint="genesis.tensor(...)")
+        )
     return source if dtype is not None else array_from(wrap(source), kind, place)
 
 
 def _constructed_by_name(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: bool, **keywords: Any) -> Any:
-    """The array of ``Tensor(array=..., order=..., ndmin=..., copy=...)``, where ``array`` is data and its dtype is kept."""
+    """The array of ``Tensor(array=..., order=..., ndmin=..., copy=...)``, where ``array`` is data and its dtype is
+    kept.
+    """
     unknown = [name for name in keywords if name not in ("array", "copy", "ndmin", "order")]
     if unknown:
         raise ArgumentError(message("Tensor", f"unknown argument {unknown[0]!r}"))
     if bool(data) == ("array" in keywords):
-        raise ArgumentError(message("Tensor", f"the data are given {'twice' if data else 'neither by position nor as array='}", hint="Tensor(array=[1.0, 2.0])"))
+        raise ArgumentError(
+            message(
+                "Tensor",
+                f"the data are given {'twice' if data else 'neither by position nor as array='}",
+                hint="Tensor(array=[1.0, 2.0])",
+            )
+        )
     if keywords.get("copy", True) not in (True, None):
-        raise ArgumentError(message("Tensor", "the data are always copied, copy is False", hint="genesis.from_numpy(array) shares memory"))
-    source = _constructed(data, dtype, place, requires_grad) if data else array_from(keywords["array"], dtype, place, requires_grad)
+        raise ArgumentError(
+            message(
+                "Tensor", "the data are always copied, copy is False", hint="genesis.from_numpy(array) shares memory"
+            )
+        )
+    source = (
+        _constructed(data, dtype, place, requires_grad)
+        if data
+        else array_from(keywords["array"], dtype, place, requires_grad)
+    )
     order, ndmin = keywords.get("order", "K"), keywords.get("ndmin", 0)
     if isinstance(source, np.ndarray):
         return np.array(source, copy=None, order=order, ndmin=ndmin)
-    return source if (order, ndmin) == ("K", 0) else array_from(wrap(source).reshape((1,) * (ndmin - source.ndim) + tuple(source.shape)))
+    return (
+        source
+        if (order, ndmin) == ("K", 0)
+        else array_from(wrap(source).reshape((1,) * (ndmin - source.ndim) + tuple(source.shape)))
+    )
 
 
 def _uninitialised(shape: tuple[int, ...], dtype: Any, where: device) -> Any:
@@ -800,14 +917,18 @@ def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, A
 
 
 def in_dtype(name: str, value: Any, dtype: Any) -> Any:
-    """A number in a dtype, or an error where it does not fit; negative numbers wrap around in unsigned dtypes, as in PyTorch."""
+    """A number in a dtype, or an error where it does not fit; negative numbers wrap around in unsigned dtypes, as in
+    PyTorch.
+    """
     if isinstance(value, complex) and dtype.kind in "biuf":
         raise ArgumentError(message(name, f"{value} is complex, {dtypes.from_numpy(dtype)} is not"))
     if dtype.kind in "iu" and isinstance(value, int | float):
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         number = int(value) if isinstance(value, int) or math.isfinite(value) else None
         if number is None or not (low or -high) <= number <= high:
-            raise DTypeError(message(name, f"{value} does not fit {dtypes.from_numpy(dtype)}, which holds {low} to {high}"))
+            raise DTypeError(
+                message(name, f"{value} does not fit {dtypes.from_numpy(dtype)}, which holds {low} to {high}")
+            )
         return np.array(number % (high + 1) if not low else number, dtype)
     with np.errstate(all="ignore"):
         return np.array(value).astype(dtype)
@@ -853,5 +974,3 @@ def _not_an_array(data: Any, error: Exception) -> Exception:
     return ArgumentError(
         message("tensor", f"cannot make a tensor of {type(data).__name__}", hint="pass numbers, lists or arrays")
     )
-
-

@@ -1,6 +1,7 @@
 """What a trace is told by the rest of the system: values of the host that change from step to step.
 
-`genesis.jit.trace` records what is done with tensors. What is done with Python numbers it does not see: a learning rate would
+`genesis.jit.trace` records what is done with tensors. What is done with Python numbers it does not see: a learning rate
+would
 be a constant of the graph. Code that is to be traced says where such a number comes from:
 
     rate = host(lambda: group["lr"])          # asked for again at every replay
@@ -25,7 +26,9 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), dtype)
 
 
 class Dependable:
-    """Something that Python asks while a function runs, a module or an optimizer: a traced graph holds for the answers that it gave."""
+    """Something that Python asks while a function runs, a module or an optimizer: a traced graph holds for the answers
+    that it gave.
+    """
 
     __slots__ = ()
 
@@ -61,7 +64,9 @@ def depends(thing: Dependable) -> None:
 
 
 class HostNumber(float):
-    """The value of a host number while a trace is being made; ``var`` stands for it in the graph. Tensors can be combined with it, nothing else."""
+    """The value of a host number while a trace is being made; ``var`` stands for it in the graph. Tensors can be
+    combined with it, nothing else.
+    """
 
     __slots__ = ("var",)
     var: Any
@@ -76,7 +81,31 @@ def _refuse(self: HostNumber, *others: Any) -> Any:
     )  # fmt: skip
 
 
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs", "float", "int", "bool", "lt", "le", "gt", "ge", "eq", "ne", "round", "trunc"):
+for _name in (
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "pow",
+    "rpow",
+    "neg",
+    "abs",
+    "float",
+    "int",
+    "bool",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "round",
+    "trunc",
+):
     setattr(HostNumber, f"__{_name}__", _refuse)
 HostNumber.__hash__ = float.__hash__  # type: ignore[method-assign]
 
@@ -93,7 +122,8 @@ def host(value: Callable[[], float]) -> float:
 
 
 def keep(tensor: Any) -> None:
-    """Say that a tensor which the function makes is made once, at the first call, and kept: a traced graph goes on from what it holds.
+    """Say that a tensor which the function makes is made once, at the first call, and kept: a traced graph goes on from
+    what it holds.
 
     >>> import genesis
     >>> state = {}

@@ -1,4 +1,6 @@
-"""The history of a value whose derivative is not known: it leads to the inputs, and says why when a derivative is asked for."""
+"""The history of a value whose derivative is not known: it leads to the inputs, and says why when a derivative is asked
+for.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """How ops act on batched arrays: on all samples at once, by a rule.
 
-A rule ``(b, *args) -> results`` gets the arguments of the op with the hidden dimension in front of those tensors that have one
-(``b.batched`` says which), and gives results with the hidden dimension in front. Where an op says nothing, the rule follows from its kind:
+A rule ``(b, *args) -> results`` gets the arguments of the op with the hidden dimension in front of those tensors that
+have one
+(``b.batched`` says which), and gives results with the hidden dimension in front. Where an op says nothing, the rule
+follows from its kind:
 
 - elementwise               operands are given the same number of dimensions behind the hidden one
 - parameters called dim...  count from the first dimension: they are one more
@@ -66,7 +68,9 @@ class Batch:
 
 
 def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
-    """The result arrays of an op on arguments among which there are batched arrays of one level, and none of a higher one."""
+    """The result arrays of an op on arguments among which there are batched arrays of one level, and none of a higher
+    one.
+    """
     level, size = top.level, top.size_hidden
     operands = args[0] if op.variadic else [args[i] for i in op.tensors]
     flags: list[bool] = []
@@ -88,11 +92,18 @@ def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
     else:
         for i, x in zip(op.tensors, tensors, strict=True):
             inner[i] = x
-    indices = [x for i, a in enumerate(args) if i not in op.tensors for x in dispatch.index_arrays(a)] if op.kind == "indexing" else []
+    indices = (
+        [x for i, a in enumerate(args) if i not in op.tensors for x in dispatch.index_arrays(a)]
+        if op.kind == "indexing"
+        else []
+    )
     hidden = any(flags) or any(isinstance(x, Batched) and x.level == level and x.batched for x in indices)
     if not hidden:
         if indices:
-            inner = [dispatch.map_indices(a, lambda x: x.array if isinstance(x, Batched) and x.level == level else x) for a in inner]
+            inner = [
+                dispatch.map_indices(a, lambda x: x.array if isinstance(x, Batched) and x.level == level else x)
+                for a in inner
+            ]
         out = dispatch.apply(op, tuple(inner))
     else:
         out = rule_of(op)(Batch(op, size, level, flags, operands), *inner)
@@ -116,7 +127,11 @@ def rule_of(op: Op) -> Callable[..., Any]:
         return _elementwise
     if op.kind == "elementwise_cast":
         return as_it_is
-    if op.kind in ("reduction", "scan", "sort", "movement", "view") and len(op.tensors) == 1 and any(n in op.signature.parameters for n in _DIMS):
+    if (
+        op.kind in ("reduction", "scan", "sort", "movement", "view")
+        and len(op.tensors) == 1
+        and any(n in op.signature.parameters for n in _DIMS)
+    ):
         return _shift_dims
     return sequential
 
@@ -126,7 +141,13 @@ def how(op: Op) -> str:
     if op.kind == "composite":
         return "composed"
     rule = rule_of(op)
-    names = {decomposed: "composed", _elementwise: "aligned", as_it_is: "as it is", _shift_dims: "dims + 1", sequential: "one by one"}
+    names = {
+        decomposed: "composed",
+        _elementwise: "aligned",
+        as_it_is: "as it is",
+        _shift_dims: "dims + 1",
+        sequential: "one by one",
+    }
     return names.get(rule, "own rule")
 
 
@@ -139,13 +160,19 @@ def _elementwise(b: Batch, *args: Any) -> Any:
     op = b.op
     tensors = args if op.plain else [args[i] for i in op.tensors]
     ndim = max([x.ndim - flag for x, flag in zip(tensors, b.batched, strict=True) if isinstance(x, Tensor)])
-    operands = [b.padded(x, flag, ndim) if isinstance(x, Tensor) else x for x, flag in zip(tensors, b.batched, strict=True)]
+    operands = [
+        b.padded(x, flag, ndim) if isinstance(x, Tensor) else x for x, flag in zip(tensors, b.batched, strict=True)
+    ]
     kinds = [x._array.dtype for x in operands if isinstance(x, Tensor)]
     wanted = None
-    if len(kinds) > 1 and any([k is not kinds[0] for k in kinds]):  # a sample of no dimensions gives way to others in promotion, a batch of them would not
+    # a sample of no dimensions gives way to others in promotion, a batch of them would not
+    if len(kinds) > 1 and any([k is not kinds[0] for k in kinds]):
         wanted = op.infer(*b.specs).dtype  # type: ignore[misc]
         dtypes = dispatch.compute_dtypes(op, b.specs)
-        operands = [x.to(d) if isinstance(x, Tensor) and d is not None and x._array.dtype is not d else x for x, d in zip(operands, dtypes, strict=True)]
+        operands = [
+            x.to(d) if isinstance(x, Tensor) and d is not None and x._array.dtype is not d else x
+            for x, d in zip(operands, dtypes, strict=True)
+        ]
     if op.plain:
         out = op.call(*operands) if isinstance(operands[0], Tensor) else b.run(*operands)
         return out if wanted is None or out._array.dtype is wanted else out.to(wanted)
@@ -206,7 +233,11 @@ def sequential(b: Batch, *args: Any) -> Any:
     """One sample after the other."""
     if b.op.name not in _warned:
         _warned.add(b.op.name)
-        warnings.warn(message("vmap", f"{b.op.name} has no rule for batches, it is computed for one sample after the other"), UserWarning, stacklevel=6)
+        warnings.warn(
+            message("vmap", f"{b.op.name} has no rule for batches, it is computed for one sample after the other"),
+            UserWarning,
+            stacklevel=6,
+        )
     found = []
     for i in range(b.size):
         flags = iter(b.batched)
@@ -215,7 +246,10 @@ def sequential(b: Batch, *args: Any) -> Any:
             flag = next(flags)
             return x[i] if flag else x
 
-        one = [[sample(x) for x in a] if isinstance(a, list) else sample(a) if k in b.op.tensors else _indices_of(b, a, i) for k, a in enumerate(args)]
+        one = [
+            [sample(x) for x in a] if isinstance(a, list) else sample(a) if k in b.op.tensors else _indices_of(b, a, i)
+            for k, a in enumerate(args)
+        ]
         found.append(b.run(*one))
     return stacked(b.op.name, found)
 
@@ -237,9 +271,14 @@ def stacked(name: str, results: Sequence[Any]) -> Any:
         return stack(list(results))
     except GenesisError as error:
         raise GraphError(
-            message(name, "the shape of the result differs from sample to sample", operands=[("shapes", _shapes(results))],
-                    hint="the shape depends on the data, which vmap cannot do: use where and masks, or loop over the samples")
-        ) from error  # fmt: skip
+            message(
+                name,
+                "the shape of the result differs from sample to sample",
+                operands=[("shapes", _shapes(results))],
+                hint="the shape depends on the data, which vmap cannot do: use where and masks, or loop over the "
+                "samples",
+            )
+        ) from error
 
 
 def _shapes(results: Sequence[Any]) -> str:

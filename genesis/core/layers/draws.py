@@ -1,6 +1,7 @@
 """Drawing random arrays, inside and outside of transforms.
 
-A draw is a name in `DRAWS`, a shape, a dtype and numbers: nothing else, so that it can be a node of a traced graph. Inside
+A draw is a name in `DRAWS`, a shape, a dtype and numbers: nothing else, so that it can be a node of a traced graph.
+Inside
 `vmap` the stream gives other numbers for each sample, the same ones for all, or refuses, as its ``randomness`` says.
 """
 
@@ -25,7 +26,9 @@ DRAWS: dict[str, Callable[..., Any]] = {
     "uniform": lambda stream, shape, dtype: stream.uniform(shape, dtype).astype(dtype, copy=False),
     "normal": lambda stream, shape, dtype: stream.normal(shape, dtype).astype(dtype, copy=False),
     "integers": lambda stream, shape, dtype, low, high: stream.integers(low, high, shape).astype(dtype),
-    "permutation": lambda stream, shape, dtype: np.argsort(stream.words(int(np.prod(shape))).reshape(shape), -1, kind="stable").astype(dtype),
+    "permutation": lambda stream, shape, dtype: np.argsort(
+        stream.words(int(np.prod(shape))).reshape(shape), -1, kind="stable"
+    ).astype(dtype),
 }
 # where draws are recorded instead of made: recorder(stream, name, shape, dtype, options) -> array
 recorder: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_draw_recorder", default=None)
@@ -47,13 +50,19 @@ def _drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, opt
     for level in batches:
         if level.randomness == "error":
             raise GraphError(
-                message(name, f"random numbers are drawn inside {level.name}",
-                        hint='say what is meant: vmap(..., randomness="different") for other numbers in each sample, "same" for the same ones')
-            )  # fmt: skip
+                message(
+                    name,
+                    f"random numbers are drawn inside {level.name}",
+                    hint='say what is meant: vmap(..., randomness="different") for other numbers in each sample, '
+                    '"same" for the same ones',
+                )
+            )
     others = [level for level in batches if level.randomness == "different"]
     record = recorder.get()
     whole = (*[level.size for level in others], *shape)
-    array = DRAWS[name](stream, whole, dtype, *options) if record is None else record(stream, name, whole, dtype, options)
+    array = (
+        DRAWS[name](stream, whole, dtype, *options) if record is None else record(stream, name, whole, dtype, options)
+    )
     for level in others:
         array = Batched(array, True, level.size, level.number)
     return array

@@ -4,10 +4,13 @@ Where an op says nothing of forward mode, its rule follows from its kind:
 
 - elementwise      the factor of its gradient rule is also the factor of the tangent: ``rule(tangent)``
 - views, movement  linear: the op itself, on the tangent
-- everything else  from its gradient rule, transposed: $g \\mapsto J^T g$ is linear in $g$, and the transpose of a linear
-                   function is its gradient, so $J \\dot x$ is the derivative of $\\langle J^T u, \\dot x\\rangle$ by $u$
+- everything else  from its gradient rule, transposed: $g \\mapsto J^T g$ is linear in $g$, and the transpose of a
+  linear
+                   function is its gradient, so $J \\dot x$ is the derivative of $\\langle J^T u, \\dot x\\rangle$ by
+                   $u$
 
-An op that knows better says ``jvp="linear"`` (in its first tensor), ``jvp="multilinear"`` (in each of them), or gives a function
+An op that knows better says ``jvp="linear"`` (in its first tensor), ``jvp="multilinear"`` (in each of them), or gives a
+function
 ``(args, tangents, out) -> tangent``, where ``tangents`` holds one tensor or None for each argument.
 """
 
@@ -46,14 +49,22 @@ def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
             primals, tangents, out = tuple([wide(p) for p in primals]), [wide(t) for t in tangents], wide(out)
         found = rule(op, primals, tangents, out)
         found = found if several else (found,)
-    arrays = [_dual(y._array, t, top.level, from_outside, tangents) if differentiable else y._array for y, t in zip(outs, found, strict=True)]
+    arrays = [
+        _dual(y._array, t, top.level, from_outside, tangents) if differentiable else y._array
+        for y, t in zip(outs, found, strict=True)
+    ]
     return tuple(arrays) if several else arrays[0]
 
 
 def _view(op: Op, args: tuple[Any, ...], source: Dual) -> Any:
     """A view of a dual array is a view of its value and a view of its tangent."""
     source.own_tangent()
-    rest = tuple([dispatch.map_indices(a, lambda x: x.primal if isinstance(x, Dual) and x.level == source.level else x) for a in args[1:]])
+    rest = tuple(
+        [
+            dispatch.map_indices(a, lambda x: x.primal if isinstance(x, Dual) and x.level == source.level else x)
+            for a in args[1:]
+        ]
+    )
     primal = dispatch.apply(op, (wrap(source.primal), *rest))._array
     if source.tangent is None:
         return Dual(primal, None, source.level, source.from_outside)
@@ -71,7 +82,9 @@ def _dual(array: Any, tangent: Tensor | None, level: int, from_outside: bool, gi
     moved = tangent._array
     if moved.base is not None or any([t is not None and t._array is moved for t in _flat(given)]):
         moved = copied(moved)  # the tangent of x + 1 is that of x, but x may be written to later
-    return Dual(array, moved, level, from_outside, shared=getattr(moved, "strides", None) != getattr(array, "strides", None))
+    return Dual(
+        array, moved, level, from_outside, shared=getattr(moved, "strides", None) != getattr(array, "strides", None)
+    )
 
 
 def _flat(tangents: list[Any]) -> list[Any]:
@@ -79,7 +92,9 @@ def _flat(tangents: list[Any]) -> list[Any]:
 
 
 def _taken_apart(op: Op, args: tuple[Any, ...], level: int) -> tuple[tuple[Any, ...], list[Any], bool]:
-    """The arguments with values for dual arrays; their tangents at the same places; whether one is a gradient from outside."""
+    """The arguments with values for dual arrays; their tangents at the same places; whether one is a gradient from
+    outside.
+    """
     from_outside = False
 
     def part(a: Any) -> tuple[Any, Any]:
@@ -126,12 +141,17 @@ def how(op: Op) -> str:
     if not op.vjp:
         return "no gradient"
     rule = rule_of(op)
-    return {_linear: "linear", _multilinear: "multilinear", _elementwise: "same factor", transposed: "transposed"}.get(rule, "own rule")
+    return {_linear: "linear", _multilinear: "multilinear", _elementwise: "same factor", transposed: "transposed"}.get(
+        rule, "own rule"
+    )
 
 
 def _linear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
     if op.variadic:
-        pieces = [x._zeros(tuple(x._array.shape), x._array.dtype) if t is None else t for x, t in zip(args[0], tangents[0], strict=True)]
+        pieces = [
+            x._zeros(tuple(x._array.shape), x._array.dtype) if t is None else t
+            for x, t in zip(args[0], tangents[0], strict=True)
+        ]
         return dispatch.apply(op, (pieces, *args[1:]))
     return dispatch.apply(op, tuple(a if t is None else t for a, t in zip(args, tangents, strict=True)))
 
@@ -164,13 +184,23 @@ def _elementwise(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -
 
 @functools.cache
 def _factors(op: Op) -> list[tuple[Any, list[tuple[int, bool]]]]:
-    """For each parameter its gradient rule, and where that finds what it asks for by name: a place, and whether only its shape."""
+    """For each parameter its gradient rule, and where that finds what it asks for by name: a place, and whether only
+    its shape.
+    """
     names = [*op.signature.parameters, "out"]
     found: list[tuple[Any, list[tuple[int, bool]]]] = []
     for name in names[:-1]:
         fn = op.vjp.get(name)
         needs = [] if fn is None else list(inspect.signature(fn).parameters)[1:]
-        found.append((fn, [(names.index(n), False) if n in names else (names.index(n.removesuffix("_shape")), True) for n in needs]))
+        found.append(
+            (
+                fn,
+                [
+                    (names.index(n), False) if n in names else (names.index(n.removesuffix("_shape")), True)
+                    for n in needs
+                ],
+            )
+        )
     return found
 
 
@@ -184,7 +214,10 @@ def transposed(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> 
         again = (twins, *args[1:]) if op.variadic else tuple(_leaf(a, t) for a, t in zip(args, tangents, strict=True))
         results = dispatch.apply(op, again)
         several = isinstance(results, tuple)
-        found = transpose(results if several else (results,), _paired(again[0] if op.variadic else again, tangents[0] if op.variadic else tangents))
+        found = transpose(
+            results if several else (results,),
+            _paired(again[0] if op.variadic else again, tangents[0] if op.variadic else tangents),
+        )
     finally:
         grad_mode.set(mode)
         inference.set(inferring)
@@ -199,13 +232,22 @@ def _paired(inputs: Any, tangents: Any) -> list[tuple[Tensor, Tensor]]:
     return [(x, t) for x, t in zip(inputs, tangents, strict=True) if t is not None]
 
 
-def transpose(outs: tuple[Tensor, ...], inputs: list[tuple[Tensor, Tensor]], create_graph: bool = False) -> list[Tensor | None]:
+def transpose(
+    outs: tuple[Tensor, ...], inputs: list[tuple[Tensor, Tensor]], create_graph: bool = False
+) -> list[Tensor | None]:
     """$J \\dot x$ for outputs recorded from inputs, given as pairs of an input and its tangent: two backwards."""
     roots = [y for y in outs if y._node is not None]
     if not roots:
         return [None] * len(outs)
     seeds = [y._zeros(tuple(y._array.shape), y._array.dtype).requires_grad_() for y in roots]
-    pulled = engine.run([y._node for y in roots], seeds, keep_graph=True, create_graph=True, inputs=[x._node for x, _ in inputs], accumulate=False)
+    pulled = engine.run(
+        [y._node for y in roots],
+        seeds,
+        keep_graph=True,
+        create_graph=True,
+        inputs=[x._node for x, _ in inputs],
+        accumulate=False,
+    )
     reached = [(gx, t) for gx, (_, t) in zip(pulled, inputs, strict=True) if gx is not None and gx._node is not None]
     if not reached:
         return [None] * len(outs)

@@ -1,8 +1,10 @@
 """A user's `Function` inside transforms.
 
-Forward mode:  ``jvp(ctx, *tangents)`` where the class has one; otherwise the tangent is derived from `backward`, by transposing it
+Forward mode:  ``jvp(ctx, *tangents)`` where the class has one; otherwise the tangent is derived from `backward`, by
+transposing it
 vmap:          ``vmap(info, in_dims, *args)`` where the class has one; otherwise `forward` and `backward` run on the whole batch, as any
-               other code does. A forward that needs values (``x.numpy()``) is run for one sample after the other, with a warning
+               other code does. A forward that needs values (``x.numpy()``) is run for one sample after the other, with
+               a warning
 """
 
 from __future__ import annotations
@@ -16,7 +18,18 @@ from genesis.arrays.dual import Dual
 from genesis.arrays.protocol import Layer, NeedsValues
 from genesis.base.errors import ArgumentError, DTypeError, InplaceError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
-from genesis.core.graph.boundary import Link, batch_in, batch_out, dual_in, for_all, inside_copy, layer_at, lift_all, primal_of, tangent_of
+from genesis.core.graph.boundary import (
+    Link,
+    batch_in,
+    batch_out,
+    dual_in,
+    for_all,
+    inside_copy,
+    layer_at,
+    lift_all,
+    primal_of,
+    tangent_of,
+)
 from genesis.core.graph.levels import check_at_home, level_numbered
 from genesis.core.graph.modes import enable_grad, grad_mode
 from genesis.core.graph.tensor import Tensor
@@ -99,7 +112,9 @@ def derived(call: Apply, leaves: list[Any], structure: Any, level: int) -> Any:
 
 
 def with_tangents(rule: Apply, leaves: list[Any], level: int) -> Any:
-    """Take the arguments apart, let ``rule(primals, tangents, follow)`` give the result and its tangents, and put those together."""
+    """Take the arguments apart, let ``rule(primals, tangents, follow)`` give the result and its tangents, and put those
+    together.
+    """
     leaves, link = lift_all(leaves), Link()
     primals = [primal_of(x, level, link) if isinstance(x, Tensor) else x for x in leaves]
     tangents = [tangent_of(x, level, link) if isinstance(x, Tensor) else None for x in leaves]
@@ -110,7 +125,10 @@ def with_tangents(rule: Apply, leaves: list[Any], level: int) -> Any:
         if isinstance(x, Tensor) and x._version != count:
             raise _wrote(x)
     outs, shape = tree_flatten(out)
-    found = [y if t is None or not isinstance(y, Tensor) else dual_in(y, t, level, link=link) for y, t in zip(outs, pushed, strict=True)]
+    found = [
+        y if t is None or not isinstance(y, Tensor) else dual_in(y, t, level, link=link)
+        for y, t in zip(outs, pushed, strict=True)
+    ]
     return tree_unflatten(found, shape)
 
 
@@ -121,7 +139,9 @@ def _wrote(x: Tensor) -> InplaceError:
     )  # fmt: skip
 
 
-def _by_transposing(call: Apply, primals: list[Any], tangents: list[Any], structure: Any, follow: bool) -> tuple[Any, list[Any]]:
+def _by_transposing(
+    call: Apply, primals: list[Any], tangents: list[Any], structure: Any, follow: bool
+) -> tuple[Any, list[Any]]:
     with enable_grad():
         twins = [x if t is None else inside_copy(x) for x, t in zip(primals, tangents, strict=True)]
         args, kwargs = tree_unflatten(twins, structure)
@@ -139,7 +159,9 @@ def _by_transposing(call: Apply, primals: list[Any], tangents: list[Any], struct
     return tree_unflatten(outs, shape), pushed
 
 
-def _by_jvp(cls: type[Function], primals: list[Any], tangents: list[Any], structure: Any, follow: bool) -> tuple[Any, list[Any]]:
+def _by_jvp(
+    cls: type[Function], primals: list[Any], tangents: list[Any], structure: Any, follow: bool
+) -> tuple[Any, list[Any]]:
     args, kwargs = tree_unflatten(primals, structure)
     mode = grad_mode.get()
     try:
@@ -178,11 +200,22 @@ def _check_pushed(cls: type[Function], place: int, y: Any, t: Any) -> None:
     if t is None:
         return
     if not isinstance(t, Tensor):
-        raise ArgumentError(message(f"{cls.__name__}.jvp", f"the tangent of result {place} is {type(t).__name__}, expected a tensor or None"))
+        raise ArgumentError(
+            message(
+                f"{cls.__name__}.jvp", f"the tangent of result {place} is {type(t).__name__}, expected a tensor or None"
+            )
+        )
     if tuple(t._array.shape) != tuple(y._array.shape):
-        raise ShapeError(message(f"{cls.__name__}.jvp", f"the tangent of result {place} has shape {list(t.shape)}, the result {list(y.shape)}"))
+        raise ShapeError(
+            message(
+                f"{cls.__name__}.jvp",
+                f"the tangent of result {place} has shape {list(t.shape)}, the result {list(y.shape)}",
+            )
+        )
     if t._array.dtype is not y._array.dtype:
-        raise DTypeError(message(f"{cls.__name__}.jvp", f"the tangent of result {place} is {t.dtype}, the result {y.dtype}"))
+        raise DTypeError(
+            message(f"{cls.__name__}.jvp", f"the tangent of result {place} is {t.dtype}, the result {y.dtype}")
+        )
 
 
 # ---- vmap
@@ -204,13 +237,17 @@ def _dim_of(x: Any, number: int) -> int | None:
 def _by_rule(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], number: int, size: int) -> Any:
     leaves, structure = tree_flatten(args)
     level, link = level_numbered(number), Link()
-    leaves = [for_all(x, level, size) if isinstance(x, Tensor) and layer_at(x._array, number) is None else x for x in leaves]
+    leaves = [
+        for_all(x, level, size) if isinstance(x, Tensor) and layer_at(x._array, number) is None else x for x in leaves
+    ]
     dims = [_dim_of(x, number) for x in leaves]
     shown = _shown(leaves, dims, number, size, link)
     info = VmapInfo(size, level.randomness if level is not None else "error")
     found = cls.vmap(info, tree_unflatten(dims, structure), *tree_unflatten(shown, structure), **kwargs)
     if not (isinstance(found, tuple) and len(found) == 2):
-        raise ArgumentError(message(f"{cls.__name__}.vmap", f"must return (output, out_dims), it returned {type(found).__name__}"))
+        raise ArgumentError(
+            message(f"{cls.__name__}.vmap", f"must return (output, out_dims), it returned {type(found).__name__}")
+        )
     out, out_dims = found
     outs, shape = tree_flatten(out)
     places = [out_dims] * len(outs) if isinstance(out_dims, int) or out_dims is None else list(out_dims)
@@ -218,18 +255,35 @@ def _by_rule(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any],
         raise ArgumentError(message(f"{cls.__name__}.vmap", f"{len(places)} out_dims for {len(outs)} results"))
     for y, d in zip(outs, places, strict=True):
         if d is not None and isinstance(y, Tensor) and (not -y.ndim <= d < y.ndim or y.shape[d] != size):
-            raise ShapeError(message(f"{cls.__name__}.vmap", f"out_dims is {d}, a result has shape {list(y.shape)} and the batch {size} samples"))
-    return tree_unflatten([y if d is None else batch_in(y, d % y.ndim, number, size, link=link) for y, d in zip(outs, places, strict=True)], shape)
+            raise ShapeError(
+                message(
+                    f"{cls.__name__}.vmap",
+                    f"out_dims is {d}, a result has shape {list(y.shape)} and the batch {size} samples",
+                )
+            )
+    return tree_unflatten(
+        [
+            y if d is None else batch_in(y, d % y.ndim, number, size, link=link)
+            for y, d in zip(outs, places, strict=True)
+        ],
+        shape,
+    )
 
 
 _warned: set[type] = set()
 
 
-def _one_by_one(cls: type[Function], leaves: list[Any], structure: Any, number: int, size: int, refusal: Exception) -> Any:
+def _one_by_one(
+    cls: type[Function], leaves: list[Any], structure: Any, number: int, size: int, refusal: Exception
+) -> Any:
     if cls not in _warned:
         _warned.add(cls)
-        text = message("vmap", f"{cls.__name__}.forward needs values ({str(refusal).splitlines()[0]}): it is run for one sample after the other",
-                       hint="write it in Genesis operations, or give the class a static vmap(info, in_dims, *args)")  # fmt: skip
+        text = message(
+            "vmap",
+            f"{cls.__name__}.forward needs values ({str(refusal).splitlines()[0]}): it is run for one sample after "
+            "the other",
+            hint="write it in Genesis operations, or give the class a static vmap(info, in_dims, *args)",
+        )
         warnings.warn(text, UserWarning, stacklevel=4)
     link, leaves = Link(), lift_all(leaves)
     batched = [isinstance(x, Tensor) and layer_at(x._array, number) is not None for x in leaves]
@@ -242,5 +296,10 @@ def _one_by_one(cls: type[Function], leaves: list[Any], structure: Any, number: 
     shape = tree_flatten(results[0])[1]
     from genesis.core.layers.batches import stacked
 
-    outs = [batch_in(stacked(cls.__name__, column), 0, number, size, link=link) if isinstance(column[0], Tensor) else column[0] for column in map(list, zip(*columns, strict=True))]
+    outs = [
+        batch_in(stacked(cls.__name__, column), 0, number, size, link=link)
+        if isinstance(column[0], Tensor)
+        else column[0]
+        for column in map(list, zip(*columns, strict=True))
+    ]
     return tree_unflatten(outs, shape)

@@ -1,6 +1,8 @@
-"""Zip archives: a table of contents that is checked as a whole before anything is read, and a writer that never goes back.
+"""Zip archives: a table of contents that is checked as a whole before anything is read, and a writer that never goes
+back.
 
-PyTorch stores its entries uncompressed, each at a multiple of 64 bytes, so that tensors can be mapped. Compressed entries are refused:
+PyTorch stores its entries uncompressed, each at a multiple of 64 bytes, so that tensors can be mapped. Compressed
+entries are refused:
 nothing that is read here is larger than the file.
 """
 
@@ -36,7 +38,8 @@ class Archive:
     """The entries of a zip archive by their names.
 
     Raises:
-        Damaged: no archive, compressed or encrypted entries, entries that overlap, that are there twice or outside of the file
+        Damaged: no archive, compressed or encrypted entries, entries that overlap, that are there twice or outside of
+            the file
     """
 
     def __init__(self, source: Source) -> None:
@@ -103,8 +106,10 @@ def _entries(source: Source, position: int, size: int, count: int) -> dict[str, 
         if table[at : at + 4] != _ENTRY or at + 46 > size:
             raise Damaged("is a zip archive that is damaged: its table of contents is not complete")
         flags, method, checksum, packed, whole, name_size, extra_size, comment_size, local = (
-            *struct.unpack("<HH", table[at + 8 : at + 12]), *struct.unpack("<IIIHHH", table[at + 16 : at + 34]), *struct.unpack("<I", table[at + 42 : at + 46])
-        )  # fmt: skip
+            *struct.unpack("<HH", table[at + 8 : at + 12]),
+            *struct.unpack("<IIIHHH", table[at + 16 : at + 34]),
+            *struct.unpack("<I", table[at + 42 : at + 46]),
+        )
         name = _name(table[at + 46 : at + 46 + name_size])
         extra = table[at + 46 + name_size : at + 46 + name_size + extra_size]
         whole, packed, local = _large(extra, whole, packed, local)
@@ -128,7 +133,12 @@ def _large(extra: bytes, *sizes: int) -> list[int]:
     while at + 4 <= len(extra):
         kind, length = struct.unpack("<HH", extra[at : at + 4])
         if kind == 1:
-            values = [v for (v,) in struct.iter_unpack("<Q", extra[at + 4 : at + 4 + length // 8 * 8][: (len(extra) - at - 4) // 8 * 8])]
+            values = [
+                v
+                for (v,) in struct.iter_unpack(
+                    "<Q", extra[at + 4 : at + 4 + length // 8 * 8][: (len(extra) - at - 4) // 8 * 8]
+                )
+            ]
             for i, size in enumerate(out):
                 if size == 0xFFFFFFFF and values:
                     out[i] = values.pop(0)

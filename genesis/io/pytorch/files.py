@@ -38,11 +38,17 @@ def read(source: Source, where: Placement, encoding: str = "utf-8") -> Any:
 
 
 def _root(archive: Archive) -> str:
-    roots = [name.removesuffix("/data.pkl") for name in archive.entries if name.endswith("/data.pkl") and name.count("/") == 1]
+    roots = [
+        name.removesuffix("/data.pkl")
+        for name in archive.entries
+        if name.endswith("/data.pkl") and name.count("/") == 1
+    ]
     if len(roots) != 1:
         raise Damaged("is a zip archive, but no PyTorch checkpoint: it has no data.pkl")
     if f"{roots[0]}/constants.pkl" in archive.entries:
-        raise Damaged("is a TorchScript program, which is not loaded", "torch.save(model.state_dict(), path) in PyTorch")
+        raise Damaged(
+            "is a TorchScript program, which is not loaded", "torch.save(model.state_dict(), path) in PyTorch"
+        )
     return roots[0]
 
 
@@ -89,7 +95,9 @@ def swapped(memory: Array, kind: dtypes.dtype) -> Array:
 def writer(obj: Any) -> Callable[[Callable[[Any], Any]], None]:
     """A function that writes a file piece by piece; what cannot be saved is refused before it is called."""
     kept = list(tensors_in(obj))
-    pickled = Pickler(obj, {id(t): array_of(t) for t in kept if not (isinstance(t, Tensor) and isinstance(t._array, Spec))})
+    pickled = Pickler(
+        obj, {id(t): array_of(t) for t in kept if not (isinstance(t, Tensor) and isinstance(t._array, Spec))}
+    )
 
     def write(put: Callable[[Any], Any]) -> None:
         out = Writer(put)

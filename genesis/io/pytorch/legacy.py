@@ -1,4 +1,6 @@
-"""The format before PyTorch 1.6: five pickles (a sign, a version, the system, the value, the storages' keys), then the storages' bytes."""
+"""The format before PyTorch 1.6: five pickles (a sign, a version, the system, the value, the storages' keys), then the
+storages' bytes.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ class _Storages:
         if key not in self._found:
             self._total += size
             if self._total > self._source.size:
-                raise Damaged(f"is cut off or damaged: its storages would have {self._total} bytes, the file has {self._source.size}")
+                raise Damaged(
+                    f"is cut off or damaged: its storages would have {self._total} bytes, the file has "
+                    f"{self._source.size}"
+                )
             memory = np.empty(size, np.uint8)
             self._found[key] = memory, kind, self._where(memory, location).device
         memory, _, place = self._found[key]

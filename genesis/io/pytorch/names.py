@@ -16,12 +16,24 @@ from genesis.io.pytorch.inert import Named
 from genesis.io.pytorch.numpy_values import latin1
 from genesis.io.source import Damaged
 
-_RENAMED = {"__builtin__": "builtins", "numpy.core.multiarray": "numpy", "numpy._core.multiarray": "numpy", "numpy._core.numeric": "numpy",
-            "numpy.core.numeric": "numpy", "torch.tensor": "torch._tensor", "torch.cuda": "torch", "torch.storage": "torch"}  # fmt: skip
+_RENAMED = {
+    "__builtin__": "builtins",
+    "numpy.core.multiarray": "numpy",
+    "numpy._core.multiarray": "numpy",
+    "numpy._core.numeric": "numpy",
+    "numpy.core.numeric": "numpy",
+    "torch.tensor": "torch._tensor",
+    "torch.cuda": "torch",
+    "torch.storage": "torch",
+}
 _UNSUPPORTED = {
-    "_rebuild_sparse_tensor": "a sparse tensor", "_rebuild_sparse_csr_tensor": "a sparse tensor", "_rebuild_qtensor": "a quantized tensor",
-    "_rebuild_nested_tensor": "a nested tensor", "_rebuild_wrapper_subclass": "a tensor of a subclass", "_get_layout": "a layout",
-}  # fmt: skip
+    "_rebuild_sparse_tensor": "a sparse tensor",
+    "_rebuild_sparse_csr_tensor": "a sparse tensor",
+    "_rebuild_qtensor": "a quantized tensor",
+    "_rebuild_nested_tensor": "a nested tensor",
+    "_rebuild_wrapper_subclass": "a tensor of a subclass",
+    "_get_layout": "a layout",
+}
 
 
 def resolve(module: str, name: str) -> Any:
@@ -35,9 +47,17 @@ def resolve(module: str, name: str) -> Any:
         return _TABLE[whole]
     said = "".join(c if c.isprintable() else "?" for c in f"{module}.{name}"[:120])
     if module in ("torch._utils", "torch.serialization") and name in _UNSUPPORTED:
-        raise Damaged(f"holds {_UNSUPPORTED[name]} ({said}), which Genesis does not have", "convert it to a dense tensor before it is saved")
-    if (module == "torch" and re.match("(q?u?int|float|bits|complex)[0-9]", name)) or (module.startswith("torch") and name.endswith("Storage")):
-        raise Damaged(f"holds tensors of {said}, which Genesis does not have", "convert them to another dtype before they are saved")
+        raise Damaged(
+            f"holds {_UNSUPPORTED[name]} ({said}), which Genesis does not have",
+            "convert it to a dense tensor before it is saved",
+        )
+    if (module == "torch" and re.match("(q?u?int|float|bits|complex)[0-9]", name)) or (
+        module.startswith("torch") and name.endswith("Storage")
+    ):
+        raise Damaged(
+            f"holds tensors of {said}, which Genesis does not have",
+            "convert them to another dtype before they are saved",
+        )
     hint = "in the program that made the file, save model.state_dict() and plain values, not whole objects"
     raise Damaged(f"needs {said}, which is neither a tensor nor a container: it was refused, and nothing was run", hint)
 
@@ -52,7 +72,9 @@ def _ordered(pairs: Any = ()) -> Any:
 def _pairs(pairs: Any) -> Any:
     if type(pairs) in (dict, OrderedDict):
         return pairs
-    if type(pairs) not in (list, tuple) or any(type(p) not in (list, tuple) or len(p) != 2 or type(p[0]) is not str for p in pairs):
+    if type(pairs) not in (list, tuple) or any(
+        type(p) not in (list, tuple) or len(p) != 2 or type(p[0]) is not str for p in pairs
+    ):
         raise Damaged("is damaged: a dict is made of what are no pairs")
     return pairs
 
@@ -119,22 +141,45 @@ _FACTORIES: dict[str, Any] = {f"builtins.{kind.__name__}": kind for kind in (dic
 
 def _table() -> dict[str, Any]:
     functions = [
-        ("collections.OrderedDict", _ordered, 0, 1), ("collections.defaultdict", _with_default, 0, 1), ("collections.Counter", _counter, 0, 1),
-        ("builtins.set", _sequence(set), 0, 1), ("builtins.frozenset", _sequence(frozenset), 0, 1), ("builtins.list", _sequence(list), 0, 1),
-        ("builtins.tuple", _sequence(tuple), 0, 1), ("builtins.dict", dict, 0, 0), ("builtins.int", _never, 0, 0), ("builtins.float", _never, 0, 0),
-        ("builtins.str", _never, 0, 0), ("builtins.complex", _complex, 0, 2), ("builtins.bytearray", _bytearray, 0, 2), ("builtins.bytes", _no_bytes, 0, 0),
+        ("collections.OrderedDict", _ordered, 0, 1),
+        ("collections.defaultdict", _with_default, 0, 1),
+        ("collections.Counter", _counter, 0, 1),
+        ("builtins.set", _sequence(set), 0, 1),
+        ("builtins.frozenset", _sequence(frozenset), 0, 1),
+        ("builtins.list", _sequence(list), 0, 1),
+        ("builtins.tuple", _sequence(tuple), 0, 1),
+        ("builtins.dict", dict, 0, 0),
+        ("builtins.int", _never, 0, 0),
+        ("builtins.float", _never, 0, 0),
+        ("builtins.str", _never, 0, 0),
+        ("builtins.complex", _complex, 0, 2),
+        ("builtins.bytearray", _bytearray, 0, 2),
+        ("builtins.bytes", _no_bytes, 0, 0),
         ("_codecs.encode", latin1, 2, 2),
-        ("torch.Size", _size, 0, 1), ("torch.device", _device, 1, 2), ("torch.Tensor", _never, 0, 0), ("torch.nn.parameter.Parameter", _never, 0, 0),
-        ("torch._utils._rebuild_tensor", tensors.tensor, 4, 4), ("torch._utils._rebuild_tensor_v2", tensors.tensor_v2, 6, 7),
-        ("torch._utils._rebuild_tensor_v3", tensors.tensor_v3, 7, 8), ("torch._utils._rebuild_meta_tensor_no_storage", tensors.meta_tensor, 4, 4),
-        ("torch._utils._rebuild_parameter", tensors.parameter, 3, 3), ("torch._utils._rebuild_parameter_with_state", tensors.parameter, 4, 4),
+        ("torch.Size", _size, 0, 1),
+        ("torch.device", _device, 1, 2),
+        ("torch.Tensor", _never, 0, 0),
+        ("torch.nn.parameter.Parameter", _never, 0, 0),
+        ("torch._utils._rebuild_tensor", tensors.tensor, 4, 4),
+        ("torch._utils._rebuild_tensor_v2", tensors.tensor_v2, 6, 7),
+        ("torch._utils._rebuild_tensor_v3", tensors.tensor_v3, 7, 8),
+        ("torch._utils._rebuild_meta_tensor_no_storage", tensors.meta_tensor, 4, 4),
+        ("torch._utils._rebuild_parameter", tensors.parameter, 3, 3),
+        ("torch._utils._rebuild_parameter_with_state", tensors.parameter, 4, 4),
         ("torch._tensor._rebuild_from_type_v2", tensors.of_type, 4, 4),
-        ("numpy.ndarray", _never, 0, 0), ("numpy.dtype", numpy_values.numpy_type, 1, 3), ("numpy.scalar", numpy_values.scalar, 2, 2),
-        ("numpy._reconstruct", numpy_values.empty, 3, 3), ("numpy._frombuffer", numpy_values.array, 4, 4),
-    ]  # fmt: skip
+        ("numpy.ndarray", _never, 0, 0),
+        ("numpy.dtype", numpy_values.numpy_type, 1, 3),
+        ("numpy.scalar", numpy_values.scalar, 2, 2),
+        ("numpy._reconstruct", numpy_values.empty, 3, 3),
+        ("numpy._frombuffer", numpy_values.array, 4, 4),
+    ]
     table: dict[str, Any] = {name: Named(name, function, least, most) for name, function, least, most in functions}
     table |= {f"torch.{name}": tensors.StorageType(kind) for name, kind in tensors.STORAGES.items()}
-    return table | {"torch.UntypedStorage": tensors.StorageType(None)} | {f"torch.{kind.name}": kind for kind in dtypes.ALL}
+    return (
+        table
+        | {"torch.UntypedStorage": tensors.StorageType(None)}
+        | {f"torch.{kind.name}": kind for kind in dtypes.ALL}
+    )
 
 
 _TABLE = _table()

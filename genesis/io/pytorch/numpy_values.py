@@ -18,13 +18,33 @@ class NumpyType(Built):
         self.dtype = dtype
 
     def build(self, state: Any) -> None:
-        if type(state) is not tuple or len(state) < 2 or type(state[1]) is not str or state[1] not in ("<", ">", "|", "="):
+        if (
+            type(state) is not tuple
+            or len(state) < 2
+            or type(state[1]) is not str
+            or state[1] not in ("<", ">", "|", "=")
+        ):
             raise Damaged("is damaged: a NumPy dtype has no byte order")
         self.dtype = self.dtype.newbyteorder(state[1])
 
 
 def numpy_type(name: Any, align: Any = False, copy: Any = True) -> NumpyType:
-    if type(name) is not str or name not in {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"}:
+    if type(name) is not str or name not in {
+        "b1",
+        "i1",
+        "i2",
+        "i4",
+        "i8",
+        "u1",
+        "u2",
+        "u4",
+        "u8",
+        "f2",
+        "f4",
+        "f8",
+        "c8",
+        "c16",
+    }:
         raise Damaged("holds NumPy values of a dtype that is no number", "save numbers")
     return NumpyType(np.dtype(name))
 
@@ -37,7 +57,13 @@ def array(data: Any, kind: Any, shape: Any, order: Any) -> Any:
     """An array of the system's byte order in memory of its own."""
     if type(data) is str:
         data = latin1(data)
-    if type(kind) is not NumpyType or type(data) not in (bytes, bytearray) or not isinstance(shape, tuple) or type(order) is not str or order not in ("C", "F"):
+    if (
+        type(kind) is not NumpyType
+        or type(data) not in (bytes, bytearray)
+        or not isinstance(shape, tuple)
+        or type(order) is not str
+        or order not in ("C", "F")
+    ):
         raise Damaged("is damaged: a NumPy array has no bytes")
     memory = np.frombuffer(data, np.uint8)
     found = strided(memory, kind.dtype, 0, shape if order == "C" else shape[::-1])

@@ -1,8 +1,11 @@
 """An interpreter of pickles that can build values and call nothing.
 
-Python's own unpickler imports what a pickle names and calls what it says. This one knows the opcodes that PyTorch's files consist of.
-A name is looked up in a table (`names.resolve`), and what stands there are functions of this package that check their arguments. There
-is no import, no attribute that a pickle could name, no recursion, and every length is compared with the bytes that are there.
+Python's own unpickler imports what a pickle names and calls what it says. This one knows the opcodes that PyTorch's
+files consist of.
+A name is looked up in a table (`names.resolve`), and what stands there are functions of this package that check their
+arguments. There
+is no import, no attribute that a pickle could name, no recursion, and every length is compared with the bytes that are
+there.
 """
 
 from __future__ import annotations
@@ -26,7 +29,21 @@ DEPTH = 1000  # of containers in one another
 _TUPLE_KEYS = 10_000  # whose hashes, unlike those of strings, a file could make equal
 _PRIME = (1 << 61) - 1  # integers below it have different hashes
 _MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
-_VALUES = (type(None), bool, int, float, complex, str, bytes, bytearray, dtypes.dtype, device, np.generic, np.ndarray, Tensor)
+_VALUES = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bytearray,
+    dtypes.dtype,
+    device,
+    np.generic,
+    np.ndarray,
+    Tensor,
+)
 _MARK = object()
 
 
@@ -43,7 +60,9 @@ class Unpickler:
         Damaged: an opcode, a name or a value that is not expected
     """
 
-    def __init__(self, data: Any, resolve: Callable[[str, str], Any], storage: Callable[[Any], Any], encoding: str = "utf-8") -> None:
+    def __init__(
+        self, data: Any, resolve: Callable[[str, str], Any], storage: Callable[[Any], Any], encoding: str = "utf-8"
+    ) -> None:
         self._data, self._resolve, self._storage, self._encoding = data, resolve, storage, encoding
         self.at = 0
         self._tuple_keys = 0
@@ -140,7 +159,9 @@ class Unpickler:
         try:
             return data if self._encoding == "bytes" else data.decode(self._encoding)
         except UnicodeDecodeError:
-            raise Damaged(f"has a byte string that is not {self._encoding}", 'encoding="latin1" or encoding="bytes"') from None
+            raise Damaged(
+                f"has a byte string that is not {self._encoding}", 'encoding="latin1" or encoding="bytes"'
+            ) from None
 
     def _get(self, form: str) -> None:
         index = self._number(form)
@@ -214,7 +235,12 @@ class Unpickler:
         args, function = self._pop(), self._pop()
         if type(function) is not Named:
             raise Damaged(f"is damaged or refused: it calls {_kind(function)}")
-        if function.name in ("builtins.set", "builtins.frozenset") and type(args) is tuple and len(args) == 1 and type(args[0]) in (list, tuple):
+        if (
+            function.name in ("builtins.set", "builtins.frozenset")
+            and type(args) is tuple
+            and len(args) == 1
+            and type(args[0]) in (list, tuple)
+        ):
             args = ([self.key(v) for v in args[0]],)
         self._push(function(args))
 
@@ -234,23 +260,57 @@ class Unpickler:
 
 
 _ACTIONS: dict[bytes, Callable[[Unpickler], None]] = {
-    b"\x80": Unpickler._proto, b"\x95": Unpickler._frame,
-    b"N": lambda u: u._push(None), b"\x88": lambda u: u._push(True), b"\x89": lambda u: u._push(False),
-    b"K": lambda u: u._push(u._number("<B")), b"M": lambda u: u._push(u._number("<H")), b"J": lambda u: u._push(u._number("<i")),
-    b"G": lambda u: u._push(u._number(">d")), b"\x8a": lambda u: u._long("<B"), b"\x8b": lambda u: u._long("<i"),
-    b"X": lambda u: u._string("<I", u._text), b"\x8c": lambda u: u._string("<B", u._text), b"\x8d": lambda u: u._string("<Q", u._text),
-    b"C": lambda u: u._string("<B", bytes), b"B": lambda u: u._string("<I", bytes), b"\x8e": lambda u: u._string("<Q", bytes),
-    b"\x96": lambda u: u._string("<Q", bytearray), b"U": lambda u: u._string("<B", u.old_string), b"T": lambda u: u._string("<i", u.old_string),
-    b"h": lambda u: u._get("<B"), b"j": lambda u: u._get("<I"), b"q": lambda u: u._put("<B"), b"r": lambda u: u._put("<I"),
-    b"\x94": Unpickler._memoize, b"(": lambda u: u._push(_MARK), b"0": lambda u: u._stack.pop() if u._stack else u._pop(), b"1": Unpickler._marked,
+    b"\x80": Unpickler._proto,
+    b"\x95": Unpickler._frame,
+    b"N": lambda u: u._push(None),
+    b"\x88": lambda u: u._push(True),
+    b"\x89": lambda u: u._push(False),
+    b"K": lambda u: u._push(u._number("<B")),
+    b"M": lambda u: u._push(u._number("<H")),
+    b"J": lambda u: u._push(u._number("<i")),
+    b"G": lambda u: u._push(u._number(">d")),
+    b"\x8a": lambda u: u._long("<B"),
+    b"\x8b": lambda u: u._long("<i"),
+    b"X": lambda u: u._string("<I", u._text),
+    b"\x8c": lambda u: u._string("<B", u._text),
+    b"\x8d": lambda u: u._string("<Q", u._text),
+    b"C": lambda u: u._string("<B", bytes),
+    b"B": lambda u: u._string("<I", bytes),
+    b"\x8e": lambda u: u._string("<Q", bytes),
+    b"\x96": lambda u: u._string("<Q", bytearray),
+    b"U": lambda u: u._string("<B", u.old_string),
+    b"T": lambda u: u._string("<i", u.old_string),
+    b"h": lambda u: u._get("<B"),
+    b"j": lambda u: u._get("<I"),
+    b"q": lambda u: u._put("<B"),
+    b"r": lambda u: u._put("<I"),
+    b"\x94": Unpickler._memoize,
+    b"(": lambda u: u._push(_MARK),
+    b"0": lambda u: u._stack.pop() if u._stack else u._pop(),
+    b"1": Unpickler._marked,
     b"2": lambda u: u._push(u._top()),
-    b")": lambda u: u._push(()), b"t": lambda u: u._push(tuple(u._marked())), b"\x85": lambda u: u._tuple(1), b"\x86": lambda u: u._tuple(2),
-    b"\x87": lambda u: u._tuple(3), b"]": lambda u: u._push([]), b"l": lambda u: u._push(u._marked()), b"a": Unpickler._append_one,
-    b"e": lambda u: u._append(u._marked()), b"}": lambda u: u._push({}), b"s": Unpickler._set_item, b"u": lambda u: u._set_items(u._marked()),
-    b"\x8f": lambda u: u._push(set()), b"\x90": Unpickler._add_items, b"\x91": lambda u: u._push(frozenset(map(u.key, u._marked()))),
-    b"c": Unpickler._global, b"\x93": Unpickler._stack_global, b"R": Unpickler._reduce, b"\x81": Unpickler._reduce, b"b": Unpickler._build,
+    b")": lambda u: u._push(()),
+    b"t": lambda u: u._push(tuple(u._marked())),
+    b"\x85": lambda u: u._tuple(1),
+    b"\x86": lambda u: u._tuple(2),
+    b"\x87": lambda u: u._tuple(3),
+    b"]": lambda u: u._push([]),
+    b"l": lambda u: u._push(u._marked()),
+    b"a": Unpickler._append_one,
+    b"e": lambda u: u._append(u._marked()),
+    b"}": lambda u: u._push({}),
+    b"s": Unpickler._set_item,
+    b"u": lambda u: u._set_items(u._marked()),
+    b"\x8f": lambda u: u._push(set()),
+    b"\x90": Unpickler._add_items,
+    b"\x91": lambda u: u._push(frozenset(map(u.key, u._marked()))),
+    b"c": Unpickler._global,
+    b"\x93": Unpickler._stack_global,
+    b"R": Unpickler._reduce,
+    b"\x81": Unpickler._reduce,
+    b"b": Unpickler._build,
     b"Q": Unpickler._persistent,
-}  # fmt: skip
+}
 
 
 def _kind(value: Any) -> str:
@@ -271,7 +331,10 @@ def _parts(value: Any) -> Any:
         return [*value.values(), *keys, *(() if extra is None else (extra,))]
     if isinstance(value, _VALUES) or type(value) in (set, frozenset):
         return ()
-    raise Damaged(f"is refused: it holds {_kind(value)} itself, which is no value that can be loaded", "save tensors instead of storages and functions")
+    raise Damaged(
+        f"is refused: it holds {_kind(value)} itself, which is no value that can be loaded",
+        "save tensors instead of storages and functions",
+    )
 
 
 def _checked(root: Any) -> Any:

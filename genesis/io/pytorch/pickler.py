@@ -36,7 +36,9 @@ def tensors_in(value: Any, seen: set[int] | None = None, depth: int = 0) -> Iter
         yield value
     elif isinstance(value, dict | list | tuple):
         if depth > DEPTH:
-            raise ArgumentValueError(message("save", f"containers are nested deeper than {DEPTH}, or one contains itself"))
+            raise ArgumentValueError(
+                message("save", f"containers are nested deeper than {DEPTH}, or one contains itself")
+            )
         parts = value.values() if isinstance(value, dict) else value
         for part in (*parts, getattr(value, "_metadata", None)):
             yield from tensors_in(part, seen, depth + 1)
@@ -76,7 +78,11 @@ class Pickler:
             self._call("__builtin__ set", ([self._key(v, path) for v in value],))
         else:
             hint = "tensors, numbers, strings, and lists, tuples, sets and dicts of them; of a module or an optimizer its state_dict()"
-            raise ArgumentError(message("save", f"cannot save {type(value).__name__} in PyTorch's format", [("at", path or "the top")], hint))
+            raise ArgumentError(
+                message(
+                    "save", f"cannot save {type(value).__name__} in PyTorch's format", [("at", path or "the top")], hint
+                )
+            )
 
     # ---- what has no parts
 
@@ -122,7 +128,9 @@ class Pickler:
         else:
             data = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
             if len(data) > 255:
-                raise ArgumentValueError(message("save", f"the integer has {value.bit_length()} bits, the format allows 2039"))
+                raise ArgumentValueError(
+                    message("save", f"the integer has {value.bit_length()} bits, the format allows 2039")
+                )
             self.out += b"\x8a" + struct.pack("<B", len(data)) + data
 
     def _string(self, value: str) -> None:
@@ -185,7 +193,11 @@ class Pickler:
             self.out += b"b"
 
     def _key(self, key: Any, path: str) -> Any:
-        if key is None or isinstance(key, str | int | float | bytes) or (isinstance(key, tuple) and all(self._key(k, path) is k for k in key)):
+        if (
+            key is None
+            or isinstance(key, str | int | float | bytes)
+            or (isinstance(key, tuple) and all(self._key(k, path) is k for k in key))
+        ):
             return key
         problem = f"keys must be strings, numbers, None or tuples of them, got {type(key).__name__}"
         raise ArgumentError(message("save", problem, [("at", path or "the top")]))
@@ -220,7 +232,10 @@ class Pickler:
 
     def _rebuilt(self, value: Any, requires_grad: bool) -> None:
         if isinstance(value, Tensor) and isinstance(value._array, Spec):
-            self._call("torch._utils _rebuild_meta_tensor_no_storage", (value.dtype, tuple(value.shape), tuple(value.stride()), requires_grad))
+            self._call(
+                "torch._utils _rebuild_meta_tensor_no_storage",
+                (value.dtype, tuple(value.shape), tuple(value.stride()), requires_grad),
+            )
             return
         place = self._places[id(value)]
         array, size = place.array, place.array.itemsize
@@ -255,7 +270,8 @@ def _placed(arrays: dict[int, Array]) -> tuple[dict[int, Place], set[int]]:
     found = dict(zip(arrays, places(list(arrays.values()), keep_strides=True), strict=True))
     kinds: dict[int, set[Any]] = {}
     for key, place in found.items():
-        if any(n % place.array.itemsize for n in (place.offset, *place.array.strides)):  # no PyTorch tensor can lie like that
+        # no PyTorch tensor can lie like that
+        if any(n % place.array.itemsize for n in (place.offset, *place.array.strides)):
             copy = np.ascontiguousarray(place.array).reshape(place.array.shape)
             found[key] = place = Place(copy, copy, 0)
         kinds.setdefault(id(place.block), set()).add(place.array.dtype)

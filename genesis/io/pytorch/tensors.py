@@ -17,10 +17,19 @@ from genesis.io.pytorch.inert import Built, Named
 from genesis.io.source import Damaged
 
 STORAGES = {
-    "FloatStorage": dtypes.float32, "DoubleStorage": dtypes.float64, "HalfStorage": dtypes.float16, "BFloat16Storage": dtypes.bfloat16,
-    "LongStorage": dtypes.int64, "IntStorage": dtypes.int32, "ShortStorage": dtypes.int16, "CharStorage": dtypes.int8,
-    "ByteStorage": dtypes.uint8, "BoolStorage": dtypes.bool, "ComplexFloatStorage": dtypes.complex64, "ComplexDoubleStorage": dtypes.complex128,
-}  # fmt: skip
+    "FloatStorage": dtypes.float32,
+    "DoubleStorage": dtypes.float64,
+    "HalfStorage": dtypes.float16,
+    "BFloat16Storage": dtypes.bfloat16,
+    "LongStorage": dtypes.int64,
+    "IntStorage": dtypes.int32,
+    "ShortStorage": dtypes.int16,
+    "CharStorage": dtypes.int8,
+    "ByteStorage": dtypes.uint8,
+    "BoolStorage": dtypes.bool,
+    "ComplexFloatStorage": dtypes.complex64,
+    "ComplexDoubleStorage": dtypes.complex128,
+}
 _LOCATION = re.compile(r"(cpu|cuda|meta|mps|xpu|hpu|xla|npu|mtia|privateuseone|maia)(:[0-9]{1,4})?")
 
 
@@ -43,7 +52,13 @@ def storage_id(pid: Any, length: int) -> tuple[dtypes.dtype | None, str, str, in
     if type(pid) is not tuple or len(pid) != length or _text(pid[0]) != "storage":
         raise Damaged("is damaged: a persistent id of its pickle is no storage")
     kind, key, location, count = pid[1], _text(pid[2]), _text(pid[3]), pid[4]
-    if not isinstance(kind, StorageType) or key is None or len(key) > 100 or location is None or not _LOCATION.fullmatch(location):
+    if (
+        not isinstance(kind, StorageType)
+        or key is None
+        or len(key) > 100
+        or location is None
+        or not _LOCATION.fullmatch(location)
+    ):
         raise Damaged("is damaged: a persistent id of its pickle is no storage")
     if type(count) is not int or not 0 <= count < 1 << 58:
         raise Damaged(f"is damaged: a storage has {short(count)} elements")
@@ -62,13 +77,24 @@ def tensor(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = None)
     kind = dtype or storage.dtype or dtypes.uint8
     for numbers in (size, stride, (offset,)):
         if not isinstance(numbers, list | tuple) or any(type(n) is not int or not 0 <= n < 1 << 58 for n in numbers):
-            raise Damaged(f"is damaged: a tensor has shape {short(size)}, strides {short(stride)} and offset {short(offset)}")
+            raise Damaged(
+                f"is damaged: a tensor has shape {short(size)}, strides {short(stride)} and offset {short(offset)}"
+            )
     array = strided(storage.memory, kind.np, offset * kind.itemsize, size, [n * kind.itemsize for n in stride])
     out = wrap(array)
     return out if storage.device == CPU or storage.device.type == "cpu" else out.to(device=storage.device)  # type: ignore[attr-defined]
 
 
-def tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None, dtype: Any = None) -> Tensor:
+def tensor_v2(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    metadata: Any = None,
+    dtype: Any = None,
+) -> Tensor:
     out = tensor(storage, offset, size, stride, dtype)
     bits = metadata if type(metadata) is dict else {}
     if bits.get("conj") is True:
@@ -78,7 +104,9 @@ def tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: 
     return _wanting(out, requires_grad)
 
 
-def tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None) -> Tensor:
+def tensor_v3(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+) -> Tensor:
     return tensor_v2(storage, offset, size, stride, requires_grad, hooks, metadata, dtype)
 
 
@@ -115,7 +143,12 @@ def parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> P
 
 def of_type(function: Any, kind: Any, args: Any, state: Any) -> Tensor:
     """A tensor with attributes, or of a class of its own: `torch._tensor._rebuild_from_type_v2`."""
-    if type(function) is not Named or not function.name.startswith("torch._utils.") or type(kind) is not Named or kind.name not in ("torch.Tensor", "torch.nn.parameter.Parameter"):
+    if (
+        type(function) is not Named
+        or not function.name.startswith("torch._utils.")
+        or type(kind) is not Named
+        or kind.name not in ("torch.Tensor", "torch.nn.parameter.Parameter")
+    ):
         raise Damaged("is damaged: a tensor has no class")
     out = function(args)
     if not isinstance(out, Tensor):

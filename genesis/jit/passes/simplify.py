@@ -1,7 +1,9 @@
 """Algebraic simplification: nodes that change nothing, and pairs that undo each other.
 
-Only what is exact for every value is done, NaN, infinities and signed zeros included: ``x + 0`` is kept where ``x`` may be -0.0
-(``-0.0 + 0`` is ``0.0``), unless the result cannot show it; ``x * 0`` is always kept (it is NaN for infinities). A node that changes the
+Only what is exact for every value is done, NaN, infinities and signed zeros included: ``x + 0`` is kept where ``x`` may
+be -0.0
+(``-0.0 + 0`` is ``0.0``), unless the result cannot show it; ``x * 0`` is always kept (it is NaN for infinities). A node
+that changes the
 order of elements in memory is kept, too: a sum over them would round differently.
 """
 
@@ -41,7 +43,11 @@ def simplification(graph: Graph) -> Graph:
                 node = found  # noqa: PLW2901
                 again = RULES.get(node.op)
                 found = again(node, made, constants) if again is not None else None
-            if isinstance(found, Var) and found.spec == node.outs[0].spec and found.spec.strides == node.outs[0].spec.strides:
+            if (
+                isinstance(found, Var)
+                and found.spec == node.outs[0].spec
+                and found.spec.strides == node.outs[0].spec.strides
+            ):
                 same[node.outs[0]] = found
                 continue
         for var in node.outs:
@@ -58,7 +64,12 @@ def _is(value: Any, number: float, constants: Constants) -> bool:
     """Whether an argument is a number, or a constant full of it."""
     if isinstance(value, Var):
         array = constants.get(value)
-        return array is not None and array.size > 0 and bool(np.all(array == number)) and not (number == 0 and bool(np.signbit(array).any()))
+        return (
+            array is not None
+            and array.size > 0
+            and bool(np.all(array == number))
+            and not (number == 0 and bool(np.signbit(array).any()))
+        )
     return isinstance(value, int | float) and value == number and not (number == 0 and np.signbit(value))
 
 
@@ -78,7 +89,11 @@ def _sub(node: Node, made: Made, constants: Constants) -> Any:
 def _add(node: Node, made: Made, constants: Constants) -> Any:
     a, b = node.args
     for x, zero in ((a, b), (b, a)):
-        if _is(zero, 0, constants) and isinstance(x, Var) and (x.spec.dtype.kind in "iub" or _never_minus_zero(x, made)):
+        if (
+            _is(zero, 0, constants)
+            and isinstance(x, Var)
+            and (x.spec.dtype.kind in "iub" or _never_minus_zero(x, made))
+        ):
             return x
     return None
 
@@ -86,7 +101,10 @@ def _add(node: Node, made: Made, constants: Constants) -> Any:
 def _never_minus_zero(x: Var, made: Made) -> bool:
     """Whether a value cannot be -0.0: results of these ops are positive, or sums with +0.0."""
     node = made.get(x)
-    return node is not None and (node.op in ("exp", "abs", "square", "sigmoid", "softmax") or (node.op == "add" and any(isinstance(a, int | float) and a == 0 for a in node.args)))
+    return node is not None and (
+        node.op in ("exp", "abs", "square", "sigmoid", "softmax")
+        or (node.op == "add" and any(isinstance(a, int | float) and a == 0 for a in node.args))
+    )
 
 
 def _pow(node: Node, made: Made, constants: Constants) -> Any:
@@ -128,7 +146,11 @@ def _transpose(node: Node, made: Made, constants: Constants) -> Any:
     inner = made.get(x)
     if d0 == d1:
         return x
-    return inner.args[0] if inner is not None and inner.op == "transpose" and {inner.args[1], inner.args[2]} == {d0, d1} else None
+    return (
+        inner.args[0]
+        if inner is not None and inner.op == "transpose" and {inner.args[1], inner.args[2]} == {d0, d1}
+        else None
+    )
 
 
 def _same_shape(node: Node, made: Made, constants: Constants) -> Any:
@@ -144,6 +166,18 @@ def _clone(node: Node, made: Made, constants: Constants) -> Any:
 
 
 RULES: dict[str, Callable[[Node, Made, Constants], Any]] = {
-    "add": _add, "clone": _clone, "conj_physical": _undone("conj_physical"), "convert": _convert, "div": _div, "expand": _same_shape, "mul": _mul, "neg": _undone("neg"),
-    "permute": _permute, "pow": _pow, "reshape": _reshape, "sub": _sub, "transpose": _transpose, "view_shape": _reshape,
-}  # fmt: skip
+    "add": _add,
+    "clone": _clone,
+    "conj_physical": _undone("conj_physical"),
+    "convert": _convert,
+    "div": _div,
+    "expand": _same_shape,
+    "mul": _mul,
+    "neg": _undone("neg"),
+    "permute": _permute,
+    "pow": _pow,
+    "reshape": _reshape,
+    "sub": _sub,
+    "transpose": _transpose,
+    "view_shape": _reshape,
+}

@@ -1,6 +1,7 @@
 """Large outer products: columns times rows, one for each sample and layer in per-sample gradients.
 
-They are nothing but writing memory, and NumPy spends more on each row than on its numbers: its matmul takes ten times as long as a compiled
+They are nothing but writing memory, and NumPy spends more on each row than on its numbers: its matmul takes ten times
+as long as a compiled
 loop, a product with broadcasting four times, einsum twice.
 """
 
@@ -95,7 +96,11 @@ def outer_products(a: Any, b: Any) -> Any:
 def _compiled(dtype: Any) -> Any:
     if dtype not in _TYPES:
         return None
-    code = _OUTER.replace("TYPE", _TYPES[dtype]).replace("LANES", str(64 // dtype.itemsize)).replace("SIZE", str(dtype.itemsize))
+    code = (
+        _OUTER.replace("TYPE", _TYPES[dtype])
+        .replace("LANES", str(64 // dtype.itemsize))
+        .replace("SIZE", str(dtype.itemsize))
+    )
     return native.function("outer", code, c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_int64, c_int64)
 
 

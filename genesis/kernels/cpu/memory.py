@@ -1,7 +1,9 @@
 """Memory of large arrays, used again.
 
-Each page of memory that comes from the system costs a fault and is cleared first: for 50 MB that takes as long as to compute what goes in, or
-ten times as long where the system has to gather large pages. The C library gives memory back to the system whenever much of it is free, and
+Each page of memory that comes from the system costs a fault and is cleared first: for 50 MB that takes as long as to
+compute what goes in, or
+ten times as long where the system has to gather large pages. The C library gives memory back to the system whenever
+much of it is free, and
 that of the largest arrays at once. `empty` keeps the memory of those that it made, up to `LIMIT` bytes.
 """
 
@@ -17,7 +19,8 @@ import numpy as np
 LARGE = 1 << 22  # bytes of an array from where its memory is kept
 LIMIT = 1 << 29  # bytes that are kept at most
 
-_kept: deque[np.ndarray[Any, Any]] = deque()  # the oldest first; every step on it is a single one, so threads need no lock
+# the oldest first; every step on it is a single one, so threads need no lock
+_kept: deque[np.ndarray[Any, Any]] = deque()
 
 
 class _Loan:

@@ -27,7 +27,8 @@ def binding() -> ModuleType | None:
 def function(name: str, code: str, *parameters: type) -> Callable[..., None] | None:
     """The function ``name`` in ``code``, compiled for this processor (15 to 30 ms, so keep it); None without llvmlite.
 
-    It takes numbers and addresses as its ``parameters`` (classes of `ctypes`) say, and lets other threads run meanwhile.
+    It takes numbers and addresses as its ``parameters`` (classes of `ctypes`) say, and lets other threads run
+    meanwhile.
     """
     llvm = binding()
     if llvm is None:
