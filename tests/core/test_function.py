@@ -186,7 +186,7 @@ def test_stale_saved_tensor_names_both_sides():
     with pytest.raises(
         RuntimeError,
         match=r"a tensor that LinearBackward saved was modified in place by add_ since.*\n  saved f32\[2, 2\]\n  "
-        r"saved at .*test_function.py:176 in test_stale.*\n  written at .*test_function.py:177 in "
+        r"saved at .*test_function.py:184 in test_stale.*\n  written at .*test_function.py:185 in "
         r"test_stale.*\n  try: use the out-of-place form",
     ):
         y.sum().backward()

@@ -31,6 +31,7 @@ from genesis.core.call.op import (
     register,
 )
 from genesis.core.call.op import case as case  # what the blocks of ops import from here
+from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 
 Rules = Mapping[str, Callable[..., Any]]
@@ -506,11 +507,11 @@ def composite(
         names = {
             "fused": None,
             "cast": dispatch.autocast_arguments,
-            "ACTIVE": dispatch.ACTIVE,
+            "ACTIVE": ACTIVE,
             "function": function,
             "Tensor": Tensor,
             "in_float32": in_float32,
-        }  # type: ignore[attr-defined]
+        }
         steps += f"    return function({passed(op.signature.parameters.values())})\n"
         op.call = call = _in_front_of(function, op, steps, names)
         if inplace and "inplace" in op.signature.parameters:
