@@ -3,14 +3,11 @@
     python benchmarks/accuracy.py [--write] [--only NAME ...]
 
 Elementwise ops are compared with mpmath (40 digits, more where the formula cancels) at points over their whole domain,
-the others with
-longdouble. An op passes where its error is at most 2 units in each layout, or PyTorch's own on the same numbers in that
-layout. Units are
-those of the exact result. Where the result is a sum of terms of both signs, no sum of rounded terms has more digits
-near its zero than the
-terms have: there they are units of the largest term, which the case names (`terms`), or of a part of the largest result
-(`floor`).
-With --write the table goes to benchmarks/accuracy.md.
+the others with longdouble. An op passes where its error is at most 2 units in each layout, or PyTorch's own on the same
+numbers in that layout. Units are those of the exact result. Where the result is a sum of terms of both signs, no sum of
+rounded terms has more digits near its zero than the terms have: there they are units of the largest term, which the
+case names (`terms`), or of a part of the largest result (`floor`). With --write the table goes to
+benchmarks/accuracy.md.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ own.
     python benchmarks/busy.py [--busy 0 1 2] [--rounds 9] [--no-demo] [--full-demo] [--write]
 
 For each number of busy processes, which the script starts and ends, each way of using threads has its turn in every
-round; the ratios
-are medians over the rounds of times that were taken next to each other. The bars: at most 1.3 times the time with one
-thread in
-the same situation, and on a quiet machine no longer than with BLAS's own threads, as NumPy comes.
+round; the ratios are medians over the rounds of times that were taken next to each other. The bars: at most 1.3 times
+the time with one thread in the same situation, and on a quiet machine no longer than with BLAS's own threads, as NumPy
+comes.
 """
 
 from __future__ import annotations

@@ -4,11 +4,9 @@
     python benchmarks/mutations.py [--write] [--jobs 2] [--only PATTERN] [--verbose]
 
 A *pattern* is a mistake that people make in rules, applied to every rule that it can be applied to: it changes what
-forward saves or what
-backward returns. Where it changes nothing (the transpose of a symmetric gradient), it is not counted. A pattern is
-*caught* if verify
-fails at least nine in ten of the rules that have it; the repair is *named* if the report has a row of the pattern's
-kind.
+forward saves or what backward returns. Where it changes nothing (the transpose of a symmetric gradient), it is not
+counted. A pattern is *caught* if verify fails at least nine in ten of the rules that have it; the repair is *named* if
+the report has a row of the pattern's kind.
 """
 
 from __future__ import annotations

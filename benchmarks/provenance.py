@@ -4,8 +4,7 @@ without that.
     python benchmarks/provenance.py [--write]
 
 The copy is made by taking the recording of sites, of cuts and of backwards out of the source; both packages are timed
-in turn, in
-processes of their own. With --write the table is added to benchmarks/README.md.
+in turn, in processes of their own. With --write the table is added to benchmarks/README.md.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """The Python array API standard (2024.12) for tensors: what ``x.__array_namespace__()`` returns.
 
 Where the standard and PyTorch mean different things by one name (``max``, ``sort``, ``std``, ``take``), `genesis`
-follows PyTorch and this
-namespace the standard. So it does for dtypes: in its functions, 0-d arrays take part in promotion like all others;
-operators, ``x + y``, follow
-PyTorch, where a 0-d tensor gives way. Everything is differentiable, batched and traced as ever. Not there: the
-extensions ``linalg`` and ``fft``.
-The public test suite runs with ``tests/array_api_xfails.txt``, which says what is left out and why.
+follows PyTorch and this namespace the standard. So it does for dtypes: in its functions, 0-d arrays take part in
+promotion like all others; operators, ``x + y``, follow PyTorch, where a 0-d tensor gives way. Everything is
+differentiable, batched and traced as ever. Not there: the extensions ``linalg`` and ``fft``. The public test suite runs
+with ``tests/array_api_xfails.txt``, which says what is left out and why.
 
 >>> import genesis
 >>> xp = genesis.ones(2).__array_namespace__()

@@ -4,8 +4,7 @@
     def scale(x: genesis.Tensor, k: float) -> genesis.Tensor: ...
 
 is called as ``scale(x, 2.0)`` or ``genesis.ops.mylib.scale(x, 2.0)``; `CustomOp` says what may be registered for it,
-and
-`opcheck` tests that what was registered fits together.
+and `opcheck` tests that what was registered fits together.
 """
 
 from __future__ import annotations
@@ -262,8 +261,7 @@ def custom_op(
     """Make a function an operation of its own, ``genesis.ops.<namespace>.<name>``; a decorator without ``function``.
 
     The function may use anything to compute (NumPy, C, Numba). It is one node of the graph that backward walks, and
-    with a fake
-    kernel one opaque node of a trace, which calls it at every replay.
+    with a fake kernel one opaque node of a trace, which calls it at every replay.
 
     Args:
         name: ``"namespace::name"``

@@ -1,8 +1,7 @@
 """Automatic differentiation in one file, to be read from top to bottom.
 
-A `Variable` is a box for an array. A `Function` takes boxes, computes with what is in them and puts the result in a
-new box that remembers which function made it. Following these memories backwards from a result, and asking each
-function
+A `Variable` is a box for an array. A `Function` takes boxes, computes with what is in them and puts the result in a new
+box that remembers which function made it. Following these memories backwards from a result, and asking each function
 for its derivative on the way, gives the derivative of the result with respect to everything it was made from.
 
     x ──> Square ──> a ──> Exp ──> b ──> Square ──> y          y.creator.input is b
@@ -77,8 +76,7 @@ class Variable:
         """Set ``.grad`` of everything this was made from: d (sum of this) / d (that).
 
         It starts from the gradient that you put into this Variable's ``.grad``, else from ones, and replaces what an
-        earlier
-        call left. With ``retain_grad=False`` results on the way show none.
+        earlier call left. With ``retain_grad=False`` results on the way show none.
 
         Raises:
             TypeError: something on the way is not an array of real numbers

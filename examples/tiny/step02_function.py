@@ -1,8 +1,7 @@
 """Step 2: functions from box to box.
 
 What all functions share (open the box, compute, put the result in a new box) is written once, in `__call__`. A
-particular
-function says only how to compute, with arrays, in `forward`.
+particular function says only how to compute, with arrays, in `forward`.
 """
 
 import numpy as np

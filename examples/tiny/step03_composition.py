@@ -1,8 +1,7 @@
 """Step 3: functions after one another.
 
 A function takes a box and gives a box, so the result of one is the input of the next: y = (exp(x^2))^2. The result has
-many
-digits because NumPy computes in double precision; in single precision the same numbers end after 1.648721.
+many digits because NumPy computes in double precision; in single precision the same numbers end after 1.648721.
 """
 
 import numpy as np

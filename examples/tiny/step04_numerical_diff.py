@@ -1,11 +1,9 @@
 """Step 4: a derivative by trying.
 
 Move x a little to both sides and see by how much f(x) moves: (f(x + eps) - f(x - eps)) / (2 eps). It needs nothing but
-f,
-and it has two faults: it is only close (of the last result here seven digits are right), and a function of a million
-inputs
-must be called two million times. It is the right tool for one thing, checking a derivative that was found in a better
-way (step 10).
+f, and it has two faults: it is only close (of the last result here seven digits are right), and a function of a million
+inputs must be called two million times. It is the right tool for one thing, checking a derivative that was found in a
+better way (step 10).
 """
 
 import numpy as np

@@ -4,9 +4,8 @@ The derivative of a composition is the product of the derivatives of its parts:
 
     x -> a = x^2 -> b = exp(a) -> y = b^2            dy/dx = dy/db * db/da * da/dx
 
-A product may be multiplied from either end. Training has millions of inputs and one result, and then the end to start
-from
-is the result's: every factor that is carried along is as large as one result, not as one million inputs.
+A product may be multiplied from either end. Training has millions of inputs and one result, and then one starts from
+the result's end: every factor that is carried along is as large as one result, not as one million inputs.
 """
 
 import numpy as np

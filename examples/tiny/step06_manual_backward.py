@@ -1,8 +1,7 @@
 """Step 6: backwards by hand.
 
 A function gets a second method: `backward` turns the derivative with respect to its output, gy, into the derivative
-with
-respect to its input, by multiplying with its own. For that it must remember its input. A box gets a place for the
+with respect to its input, by multiplying with its own. For that it must remember its input. A box gets a place for the
 result.
 """
 

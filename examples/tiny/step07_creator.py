@@ -1,10 +1,8 @@
 """Step 7: backwards by itself.
 
 The order of the calls to `backward` need not be written down if every box remembers the function that made it: from y
-one
-gets to C, from C to its input b, from b to B, and so on until a box that nobody made. The record is made while the
-program
-runs, so it follows every `if` and `for` of the program.
+one gets to C, from C to its input b, from b to B, and so on until a box that nobody made. The record is made while the
+program runs, so it follows every `if` and `for` of the program.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 """Step 10: tests.
 
 Two that know the answer, and one that needs to know nothing: a random input, the gradient of `backward`, and the same
-by
-trying (step 4). A wrong `backward` does not stay hidden from the third.
+by trying (step 4). A wrong `backward` does not stay hidden from the third.
 
     python examples/tiny/step10_tests.py
 """

@@ -20,9 +20,8 @@ class Dual(Layer):
     """A value and a tangent of its shape and dtype.
 
     The tangent's memory is ``shared`` where it may be somebody else's, or is laid out in another way than the value's.
-    Before it is
-    written to, or seen through a view, it gets memory of its own in the value's layout: then a view of the one is a
-    view of the other.
+    Before it is written to, or seen through a view, it gets memory of its own in the value's layout: then a view of the
+    one is a view of the other.
     """
 
     __slots__ = ("primal", "shared", "tangent")

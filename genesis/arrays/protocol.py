@@ -73,9 +73,8 @@ class Layer(Virtual):
     levels.
 
     A gradient that comes from outside of the transform has the mark ``from_outside``: at the boundary back to the
-    outside it is
-    taken apart (summed over a batch, its tangent part taken), while a gradient that was asked for inside stays as it
-    is.
+    outside it is taken apart (summed over a batch, its tangent part taken), while a gradient that was asked for inside
+    stays as it is.
     """
 
     __slots__ = ("from_outside", "level")

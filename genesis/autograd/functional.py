@@ -1,9 +1,8 @@
 """Jacobians, Hessians and their products, by the names and conventions of PyTorch's ``torch.autograd.functional``.
 
 Inputs and outputs are a tensor or a tuple of tensors; results have one entry for each. `genesis.func` has the same as
-functions of
-functions. ``strict=True`` makes an input that an output does not depend on an error; ``create_graph=True`` keeps the
-results differentiable.
+functions of functions. ``strict=True`` makes an input that an output does not depend on an error; ``create_graph=True``
+keeps the results differentiable.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Products of matrices, by NumPy's BLAS with one thread at a time and workers of our own.
 
 OpenBLAS's threads wait actively for the next part of a product. On a machine that does something else, too, the
-operating system
-takes turns between those that wait and those that work: a product of 64 x 784 and 784 x 128 took 100 us with one thread
-and 3800 us with two,
-beside two busy processes. So BLAS gets one thread while a product is computed here, if the product is so large that it
-would
-use more; where that pays, workers (`base/threads.py`) take slices of it. Afterwards BLAS has the number of threads that
-it
-had, for whoever uses NumPy without Genesis.
+operating system takes turns between those that wait and those that work: a product of 64 x 784 and 784 x 128 took 100
+us with one thread and 3800 us with two, beside two busy processes. So BLAS gets one thread while a product is computed
+here, if the product is so large that it would use more; where that pays, workers (`base/threads.py`) take slices of it.
+Afterwards BLAS has the number of threads that it had, for whoever uses NumPy without Genesis.
 
 Any other BLAS is used as it is, and so is OpenBLAS with OpenMP. (Apple's Accelerate does not wait actively.)
 """

@@ -1,11 +1,9 @@
 """Errors that a program keeps hold no tensors: the frames of this package in their tracebacks are emptied.
 
 A traceback holds its frames and they their variables, so an error in a list would keep all operands and intermediate
-results
-alive. A frame can be emptied when it has ended, and of that nobody tells. So errors wait here, by weak references,
-until the
-collector of cyclic garbage runs next or another error is made. The lines that a traceback shows stay. A debugger that
-looks into the package's frames sees them with ``GENESIS_FULL_TRACEBACK=1``.
+results alive. A frame can be emptied when it has ended, and of that nobody tells. So errors wait here, by weak
+references, until the collector of cyclic garbage runs next or another error is made. The lines that a traceback shows
+stay. A debugger that looks into the package's frames sees them with ``GENESIS_FULL_TRACEBACK=1``.
 """
 
 from __future__ import annotations

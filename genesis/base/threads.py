@@ -2,8 +2,7 @@
 it computes.)
 
 The calling thread works, too. It waits for slices that a worker has begun, never for a worker that has not come: on a
-busy
-machine it does all of the work itself. Workers sleep when there is nothing to do; nobody waits actively.
+busy machine it does all of the work itself. Workers sleep when there is nothing to do; nobody waits actively.
 """
 
 from __future__ import annotations

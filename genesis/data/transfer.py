@@ -1,9 +1,8 @@
 """Batches from one process to another: arrays through memory that both map, the rest as a pickle.
 
 A worker writes the arrays of a batch into a *segment*, anonymous shared memory. The receiver's arrays lie in it:
-nothing
-is copied. When the last of them is gone the worker is told, and uses the segment again. Segments have no names (the
-descriptor is sent through a socket), so there is nothing to unlink, and nothing left when a process is killed.
+nothing is copied. When the last of them is gone the worker is told, and uses the segment again. Segments have no names
+(the descriptor is sent through a socket), so there is nothing to unlink, and nothing left when a process is killed.
 """
 
 from __future__ import annotations

@@ -99,8 +99,7 @@ def draw(
 
     Args:
         output: a tensor with history, a graph that `genesis.jit.trace` recorded, or a module or function to call: then
-            frames
-            show the modules, and a composite (`gelu`, `cross_entropy`) is one box
+            frames show the modules, and a composite (`gelu`, `cross_entropy`) is one box
         more: further results in the same picture, or the arguments of the call
         params: a module or a dict of tensors, to name the leaves
         max_nodes: larger graphs end in a box that says how many nodes it stands for

@@ -1,9 +1,8 @@
 """Write a file so that at every moment the name stands for the whole old file or the whole new one.
 
 The new content goes to a temporary file beside the target, which is locked (`flock`) as long as its writer lives. The
-system drops
-the lock with the process, whatever ended it: a temporary file that can be locked is a killed writer's, and the next
-writer removes it.
+system drops the lock with the process, whatever ended it: a temporary file that can be locked is a killed writer's, and
+the next writer removes it.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file whose content becomes that of ``path`` at the end of the ``with``, or never.
 
     Symbolic links are followed, and a file that exists keeps its mode and (where the system allows it) its owner. Pipes
-    and character
-    devices cannot be replaced: they are written to.
+    and character devices cannot be replaced: they are written to.
 
     Raises:
         OSError: a folder, a socket or a block device, a file that may not be written to; no space, no permission

@@ -42,8 +42,7 @@ def places(arrays: Sequence[Array], keep_strides: bool = False) -> list[Place]:
     """A place for each array; arrays that share memory are in one block, the others in blocks of their own.
 
     An array alone is laid out in C order; with ``keep_strides`` it stays if its elements fill its memory without a gap,
-    as those of a
-    transposed one do. Arrays of negative strides, or of the other byte order, are copied.
+    as those of a transposed one do. Arrays of negative strides, or of the other byte order, are copied.
     """
     ready = [_in_order(a) for a in arrays]
     out: list[Place | None] = [None] * len(ready)

@@ -25,19 +25,15 @@ def save(obj: Any, f: Any, metadata: dict[str, str] | None = None, *, format: st
     """Write tensors, and nested containers of tensors, NumPy values, numbers and strings, to a file.
 
     The file appears whole or not at all: what is written goes to a temporary file that takes the name at the end.
-    Symbolic links are
-    followed; a file that exists keeps its mode and owner; pipes and character devices are written to. Tensors that
-    share memory share it
-    after `load`. A flat dict of tensors makes a plain safetensors file, which every reader of the format understands;
-    what else there
-    is, is described in the header. Names that end in ``.pt``, ``.pth`` or ``.bin`` make files that ``torch.load`` of
-    PyTorch reads; NumPy
-    arrays are tensors there, and NumPy scalars numbers.
+    Symbolic links are followed; a file that exists keeps its mode and owner; pipes and character devices are written
+    to. Tensors that share memory share it after `load`. A flat dict of tensors makes a plain safetensors file, which
+    every reader of the format understands; what else there is, is described in the header. Names that end in ``.pt``,
+    ``.pth`` or ``.bin`` make files that ``torch.load`` of PyTorch reads; NumPy arrays are tensors there, and NumPy
+    scalars numbers.
 
     Args:
         obj: tensors, parameters, NumPy arrays and scalars, None, numbers, strings, bytes, dtypes, devices, and lists,
-            tuples, sets, dicts
-            and OrderedDicts of them
+            tuples, sets, dicts and OrderedDicts of them
         f: a path, or a binary file object with ``write``
         metadata: strings for the header of a safetensors file
         format: "safetensors" or "torch", whatever the name
@@ -119,12 +115,10 @@ def load(
     ``pytorch_model.bin``).
 
     The content says which. Nothing in a file is ever executed, whatever ``weights_only`` says: of a checkpoint's pickle
-    only tensors,
-    containers and numbers are built, by an interpreter that can call nothing else. Files of a megabyte and more are
-    mapped into memory: their pages
-    are read when they are used, and writing to a tensor does not change the file. Do not let another program write
-    *into* a file that is
-    mapped (`save` does not, it replaces files); ``mmap=False`` reads everything at once.
+    only tensors, containers and numbers are built, by an interpreter that can call nothing else. Files of a megabyte
+    and more are mapped into memory: their pages are read when they are used, and writing to a tensor does not change
+    the file. Do not let another program write *into* a file that is mapped (`save` does not, it replaces files);
+    ``mmap=False`` reads everything at once.
 
     Args:
         f: a path, or a binary file object with ``read``
@@ -136,8 +130,7 @@ def load(
 
     Raises:
         ValueError: a file of another kind, or one that is cut off or damaged in any way, or needs more than tensors and
-            containers; the
-            message names it and says what is wrong
+            containers; the message names it and says what is wrong
         RuntimeError: tensors that were saved on a device that is not here, and no ``map_location``
         OSError: the file cannot be read
 

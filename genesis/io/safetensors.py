@@ -1,9 +1,8 @@
 """The safetensors format: eight bytes with the length of the header, the header in JSON, the tensors' bytes in order.
 
 Written here are plain files wherever a flat dict of tensors is saved. What is more (nesting, numbers, parameters,
-shared memory,
-complex128, which the format lacks) is described in the header, under `STRUCTURE`, and other readers see the tensors
-alone.
+shared memory, complex128, which the format lacks) is described in the header, under `STRUCTURE`, and other readers see
+the tensors alone.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The ``.grad`` of tensors of the outside while a trace is made.
 
 A leaf may have a gradient at one call and none at the next. So what a backward adds is added to a variable that stands
-for what is there
-at the call, -0.0 where there is nothing (``-0.0 + g`` is ``g``, for every ``g``). Where the function asks whether there
-is a gradient,
-the answer is a branch that was taken: the graph holds for calls with the same answer.
+for what is there at the call, -0.0 where there is nothing (``-0.0 + g`` is ``g``, for every ``g``). Where the function
+asks whether there is a gradient, the answer is a branch that was taken: the graph holds for calls with the same answer.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Graphs of primitives: what a trace records, what passes change, what a compiler is given.
 
 A graph is a list of nodes in the order in which they can run. A node is the name of a primitive op and its arguments:
-variables,
-numbers, and tuples of them; nothing else, no Python objects. Every variable has a spec and is assigned once. What comes
-from outside is at
-the border: arguments of the call, tensors that the function captured, constants, host numbers and random streams. What
-goes out: results,
-writes into arguments and captured tensors, gradients.
+variables, numbers, and tuples of them; nothing else, no Python objects. Every variable has a spec and is assigned once.
+What comes from outside is at the border: arguments of the call, tensors that the function captured, constants, host
+numbers and random streams. What goes out: results, writes into arguments and captured tensors, gradients.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """What a trace takes for granted, as objects that can be asked: does it still hold, and if not, what has changed?
 
 Python is run once. What it decided on then (a module's mode, an optimizer's options, which tensors are parameters,
-whether there are hooks) is part
-of the graph, so a replay asks first whether it would decide in the same way. What nobody can see from outside is not
-asked for: a number in an
-object that is neither a module nor an optimizer, a file, the time of day.
+whether there are hooks) is part of the graph, so a replay asks first whether it would decide in the same way. What
+nobody can see from outside is not asked for: a number in an object that is neither a module nor an optimizer, a file,
+the time of day.
 """
 
 from __future__ import annotations

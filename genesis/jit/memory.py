@@ -1,10 +1,8 @@
 """Memory of the outside while a trace is made: which tensors are the inputs of the graph, and who owns what.
 
 Every array that the function touches is a `Capture`: one `Cell`, found again by its address and layout. What the
-function made is told
-from what was there before when the trace is over and everything that the function left behind is gone: what nobody else
-holds then was
-made inside, and is made anew (as a constant) at each replay.
+function made is told from what was there before when the trace is over and everything that the function left behind is
+gone: what nobody else holds then was made inside, and is made anew (as a constant) at each replay.
 """
 
 from __future__ import annotations

@@ -106,8 +106,7 @@ class Alias:
     """Whose memory a result is: ``steps`` (view ops) lead from the root to it.
 
     The root is one of the arguments, a captured tensor, the ``.grad`` of a leaf, another result ("result": the same
-    tensor), or memory that
-    several results share ("made").
+    tensor), or memory that several results share ("made").
     """
 
     kind: str

@@ -1,10 +1,9 @@
 """Traced arrays: variables of a graph that is being recorded.
 
 Memory is a `Cell`: it holds the variable that is its value now. A traced array is a cell, or a view of one: the view
-ops that
-lead to it. Reading a view reads the cell and records those ops; writing to one records the cell's new value, "the old
-one with that part
-replaced". So the graph has no memory and no writes, and tensors that share memory still see each other's.
+ops that lead to it. Reading a view reads the cell and records those ops; writing to one records the cell's new value,
+"the old one with that part replaced". So the graph has no memory and no writes, and tensors that share memory still see
+each other's.
 """
 
 from __future__ import annotations

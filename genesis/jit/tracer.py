@@ -42,13 +42,10 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     """Record what a function does with tensors as a graph of primitives.
 
     The function runs once, on tensors that stand for any values. Everything is recorded: forward, ``backward()``, the
-    writes of
-    an optimizer, random draws. Tensors that it captures (parameters, buffers, an optimizer's state) are inputs of the
-    graph, and those that it
-    writes to are outputs; nothing of the outside is changed by the trace. Numbers of the host that change (a learning
-    rate, a count of
-    steps) are inputs where the code says so with `host` and `advance`, which the optimizers do; any other number is a
-    constant.
+    writes of an optimizer, random draws. Tensors that it captures (parameters, buffers, an optimizer's state) are
+    inputs of the graph, and those that it writes to are outputs; nothing of the outside is changed by the trace.
+    Numbers of the host that change (a learning rate, a count of steps) are inputs where the code says so with `host`
+    and `advance`, which the optimizers do; any other number is a constant.
 
     Returns:
         a `Graph`: ``replay(*args)`` runs it, ``print`` shows it, ``verify()`` checks it, ``draw()`` draws it

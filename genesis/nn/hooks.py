@@ -1,9 +1,8 @@
 """Hooks around modules: what `Module.__call__` does when there are any.
 
 Backward hooks stand on two boundaries: the tensors that go in pass through one identity node, those that come out
-through
-another. The gradients at the first are the module's ``grad_input``, those at the second its ``grad_output``, whatever
-structure the module takes and returns.
+through another. The gradients at the first are the module's ``grad_input``, those at the second its ``grad_output``,
+whatever structure the module takes and returns.
 """
 
 from __future__ import annotations

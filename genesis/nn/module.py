@@ -481,8 +481,7 @@ class Module(Dependable):
         others of the inputs.
 
         ``grad_input`` has one entry for each positional argument (None where there is no gradient); ``grad_output`` one
-        for
-        each output, and for an output that is a dictionary or dataclass the same structure.
+        for each output, and for an output that is a dictionary or dataclass the same structure.
 
         >>> import genesis
         >>> layer = genesis.nn.Linear(2, 1, bias=False)

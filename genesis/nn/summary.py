@@ -79,8 +79,7 @@ def summary(
     """The layers of a module with the shapes of their outputs, their parameters and memory.
 
     The module is called on tensors without data, so this takes milliseconds for a model of any size, also one whose
-    parameters
-    are on the meta device; parameters, buffers and random streams are left as they were.
+    parameters are on the meta device; parameters, buffers and random streams are left as they were.
 
     Args:
         inputs, kwargs: arguments of the module; only the shapes and dtypes of tensors matter

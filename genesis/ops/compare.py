@@ -1,9 +1,8 @@
 """Comparisons, logic and bits. None of them is differentiable; comparisons and logic give bool tensors.
 
 Integer tensors of different dtypes are compared in the dtype that they promote to, 0-d tensors included: PyTorch wraps
-the value of a
-0-d tensor into the dtype of the other operand, by which ``tensor(128, dtype=int16) > tensor([0], dtype=int8)`` would be
-False.
+the value of a 0-d tensor into the dtype of the other operand, by which ``tensor(128, dtype=int16) > tensor([0],
+dtype=int8)`` would be False.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Elementwise arithmetic and mathematics: one statement each.
 
 An op's gradient rule gets ``g`` and, by name, what it needs (`core/call/op.py`). It is linear in ``g``, so the same
-rule
-serves forward mode, and complex gradients follow by conjugation (`core/graph/node.py`).
+rule serves forward mode, and complex gradients follow by conjugation (`core/graph/node.py`).
 
 Conventions at points without a derivative: abs'(0) = 0, sign' = 0, sqrt'(0) = inf; maximum and minimum share the
 gradient evenly between equal operands; clamp has slope 1 on its edges.

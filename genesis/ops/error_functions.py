@@ -1,9 +1,8 @@
 """The error function and its relatives on NumPy arrays, to about one unit of the last place of float64.
 
 What is large in a result is exact, and what is rounded is small beside it: $erf(x) = x + x R(x^2)$ below 0.84, and
-above
-$erfc(a) = e^{-a^2 - c} e^S / a$ with $|S| < 0.15$, as in the C libraries that came from Sun's. R and S are minimax
-quotients for the ranges named beside them. erfinv: the starting value of M. Giles (2010), then Newton's method.
+above $erfc(a) = e^{-a^2 - c} e^S / a$ with $|S| < 0.15$, as in the C libraries that came from Sun's. R and S are
+minimax quotients for the ranges named beside them. erfinv: the starting value of M. Giles (2010), then Newton's method.
 """
 
 from __future__ import annotations

@@ -122,8 +122,7 @@ def _from_zeros(x: Any) -> Any:
     """ln |gamma| for x in [-18, -2], the difference to its value 0 at the zero $x_0$ next to it.
 
     By the reflection formula that is $\\ln |\\sin \\pi x_0 / \\sin \\pi x| + \\ln gamma(1 - x_0) - \\ln gamma(1 - x)$.
-    Both parts are
-    written with $d = x - x_0$, which is exact.
+    Both parts are written with $d = x - x_0$, which is exact.
     """
     near = np.where(x > -2.68, -2.0, np.round(x))
     u = x - near

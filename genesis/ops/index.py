@@ -1,9 +1,8 @@
 """Indexing: ``x[...]`` and ``x[...] = v`` in all their forms.
 
 Basic indices (integers, slices, None, Ellipsis) give views, with negative strides for negative steps (which PyTorch has
-not). Integer tensors, lists and masks copy, and their
-gradient is scattered back, adding where an element was taken more than once. As in PyTorch, an integer beside an index
-tensor is taken
+not). Integer tensors, lists and masks copy, and their gradient is scattered back, adding where an element was taken
+more than once. As in PyTorch, an integer beside an index tensor is taken
 first: ``x[0, :, [1, 2]]`` is ``x[0][:, [1, 2]]`` (NumPy moves the dimension of the list to the front), and uint8
     tensors are masks.
 """

@@ -69,8 +69,7 @@ class allow_loss_broadcast:
     """Let losses broadcast their input and target against each other, with a `BroadcastWarning`, as PyTorch does.
 
     Without it different shapes are an error: of a prediction (4, 1) and a target (4,) the mean would be taken over (4,
-    4)
-    differences. For programs that rely on it: in force from the call on, or inside a ``with`` block, in this thread.
+    4) differences. For programs that rely on it: in force from the call on, or inside a ``with`` block, in this thread.
 
     >>> import genesis, warnings
     >>> warnings.simplefilter("ignore", genesis.nn.BroadcastWarning)

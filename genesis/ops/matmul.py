@@ -650,8 +650,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
 
     Each letter is a dimension, ``...`` any number of broadcast ones; without ``->`` the result has the letters that
-    occur once,
-    in alphabetical order. A letter repeated in one operand takes its diagonal.
+    occur once, in alphabetical order. A letter repeated in one operand takes its diagonal.
 
     Raises:
         RuntimeError: an equation that does not fit the operands

@@ -49,10 +49,9 @@ _OPERATIONS: dict[str, Registration] = {}
 def register_function(name: str, function: Callable[..., Any] | None = None) -> Any:
     """Put ``function`` (often ``MyAdd.apply``) in the place of the op ``name``, everywhere, until it is removed.
 
-    Operators, methods and functions of that name call it with what the user wrote; arguments left at their defaults
-    are left out. Inside it and in every backward the op is what it was, and so is ``genesis.ops.<name>`` in the forward
-    of any `Function`: an override can be written with the op it replaces. In-place forms (``add_``) are ops of their
-    own
+    Operators, methods and functions of that name call it with what the user wrote; arguments left at their defaults are
+    left out. Inside it and in every backward the op is what it was, and so is ``genesis.ops.<name>`` in the forward of
+    any `Function`: an override can be written with the op it replaces. In-place forms (``add_``) are ops of their own
     and stay as they are.
 
     Returns:

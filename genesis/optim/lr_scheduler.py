@@ -27,10 +27,8 @@ class LRScheduler:
     """Base class: call ``step()`` after each epoch (or batch).
 
     A subclass defines `next_rate`, the rate of a step from the one in use, or `get_lr`, those of all groups. Where it
-    also
-    defines `rate`, the rate of a step from the initial one, ``step(epoch)`` can jump; `rate` alone is enough, too, but
-    what
-    other schedules or assignments do to the learning rate is then overwritten.
+    also defines `rate`, the rate of a step from the initial one, ``step(epoch)`` can jump; `rate` alone is enough, too,
+    but what other schedules or assignments do to the learning rate is then overwritten.
 
     Raises:
         TypeError: not an optimizer

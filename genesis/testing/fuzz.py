@@ -5,10 +5,8 @@
     v3 = v1[1:]; v4 = v3 * v2; v3.mul_(v4); v5 = Square.apply(v3); ...
 
 runs them, differentiates a result, and compares all values and gradients with those of `fuzz_reference.py`: memory as
-numbered cells and
-derivatives carried forward with every value. A program must be right or refused with an error; a silent difference is
-shrunk
-to the fewest statements and printed as a program.
+numbered cells and derivatives carried forward with every value. A program must be right or refused with an error; a
+silent difference is shrunk to the fewest statements and printed as a program.
 """
 
 from __future__ import annotations

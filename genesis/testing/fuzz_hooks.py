@@ -5,11 +5,9 @@ A program is a list of lines in names that Genesis and PyTorch share, ``T`` bein
     v3 = v1 * v2; v3.register_hook(see("v3 tensor")); v3.mul_(2.0); a, b = v3.unbind(0); T.autograd.backward(...)
 
 `run` gives what a program shows of itself: the calls of hooks, gradients, ``.grad``, who requires grad. `differences`
-compares two such
-records. The order of calls is compared around each tensor; in which order branches that do not depend on each other run
-is
-nobody's promise. With one library `probed` is the reference: a leaf of zeros that is added to a value gets the gradient
-that hooks there see.
+compares two such records. The order of calls is compared around each tensor; in which order branches that do not depend
+on each other run is nobody's promise. With one library `probed` is the reference: a leaf of zeros that is added to a
+value gets the gradient that hooks there see.
 """
 
 from __future__ import annotations

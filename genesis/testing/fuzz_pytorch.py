@@ -3,11 +3,9 @@
     python -m genesis.testing.fuzz_pytorch --programs 2000 --seed 0
 
 The programs are those of `fuzz_pytorch_programs`. Each statement runs in both libraries; one that fails in both is
-passed over. One that
-fails in one library alone is, too, or ends the program if it writes: "stricter" where Genesis raises, "laxer" where
-PyTorch does. What differs
-otherwise is "wrong". Where PyTorch refuses on principle what has an answer (`REFUSALS`), the reference is the same
-program with copies.
+passed over. One that fails in one library alone is, too, or ends the program if it writes: "stricter" where Genesis
+raises, "laxer" where PyTorch does. What differs otherwise is "wrong". Where PyTorch refuses on principle what has an
+answer (`REFUSALS`), the reference is the same program with copies.
 """
 
 from __future__ import annotations
@@ -47,8 +45,7 @@ NEGATIVE = re.compile(
 )
 COPIES = "__copies__"  # in the scope of a reference that saves copies
 # What PyTorch refuses on principle, whatever the answer: the operands of a backward by their version, several views of
-# one call, overlaps, freed graphs.
-# Where Genesis takes such a program, its answer is that of the program with copies.
+# one call, overlaps, freed graphs. Where Genesis takes such a program, its answer is that of the program with copies.
 REFUSALS = re.compile(
     r"modified by an inplace|a function that returns multiple views|refer to a single memory|through the graph a "
     r"second time"

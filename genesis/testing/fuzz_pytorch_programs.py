@@ -2,8 +2,8 @@
 and PyTorch share.
 
 A program is a list of statements; ``T`` is either library, ``seen`` a list that is compared like the variables. A
-statement that fails
-in both is passed over, so what is written need not be right, only often right: shapes are followed for that alone.
+statement that fails in both is passed over, so what is written need not be right, only often right: shapes are followed
+for that alone.
 """
 
 from __future__ import annotations

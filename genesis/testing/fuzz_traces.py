@@ -4,10 +4,9 @@ call after call.
     python -m genesis.testing.fuzz_traces --programs 2000
 
 A step writes to captured buffers and to tensors of its own, through views, with and without history; takes gradients
-once or twice, with and
-without clearing them; clips, steps, calls vmap, grad and jvp. Between two calls gradients come and go, learning rates
-change, results are written to.
-What a trace or a replay refuses is counted, not an error; what it gives must be right.
+once or twice, with and without clearing them; clips, steps, calls vmap, grad and jvp. Between two calls gradients come
+and go, learning rates change, results are written to. What a trace or a replay refuses is counted, not an error; what
+it gives must be right.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ loop.
     python -m genesis.testing.fuzz_transforms --programs 2000
 
 The programs are those of `fuzz`: views, writes in place, Functions. Statements that are refused without a transform are
-left out.
-What a transform refuses is counted, not an error; what it gives must be right.
+left out. What a transform refuses is counted, not an error; what it gives must be right.
 """
 
 from __future__ import annotations

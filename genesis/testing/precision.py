@@ -49,8 +49,7 @@ def check_large_halves(op: Op, sample: Case) -> None:
 
 
 # In units of the last place, beyond twice what float32 loses: half a unit is the rounding itself. Rules that read the
-# result,
-# or broadcast it, have no better than what it was rounded to, and second gradients that of first ones.
+# result, or broadcast it, have no better than what it was rounded to, and second gradients that of first ones.
 _BARS = {"result": 0.75, "gradient": 2.0, "second gradient": 4.5}
 _READS_RESULT = {"result": 0.75, "gradient": 32.0, "second gradient": math.inf}
 

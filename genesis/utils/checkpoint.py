@@ -5,10 +5,9 @@
 
 How it works: the forward runs and is recorded as usual, but a saved tensor is replaced by an empty `_Place`
 (`core/graph/saved.py`). When backward asks for the first of them, the function runs again, recorded, with the same
-arguments,
-random numbers and modes, and every tensor that it saves goes to the place of the same number; the run ends as soon as
-all are filled. There is nothing reentrant about it: any kind of arguments, ``autograd.grad``, double backward, nested
-checkpoints and hooks work.
+arguments, random numbers and modes, and every tensor that it saves goes to the place of the same number; the run ends
+as soon as all are filled. There is nothing reentrant about it: any kind of arguments, ``autograd.grad``, double
+backward, nested checkpoints and hooks work.
 """
 
 from __future__ import annotations

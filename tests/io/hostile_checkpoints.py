@@ -1,9 +1,8 @@
 """Hostile checkpoints by the thousand, loaded under an audit hook: `python tests/io/hostile_checkpoints.py SEED COUNT`.
 
 Loading is allowed to do two things: return a value, or raise `FileFormatError` (or `DeviceError`, for tensors of a
-device that is not
-here). The hook refuses every event but `builtins.id`: no import, no open, no exec, no compile, no subprocess, no
-socket, no ctypes.
+device that is not here). The hook refuses every event but `builtins.id`: no import, no open, no exec, no compile, no
+subprocess, no socket, no ctypes.
 """
 
 from __future__ import annotations

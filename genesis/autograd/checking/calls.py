@@ -5,8 +5,7 @@
     gx, gw = run.grads(seeds)              # gradients as arrays, None where there is none
 
 Arguments are trees (`genesis.base.pytree`); their floating and complex tensors are the *inputs*. A run copies
-everything it
-passes, so a function that writes to its arguments spoils nothing, and starts random streams at one state.
+everything it passes, so a function that writes to its arguments spoils nothing, and starts random streams at one state.
 """
 
 from __future__ import annotations

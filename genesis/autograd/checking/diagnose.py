@@ -1,10 +1,8 @@
 """What is wrong with a gradient, in words: compare it with the numerical one and name the repair.
 
 Each hypothesis is a function of the `Evidence` that returns a `Diagnosis` or None. They are tried from the one that
-explains most to
-the one that explains least; the first that fits *exactly* (to 1e-3, what differences of float32 code give) is said. A
-hypothesis about what backward saved is proved: it
-is run again with the repair made.
+explains most to the one that explains least; the first that fits *exactly* (to 1e-3, what differences of float32 code
+give) is said. A hypothesis about what backward saved is proved: it is run again with the repair made.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Derivatives by differences, with error bars.
 
 A central difference at two steps, ``D(h)`` and ``D(h/2)``, gives a value of fourth order, ``(4 D(h/2) - D(h)) / 3``,
-and how far
-to trust it: the two agree where the function is smooth, and rounding is at most some units in the last place of the
-values over h.
-(L. F. Richardson, "The approximate arithmetical solution by finite differences", 1911.)
+and how far to trust it: the two agree where the function is smooth, and rounding is at most some units in the last
+place of the values over h. (L. F. Richardson, "The approximate arithmetical solution by finite differences", 1911.)
 """
 
 from __future__ import annotations

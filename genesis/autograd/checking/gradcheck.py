@@ -1,9 +1,8 @@
 """Is a gradient right? Compared with central differences, in double precision.
 
-Inputs are evaluated in float64 whatever their dtype, so a float32 function with ``eps=1e-6`` can be checked.
-A function whose own code computes in float32 is recognised by its values; it is differenced with wide steps of fourth
-order,
-which find an error of one per cent all the same.
+Inputs are evaluated in float64 whatever their dtype, so a float32 function with ``eps=1e-6`` can be checked. A function
+whose own code computes in float32 is recognised by its values; it is differenced with wide steps of fourth order, which
+find an error of one per cent all the same.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ def gradcheck(
     """Compare the gradients of ``func`` with central differences, for random weightings of its outputs.
 
     An element at a kink, where the slopes to its left and right differ, is right if its gradient lies between them.
-    Backward
-    must also be linear in grad_output, and take one that is not contiguous.
+    Backward must also be linear in grad_output, and take one that is not contiguous.
 
     Args:
         inputs: a tensor, or a sequence of arguments, containers of tensors included; tensors that require grad are

@@ -1,8 +1,7 @@
 """Does a call give what it gives alone where warnings are errors, and while other threads make it, too?
 
 Both checks compare a call with itself: its results, what it leaves in its arguments, the recorded graph, and gradients.
-They raise
-`AssertionError` with a sentence, and serve `testing.opcheck` and `library.opcheck`.
+They raise `AssertionError` with a sentence, and serve `testing.opcheck` and `library.opcheck`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A differentiation rule on trial: its gradients at a point, and whether differences agree with them.
 
 `Trial` holds the calls, a random generator of its own, and the point that everything is measured at. `Trial.judge`
-compares the
-gradient of one input with differences: along random directions first, element by element only where those disagree.
+compares the gradient of one input with differences: along random directions first, element by element only where those
+disagree.
 """
 
 from __future__ import annotations

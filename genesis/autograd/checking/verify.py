@@ -32,11 +32,9 @@ def verify(
     """Test a differentiation rule: its numbers to second order, and how it behaves.
 
     Gradients are compared with central differences in float64, along random directions of inputs and outputs; where
-    they
-    disagree, element by element. Kinks are recognised, and inputs moved off them. Then: other values, linearity in
-    grad_output,
-    second order, dtypes, layouts, zero-size and broadcast shapes, writes, leaks, state, ``needs_input_grad``, forward
-    mode where there is a ``jvp``, batches.
+    they disagree, element by element. Kinks are recognised, and inputs moved off them. Then: other values, linearity in
+    grad_output, second order, dtypes, layouts, zero-size and broadcast shapes, writes, leaks, state,
+    ``needs_input_grad``, forward mode where there is a ``jvp``, batches.
 
     Args:
         function: a `Function` class, its ``apply``, or any differentiable function

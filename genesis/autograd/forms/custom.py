@@ -43,8 +43,7 @@ class custom_gradient(Differentiable):
     Raises:
         TypeError: the function does not return a value and a gradient function
         RuntimeError: a tensor that requires grad is used, is no argument, and ``grad_fn`` does not accept
-            ``variables``;
-            the number or the shape of the gradients is wrong
+            ``variables``; the number or the shape of the gradients is wrong
 
     Source: ``tf.custom_gradient``.
 

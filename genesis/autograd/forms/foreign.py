@@ -1,8 +1,7 @@
 """Functions of NumPy, SciPy, Numba or C, made differentiable in one line.
 
 `from_numpy` is for functions of arrays; `genesis.autograd.forms.native` has those of single numbers and of pointers.
-The
-derivative is given in the form that is at hand:
+The derivative is given in the form that is at hand:
 
     df=      for what works element by element: the derivative, ``df(*inputs)``
     vjp=     in general: ``vjp(g, *inputs, output)`` gives one gradient for each input, None for none

@@ -171,8 +171,7 @@ class GradientTape:
         """The gradients of the sum of ``target`` (one tensor or a container of them), in the structure of ``sources``.
 
         What was computed before the tape was opened is not on it: a source that a target depends on through that gets
-        no gradient
-        (or only that of the other ways), and a warning says so.
+        no gradient (or only that of the other ways), and a warning says so.
 
         Args:
             output_gradients: what to start from, in the structure of ``target``; ones where it is None

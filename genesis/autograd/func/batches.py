@@ -32,10 +32,8 @@ def vmap(
 
     Args:
         in_dims: which dimension of each argument holds the samples; None for arguments that all samples share. An
-            integer for all,
-            or a tuple with an entry for each argument, which for a container may be a container of the same structure.
-            Keyword
-            arguments are shared by all samples
+            integer for all, or a tuple with an entry for each argument, which for a container may be a container of the
+            same structure. Keyword arguments are shared by all samples
         out_dims: where the samples go in the results
         randomness: "different" draws other random numbers for each sample, "same" the same ones, "error" refuses to
             draw

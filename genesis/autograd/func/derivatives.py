@@ -285,11 +285,9 @@ def _described(value: Any) -> str:
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function and its vector-Jacobian product $v \\mapsto v^T J$ at ``primals``.
 
-    Returns:
-        (output, vjp_fn), with ``has_aux`` (output, vjp_fn, aux); ``vjp_fn`` takes cotangents in the structure of the
-        output
-        and gives one gradient for each primal (the gradient itself where there is one primal). It may be called many
-        times, also under `vmap`.
+    Returns: (output, vjp_fn), with ``has_aux`` (output, vjp_fn, aux); ``vjp_fn`` takes cotangents in the structure of
+        the output and gives one gradient for each primal (the gradient itself where there is one primal). It may be
+        called many times, also under `vmap`.
 
     >>> import genesis
     >>> y, pull = genesis.func.vjp(genesis.sin, genesis.tensor([0.0]))

@@ -57,8 +57,7 @@ def jacrev(
     """The Jacobian of a function in reverse mode, a row for each element of the output: best for few outputs.
 
     $J_{ij} = \\partial f_i / \\partial x_j$, of shape (\\*output, \\*input); for containers a Jacobian for each pair,
-    in the
-    structure of the output, and in each the structure of the argument.
+    in the structure of the output, and in each the structure of the argument.
 
     Args:
         argnums: by which argument, or tuple of arguments

@@ -30,12 +30,11 @@ class detect_anomaly(Mode):
     """Context manager and decorator: an operation or a gradient rule that makes NaN is an error, at once.
 
     Forward, the error is raised from the line that made the first bad value, with the operation, where in the result it
-    is,
-    and the operands there; so the traceback and the debugger stand in the right place. Backward, it names the rule, the
-    gradient, and the line of the forward that recorded it, with the calls that led there as a note of the exception.
-    Everything runs on the slow path: for looking for a mistake, not for training; that is a warning when the mode is
-    made, and an
-    exception in a backward comes with one that shows the calls of its forward (both as in PyTorch).
+    is, and the operands there; so the traceback and the debugger stand in the right place. Backward, it names the rule,
+    the gradient, and the line of the forward that recorded it, with the calls that led there as a note of the
+    exception. Everything runs on the slow path: for looking for a mistake, not for training; that is a warning when the
+    mode is made, and an exception in a backward comes with one that shows the calls of its forward (both as in
+    PyTorch).
 
     Args:
         check_nan: look at values at all; without it only the calls are noted, for errors in backward

@@ -241,10 +241,9 @@ def diff(
 ) -> Difference | None:
     """The first node at which two recorded backwards of one program differ; None if they agree everywhere.
 
-    Steps are compared in the order in which they ran: same node, same shapes, and gradients within
-    ``atol + rtol * largest value``. A step is the culprit if it gave something else on what it got: the gradients it
-    got
-    agreed in both runs.
+    Steps are compared in the order in which they ran: same node, same shapes, and gradients within ``atol + rtol *
+    largest value``. A step is the culprit if it gave something else on what it got: the gradients it got agreed in both
+    runs.
 
     Args:
         rtol: by default 16 units in the last place of the coarser dtype of the two, times the square root of the

@@ -17,14 +17,11 @@ class strong_zero(Mode):
     """Context manager and decorator: backwards that run inside it take $0 \\cdot \\infty$ and $0 \\cdot$ NaN for 0.
 
     ``where(x > 0, x.log(), 0)`` has the derivative $0 \\cdot (1/0)$ = NaN at 0, although the logarithm was not used
-    there:
-    reverse mode multiplies first and does not know what for. Inside this mode an element of a gradient that is exactly
-    zero
-    contributes exactly zero, through every rule: element by element for elementwise operations, along the reduced
-    dimensions
-    for reductions, term by term for products (`matmul`, `linear`, `einsum`); other rules (and those of your Functions)
-    give
-    zeros if all of what they get is zero. Gradients that are finite without it are the same, bit for bit.
+    there: reverse mode multiplies first and does not know what for. Inside this mode an element of a gradient that is
+    exactly zero contributes exactly zero, through every rule: element by element for elementwise operations, along the
+    reduced dimensions for reductions, term by term for products (`matmul`, `linear`, `einsum`); other rules (and those
+    of your Functions) give zeros if all of what they get is zero. Gradients that are finite without it are the same,
+    bit for bit.
 
     Source: strong zeros of reverse mode, as in Enzyme (Moses and Churavy, 2020).
 

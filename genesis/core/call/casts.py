@@ -2,10 +2,9 @@
 (`core/call/dispatch.py`).
 
 Every op has a policy in its record: "low" (products: computed in the low precision), "float32" (exp, sums, losses,
-norms: computed
-in float32), "promote" (everything else: as it comes, the widest operand wins). Casts are ordinary recorded conversions,
-so gradients
-arrive in the dtype of the tensors they belong to. float64 and integer tensors are left alone.
+norms: computed in float32), "promote" (everything else: as it comes, the widest operand wins). Casts are ordinary
+recorded conversions, so gradients arrive in the dtype of the tensors they belong to. float64 and integer tensors are
+left alone.
 """
 
 from __future__ import annotations

@@ -547,8 +547,7 @@ def made_inside(y: Tensor) -> None:
 # ---- arrays that are no memory
 
 # For each class of virtual array but specs: interpret(op, arrays, top), the result arrays of an op. ``arrays`` are its
-# arguments with
-# arrays for tensors, ``top`` the one of that class whose layer is outermost.
+# arguments with arrays for tensors, ``top`` the one of that class whose layer is outermost.
 INTERPRETERS: dict[type, Callable[[Op, tuple[Any, ...], Any], Any]] = {}
 
 

@@ -1,14 +1,12 @@
 """16-bit floats: what takes several steps is computed in float32 and rounded once, forward and backward.
 
 - A composite that says ``halves="wide"`` gets its 16-bit operands as float32, by recorded conversions, and its results
-  are
-  rounded to what the operands promote to, or with ``"input"`` to the dtype of the first (`in_float32`). Between the two
-  everything is float32: what is recorded and saved,
-  tangents, samples and traces; a gradient is rounded where it leaves towards an operand.
+  are rounded to what the operands promote to, or with ``"input"`` to the dtype of the first (`in_float32`). Between the
+  two everything is float32: what is recorded and saved, tangents, samples and traces; a gradient is rounded where it
+  leaves towards an operand.
 - A primitive's kernel widens by itself. Its gradient rule may take several steps, too: the node of a 16-bit result
   (``op.half_node``, see `core/call/op.py`) gives it its gradient and what was saved as float32 (`HalfNode`), and the
-  engine
-  rounds what comes out to the operand's dtype. Forward mode does the same (`core/layers/duals.py`).
+  engine rounds what comes out to the operand's dtype. Forward mode does the same (`core/layers/duals.py`).
 """
 
 from __future__ import annotations

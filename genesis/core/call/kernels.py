@@ -16,10 +16,8 @@
           return gradients of input, weight and bias
 
   It runs where nothing but arrays of its class is involved: no transform, no trace, no mode. There, and in derivatives
-  of derivatives,
-  the composite is what its function says, so these are right whatever the kernel does. (A trace replays a step bit for
-  bit only if the
-  kernel rounds as the function does.)
+  of derivatives, the composite is what its function says, so these are right whatever the kernel does. (A trace replays
+  a step bit for bit only if the kernel rounds as the function does.)
 
 `genesis.testing.check_kernel` compares a kernel with the meaning.
 """

@@ -345,12 +345,10 @@ def reduction(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a reduction: the decorated function is its NumPy meaning on normalised arguments.
 
-    Its parameters begin with ``input, dim, keepdim`` (``dim`` arrives as a tuple of non-negative
-    integers, all of them for None or none named); a ``dtype`` parameter arrives as a NumPy dtype: the one asked for, or
-    the
-    one that ``result`` gives ("same", "sum": integers and bool become int64, "float", "bool", "flag": bool, or uint8 of
-    uint8, "int64").
-    ``empty=False``: reducing a dimension of size 0 is an error, there is no identity.
+    Its parameters begin with ``input, dim, keepdim`` (``dim`` arrives as a tuple of non-negative integers, all of them
+    for None or none named); a ``dtype`` parameter arrives as a NumPy dtype: the one asked for, or the one that
+    ``result`` gives ("same", "sum": integers and bool become int64, "float", "bool", "flag": bool, or uint8 of uint8,
+    "int64"). ``empty=False``: reducing a dimension of size 0 is an error, there is no identity.
     """
 
     def declare(meaning: Callable[..., Any]) -> Callable[..., Any]:
@@ -493,9 +491,8 @@ def composite(
     The function itself is what users call, so its signature and documentation are theirs. (Where autocast is to cast
     all of its arguments, a step before it looks whether a mode is open.) With ``inplace=True`` there is an in-place
     form; a parameter ``inplace`` of the function asks for it, and never reaches the function. One that computes, and
-    does
-    not only move elements, says ``halves="wide"``: 16-bit floats are then computed in float32 and rounded once, see
-    `core/call/halves.py`.
+    does not only move elements, says ``halves="wide"``: 16-bit floats are then computed in float32 and rounded once,
+    see `core/call/halves.py`.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:

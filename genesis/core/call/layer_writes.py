@@ -1,9 +1,8 @@
 """Writes in place where arrays have layers: a batched array keeps its batch in memory, a dual one two memories.
 
 Where what is written has a layer that the memory lacks (a batched value goes into a plain tensor), the tensor grows:
-it, its base and
-the base's other views get memory with that layer. Only a tensor that was made inside the transform can, others are
-shared by all samples.
+it, its base and the base's other views get memory with that layer. Only a tensor that was made inside the transform
+can, others are shared by all samples.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """Functions that users put in the place of ops: ``genesis.ops.register_function("add", MyAdd.apply)``.
 
 While any is registered, `ACTIVE` is not empty and ops take the slow path, which asks here; otherwise this costs
-nothing.
-(Ops that are not elementwise work on their arguments before that path, or are composed of others: the code of their
-public
-function is exchanged for a call of `route` while an override is registered, so the override gets what the user wrote.)
+nothing. (Ops that are not elementwise work on their arguments before that path, or are composed of others: the code of
+their public function is exchanged for a call of `route` while an override is registered, so the override gets what the
+user wrote.)
 
 An override never sees itself: ops that run inside it, and everything that runs in a backward reach the kernels, and so
-do
-ops that the forward of any `Function` calls through ``genesis.ops``. (What a checkpoint runs again is forward code, and
-sees
-what its first run saw.)
+do ops that the forward of any `Function` calls through ``genesis.ops``. (What a checkpoint runs again is forward code,
+and sees what its first run saw.)
 """
 
 from __future__ import annotations

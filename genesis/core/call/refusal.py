@@ -2,8 +2,7 @@
 with it.
 
 Nothing of this runs while calls succeed. Ops that know better refuse before; what they let through fails somewhere in
-NumPy or
-in the middle of a composition, and is explained here from the op's signature.
+NumPy or in the middle of a composition, and is explained here from the op's signature.
 """
 
 from __future__ import annotations

@@ -9,11 +9,10 @@ expression:
 divide(1.0, sqrt(x0))
 
 An expression is made of operands ``x0``, ``x1``, ..., numbers, ``where`` and `ufuncs
-<https://numpy.org/doc/stable/reference/ufuncs.html>`_ by their
-names; `lowered` writes the less common ones with others, so that `PRIMITIVES` is all an emitter has to know. Every
-expression has a dtype, and a ``cast`` where it changes. The special functions stay what they are: an emitter calls a
-library for them.
-`evaluate` computes an expression with NumPy; the tests compare it with the op.
+<https://numpy.org/doc/stable/reference/ufuncs.html>`_ by their names; `lowered` writes the less common ones with
+others, so that `PRIMITIVES` is all an emitter has to know. Every expression has a dtype, and a ``cast`` where it
+changes. The special functions stay what they are: an emitter calls a library for them. `evaluate` computes an
+expression with NumPy; the tests compare it with the op.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The strides of results without data: what a meta tensor answers to ``stride()`` and ``is_contiguous()``.
 
 Views take their strides from their input; elementwise ops and scans lay out their result in the order of their
-operands' memory,
-as NumPy does; everything else is contiguous (`packed` where NumPy chooses another order). Strides are counted in
-elements; None stands for contiguous.
+operands' memory, as NumPy does; everything else is contiguous (`packed` where NumPy chooses another order). Strides are
+counted in elements; None stands for contiguous.
 """
 
 from __future__ import annotations

@@ -75,9 +75,8 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
     """Base class of differentiable operations: subclass it, write `forward` and `backward`, call `apply`.
 
     Arguments and results may be tensors, plain values, and containers of them (lists, tuples, dictionaries,
-    dataclasses); ``backward``
-    gets one gradient for each result, and returns one for each argument in the argument's structure, or a dictionary by
-    name.
+    dataclasses); ``backward`` gets one gradient for each result, and returns one for each argument in the argument's
+    structure, or a dictionary by name.
 
     >>> import genesis
     >>> class Cube(genesis.Function):

@@ -1,21 +1,19 @@
 """The ways in and out of a transform, for arrays and for gradients.
 
 `batch_in`, `batch_out`, `dual_in`, `primal_of` and `tangent_of` put a layer around an array or take it off. Each is a
-node of the
-graph, so a gradient finds its way through. Where an array has layers of later transforms, those stay outside.
+node of the graph, so a gradient finds its way through. Where an array has layers of later transforms, those stay
+outside.
 
 **Gradients that come from outside** carry the mark ``from_outside``. Through `batch_out` they become batched; where
-they leave towards a
-tensor that had no batch (`lift`), they are summed over it. Through `primal_of` and `tangent_of` they become dual arrays
-with value and tangent
+they leave towards a tensor that had no batch (`lift`), they are summed over it. Through `primal_of` and `tangent_of`
+they become dual arrays with value and tangent
 *swapped*: the function $(x, \\dot x) \\mapsto (y, \\dot y)$ pairs values with tangents, so a cotangent
 $\\bar{\\dot y} + \\bar y \\varepsilon$ pulled back by the ordinary rules, in dual arithmetic, is
 $\\bar{\\dot x} + \\bar x \\varepsilon$. No rule has to know.
 
 A user's `Function` takes layers off its arguments and puts them on its results, too (`core/layers/function_rules.py`).
-A gradient that passes such a pair of
-boundaries has the same mark afterwards: they share a ``link``, in which the one at the results leaves it for the one at
-the arguments.
+A gradient that passes such a pair of boundaries has the same mark afterwards: they share a ``link``, in which the one
+at the results leaves it for the one at the arguments.
 """
 
 from __future__ import annotations

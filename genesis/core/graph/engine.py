@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from genesis.core.graph.tensor import Tensor
 
 # How often CPython counts a reference: if a gradient that a user's function returned is held by nobody else, it need
-# not be
-# wrapped. Python 3.14 counts differently; there (and elsewhere) it always is.
+# not be wrapped. Python 3.14 counts differently; there (and elsewhere) it always is.
 refs: Callable[[Any], int] = (
     sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
 )
@@ -404,8 +403,7 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
     holds.
 
     All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so
-    neither an
-    error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
+    neither an error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
     """
     plain = not ACTIVE and not create_graph
     with _delivering:

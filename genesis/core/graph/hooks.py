@@ -10,8 +10,7 @@ one node:
 5. post-hooks of the node (`Node.register_hook`)
 
 A tensor of which nothing but the gradient was asked for (``autograd.grad(z, y)``) has 1 and 2 only: its node does not
-run.
-After an in-place write hooks stay with the value before it, retained gradients move on to the new one
+run. After an in-place write hooks stay with the value before it, retained gradients move on to the new one
 (`core/call/views.py`).
 """
 

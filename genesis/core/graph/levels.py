@@ -2,8 +2,7 @@
 level.
 
 A level is a number; one that was opened later is larger, so the layers of an array are sorted, the innermost
-transform's
-outside. While a level is open `LEVELS` is not empty.
+transform's outside. While a level is open `LEVELS` is not empty.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ BLOCKS = [0]  # how many no_grad blocks a program has opened
 
 
 # An open block without recording, which waits for the first use of something with history: what opened it, where, what
-# was open
-# before, and a list that is not empty while it waits. (A tuple: a class of its own would cost 0.2 us.)
+# was open before, and a list that is not empty while it waits. (A tuple: a class of its own would cost 0.2 us.)
 Block = tuple[str, _Place, Any, list[bool]]
 
 

@@ -1,9 +1,8 @@
 """Gradient modes: who records, in which thread or task, and how to say so.
 
-The grad mode lives in a context variable, so every thread and every asyncio task has its own. What all threads share
-is in `core/graph/switches.py`. A mode is changed so that Ctrl-C leaves none on that is not undone: CPython looks for
-signals
-when a call returns from C or a function begins, so a change and the note of it have no call between them.
+The grad mode lives in a context variable, so every thread and every asyncio task has its own. What all threads share is
+in `core/graph/switches.py`. A mode is changed so that Ctrl-C leaves none on that is not undone: CPython looks for
+signals when a call returns from C or a function begins, so a change and the note of it have no call between them.
 """
 
 from __future__ import annotations

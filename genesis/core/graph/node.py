@@ -98,8 +98,7 @@ class _Freed:
 FREED: Any = _Freed()
 
 # What a node is to the engine. The rules of ops give arrays that nobody else holds, or `g` itself, or its views; a
-# user's
-# function may give what somebody else holds, and write to what it gets; a leaf keeps what it gets.
+# user's function may give what somebody else holds, and write to what it gets; a leaf keeps what it gets.
 OP, FUNCTION, LEAF = "op", "function", "leaf"
 
 Edge = Any  # Node | Output | AccumulateGrad | None

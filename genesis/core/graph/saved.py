@@ -1,8 +1,7 @@
 """Hooks on what nodes save for backward: every saved tensor goes through ``pack`` and comes back through ``unpack``.
 
 While a pair of hooks is open, the call path takes its general form (`core/graph/modes.py`, `ACTIVE`), and what a node
-saved is
-replaced by `Packed` records. Where pairs are open inside each other, the innermost alone packs.
+saved is replaced by `Packed` records. Where pairs are open inside each other, the innermost alone packs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """The process-wide switches of the call path: is anything open, in any thread, that needs the longer way?
 
 Each is a list (one `OVERRIDES`, a dictionary) that is empty unless something of its kind is open somewhere; looking at
-one costs
-5 ns. What is open in *this* thread or task is in a context variable beside the code that opens it. So nobody reads the
-entries:
-who opens something appends one, who closes it pops one, each a single step that other threads cannot divide. An entry
-too many
-would make calls slower, never wrong.
+one costs 5 ns. What is open in *this* thread or task is in a context variable beside the code that opens it. So nobody
+reads the
+entries: who opens something appends one, who closes it pops one, each a single step that other threads cannot divide.
+An entry too many would make calls slower, never wrong.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What a trace is told by the rest of the system: values of the host that change from step to step.
 
 `genesis.jit.trace` records what is done with tensors. What is done with Python numbers it does not see: a learning rate
-would
-be a constant of the graph. Code that is to be traced says where such a number comes from:
+would be a constant of the graph. Code that is to be traced says where such a number comes from:
 
     rate = host(lambda: group["lr"])          # asked for again at every replay
     advance(state, "step")                    # a count that goes up by one at every replay

@@ -1,9 +1,8 @@
 """How ops act on batched arrays: on all samples at once, by a rule.
 
 A rule ``(b, *args) -> results`` gets the arguments of the op with the hidden dimension in front of those tensors that
-have one
-(``b.batched`` says which), and gives results with the hidden dimension in front. Where an op says nothing, the rule
-follows from its kind:
+have one (``b.batched`` says which), and gives results with the hidden dimension in front. Where an op says nothing, the
+rule follows from its kind:
 
 - elementwise               operands are given the same number of dimensions behind the hidden one
 - parameters called dim...  count from the first dimension: they are one more

@@ -1,8 +1,8 @@
 """Drawing random arrays, inside and outside of transforms.
 
 A draw is a name in `DRAWS`, a shape, a dtype and numbers: nothing else, so that it can be a node of a traced graph.
-Inside
-`vmap` the stream gives other numbers for each sample, the same ones for all, or refuses, as its ``randomness`` says.
+Inside `vmap` the stream gives other numbers for each sample, the same ones for all, or refuses, as its ``randomness``
+says.
 """
 
 from __future__ import annotations

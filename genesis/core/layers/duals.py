@@ -5,13 +5,11 @@ Where an op says nothing of forward mode, its rule follows from its kind:
 - elementwise      the factor of its gradient rule is also the factor of the tangent: ``rule(tangent)``
 - views, movement  linear: the op itself, on the tangent
 - everything else  from its gradient rule, transposed: $g \\mapsto J^T g$ is linear in $g$, and the transpose of a
-  linear
-                   function is its gradient, so $J \\dot x$ is the derivative of $\\langle J^T u, \\dot x\\rangle$ by
-                   $u$
+                   linear function is its gradient, so $J \\dot x$ is the derivative of
+                   $\\langle J^T u, \\dot x\\rangle$ by $u$
 
 An op that knows better says ``jvp="linear"`` (in its first tensor), ``jvp="multilinear"`` (in each of them), or gives a
-function
-``(args, tangents, out) -> tangent``, where ``tangents`` holds one tensor or None for each argument.
+function ``(args, tangents, out) -> tangent``, where ``tangents`` holds one tensor or None for each argument.
 """
 
 from __future__ import annotations

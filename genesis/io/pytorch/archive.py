@@ -2,8 +2,7 @@
 back.
 
 PyTorch stores its entries uncompressed, each at a multiple of 64 bytes, so that tensors can be mapped. Compressed
-entries are refused:
-nothing that is read here is larger than the file.
+entries are refused: nothing that is read here is larger than the file.
 """
 
 from __future__ import annotations

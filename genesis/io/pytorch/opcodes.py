@@ -1,11 +1,9 @@
 """An interpreter of pickles that can build values and call nothing.
 
 Python's own unpickler imports what a pickle names and calls what it says. This one knows the opcodes that PyTorch's
-files consist of.
-A name is looked up in a table (`names.resolve`), and what stands there are functions of this package that check their
-arguments. There
-is no import, no attribute that a pickle could name, no recursion, and every length is compared with the bytes that are
-there.
+files consist of. A name is looked up in a table (`names.resolve`), and what stands there are functions of this package
+that check their arguments. There is no import, no attribute that a pickle could name, no recursion, and every length is
+compared with the bytes that are there.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Algebraic simplification: nodes that change nothing, and pairs that undo each other.
 
 Only what is exact for every value is done, NaN, infinities and signed zeros included: ``x + 0`` is kept where ``x`` may
-be -0.0
-(``-0.0 + 0`` is ``0.0``), unless the result cannot show it; ``x * 0`` is always kept (it is NaN for infinities). A node
-that changes the
-order of elements in memory is kept, too: a sum over them would round differently.
+be -0.0 (``-0.0 + 0`` is ``0.0``), unless the result cannot show it; ``x * 0`` is always kept (it is NaN for
+infinities). A node that changes the order of elements in memory is kept, too: a sum over them would round differently.
 """
 
 from __future__ import annotations

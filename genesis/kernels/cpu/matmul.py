@@ -1,8 +1,7 @@
 """Large outer products: columns times rows, one for each sample and layer in per-sample gradients.
 
 They are nothing but writing memory, and NumPy spends more on each row than on its numbers: its matmul takes ten times
-as long as a compiled
-loop, a product with broadcasting four times, einsum twice.
+as long as a compiled loop, a product with broadcasting four times, einsum twice.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Memory of large arrays, used again.
 
 Each page of memory that comes from the system costs a fault and is cleared first: for 50 MB that takes as long as to
-compute what goes in, or
-ten times as long where the system has to gather large pages. The C library gives memory back to the system whenever
-much of it is free, and
-that of the largest arrays at once. `empty` keeps the memory of those that it made, up to `LIMIT` bytes.
+compute what goes in, or ten times as long where the system has to gather large pages. The C library gives memory back
+to the system whenever much of it is free, and that of the largest arrays at once. `empty` keeps the memory of those
+that it made, up to `LIMIT` bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One step of Adam on NumPy arrays, in place, in blocks that stay in the cache.
 
 The composition in `genesis.ops.update` goes over each array sixteen times; in blocks of 16,384 elements all passes but
-the
-first find their data in the level-2 cache, and small parameters save the cost of sixteen calls through tensors.
+the first find their data in the level-2 cache, and small parameters save the cost of sixteen calls through tensors.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The normal distribution function of float32 arrays, which GELU is made of.
 
 For $y \\ge 0$ the tail is $\\Phi(-y) = e^{-y^2/2} q(y)$, where q falls smoothly from 1/2. In $t = 1 / (1 + 0.3 y)$, $q
-/ t$ is so close to a polynomial
-of degree 9 that the relative error is 3.5e-9, a seventeenth of a unit in float32's last place. (The coefficients
-minimise the largest
-relative error for y up to 15, by Lawson's iteration; beyond, $\\Phi(-y)$ is 0 in float32.)
+/ t$ is so close to a polynomial of degree 9 that the relative error is 3.5e-9, a seventeenth of a unit in float32's
+last place. (The coefficients minimise the largest relative error for y up to 15, by Lawson's iteration; beyond,
+$\\Phi(-y)$ is 0 in float32.)
 """
 
 from __future__ import annotations
