@@ -19,7 +19,7 @@ from genesis.debug.layout import LINE, Place, arrange, lines_of, short
 from genesis.debug.memory import size
 from genesis.debug.scopes import by_parameters, close, observe, of_leaves, without_single
 from genesis.io.atomic import write_atomically
-from genesis.jit.graph import Graph
+from genesis.jit.binding import Graph
 
 _STYLE = (
     """

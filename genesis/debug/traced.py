@@ -8,7 +8,8 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.debug.draw import Drawing
 from genesis.debug.graph import Box, fold
-from genesis.jit.graph import Graph, Var
+from genesis.jit.arguments import Var
+from genesis.jit.binding import Graph
 
 
 def draw_graph(graph: Graph, max_nodes: int = 200) -> Drawing:
@@ -23,24 +24,18 @@ def draw_graph(graph: Graph, max_nodes: int = 200) -> Drawing:
     """
     boxes: dict[Var, Box] = {}
     order: list[Box] = []
-    outside = [
-        *graph.arguments,
-        *[v for v, _ in graph.captured],
-        *[v for v, _ in graph.constants],
-        *[v for v, _ in graph.numbers],
-        *[x.var for x in graph.leaves if x.var is not None],
-    ]
-    leaves = {var: Box(graph.name_of(var), "leaf", *_shape(var.spec)) for var in outside}
-    for node in graph.nodes:
+    program = graph.program
+    leaves = {var: Box(program.name_of(var), "leaf", *_shape(var.spec)) for var in program.outside}
+    for node in program.calls:
         box = Box(node.op, "operation", *_shape(node.outs[0].spec), where=node.site)
         inputs = list(dict.fromkeys(node.inputs))
         box.inputs = [(boxes.get(v) or leaves[v], "") for v in inputs]
         order.append(box)
         boxes.update(dict.fromkeys(node.outs, box))
-    ends: list[tuple[str, Any]] = [("result", r) for r in graph.results if isinstance(r, Var)]
-    for w in graph.writes:
+    ends: list[tuple[str, Any]] = [("result", r) for r in program.results if isinstance(r, Var)]
+    for w in program.writes:
         if w.value is not None:
-            ends.append((graph.target(w) if w.of_gradient else f"{graph.target(w)} written", w.value))
+            ends.append((program.target(w) if w.of_gradient else f"{program.target(w)} written", w.value))
     results = []
     for name, var in ends:
         box = Box(name, "result", *_shape(var.spec))
@@ -48,7 +43,7 @@ def draw_graph(graph: Graph, max_nodes: int = 200) -> Drawing:
         results.append(box)
     used = {id(source) for box in [*results, *order] for source, _ in box.inputs}
     all_boxes = [*results, *reversed(order), *[b for b in leaves.values() if id(b) in used]]
-    return Drawing(fold(all_boxes, max_nodes), len(graph.nodes))
+    return Drawing(fold(all_boxes, max_nodes), len(program.calls))
 
 
 def _shape(spec: Spec) -> tuple[tuple[int, ...], str]:

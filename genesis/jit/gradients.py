@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
 from genesis.core.graph.node import AccumulateGrad, next_number
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.jit.nodes import Leaf, Var, Write, hooks_on
+from genesis.jit.arguments import Var
+from genesis.jit.guards import hooks_on
+from genesis.jit.program import Write
 from genesis.jit.traced import Cell, Traced
 
 if TYPE_CHECKING:
@@ -27,22 +30,56 @@ if TYPE_CHECKING:
 class LeafGradient:
     """A leaf of the outside, and what has happened to its ``.grad`` so far."""
 
-    __slots__ = ("argument", "asked", "assigned", "before", "cell", "is_leaf", "raw", "tensor", "touched", "var")
+    __slots__ = (
+        "argument",
+        "asked",
+        "assigned",
+        "before",
+        "cell",
+        "hooks",
+        "is_leaf",
+        "raw",
+        "tensor",
+        "touched",
+        "var",
+    )
 
     def __init__(self, tensor: Tensor, argument: int = -1, is_leaf: bool = True) -> None:
         node = tensor._node
         assert isinstance(node, AccumulateGrad)
         self.tensor, self.argument, self.is_leaf = tensor, argument, is_leaf
-        self.before = node.grad
+        self.before, self.hooks = node.grad, hooks_on(node)
         self.raw = node, node._grad, tensor._retained
         self.touched = self.asked = self.assigned = False
         self.var: Var | None = None
         self.cell: Cell | None = None
 
+    def end(self) -> Touched:
+        array, present = self.tensor._array, self.before is not None if self.asked else None
+        return Touched(
+            self.argument,
+            None if self.argument >= 0 else self.tensor,
+            Spec(tuple(array.shape), array.dtype),
+            self.var,
+            present,
+            self.hooks,
+        )
+
     def restore(self) -> None:
         node, node._grad, retained = self.raw
         if self.tensor._retained is not retained:
             self.tensor._retained = retained
+
+
+class Touched(NamedTuple):
+    """What a trace found out about a leaf whose ``.grad`` it met."""
+
+    argument: int  # -1: it is none
+    tensor: Tensor | None  # None of an argument
+    spec: Spec
+    var: Var | None
+    present: bool | None
+    hooks: tuple[Any, ...]
 
 
 class Gradients:
@@ -132,21 +169,11 @@ class Gradients:
 
     # ---- at the end
 
-    def ends(self, tracer: Tracer) -> tuple[list[Leaf], list[Write], dict[Cell, int]]:
+    def ends(self, tracer: Tracer) -> tuple[list[Touched], list[Write], dict[Cell, int]]:
         """The leaves of the graph, what becomes of their gradients, and which memory is whose gradient."""
         leaves, writes, cells = [], [], {}
-        for leaf in [x for x in self.leaves.values() if x.touched]:
-            place = len(leaves)
-            tensor = None if leaf.argument >= 0 else leaf.tensor
-            leaves.append(
-                Leaf(
-                    tensor,
-                    leaf.argument,
-                    leaf.var,
-                    leaf.before is not None if leaf.asked else None,
-                    hooks_on(leaf.raw[0]),
-                )
-            )
+        for place, leaf in enumerate([x for x in self.leaves.values() if x.touched]):
+            leaves.append(leaf.end())
             write, cell = _end(tracer, leaf, place)
             if write is not None:
                 writes.append(write)

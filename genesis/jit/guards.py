@@ -9,7 +9,7 @@ the time of day.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -21,12 +21,22 @@ from genesis.base.device import default_device
 from genesis.core.functions.captures import contents
 from genesis.core.graph import autocast
 from genesis.core.graph.modes import grad_mode, inference
+from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.site import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable
-from genesis.jit.nodes import Var, hooks_on
 
 State = dict[str, Any]
+
+
+def hooks_on(node: Any) -> tuple[Any, ...]:
+    """The hooks of a leaf; those of other tensors are no part of a traced function."""
+    found = node._hooks if isinstance(node, AccumulateGrad) else None
+    return (
+        ()
+        if found is None
+        else (*found.tensor.values(), *found.pre.values(), *found.post.values(), *found.post_accumulate.values())
+    )
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -70,13 +80,13 @@ def _changed(what: str, before: Any, now: Any) -> str:
 class Unchanged:
     """The state of something, as far as the function did not change it itself."""
 
-    __slots__ = ("ask", "name", "state", "witnessed", "witnesses")
+    __slots__ = ("ask", "left_out", "name", "state", "thing", "witnessed", "witnesses")
 
-    def __init__(
-        self, name: str, ask: Callable[[], State], witnesses: Callable[[], tuple[Any, ...]] | None = None
-    ) -> None:
-        self.name, self.ask, self.state, self.witnesses = name, ask, ask(), witnesses
+    def __init__(self, name: str, ask: Callable[[], State], thing: Dependable | None = None) -> None:
+        self.name, self.ask, self.state, self.thing = name, ask, ask(), thing
+        self.witnesses = None if thing is None else thing._witnesses
         self.witnessed: tuple[Any, ...] = ()
+        self.left_out: set[str] = set()  # what the function changed itself
 
     def changed(self) -> str | None:
         if self.witnesses is not None:  # a tenth of the time
@@ -91,14 +101,30 @@ class Unchanged:
     def settle(self) -> None:
         """The trace is over: what is otherwise by now, the function changed itself; nothing can be said about it."""
         self.witnessed = () if self.witnesses is None else self.witnesses()
-        ask, now = self.ask, self.ask()
+        now = self.ask()
         if now.keys() == self.state.keys() and all([_same(v, now[k]) for k, v in self.state.items()]):
             return
-        own = {
-            k for k in {*now, *self.state} if k not in now or k not in self.state or not _same(now[k], self.state[k])
-        }
-        self.state = {k: v for k, v in self.state.items() if k not in own}
+        self._leave_out(
+            {k for k in {*now, *self.state} if k not in now or k not in self.state or not _same(now[k], self.state[k])}
+        )
+
+    def _leave_out(self, own: set[str]) -> None:
+        ask, self.state, self.left_out = self.ask, {k: v for k, v in self.state.items() if k not in own}, own
         self.ask = lambda: {k: v for k, v in ask().items() if k not in own}
+
+    def without(self, keys: set[str]) -> Unchanged:
+        """The same guard where these entries are of no matter."""
+        found = Unchanged(self.name, self.ask)
+        found.thing, found.state = self.thing, self.state
+        found._leave_out(keys | self.left_out)
+        return found
+
+    def of(self, thing: Dependable, new: Callable[[Any], Any]) -> Unchanged:
+        """The same guard of another thing, in which ``new(x)`` is in the place of ``x``."""
+        found = Unchanged(self.name, thing._taken_for_granted, thing)
+        found.state = {k: new(v) for k, v in self.state.items()}
+        found._leave_out(self.left_out)
+        return found
 
 
 class CapturedAsTheyWere:
@@ -106,9 +132,14 @@ class CapturedAsTheyWere:
 
     __slots__ = ("tensors",)
 
-    def __init__(self, captured: list[tuple[Var, Tensor]], leaves: list[Tensor]) -> None:
-        seen = {id(x): x for x in (*[x for _, x in captured], *leaves)}
-        self.tensors = [(x, _looks(x)) for x in seen.values()]
+    def __init__(self, tensors: Iterable[Tensor]) -> None:
+        self.tensors = [(x, _looks(x)) for x in {id(x): x for x in tensors}.values()]
+
+    def of(self, new: Callable[[Tensor], Tensor]) -> CapturedAsTheyWere:
+        """The same guard of other tensors."""
+        found = CapturedAsTheyWere(())
+        found.tensors = [(new(x), looks) for x, looks in self.tensors]
+        return found
 
     def changed(self) -> str | None:
         for x, (shape, dtype, strides, leaf, requires_grad, hooks) in self.tensors:
@@ -231,7 +262,7 @@ class Guards:
     def depends(self, thing: Dependable) -> None:
         """The function asks a module or an optimizer."""
         if id(thing) not in self.found:
-            self.found[id(thing)] = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing._witnesses)
+            self.found[id(thing)] = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing)
             self.things.append(thing)
 
     def _name(self) -> None:
@@ -249,11 +280,11 @@ class Guards:
         for one in (self.names, *self.found.values()):
             one.settle()
 
-    def collected(self, captured: list[tuple[Var, Tensor]], leaves: list[Tensor]) -> list[Any]:
+    def collected(self, captured: Iterable[Tensor], leaves: list[Tensor]) -> tuple[Any, ...]:
         """The guards of a graph."""
         self.modes.asks = self.modes.asks or bool(leaves)
-        return [
+        return (
             self.modes,
-            CapturedAsTheyWere(captured, leaves),
+            CapturedAsTheyWere((*captured, *leaves)),
             *[one for one in (self.names, *self.found.values()) if one.state],
-        ]
+        )

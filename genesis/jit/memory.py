@@ -20,7 +20,8 @@ from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
 from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.jit.nodes import Var, Write
+from genesis.jit.arguments import Var
+from genesis.jit.program import Write
 from genesis.jit.traced import Cell
 
 
@@ -141,21 +142,22 @@ class Memory:
         return captured, constants, writes
 
 
-def check_overlaps(captures: Iterable[Capture]) -> None:
-    """Two tensors from outside that share memory are two variables: fine, unless one of them is written to."""
+def check_overlaps(arrays: Iterable[tuple[Any, bool, Spec]]) -> None:
+    """Two arrays from outside that share memory are two variables: fine, unless one of them is written to."""
     spans = sorted(
-        ((*byte_bounds(c.array), c.cell) for c in captures if c.array.size), key=lambda span: (span[0], -span[1])
+        ((*byte_bounds(array), written, spec) for array, written, spec in arrays if array.size),
+        key=lambda span: (span[0], -span[1]),
     )
-    reach, known = 0, None
-    for begin, end, cell in spans:
-        if known is not None and begin < reach and (known.written or cell.written):
+    reach, known = 0, (False, None)
+    for begin, end, written, spec in spans:
+        if begin < reach and (known[0] or written):
             raise GraphError(
                 message("trace", "a tensor is written to, and another argument or captured tensor shares its memory",
-                        operands=[("one", known.value.spec), ("the other", cell.value.spec)],
+                        operands=[("one", known[1]), ("the other", spec)],
                         hint="take the view inside the traced function, and pass a tensor once")
             )  # fmt: skip
         if end > reach:
-            reach, known = end, cell
+            reach, known = end, (written, spec)
 
 
 def _keeps(name: str, spec: Spec, count: int = 1) -> GraphError:

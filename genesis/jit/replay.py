@@ -2,75 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genesis.arrays.spec import Spec, memory_order, strides_of
-from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import dispatch
-from genesis.core.call.op import REGISTRY
+from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.views import bump, write
 from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.layers.draws import DRAWS
-from genesis.jit.nodes import Alias, Leaf, Node, Var, hooks_on, renamed
+from genesis.jit.arguments import Var, renamed, variables
+from genesis.jit.guards import hooks_on
+from genesis.jit.program import Alias, Call, Leaf, Program, op_of, takes_tensor
 
 if TYPE_CHECKING:
-    from genesis.jit.graph import Graph
+    from genesis.jit.binding import Graph
 
 
 def replay(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """See `Graph.replay`."""
+    program, binding = graph.program, graph.binding
     leaves, structure = tree_flatten((args, kwargs))
-    if structure != graph.structure_in:
+    if structure != binding.structure_in:
         raise ArgumentError(
             message(
                 "replay",
                 f"{graph.name} was traced with other arguments",
-                [("traced", graph.structure_in), ("given", structure)],
+                [("traced", binding.structure_in), ("given", structure)],
             )
         )
     given = [x for x in leaves if isinstance(x, Tensor)]
     _check_arguments(graph, given)
     _check_plain(graph, [x for x in leaves if not isinstance(x, Tensor)])
     _check_guards(graph)
-    tensors = [given[leaf.argument] if leaf.tensor is None else leaf.tensor for leaf in graph.leaves]
+    roots = {"argument": given, "captured": binding.captured, "other": binding.others}
+    tensors = [roots[leaf.kind][leaf.place] for leaf in program.leaves]
     _check_leaves(graph, given, tensors)
-    before = [(counts, key, counts[key]) for counts, key in graph.counts]
-    starts = [(generator, generator._block) for generator, _ in graph.streams]
+    before = [(counts, key, counts[key]) for counts, key in binding.counts]
+    starts = [(generator, generator._block) for generator in binding.streams]
+    plan = graph.plan
     with no_grad():
         try:
-            values = _computed(graph, _inputs(graph, given, tensors), starts)
+            values = plan.run(_inputs(graph, given, tensors), starts)
         except BaseException:  # as if the call had not been made
             for counts, key, count in reversed(before):
                 counts[key] = count
             for generator, start in starts:
                 generator._position(start)
             raise
-        for (generator, blocks), (_, start) in zip(graph.streams, starts, strict=True):
+        for blocks, (generator, start) in zip(program.streams, starts, strict=True):
             generator._position(start + blocks)
-        own = {i: _own(r, values) for i, r in enumerate(graph.results) if i not in graph.aliases}
-        made = [_own(root, values) for root in graph.made]
-        _write(graph, given, tensors, values)
+        aliases = dict(program.aliases)
+        own = {
+            i: _own(values[plan.places[r]]) if isinstance(r, Var) else r
+            for i, r in enumerate(program.results)
+            if i not in aliases
+        }
+        own |= binding.objects
+        made = [_own(values[plan.places[root]]) for root in program.made]
+        # one may read what another overwrites
+        _write(
+            graph,
+            given,
+            tensors,
+            [None if w.value is None else _own(values[plan.places[w.value]]) for w in program.writes],
+        )
         results: list[Any] = []
-        for i in range(len(graph.results)):
-            results.append(own[i] if i in own else _aliased(graph.aliases[i], given, tensors, made, results))
-    return tree_unflatten(results, graph.structure_out)
+        for i in range(len(program.results)):
+            results.append(
+                own[i] if i in own else _aliased(aliases[i], given, binding.captured, tensors, made, results)
+            )
+    return tree_unflatten(results, binding.structure_out)
 
 
 # ---- is this the call that was traced?
 
 
 def _check_arguments(graph: Graph, given: list[Tensor]) -> None:
-    if len(given) != len(graph.arguments):
+    program = graph.program
+    if len(given) != len(program.arguments):
         raise ArgumentError(
-            message("replay", f"{graph.name} was traced with {len(graph.arguments)} tensors, {len(given)} were given")
+            message("replay", f"{graph.name} was traced with {len(program.arguments)} tensors, {len(given)} were given")
         )
-    differentiated = {leaf.argument for leaf in graph.leaves if leaf.tensor is None}
-    for i, (x, var) in enumerate(zip(given, graph.arguments, strict=True)):
+    differentiated = {leaf.place for leaf in program.leaves if leaf.kind == "argument"}
+    for i, (x, var) in enumerate(zip(given, program.arguments, strict=True)):
         if (tuple(x._array.shape), x._array.dtype) != (var.spec.shape, var.spec.dtype):
             raise GraphError(
                 message(
@@ -79,7 +100,7 @@ def _check_arguments(graph: Graph, given: list[Tensor]) -> None:
                     hint="trace it again for other shapes",
                 )
             )
-        if graph.wrote and x._array.__class__ is np.ndarray and not same_layout(x._array, var.spec):
+        if program.laid_out and x._array.__class__ is np.ndarray and not same_layout(x._array, var.spec):
             raise GraphError(
                 message(
                     "replay",
@@ -98,12 +119,12 @@ def _check_arguments(graph: Graph, given: list[Tensor]) -> None:
                     hint="trace a function that computes the gradient, too; or pass x.detach()",
                 )
             )
-    if any(w.kind == "argument" or w.kind == "captured" for w in graph.writes):
+    if any([w.kind == "argument" or w.kind == "captured" for w in program.writes]):
         _check_shared(graph, given)
 
 
 def _check_plain(graph: Graph, given: list[Any]) -> None:
-    for a, b in zip(graph.plain, given, strict=True):
+    for a, b in zip(graph.binding.plain, given, strict=True):
         if isinstance(a, bool | int | float | complex | str | None) and not (
             type(a) is type(b) and (a == b or (a != a and b != b))
         ):
@@ -117,7 +138,7 @@ def _check_plain(graph: Graph, given: list[Any]) -> None:
 
 
 def _check_guards(graph: Graph) -> None:
-    for guard in graph.guards:
+    for guard in graph.binding.guards:
         reason = guard.changed()
         if reason is not None:
             raise GraphError(
@@ -139,20 +160,21 @@ def _check_leaves(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> N
                 hint="trace it with these arguments",
             )
         )
-    for leaf, tensor in zip(graph.leaves, tensors, strict=True):
-        if leaf.tensor is None and not tensor.requires_grad:
+    hooks = iter(graph.binding.hooks)
+    for leaf, tensor in zip(graph.program.leaves, tensors, strict=True):
+        if leaf.kind == "argument" and not tensor.requires_grad:
             raise GraphError(
                 message(
                     "replay",
-                    f"argument tensor {leaf.argument} does not require grad, when {graph.name} was traced it did",
+                    f"argument tensor {leaf.place} does not require grad, when {graph.name} was traced it did",
                     [("argument", tensor._spec())],
                 )
             )
-        if leaf.tensor is None and hooks_on(tensor._node) != leaf.hooks:
+        if leaf.kind == "argument" and hooks_on(tensor._node) != next(hooks):
             raise GraphError(
                 message(
                     "replay",
-                    f"argument tensor {leaf.argument} has other hooks than when {graph.name} was traced",
+                    f"argument tensor {leaf.place} has other hooks than when {graph.name} was traced",
                     [("argument", tensor._spec())],
                     "trace it again",
                 )
@@ -171,7 +193,7 @@ def _check_leaves(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> N
 
 def _check_shared(graph: Graph, given: list[Tensor]) -> None:
     """A graph that writes takes its tensors for different memory."""
-    arrays = [x._array for x in (*given, *[t for _, t in graph.captured])]
+    arrays = [x._array for x in (*given, *graph.binding.captured)]
     owners = [id(a if a.base is None else a.base) for a in arrays]
     for i, x in enumerate(given):
         if any(owners[k] == owners[i] and np.may_share_memory(arrays[k], arrays[i]) for k in range(i + 1, len(arrays))):
@@ -196,30 +218,27 @@ def same_layout(array: Any, spec: Spec) -> bool:
 # ---- what comes in
 
 
-def _inputs(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> dict[Var, Any]:
-    values: dict[Var, Any] = {}
-    for var, x in zip(graph.arguments, given, strict=True):
-        values[var] = wrap(x._array)
-    for var, x in graph.captured:
-        values[var] = wrap(x._array)
-    for var, array in graph.constants:
-        values[var] = wrap(array)
-    for leaf, tensor in zip(graph.leaves, tensors, strict=True):
-        if leaf.var is not None:
-            values[leaf.var] = wrap(_incoming(leaf, tensor))
-    values.update(_numbers(graph))
-    return values
+def _inputs(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> list[Any]:
+    """The values of what stands at the border, in the order of `Program.outside`."""
+    values: list[Any] = [wrap(x._array) for x in (*given, *graph.binding.captured)]
+    values += [wrap(array) for _, array in graph.program.constants]
+    gradients = [
+        wrap(_incoming(leaf, tensor))
+        for leaf, tensor in zip(graph.program.leaves, tensors, strict=True)
+        if leaf.var is not None
+    ]
+    return [*values, *_numbers(graph), *gradients]
 
 
-def _numbers(graph: Graph) -> dict[Var, float]:
+def _numbers(graph: Graph) -> list[float]:
     """The numbers of the host, asked for between the counts that went up before and after."""
-    found, done = {}, 0
-    for var, number in graph.numbers:
-        for counts, key in graph.counts[done : graph.after[var]]:
+    found, done, all_counts = [], 0, graph.binding.counts
+    for (_, after), number in zip(graph.program.numbers, graph.binding.numbers, strict=True):
+        for counts, key in all_counts[done:after]:
             counts[key] += 1
-        done = max(done, graph.after[var])
-        found[var] = float(number())
-    for counts, key in graph.counts[done:]:
+        done = max(done, after)
+        found.append(float(number()))
+    for counts, key in all_counts[done:]:
         counts[key] += 1
     return found
 
@@ -239,61 +258,120 @@ def _incoming(leaf: Leaf, tensor: Tensor) -> Any:
 # ---- computing
 
 
-def _computed(graph: Graph, values: dict[Var, Any], starts: list[tuple[Any, int]]) -> dict[Var, Any]:
-    for node, ended in zip(graph.nodes, graph.ended, strict=True):
-        run_node(node, values, starts)
-        for var in ended:
-            del values[var]
-    return values
+class Plan:
+    """A program prepared for being run op by op: every value has a place in one list, and so has every argument that is
+    no value.
+
+    Place 0 is for the streams and where they are at the beginning of the call.
+    """
+
+    __slots__ = ("first", "outside", "places", "steps")
+
+    def __init__(self, program: Program) -> None:
+        outside = list(program.outside)
+        variables_ = (*outside, *[v for call in program.calls for v in call.outs])
+        self.places = {var: i for i, var in enumerate(variables_, 1)}
+        self.first: list[Any] = [None] * (len(variables_) + 1)
+        self.outside = slice(1, len(outside) + 1)
+        self.steps = [self._step(call, ended) for call, ended in zip(program.calls, program.ended, strict=True)]
+
+    def _step(self, call: Call, ended: list[Var]) -> tuple[Any, ...]:
+        """What to call, what picks its arguments from the list, where results go, and what is over then."""
+        op = op_of(call)
+        run, unpacked = _runner(op, call)
+        fetch = self._fetch(op, call)
+        outs = [self.places[v] for v in call.outs]
+        return run, unpacked, fetch, outs[0] if len(outs) == 1 else outs, tuple([self.places[v] for v in ended])
+
+    def _fetch(self, op: Op, call: Call) -> Callable[[list[Any]], tuple[Any, ...]]:
+        inside = [not isinstance(a, Var) and next(variables(a), None) is not None for a in call.args]
+        if not any(inside) and all([takes_tensor(op, i) for i, a in enumerate(call.args) if isinstance(a, Var)]):
+            where = [self._place(a) for a in call.args]
+            if op.kind == "random":
+                where[:0] = [0]
+            return itemgetter(*where) if len(where) > 1 else lambda values, at=where[0]: (values[at],)  # type: ignore[misc]
+        parts = [partial(_filled, a, self.places, takes_tensor(op, i)) for i, a in enumerate(call.args)]
+        return lambda values: tuple([part(values) for part in parts])
+
+    def _place(self, argument: Any) -> int:
+        if isinstance(argument, Var):
+            return self.places[argument]
+        self.first.append(argument)
+        return len(self.first) - 1
+
+    def run(self, inputs: list[Any], starts: list[tuple[Any, int]]) -> list[Any]:
+        """The values of a call; those that are over are None."""
+        values = self.first.copy()
+        values[0], values[self.outside] = starts, inputs
+        for run, unpacked, fetch, out, ended in self.steps:
+            y = run(*fetch(values)) if unpacked else run(fetch(values))
+            if out.__class__ is int:
+                values[out] = y
+            else:
+                for place, part in zip(out, y, strict=True):
+                    values[place] = part
+            for place in ended:
+                values[place] = None
+        return values
 
 
-def run_node(node: Node, values: dict[Var, Any], starts: list[tuple[Any, int]]) -> None:
-    """Compute a node's results from the values of its inputs."""
-    if node.op == "draw":
-        name, shape, kind, options, at = node.args
-        generator, start = starts[at.stream]
-        generator._position(start + at.offset)
-        values[node.outs[0]] = wrap(DRAWS[name](generator, shape, dtypes.as_dtype(kind).np, *options))
-        return
-    op = REGISTRY[node.op]
-    args = tuple([_filled(a, values, i in op.tensors or (op.variadic and i == 0)) for i, a in enumerate(node.args)])
-    out = dispatch.apply(op, args)
-    for var, y in zip(node.outs, out if isinstance(out, tuple) else (out,), strict=True):
-        values[var] = y
+def _runner(op: Op, call: Call) -> tuple[Callable[..., Any], bool]:
+    """What computes an op (as `dispatch.apply` does), and whether it takes the arguments one by one."""
+    if op.kind == "random":
+        return partial(_drawn, op), False
+    first = call.args[0]
+    if op.plain and isinstance(first, Var) and first.spec.device.type != "meta":
+        return getattr(op.call, "operator", op.call), True
+    return partial(dispatch.elementwise if op.kind == "elementwise" else op.run, op), False
 
 
-def _filled(value: Any, values: dict[Var, Any], tensor: bool) -> Any:
+def _drawn(op: Op, args: tuple[Any, ...]) -> Tensor:
+    """A random op, with its stream where it was at this draw."""
+    starts, at, *options = args
+    generator, start = starts[at.place]
+    generator._position(start + at.offset)
+    return wrap(op.kernel(generator, *options))
+
+
+def _filled(value: Any, places: Mapping[Var, int], tensor: bool, values: list[Any]) -> Any:
     """An argument with values: tensors where the op takes tensors, arrays in indices."""
     if tensor:
-        return renamed(value, values.__getitem__)
-    return renamed(value, lambda var: values[var]._array)
+        return renamed(value, lambda var: values[places[var]])
+    return renamed(value, lambda var: values[places[var]]._array)
+
+
+def computed(call: Call, values: Mapping[Var, Any]) -> tuple[Any, ...]:
+    """The results of one call, from the values of its inputs."""
+    inputs = tuple(dict.fromkeys(call.inputs))
+    plan = Plan(Program("call", (call,), inputs, results=call.outs))
+    with no_grad():
+        found = plan.run([values[v] for v in inputs], [])
+    return tuple([found[plan.places[v]] for v in call.outs])
 
 
 # ---- what goes out
 
 
-def _own(result: Any, values: dict[Var, Any]) -> Any:
+def _own(y: Any) -> Any:
     """A result with memory of its own, laid out as the function's is."""
-    if not isinstance(result, Var):
-        return result
-    y = values[result]
     if isinstance(y, Tensor):
         return wrap(y._array.copy("K")) if y._array.__class__ is np.ndarray else y.clone()
     return wrap(np.asarray(y))
 
 
-def _aliased(alias: Alias, given: list[Tensor], tensors: list[Tensor], made: list[Tensor], results: list[Any]) -> Any:
+def _aliased(
+    alias: Alias,
+    given: list[Tensor],
+    captured: tuple[Tensor, ...],
+    tensors: list[Tensor],
+    made: list[Tensor],
+    results: list[Any],
+) -> Any:
     """A result on memory that somebody else has, too."""
     if alias.kind == "result":
         return results[alias.place]
-    if alias.kind == "captured":
-        root = alias.tensor
-    else:
-        root = (
-            {"argument": given, "made": made}[alias.kind][alias.place]
-            if alias.kind != "grad"
-            else tensors[alias.place].grad
-        )
+    roots: Any = {"argument": given, "captured": captured, "made": made}
+    root = tensors[alias.place].grad if alias.kind == "grad" else roots[alias.kind][alias.place]
     assert root is not None
     if alias.same:
         return root
@@ -303,9 +381,8 @@ def _aliased(alias: Alias, given: list[Tensor], tensors: list[Tensor], made: lis
     return root
 
 
-def _write(graph: Graph, given: list[Tensor], tensors: list[Tensor], values: dict[Var, Any]) -> None:
-    new = [_own(w.value, values) for w in graph.writes]  # one write may read what another overwrites
-    for w, value in zip(graph.writes, new, strict=True):
+def _write(graph: Graph, given: list[Tensor], tensors: list[Tensor], new: list[Any]) -> None:
+    for w, value in zip(graph.program.writes, new, strict=True):
         if w.of_gradient:
             tensor = tensors[w.place]
             if w.kind == "grad" and tensor.grad is not None:
@@ -314,7 +391,7 @@ def _write(graph: Graph, given: list[Tensor], tensors: list[Tensor], values: dic
             else:
                 tensor.grad = value
         else:
-            _overwrite(given[w.place] if w.kind == "argument" else graph.captured[w.place][1], value, graph.name)
+            _overwrite(given[w.place] if w.kind == "argument" else graph.binding.captured[w.place], value, graph.name)
 
 
 def _overwrite(target: Tensor, value: Tensor, name: str) -> None:

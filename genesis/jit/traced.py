@@ -1,9 +1,10 @@
 """Traced arrays: variables of a graph that is being recorded.
 
-Memory is a `Cell`: it holds the variable that is its value now. A traced array is a cell, or a view of one: the view
-ops that lead to it. Reading a view reads the cell and records those ops; writing to one records the cell's new value,
-"the old one with that part replaced". So the graph has no memory and no writes, and tensors that share memory still see
-each other's.
+Memory is a `Cell`: it holds the variable that is its value now. A traced array is a cell, or a view of another traced
+array. Reading a view
+records its view op, of what the array that it is a view of is then; writing to one records the cell's new value, "the
+old one with that part
+replaced". So the graph has no memory and no writes, and tensors that share memory still see each other's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from genesis.arrays.protocol import NeedsValues, Virtual, asked_for_at
 from genesis.arrays.spec import Spec, memory_order
 from genesis.base.device import CPU
 from genesis.base.errors import UnsupportedError, message
-from genesis.jit.nodes import Var
+from genesis.jit.arguments import Var
 
 Step = tuple[str, tuple[Any, ...]]
 
@@ -36,11 +37,13 @@ class Cell:
 class Traced(Virtual):
     """A variable, as an array."""
 
-    __slots__ = ("__weakref__", "_read", "cell", "spec", "steps", "tracer")
+    __slots__ = ("__weakref__", "_read", "cell", "source", "spec", "step", "tracer")
     device = CPU
 
-    def __init__(self, tracer: Any, cell: Cell, spec: Spec, steps: tuple[Step, ...] = ()) -> None:
-        self.tracer, self.cell, self.spec, self.steps = tracer, cell, spec, steps
+    def __init__(
+        self, tracer: Any, cell: Cell, spec: Spec, source: Traced | None = None, step: Step | None = None
+    ) -> None:
+        self.tracer, self.cell, self.spec, self.source, self.step = tracer, cell, spec, source, step
         self._read: tuple[int, Var] | None = None
         tracer.note(self)
 
@@ -54,34 +57,52 @@ class Traced(Virtual):
 
     @property
     def base(self) -> Any:
-        return self.cell if self.steps or self.cell.outside else None
+        return self.cell if self.is_view or self.cell.outside else None
 
     @property
     def is_view(self) -> bool:
-        return bool(self.steps)
+        return self.source is not None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The view ops that lead from the memory to this array."""
+        return tuple([view.step for view in self._views()])  # type: ignore[misc]
+
+    def _views(self) -> list[Traced]:
+        """The views that lead from the memory to this array, which is the last."""
+        found: list[Traced] = []
+        array: Traced | None = self
+        while array is not None and array.source is not None:
+            found.append(array)
+            array = array.source
+        return found[::-1]
 
     def var(self) -> Var:
         """The variable that this array is now."""
-        if not self.steps:
+        if self.source is None:
             return self.cell.value
-        if self._read is None or self._read[0] != self.cell.written:
-            value = self.cell.value
-            for name, args in self.steps:
-                value = self.tracer.emit(name, (value, *args))
-            self._read = self.cell.written, value
-        return self._read[1]
+        return self._seen()[-1]
+
+    def _seen(self) -> list[Var]:
+        """The variables that the memory and the views on the way to this array are now. Each is recorded once between
+        two writes.
+        """
+        found, written = [self.cell.value], self.cell.written
+        for view in self._views():
+            if view._read is None or view._read[0] != written:
+                name, args = view.step  # type: ignore[misc]
+                view._read = written, self.tracer.emit(name, (found[-1], *args))
+            found.append(view._read[1])
+        return found
 
     def view(self, name: str, args: tuple[Any, ...], spec: Spec) -> Traced:
-        return Traced(self.tracer, self.cell, spec, (*self.steps, (name, args)))
+        return Traced(self.tracer, self.cell, spec, self, (name, args))
 
     def assign(self, value: Var) -> None:
         """Write to the memory."""
-        cell, values = self.cell, [self.cell.value]
-        for name, args in self.steps[:-1]:
-            values.append(self.tracer.emit(name, (values[-1], *args)))
-        for (name, args), whole in zip(
-            reversed(self.steps), values[len(self.steps) - 1 :: -1] if self.steps else [], strict=True
-        ):
+        cell = self.cell
+        wholes = [cell.value] if self.source is None else self.source._seen()
+        for (name, args), whole in zip(reversed(self.steps), reversed(wholes), strict=self.source is not None):
             value = _with_part(self.tracer, name, args, whole, value)
         cell.value = value if value.spec.strides == cell.strides else _laid_out(self.tracer, value, cell.strides)
         cell.written += 1

@@ -13,9 +13,8 @@ import numpy as np
 
 from genesis.arrays.protocol import Layer, Virtual, snapshot, value_of
 from genesis.arrays.spec import Spec
-from genesis.base import dtypes
 from genesis.base.device import CPU, META
-from genesis.base.errors import GraphError, message
+from genesis.base.errors import GraphError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import dispatch
 from genesis.core.call.op import Op
@@ -27,12 +26,12 @@ from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import Dependable, HostNumber, tracer
 from genesis.core.layers import draws
-from genesis.core.layers.draws import DRAWS
-from genesis.jit.gradients import Gradients
-from genesis.jit.graph import Graph
+from genesis.jit.arguments import Stream, Var, refused
+from genesis.jit.binding import Binding, Graph
+from genesis.jit.gradients import Gradients, Touched
 from genesis.jit.guards import Guards
 from genesis.jit.memory import Capture, Memory, check_overlaps, refuse_leaks
-from genesis.jit.nodes import Alias, Draw, Node, Var, Write, inferred
+from genesis.jit.program import Alias, Call, Leaf, Program, Write, inferred
 from genesis.jit.traced import Cell, Traced
 
 _SCALAR = Spec((), np.dtype(np.float64), META)  # of numbers of the host: they have no dtype of their own
@@ -72,7 +71,7 @@ class Tracer:
 
     def __init__(self, name: str, guards: Guards) -> None:
         self.name = "function" if name == "<lambda>" else name
-        self.nodes: list[Node] = []
+        self.calls: list[Call] = []
         self.guards = guards
         self.memory = Memory()
         self.gradients = Gradients(self.memory)
@@ -134,14 +133,13 @@ class Tracer:
             )
 
     def drawn(self, stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, options: tuple[Any, ...]) -> Any:
-        """A random node; the stream itself stays where it is."""
+        """A call of a random op. The stream moves on, so that later ones begin behind it; after the trace it goes back."""
         place, before = self.stream(stream), stream._block
-        sample = DRAWS[name](stream, shape, dtype, *options)
+        op = draws.random_op(name)
+        sample = op.kernel(stream, shape, dtype, *options)
         if place is None:
             return sample
-        var = Var(Spec(tuple(sample.shape), sample.dtype))
-        at = Draw(place, before - self.streams[place][1])
-        self.nodes.append(Node("draw", (name, shape, dtypes.from_numpy(dtype).name, options, at), (var,), self._site()))
+        var = self._call(op.name, (Stream(place, before - self.streams[place][1]), shape, dtype, *options))[0]
         return Traced(self, Cell(var), var.spec)
 
     def snapshot(self, array: Any) -> Any:
@@ -237,16 +235,25 @@ class Tracer:
             return [self.var(v) for v in value]
         if isinstance(value, tuple):
             return tuple([self.var(v) for v in value])
-        return value
+        return value.item() if isinstance(value, np.generic) else value
 
     def emit(self, name: str, args: tuple[Any, ...]) -> Var:
         """Record a primitive with one result."""
-        return self._node(name, tuple([self.var(a) for a in args]))[0]
+        return self._call(name, tuple([self.var(a) for a in args]))[0]
 
-    def _node(self, name: str, args: tuple[Any, ...]) -> tuple[Var, ...]:
-        node = Node(name, args, (), self._site())
-        outs = tuple([Var(Spec(tuple(s.shape), s.dtype, strides=s.strides)) for s in inferred(node)])
-        self.nodes.append(Node(name, args, outs, node.site))
+    def _call(self, name: str, args: tuple[Any, ...]) -> tuple[Var, ...]:
+        wrong = refused(args)
+        if wrong is not None:
+            raise UnsupportedError(
+                message(
+                    name,
+                    f"is called with {wrong[0]!r}, and a {type(wrong[0]).__name__} is no argument in a traced graph",
+                    hint="pass tensors, numbers, strings, slices, dtypes, devices, and tuples and lists of them",
+                )
+            )
+        call = Call(name, args, (), self._site())
+        outs = tuple([Var(Spec(tuple(s.shape), s.dtype, strides=s.strides)) for s in inferred(call)])
+        self.calls.append(Call(name, args, outs, call.site))
         return outs
 
     def _site(self) -> Any:
@@ -262,7 +269,7 @@ class Tracer:
             copies = op.name == "reshape" and view_strides(op, operands, spec) is None
             if not copies and op.name not in ("real", "imag", "view_dtype"):
                 return source.view(op.name, rest, replace(spec, device=CPU))
-        outs = self._node(op.name, tuple([self.var(a) for a in args]))
+        outs = self._call(op.name, tuple([self.var(a) for a in args]))
         arrays = [Traced(self, Cell(v), v.spec) for v in outs]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
@@ -275,22 +282,65 @@ class Tracer:
         refuse_leaks(self.name, self.alive)
         self.gradients.refuse_new_leaves()
         captured, constants, writes = self.memory.sorted(self.name)
-        guards = self.guards.collected(captured, [leaf.tensor for leaf in parts["leaves"] if leaf.tensor is not None])
-        parts["aliases"] |= _of_captured(parts.pop("outside"), dict(captured))
-        return Graph(
+        return self._graph(captured, constants, writes, **parts)
+
+    def _graph(
+        self,
+        captured: list[tuple[Var, Tensor]],
+        constants: list[tuple[Var, Any]],
+        writes: list[Write],
+        *,
+        leaves: list[Touched],
+        arguments: list[Var],
+        results: list[Any],
+        structures: tuple[Any, Any],
+        argument_writes: list[Write],
+        gradient_writes: list[Write],
+        streams: list[tuple[Generator, int]],
+        aliases: dict[int, Alias],
+        outside: dict[int, tuple[Var, Alias]],
+        made: list[Var],
+    ) -> Graph:
+        """The program of what was recorded, and its binding."""
+        places = {id(tensor): i for i, (_, tensor) in reversed(list(enumerate(captured)))}
+        vars_ = {var: i for i, (var, _) in enumerate(captured)}
+        others = [x.tensor for x in leaves if x.tensor is not None and id(x.tensor) not in places]
+        objects = {i: r for i, r in enumerate(results) if refused(r) is not None}
+        aliases |= {i: replace(alias, place=vars_[var]) for i, (var, alias) in outside.items() if var in vars_}
+        program = Program(
             self.name,
-            self.nodes,
-            captured=captured,
-            constants=constants,
-            numbers=self.numbers,
-            counts=list(self.counts),
-            after=self.after,
-            plain=self.plain,
-            guards=guards,
-            writes=[*parts.pop("writes"), *writes, *parts.pop("gradients")],
-            wrote=self.wrote,
-            **parts,
+            tuple(self.calls),
+            tuple(arguments),
+            tuple(vars_),
+            tuple(constants),
+            tuple(self.numbers_after()),
+            len(self.counts),
+            tuple([n for _, n in streams]),
+            tuple([_leaf(x, places, others) for x in leaves]),
+            tuple([None if i in objects else r for i, r in enumerate(results)]),
+            (*argument_writes, *writes, *gradient_writes),
+            tuple(made),
+            tuple(sorted(aliases.items())),
+            self.wrote,
         )
+        guards = self.guards.collected([x for _, x in captured], [x.tensor for x in leaves if x.tensor is not None])
+        binding = Binding(
+            tuple([x for _, x in captured]),
+            tuple(others),
+            tuple([x.hooks for x in leaves if x.argument >= 0]),
+            tuple([f for _, f in self.numbers]),
+            tuple(self.counts),
+            tuple([g for g, _ in streams]),
+            objects,
+            *structures,
+            tuple(self.plain),
+            guards,
+        )
+        return Graph(program.verified(self.calls), binding)
+
+    def numbers_after(self) -> list[tuple[Var, int]]:
+        """The numbers of the host, and how many counts had gone up when each was asked for."""
+        return [(var, self.after[var]) for var, _ in self.numbers]
 
     def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Run the function; what is returned holds no tensor of its."""
@@ -302,7 +352,7 @@ class Tracer:
         try:
             inner_args, inner_kwargs = tree_unflatten(inner, structure)
             result = fn(*inner_args, **inner_kwargs)
-            return {"structure_in": structure, **self._finish(result, arguments)}
+            return self._finish(result, arguments, structure)
         finally:
             ACTIVE.pop()
             for variable, token in zip((tracer, draws.recorder, snapshot), tokens, strict=True):
@@ -355,7 +405,7 @@ class Tracer:
                 self.gradients.argument(twin, len(arguments) - 1, x.is_leaf)
         return arguments, inner
 
-    def _finish(self, result: Any, arguments: list[Capture]) -> dict[str, Any]:
+    def _finish(self, result: Any, arguments: list[Capture], structure_in: Any) -> dict[str, Any]:
         leaves, structure = tree_flatten(result)
         results = [
             self.capture(y).var() if isinstance(y, Tensor) and not isinstance(y._array, Layer) else y for y in leaves
@@ -363,20 +413,21 @@ class Tracer:
         grads, gradients, roots = self.gradients.ends(self)
         aliases, outside, made = self._aliases(leaves, arguments, roots)
         used = (
-            {v for node in self.nodes for v in node.inputs}
+            {v for call in self.calls for v in call.inputs}
             | {r for r in results if isinstance(r, Var)}
             | {w.value for w in gradients}
         )
-        check_overlaps([c for c in (*arguments, *self.memory.captures.values()) if c.cell.written or c.var in used])
+        met = [c for c in (*arguments, *self.memory.captures.values()) if c.cell.written or c.var in used]
+        check_overlaps([(c.array, c.cell.written > 0, c.cell.value.spec) for c in met])
         writes = [Write("argument", i, a.cell.value) for i, a in enumerate(arguments) if a.cell.value is not a.var]
         streams = [(g, g._block - start) for g, start in self.streams]
         return {
             "arguments": [a.var for a in arguments],
             "streams": streams,
             "results": results,
-            "structure_out": structure,
-            "writes": writes,
-            "gradients": gradients,
+            "structures": (structure_in, structure),
+            "argument_writes": writes,
+            "gradient_writes": gradients,
             "leaves": grads,
             "aliases": aliases,
             "outside": outside,
@@ -417,9 +468,13 @@ class Tracer:
         return aliases, captured, [cell.value for cell in made]
 
 
-def _of_captured(outside: dict[int, tuple[Var, Alias]], captured: dict[Var, Tensor]) -> dict[int, Alias]:
-    """The results that are memory of captured tensors."""
-    return {i: replace(alias, tensor=captured[var]) for i, (var, alias) in outside.items() if var in captured}
+def _leaf(leaf: Touched, places: dict[int, int], others: list[Tensor]) -> Leaf:
+    """A leaf of the program, named by where its tensor stands at the border."""
+    if leaf.argument >= 0:
+        return Leaf("argument", leaf.argument, leaf.spec, leaf.var, leaf.present)
+    if id(leaf.tensor) in places:
+        return Leaf("captured", places[id(leaf.tensor)], leaf.spec, leaf.var, leaf.present)
+    return Leaf("other", [id(x) for x in others].index(id(leaf.tensor)), leaf.spec, leaf.var, leaf.present)
 
 
 def _leaked(name: str, array: Traced) -> str:

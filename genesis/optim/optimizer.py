@@ -177,6 +177,11 @@ class Optimizer(Dependable):
         found["state"] = tuple([x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)])
         return found
 
+    def _holders(self) -> dict[str, Any]:
+        params = [p for group in self.param_groups for p in group["params"]]
+        groups = {f"param_groups[{i}]": group for i, group in enumerate(self.param_groups)}
+        return groups | {f"state[{i}]": self.state[p] for i, p in enumerate(params) if p in self.state}
+
     def _witnesses(self) -> tuple[Any, ...]:
         options = [
             group[name] for group in self.param_groups for name in self.defaults if name != "lr" and name in group

@@ -43,6 +43,10 @@ class Dependable:
         """Other things of the kind inside of it, by name."""
         return iter(())
 
+    def _holders(self) -> dict[str, Any]:
+        """The dictionaries that its numbers and counts are in, by name."""
+        return {}
+
 
 def plain_only(values: Mapping[str, Any]) -> dict[str, Any]:
     """The entries that are numbers, strings and the like, or sequences of them."""

@@ -1,14 +1,18 @@
 """Drawing random arrays, inside and outside of transforms.
 
-A draw is a name in `DRAWS`, a shape, a dtype and numbers: nothing else, so that it can be a node of a traced graph.
-Inside `vmap` the stream gives other numbers for each sample, the same ones for all, or refuses, as its ``randomness``
-says.
+A draw is a name in `DRAWS`, a shape, a dtype and numbers: nothing else, so that it can be a call in a traced graph, of
+an op of kind
+``random`` (`random_op`), whose first argument is the stream. Inside `vmap` the stream gives other numbers for each
+sample, the same ones
+for all, or refuses, as its ``randomness`` says.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ from genesis.arrays.batched import Batched
 from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
 from genesis.base.memory import too_large
+from genesis.core.call.op import REGISTRY, Op
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.levels import levels
 from genesis.core.graph.modes import LEVELS
@@ -32,6 +37,27 @@ DRAWS: dict[str, Callable[..., Any]] = {
 }
 # where draws are recorded instead of made: recorder(stream, name, shape, dtype, options) -> array
 recorder: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_draw_recorder", default=None)
+
+
+@cache
+def random_op(name: str) -> Op:
+    """A draw as an op: ``random.uniform(stream, shape, dtype, *options)``."""
+
+    def meaning(stream: Generator, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
+        return DRAWS[name](stream, shape, dtype, *options)
+
+    def infer(stream: Any, shape: tuple[int, ...], dtype: Any, *options: Any) -> Spec:
+        return Spec(tuple(shape), dtype)
+
+    op = Op(f"random.{name}", "random", inspect.signature(meaning), meaning, infer=infer)
+    op.kernel = meaning
+    return op
+
+
+def op_named(name: str) -> Op | None:
+    """The op of a call in a graph: one of the registry, or ``random.`` and the name of a draw; None if there is none."""
+    room, _, draw = name.partition(".")
+    return random_op(draw) if room == "random" and draw in DRAWS else REGISTRY.get(name)
 
 
 def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:

@@ -1,16 +1,18 @@
-"""Passes: functions from a graph to a graph, one file each."""
+"""Passes: functions from a program to a program (and so from a graph to a graph), one file each."""
 
 from __future__ import annotations
 
-from genesis.jit.graph import Graph
+from typing import Any
+
+from genesis.jit.binding import Graph
 from genesis.jit.passes.common import common_subexpressions
 from genesis.jit.passes.constants import constant_folding
 from genesis.jit.passes.dead import dead_code
 from genesis.jit.passes.simplify import simplification
 
 
-def optimized(graph: Graph) -> Graph:
-    """All passes, until nothing changes.
+def optimized(graph: Any) -> Any:
+    """All passes over a graph or a program, until nothing changes.
 
     >>> import genesis
     >>> from genesis import jit
@@ -24,8 +26,12 @@ def optimized(graph: Graph) -> Graph:
         before = graph
         for one in (constant_folding, simplification, common_subexpressions, dead_code):
             graph = one(graph)
-        if [(n.op, n.args) for n in graph.nodes] == [(n.op, n.args) for n in before.nodes]:
+        if _calls(graph) == _calls(before):
             return graph
+
+
+def _calls(graph: Any) -> list[tuple[str, Any]]:
+    return [(call.op, call.args) for call in (graph.nodes if isinstance(graph, Graph) else graph.calls)]
 
 
 __all__ = ["common_subexpressions", "constant_folding", "dead_code", "optimized", "simplification"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.jit.graph import Graph
-from genesis.jit.nodes import Node, Var, Write, renamed, repeatable
+from genesis.jit.arguments import Var
+from genesis.jit.passes.on_graphs import on_graphs
+from genesis.jit.program import Call, Program, Write, repeatable
 
 
-def common_subexpressions(graph: Graph) -> Graph:
+@on_graphs
+def common_subexpressions(program: Program) -> Program:
     """Compute once what several nodes compute from the same values. (Draws are not: each gives other numbers.)
 
     Before: ``a = exp(x); b = exp(x); c = add(a, b)``     After: ``a = exp(x); c = add(a, a)``
@@ -21,23 +23,23 @@ def common_subexpressions(graph: Graph) -> Graph:
     """
     seen: dict[Any, tuple[Var, ...]] = {}
     same: dict[Var, Var] = {}
-    nodes = []
-    for node in graph.nodes:
-        args = renamed(node.args, lambda v: same.get(v, v))
-        key = (node.op, _key(args))
-        if repeatable(node) and key in seen:
-            same.update(zip(node.outs, seen[key], strict=True))
+    calls = []
+    for call in program.calls:
+        call = call.renamed(lambda v: same.get(v, v))  # noqa: PLW2901
+        key = (call.op, _key(call.args))
+        if repeatable(call) and key in seen:
+            same.update(zip(call.outs, seen[key], strict=True))
             continue
-        seen[key] = node.outs
-        nodes.append(Node(node.op, args, node.outs, node.site))
-    return replaced(graph, nodes, same)
+        seen[key] = call.outs
+        calls.append(call)
+    return replaced(program, calls, same)
 
 
-def replaced(graph: Graph, nodes: list[Node], same: dict[Var, Var]) -> Graph:
-    """A graph whose ends follow a renaming."""
-    results = [same.get(r, r) if isinstance(r, Var) else r for r in graph.results]
-    writes = [w if w.value is None else Write(w.kind, w.place, same.get(w.value, w.value)) for w in graph.writes]
-    return graph.with_nodes(nodes, results=results, writes=writes, made=[same.get(v, v) for v in graph.made])
+def replaced(program: Program, calls: list[Call], same: dict[Var, Var]) -> Program:
+    """A program whose ends follow a renaming."""
+    results = [same.get(r, r) if isinstance(r, Var) else r for r in program.results]
+    writes = [w if w.value is None else Write(w.kind, w.place, same.get(w.value, w.value)) for w in program.writes]
+    return program.with_calls(calls, results=results, writes=writes, made=[same.get(v, v) for v in program.made])
 
 
 def _key(value: Any) -> Any:

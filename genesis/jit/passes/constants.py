@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from genesis.core.graph.tensor import wrap
-from genesis.jit.graph import Graph
-from genesis.jit.nodes import repeatable
-from genesis.jit.replay import run_node
+from genesis.jit.passes.on_graphs import on_graphs
+from genesis.jit.program import Program, repeatable
+from genesis.jit.replay import computed
 
 LIMIT = 1 << 16  # elements: larger results are computed at every call rather than kept
 
 
-def constant_folding(graph: Graph) -> Graph:
+@on_graphs
+def constant_folding(program: Program) -> Program:
     """Compute now what is made of constants only.
 
     Before: ``c = constant; a = exp(c); b = mul(x, a)``     After: ``a = constant; b = mul(x, a)``
@@ -25,14 +26,14 @@ def constant_folding(graph: Graph) -> Graph:
     >>> [n.op for n in graph.nodes], [n.op for n in jit.constant_folding(graph).nodes]
     (['exp', 'mul'], ['mul'])
     """
-    values: dict[Any, Any] = {var: wrap(array) for var, array in graph.constants}
-    constants, nodes = list(graph.constants), []
-    for node in graph.nodes:
-        inputs = list(node.inputs)
-        small = all(np.prod(v.spec.shape) <= LIMIT for v in node.outs)
-        if repeatable(node) and inputs and small and all(v in values for v in inputs):
-            run_node(node, values, [])
-            constants += [(v, np.array(values[v]._array)) for v in node.outs]
+    values: dict[Any, Any] = {var: wrap(array) for var, array in program.constants}
+    constants, calls = list(program.constants), []
+    for call in program.calls:
+        inputs = list(call.inputs)
+        small = all([np.prod(v.spec.shape) <= LIMIT for v in call.outs])
+        if repeatable(call) and inputs and small and all([v in values for v in inputs]):
+            values.update(zip(call.outs, computed(call, values), strict=True))
+            constants += [(v, np.array(values[v]._array)) for v in call.outs]
         else:
-            nodes.append(node)
-    return graph.with_nodes(nodes, constants=constants)
+            calls.append(call)
+    return program.with_calls(calls, constants=constants)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from genesis.jit.graph import Graph
-from genesis.jit.nodes import Write
+from genesis.jit.passes.on_graphs import on_graphs
+from genesis.jit.program import Program
 
 
-def dead_code(graph: Graph) -> Graph:
+@on_graphs
+def dead_code(program: Program) -> Program:
     """Drop nodes, captured tensors, constants and numbers that no result and no write depends on.
 
     (A draw may be dropped: the stream moves on by what the whole function draws, whoever draws it.)
@@ -21,21 +23,30 @@ def dead_code(graph: Graph) -> Graph:
     >>> [n.op for n in graph.nodes], [n.op for n in jit.dead_code(graph).nodes]
     (['exp', 'sin'], ['sin'])
     """
-    wanted = set(graph.ends)
+    wanted = set(program.ends)
     kept = []
-    for node in reversed(graph.nodes):
-        if wanted.intersection(node.outs):
-            kept.append(node)
-            wanted.update(node.inputs)
-    written = {w.place for w in graph.writes if w.kind == "captured"}
-    places = [i for i, (var, _) in enumerate(graph.captured) if var in wanted or i in written]
+    for call in reversed(program.calls):
+        if wanted.intersection(call.outs):
+            kept.append(call)
+            wanted.update(call.inputs)
+    aliases = [a for _, a in program.aliases]
+    named = {thing.place for thing in (*program.writes, *program.leaves, *aliases) if thing.kind == "captured"}
+    places = [i for i, var in enumerate(program.captured) if var in wanted or i in named]
     moved = {place: i for i, place in enumerate(places)}
-    writes = [Write(w.kind, moved[w.place], w.value) if w.kind == "captured" else w for w in graph.writes]
-    return graph.with_nodes(
+
+    def follow(thing: Any) -> Any:
+        """A write, a leaf or an alias that counts the captured tensors that are left."""
+        return replace(thing, place=moved[thing.place]) if thing.kind == "captured" else thing
+
+    leaves = [
+        follow(leaf if leaf.var is None or leaf.var in wanted else replace(leaf, var=None)) for leaf in program.leaves
+    ]
+    return program.with_calls(
         kept[::-1],
-        captured=[graph.captured[i] for i in places],
-        constants=[c for c in graph.constants if c[0] in wanted],
-        numbers=[n for n in graph.numbers if n[0] in wanted],
-        writes=writes,
-        leaves=[leaf if leaf.var is None or leaf.var in wanted else replace(leaf, var=None) for leaf in graph.leaves],
+        captured=[program.captured[i] for i in places],
+        constants=[c for c in program.constants if c[0] in wanted],
+        numbers=[n for n in program.numbers if n[0] in wanted],
+        writes=[follow(w) for w in program.writes],
+        leaves=leaves,
+        aliases=[(i, follow(a)) for i, a in program.aliases],
     )

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from genesis.jit.graph import Graph
-from genesis.jit.nodes import Node, Var, inferred, renamed
+from genesis.jit.arguments import Var
 from genesis.jit.passes.common import replaced
+from genesis.jit.passes.on_graphs import on_graphs
+from genesis.jit.program import Call, Program, inferred
 
 
-def simplification(graph: Graph) -> Graph:
+@on_graphs
+def simplification(program: Program) -> Program:
     """Replace nodes that are one of their arguments by it.
 
     Before: ``a = mul(x, 1); b = neg(a); c = neg(b); d = reshape(c, x's shape)``     After: ``x``
@@ -29,32 +31,32 @@ def simplification(graph: Graph) -> Graph:
     (['mul', 'neg', 'reshape', 'neg'], [])
     """
     same: dict[Var, Var] = {}
-    made: dict[Var, Node] = {}
-    constants = dict(graph.constants)
-    nodes = []
-    for node in graph.nodes:
-        node = Node(node.op, renamed(node.args, lambda v: same.get(v, v)), node.outs, node.site)  # noqa: PLW2901
-        rule = RULES.get(node.op)
+    made: dict[Var, Call] = {}
+    constants = dict(program.constants)
+    calls = []
+    for call in program.calls:
+        call = call.renamed(lambda v: same.get(v, v))  # noqa: PLW2901
+        rule = RULES.get(call.op)
         if rule is not None:
-            found = rule(node, made, constants)
-            if isinstance(found, Node) and inferred(found)[0].strides == node.outs[0].spec.strides:
-                node = found  # noqa: PLW2901
-                again = RULES.get(node.op)
-                found = again(node, made, constants) if again is not None else None
+            found = rule(call, made, constants)
+            if isinstance(found, Call) and inferred(found)[0].strides == call.outs[0].spec.strides:
+                call = found  # noqa: PLW2901
+                again = RULES.get(call.op)
+                found = again(call, made, constants) if again is not None else None
             if (
                 isinstance(found, Var)
-                and found.spec == node.outs[0].spec
-                and found.spec.strides == node.outs[0].spec.strides
+                and found.spec == call.outs[0].spec
+                and found.spec.strides == call.outs[0].spec.strides
             ):
-                same[node.outs[0]] = found
+                same[call.outs[0]] = found
                 continue
-        for var in node.outs:
-            made[var] = node
-        nodes.append(node)
-    return replaced(graph, nodes, same)
+        for var in call.outs:
+            made[var] = call
+        calls.append(call)
+    return replaced(program, calls, same)
 
 
-Made = dict[Var, Node]
+Made = dict[Var, Call]
 Constants = dict[Var, Any]
 
 
@@ -71,21 +73,21 @@ def _is(value: Any, number: float, constants: Constants) -> bool:
     return isinstance(value, int | float) and value == number and not (number == 0 and np.signbit(value))
 
 
-def _mul(node: Node, made: Made, constants: Constants) -> Any:
-    a, b = node.args
+def _mul(call: Call, made: Made, constants: Constants) -> Any:
+    a, b = call.args
     return a if _is(b, 1, constants) else b if _is(a, 1, constants) else None
 
 
-def _div(node: Node, made: Made, constants: Constants) -> Any:
-    return node.args[0] if _is(node.args[1], 1, constants) else None
+def _div(call: Call, made: Made, constants: Constants) -> Any:
+    return call.args[0] if _is(call.args[1], 1, constants) else None
 
 
-def _sub(node: Node, made: Made, constants: Constants) -> Any:
-    return node.args[0] if _is(node.args[1], 0, constants) else None  # x - 0 is x, also for -0.0
+def _sub(call: Call, made: Made, constants: Constants) -> Any:
+    return call.args[0] if _is(call.args[1], 0, constants) else None  # x - 0 is x, also for -0.0
 
 
-def _add(node: Node, made: Made, constants: Constants) -> Any:
-    a, b = node.args
+def _add(call: Call, made: Made, constants: Constants) -> Any:
+    a, b = call.args
     for x, zero in ((a, b), (b, a)):
         if (
             _is(zero, 0, constants)
@@ -98,49 +100,49 @@ def _add(node: Node, made: Made, constants: Constants) -> Any:
 
 def _never_minus_zero(x: Var, made: Made) -> bool:
     """Whether a value cannot be -0.0: results of these ops are positive, or sums with +0.0."""
-    node = made.get(x)
-    return node is not None and (
-        node.op in ("exp", "abs", "square", "sigmoid", "softmax")
-        or (node.op == "add" and any(isinstance(a, int | float) and a == 0 for a in node.args))
+    call = made.get(x)
+    return call is not None and (
+        call.op in ("exp", "abs", "square", "sigmoid", "softmax")
+        or (call.op == "add" and any(isinstance(a, int | float) and a == 0 for a in call.args))
     )
 
 
-def _pow(node: Node, made: Made, constants: Constants) -> Any:
-    return node.args[0] if _is(node.args[1], 1, constants) else None
+def _pow(call: Call, made: Made, constants: Constants) -> Any:
+    return call.args[0] if _is(call.args[1], 1, constants) else None
 
 
-def _undone(op: str) -> Callable[[Node, Made, Constants], Any]:
+def _undone(op: str) -> Callable[[Call, Made, Constants], Any]:
     """An op that is its own inverse."""
 
-    def rule(node: Node, made: Made, constants: Constants) -> Any:
-        inner = made.get(node.args[0])
+    def rule(call: Call, made: Made, constants: Constants) -> Any:
+        inner = made.get(call.args[0])
         return inner.args[0] if inner is not None and inner.op == op else None
 
     return rule
 
 
-def _reshape(node: Node, made: Made, constants: Constants) -> Any:
-    x, shape = node.args
+def _reshape(call: Call, made: Made, constants: Constants) -> Any:
+    x, shape = call.args
     if tuple(shape) == x.spec.shape:
         return x
     inner = made.get(x)
     if inner is not None and inner.op in ("reshape", "view_shape"):  # one reshape does what two do
-        return Node("reshape", (inner.args[0], tuple(shape)), node.outs, node.site)
+        return Call("reshape", (inner.args[0], tuple(shape)), call.outs, call.site)
     return None
 
 
-def _permute(node: Node, made: Made, constants: Constants) -> Any:
-    x, dims = node.args
+def _permute(call: Call, made: Made, constants: Constants) -> Any:
+    x, dims = call.args
     if tuple(dims) == tuple(range(len(dims))):
         return x
     inner = made.get(x)
     if inner is not None and inner.op == "permute":
-        return Node("permute", (inner.args[0], tuple(inner.args[1][d] for d in dims)), node.outs, node.site)
+        return Call("permute", (inner.args[0], tuple(inner.args[1][d] for d in dims)), call.outs, call.site)
     return None
 
 
-def _transpose(node: Node, made: Made, constants: Constants) -> Any:
-    x, d0, d1 = node.args
+def _transpose(call: Call, made: Made, constants: Constants) -> Any:
+    x, d0, d1 = call.args
     inner = made.get(x)
     if d0 == d1:
         return x
@@ -151,19 +153,19 @@ def _transpose(node: Node, made: Made, constants: Constants) -> Any:
     )
 
 
-def _same_shape(node: Node, made: Made, constants: Constants) -> Any:
-    return node.args[0] if tuple(node.args[1]) == node.args[0].spec.shape else None
+def _same_shape(call: Call, made: Made, constants: Constants) -> Any:
+    return call.args[0] if tuple(call.args[1]) == call.args[0].spec.shape else None
 
 
-def _convert(node: Node, made: Made, constants: Constants) -> Any:
-    return node.args[0] if node.args[1] == node.args[0].spec.dtype else None
+def _convert(call: Call, made: Made, constants: Constants) -> Any:
+    return call.args[0] if call.args[1] == call.args[0].spec.dtype else None
 
 
-def _clone(node: Node, made: Made, constants: Constants) -> Any:
-    return node.args[0]  # a graph has no memory: a copy is the value
+def _clone(call: Call, made: Made, constants: Constants) -> Any:
+    return call.args[0]  # a graph has no memory: a copy is the value
 
 
-RULES: dict[str, Callable[[Node, Made, Constants], Any]] = {
+RULES: dict[str, Callable[[Call, Made, Constants], Any]] = {
     "add": _add,
     "clone": _clone,
     "conj_physical": _undone("conj_physical"),

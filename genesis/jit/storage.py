@@ -1,0 +1,56 @@
+"""Whose memory a value of a program is: views are parts of the memory of the value at their root, everything else has
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genesis.arrays.spec import Spec, strides_of
+from genesis.core.call.op import Op
+from genesis.core.call.strides import reshaped
+from genesis.core.layers.draws import op_named
+from genesis.jit.arguments import Var
+
+
+class Region(NamedTuple):
+    """A part of the memory of a value: element (i, j, ...) is ``offset`` bytes and ``i * strides[0] + j * strides[1] +
+    ...`` elements behind the root's first.
+    """
+
+    root: Var
+    offset: int
+    strides: tuple[int, ...]
+
+
+def regions(calls: Iterable[Any]) -> dict[Var, Region]:
+    """The regions of the values that are views."""
+    found: dict[Var, Region] = {}
+    for call in calls:
+        op = op_named(call.op)
+        if op is not None and op.kind == "view" and isinstance(call.args[0], Var):
+            source, out = call.args[0], call.outs[0]
+            root, begin, strides = found.get(source) or Region(source, 0, strides_of(source.spec))
+            seen = _seen(op, call.args[1:], source.spec, strides, out.spec)
+            if seen is not None:
+                found[out] = Region(root, begin + seen[0], seen[1])
+    return found
+
+
+def _seen(
+    op: Op, args: tuple[Any, ...], source: Spec, strides: tuple[int, ...], out: Spec
+) -> tuple[int, tuple[int, ...]] | None:
+    """Where a view begins in its source, in bytes, and its strides; None for a reshape that takes a copy."""
+    if op.name in ("reshape", "view_shape"):
+        new = reshaped(source.shape, strides, out.shape)
+        return None if new is None else (0, new)
+    size = source.dtype.itemsize
+    memory = np.empty(1, source.dtype)
+    ghost = np.lib.stride_tricks.as_strided(memory, source.shape, [s * size for s in strides], writeable=False)
+    view = op.kernel(ghost, *args)  # only addresses are computed: the memory is not there
+    return view.__array_interface__["data"][0] - memory.__array_interface__["data"][0], tuple(
+        [s // view.dtype.itemsize for s in view.strides]
+    )
