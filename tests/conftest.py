@@ -16,6 +16,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 import pytest
 
 import genesis
+from genesis.core import switches
 
 
 def pytest_addoption(parser):
@@ -35,3 +36,6 @@ def _seeded():
     assert genesis.is_grad_enabled()
     yield
     assert genesis.is_grad_enabled(), "the test left gradient recording off"
+    assert not any((switches.ACTIVE, switches.LEVELS, switches.ESCAPES, switches.OVERRIDES)), (
+        "the test left a mode open: all that follows takes the slow path"
+    )

@@ -15,7 +15,7 @@ from typing import Any
 
 from genesis.base.text import name_of
 from genesis.core.call.op import REGISTRY
-from genesis.core.graph.modes import ACTIVE, watcher
+from genesis.core.graph.modes import ACTIVE, closed, opened, watchers
 from genesis.core.graph.node import Node
 from genesis.debug.graph import Box
 from genesis.nn.module import Module
@@ -67,13 +67,13 @@ class _Watch:
 
 @contextmanager
 def _watching(watch: _Watch) -> Iterator[None]:
-    token = watcher.set(watch)
     ACTIVE.append(watch)
+    opened(watchers, watch)
     try:
         yield
     finally:
-        ACTIVE.remove(watch)
-        watcher.reset(token)
+        closed(watchers, watch)
+        ACTIVE.pop()
 
 
 def observe(

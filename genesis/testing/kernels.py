@@ -33,7 +33,7 @@ def meanings_only() -> Iterator[None]:
     ...     genesis.ones(1, 1) @ genesis.ones(1, 1)
     tensor([[1.]])
     """
-    token = interception.set(_by_meaning)
+    token = interception.set((_by_meaning,))
     ACTIVE.append(_by_meaning)
     try:
         yield

@@ -16,7 +16,6 @@ import numpy as np
 
 import genesis
 from genesis import amp, autograd, data, func, nn, optim
-from genesis.autograd.inspection import anomaly
 from genesis.core.call.op import Case, Op, case
 from genesis.nn import functional as F
 from genesis.nn import init, utils
@@ -517,8 +516,7 @@ def settings_kept() -> Iterator[None]:
         yield
     finally:
         genesis.set_grad_enabled(True)
-        while (mode := anomaly._current.get()) is not None:
-            mode.__exit__(None, None, None)  # set_detect_anomaly(False) would leave its place among the open modes
+        genesis.autograd.set_detect_anomaly(False)
         nn.allow_loss_broadcast(False)
         genesis.set_default_dtype(kind)
         genesis.set_default_device(place)

@@ -29,7 +29,15 @@ from genesis.core.call.op import Op
 from genesis.core.graph.autocast import restored, state
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.levels import again, numbered, remembered
-from genesis.core.graph.modes import enable_grad, grad_mode, interception, kernels_are_forced, kernels_only
+from genesis.core.graph.modes import (
+    closed,
+    enable_grad,
+    grad_mode,
+    interception,
+    kernels_are_forced,
+    kernels_only,
+    opened,
+)
 from genesis.core.graph.node import WRITES, Node
 from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.site import Site
@@ -338,16 +346,13 @@ def _decide(policy: Any, ctx: SelectiveCheckpointContext, op: Op, args: Sequence
 
 @contextmanager
 def _intercepting(between: Callable[..., Any]) -> Iterator[None]:
-    outer = interception.get()
-    token = interception.set(
-        between if outer is None else lambda op, args, run: outer(op, args, lambda: between(op, args, run))
-    )
     ACTIVE.append(between)
+    opened(interception, between)
     try:
         yield
     finally:
+        closed(interception, between)
         ACTIVE.pop()
-        interception.reset(token)
 
 
 def _keeping(policy: Any, kept: list[tuple[str, Any]]) -> AbstractContextManager[Any]:

@@ -10,7 +10,7 @@ import pytest
 
 import genesis
 from genesis import nn
-from genesis.core.graph.modes import ACTIVE, watcher
+from genesis.core.graph.modes import ACTIVE, watchers
 from genesis.debug.graph import Box
 from genesis.debug.layout import arrange
 from genesis.debug.scopes import Scope
@@ -130,10 +130,10 @@ def test_observing_leaves_no_trace_and_an_error_ends_it():
         F.gelu(x)
         raise ValueError("wrong")
 
-    before = list(ACTIVE), watcher.get()
+    before = list(ACTIVE), watchers.get()
     with pytest.raises(ValueError, match="wrong"):
         genesis.draw(wrong, genesis.ones(2, requires_grad=True))
-    assert (list(ACTIVE), watcher.get()) == before
+    assert (list(ACTIVE), watchers.get()) == before
 
 
 def test_natural_size():

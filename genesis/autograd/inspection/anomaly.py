@@ -17,7 +17,7 @@ from genesis.base.pytree import tree_flatten
 from genesis.core.call.op import Op
 from genesis.core.call.refusal import switch
 from genesis.core.graph import engine
-from genesis.core.graph.modes import Mode, interception, watcher
+from genesis.core.graph.modes import Mode, closed, interception, opened, watchers
 from genesis.core.graph.node import Node
 from genesis.core.graph.site import LIBRARY
 from genesis.core.graph.switches import ACTIVE
@@ -69,30 +69,25 @@ class detect_anomaly(Mode):
     _warns = True
 
     def _enter(self) -> Any:
-        before = interception.get(), _current.get(), watcher.get(), engine.around_node.get()
-        interception.set(self._between)
-        _current.set(self)
-        watcher.set(self)
-        ACTIVE.append(self)
-        engine.around_node.set((*before[3], _WATCH))
-        self._outer = before[0]
+        before = _current.get()
+        _switch_to(self)
         return before
 
     def _leave(self, before: Any) -> None:
-        ACTIVE.pop()
-        engine.around_node.set(before[3])
-        interception.set(before[0])
-        _current.set(before[1])
-        watcher.set(before[2])
+        _switch_to(before)
 
-    def _fresh(self) -> detect_anomaly:
+    def _entries(self) -> tuple[tuple[Any, Any], ...]:
+        """What stands where while this mode is open."""
+        return (interception, self._between), (watchers, self), (engine.around_node, (None, self.check_node))
+
+    def _fresh(self) -> Mode:
         return _Quiet(self.check_nan, self.check_inf)
 
     # ---- forward
 
     def _between(self, op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
-        result = kernel() if self._outer is None else self._outer(op, arrays, kernel)
-        if self.check_nan and _current.get() is self and engine.current() is None:
+        result = kernel()
+        if self.check_nan and engine.current() is None:
             for array in result if isinstance(result, tuple | list) else (result,):
                 self.check(op.name, array, arrays, list(op.signature.parameters), op.kind == "elementwise")
         return result
@@ -140,6 +135,8 @@ class detect_anomaly(Mode):
 
     def check_node(self, node: Node, results: Sequence[Any], incoming: Sequence[Any]) -> None:
         """Raise an error if a rule made a bad gradient."""
+        if not self.check_nan:
+            return
         for place, g in enumerate(results):
             bad = self.bad(g._array) if isinstance(g, Tensor) else None
             if bad is None:
@@ -184,7 +181,7 @@ class detect_anomaly(Mode):
 
     def function_result(self, cls: Any, args: Sequence[Any], result: Any) -> None:
         """Look at what a Function returned: it may have computed it with NumPy."""
-        if self.check_nan and _current.get() is self and engine.current() is None:
+        if self.check_nan and engine.current() is None:
             arrays = [a._array if isinstance(a, Tensor) else a for a in args]
             for y in tree_flatten(result)[0]:
                 if isinstance(y, Tensor):
@@ -197,13 +194,18 @@ class detect_anomaly(Mode):
                     )
 
 
-def _check_node(node: Node, results: Sequence[Any], incoming: Sequence[Any]) -> None:
-    mode = _current.get()
-    if mode is not None and mode.check_nan:
-        mode.check_node(node, results, incoming)
-
-
-_WATCH = (None, _check_node)
+def _switch_to(mode: detect_anomaly | None) -> None:
+    """Make this the open mode of the thread: one at a time, wherever other modes were opened between."""
+    before = _current.get()
+    if before is not None:
+        for variable, entry in before._entries():
+            closed(variable, entry)
+        ACTIVE.pop()
+    _current.set(mode)
+    if mode is not None:
+        ACTIVE.append(mode)
+        for variable, entry in mode._entries():
+            opened(variable, entry)
 
 
 def set_detect_anomaly(mode: bool, check_nan: bool = True, check_inf: bool = False) -> detect_anomaly:
@@ -231,19 +233,18 @@ class _Switch(_Quiet):
     def __init__(self, mode: bool, check_nan: bool, check_inf: bool) -> None:
         super().__init__(check_nan, check_inf)
         self._mode, self._undo = switch("set_detect_anomaly", "mode", mode), _current.get()
-        if self._mode:
-            super().__enter__()
-        else:
-            _current.set(None)
+        _switch_to(self if self._mode else None)
 
-    def __enter__(self) -> _Switch:
-        return self
+    def _enter(self) -> Any:
+        _switch_to(self if self._mode else None)
+        return self._undo
 
-    def __exit__(self, *_: object) -> None:
-        if self._mode:
-            super().__exit__(None, None, None)
-        else:
-            _current.set(self._undo)
+    def _fresh(self) -> Mode:
+        return _Switch(self._mode, self.check_nan, self.check_inf)
+
+    def __call__(self, target: Any) -> Any:
+        _switch_to(self._undo)  # as a decorator the mode holds inside the function only
+        return super().__call__(target)
 
 
 def is_anomaly_enabled() -> bool:

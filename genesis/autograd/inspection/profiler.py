@@ -13,7 +13,7 @@ from genesis.base.text import Printed, Table, for_stream, name_of
 from genesis.core.call.op import Op
 from genesis.core.call.refusal import switch
 from genesis.core.graph import engine
-from genesis.core.graph.modes import interception, watcher
+from genesis.core.graph.modes import closed, interception, opened, watchers
 from genesis.core.graph.node import FUNCTION, Node
 from genesis.core.graph.site import Site, line_here
 from genesis.core.graph.switches import ACTIVE
@@ -64,10 +64,9 @@ class profile(Printed):
                 ) from None
 
     def __enter__(self) -> profile:
-        self._before = interception.get(), watcher.get()
-        interception.set(self._between)
-        watcher.set(self)
         ACTIVE.append(self)
+        opened(interception, self._between)
+        opened(watchers, self)
         self._begun: list[tuple[Any, float]] = []
         self._nodes = engine.around_nodes(self._node_begins, self._node_ends)
         self._nodes.__enter__()
@@ -75,15 +74,13 @@ class profile(Printed):
 
     def __exit__(self, *_: object) -> None:
         self._nodes.__exit__(None, None, None)
+        closed(watchers, self)
+        closed(interception, self._between)
         ACTIVE.pop()
-        interception.set(self._before[0])
-        watcher.set(self._before[1])
 
     # ---- what happens
 
-    def _between(self, op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
-        outer = self._before[0]
-        run = kernel if outer is None else lambda: outer(op, arrays, kernel)
+    def _between(self, op: Op, arrays: Sequence[Any], run: Callable[[], Any]) -> Any:
         if engine.current() is not None:
             return run()  # part of a node
         self._push(op.name)
@@ -108,21 +105,16 @@ class profile(Printed):
             self.events.append(Event(node.op_name, "forward", 0.0, node._sequence_nr(), node.where()))
         elif self.events:
             self.events[-1].sequence_nr = node._sequence_nr()
-        if self._before[1] is not None:
-            self._before[1].new_node(node)
 
     def function_result(self, cls: Any, args: Sequence[Any], result: Any) -> None:
         """Nothing to note: the node tells."""
-        if self._before[1] is not None:
-            self._before[1].function_result(cls, args, result)
 
     def _node_begins(self, node: Node, grads: tuple[Any, ...]) -> None:
-        if watcher.get() is self:
-            self._push(node.name())
-            self._begun.append((node, time.perf_counter()))
+        self._push(node.name())
+        self._begun.append((node, time.perf_counter()))
 
     def _node_ends(self, node: Node, results: tuple[Any, ...], grads: tuple[Any, ...]) -> None:
-        if watcher.get() is self and self._begun and self._begun[-1][0] is node:
+        if self._begun and self._begun[-1][0] is node:
             seconds = time.perf_counter() - self._begun.pop()[1]
             self._pop()
             self.events.append(Event(node.name(), "backward", seconds, node._sequence_nr(), node.where()))

@@ -286,9 +286,11 @@ def _infer_operands(op: Op, operands: Sequence[Any]) -> Any:
 
 
 def _between(op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
-    # a partial, no closure: an error that is kept would keep what that holds
-    between = interception.get() if ACTIVE else None
-    return kernel() if between is None else between(op, arrays, kernel)
+    if ACTIVE:
+        for between in interception.get():
+            # no closure: an error that is kept would keep what that holds
+            kernel = partial(between, op, arrays, kernel)
+    return kernel()
 
 
 def _compute(op: Op, operands: Sequence[Any], options: Sequence[Any], result: Spec) -> np.ndarray[Any, Any]:

@@ -42,7 +42,7 @@ from genesis.core.functions.captures import captured, may_reach_tensors, place_k
 from genesis.core.functions.context import FunctionCtx, HoldingCtx, hold_attributes
 from genesis.core.graph import autocast
 from genesis.core.graph.hooks import SPECIAL
-from genesis.core.graph.modes import grad_mode, watcher
+from genesis.core.graph.modes import grad_mode, watchers
 from genesis.core.graph.node import INFERENCE, WRITES, Node, Output, next_number
 from genesis.core.graph.saved import pack
 from genesis.core.graph.site import LIBRARY, user_site
@@ -463,8 +463,8 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
         grad_mode.set(outside)
     if reads:
         recording = _take_captured(ctx, reads, edges, inputs, keywords)
-    if ACTIVE and watcher.get() is not None:
-        watcher.get().function_result(cls, [*inputs, *keywords.values()], result)
+    for observer in watchers.get() if ACTIVE else ():
+        observer.function_result(cls, [*inputs, *keywords.values()], result)
     if recording and (bool(kwargs) or cls._split or (inputs and inputs[-1] is None)):
         ctx._optional = _optional(inputs, keywords, given)
     ctx._number = next_number()

@@ -32,7 +32,7 @@ from genesis.base.locks import process_lock
 from genesis.core.graph import autocast
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.lost import number_of_run, recent_lines
-from genesis.core.graph.modes import grad_mode, kernels_are_forced, kernels_only, repair, watcher
+from genesis.core.graph.modes import closed, grad_mode, kernels_are_forced, kernels_only, opened, repair, watchers
 from genesis.core.graph.node import (
     FREED,
     FUNCTION,
@@ -71,12 +71,11 @@ around_node: ContextVar[tuple[tuple[Any, Any], ...]] = ContextVar("genesis_every
 @contextmanager
 def around_nodes(before: Any, after: Any) -> Iterator[None]:
     """Open a pair of `around_node`."""
-    outer = around_node.get()
+    opened(around_node, (before, after))
     try:
-        around_node.set((*outer, (before, after)))
         yield
     finally:
-        around_node.set(outer)
+        closed(around_node, (before, after))
 
 
 def run(
@@ -146,8 +145,7 @@ def release(roots: Sequence[Edge]) -> None:
 
 def _tell(error: Exception, node: Node | None) -> None:
     """Add to an exception from a rule where its forward was called, if it does not say so itself."""
-    watch = watcher.get()
-    if watch is not None and node is not None:
+    for watch in watchers.get() if node is not None else ():
         watch.failed(node)
     site = None if node is None else node.where()
     if (

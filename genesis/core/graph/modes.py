@@ -28,15 +28,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 grad_mode: ContextVar[bool] = ContextVar("genesis_grad_mode", default=True)
 inference: ContextVar[bool] = ContextVar("genesis_inference", default=False)
-# between(op, arguments, run): what stands between an op and its kernel, where a mode wants to keep or replace results
-interception: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_interception", default=None)
+# between(op, arguments, run), for each mode that wants to keep or replace the results of kernels; the last opened is
+# the outermost
+interception: ContextVar[tuple[Callable[..., Any], ...]] = ContextVar("genesis_interception", default=())
 
 # repair(node, gradient, results): what a backward does with the gradients that a rule gave, if anything
 repair: ContextVar[Callable[..., Any] | None] = ContextVar("genesis_repair", default=None)
-# told of every node that is recorded, of every result of a Function, and of a node whose backward fails:
-# has `new_node(node)`, `function_result(cls, args, result)` and `failed(node)`
-watcher: ContextVar[Any] = ContextVar("genesis_watcher", default=None)
+# those told of every node that is recorded, of every result of a Function, and of a node whose backward fails:
+# each has `new_node(node)`, `function_result(cls, args, result)` and `failed(node)`
+watchers: ContextVar[tuple[Any, ...]] = ContextVar("genesis_watchers", default=())
 _kernels_only: ContextVar[bool] = ContextVar("genesis_kernels_only", default=False)
+
+
+def opened(variable: ContextVar[tuple[Any, ...]], entry: Any) -> None:
+    """Add an entry to those of this thread; `closed` takes it away."""
+    variable.set((*variable.get(), entry))
+
+
+def closed(variable: ContextVar[tuple[Any, ...]], entry: Any) -> None:
+    """Take the last such entry away, wherever it stands: a switch may be turned in the middle of others."""
+    entries = variable.get()
+    place = len(entries) - 1 - entries[::-1].index(entry)
+    variable.set(entries[:place] + entries[place + 1 :])
 
 
 def is_grad_enabled() -> bool:

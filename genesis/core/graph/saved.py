@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
-from genesis.core.graph.modes import grad_mode, watcher
+from genesis.core.graph.modes import grad_mode, watchers
 from genesis.core.graph.switches import ACTIVE
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ class Packed:
 
 def pack(node: Node) -> None:
     """Replace the tensors that a new node saved, if hooks are open; tell whoever watches of the node."""
-    watch = watcher.get()
-    if watch is not None:
+    for watch in watchers.get():
         watch.new_node(node)
     open_pairs = packing.get()
     if not open_pairs or not node._saved:
