@@ -137,7 +137,7 @@ def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor
         reduced = reduced.reshape([1 if i in dim else n for i, n in enumerate(shape)])
         array = reduced._array
     if math.prod(shape) <= 256 and not grad_mode.get():  # for few elements a copy costs a third of a view
-        if array.__class__ is np.ndarray and not ACTIVE:
+        if array.__class__ is np.ndarray and (not ACTIVE or tracer.get() is None):
             full = np.empty(shape, array.dtype)
             full[...] = array
             return wrap(full)

@@ -218,7 +218,8 @@ def check_writable(x: Tensor, name: str, recording: bool) -> None:
             message(name, "a tensor made in inference_mode is written to outside it", hint="clone() it first")
         )
     memory = bottom(x._array)
-    if isinstance(memory, np.ndarray) and not memory.flags.writeable:
+    # a shared gradient is copied first
+    if isinstance(memory, np.ndarray) and not memory.flags.writeable and x._counter is not SHARED:
         raise InplaceError(
             message(name, "the memory cannot be written to: it is read-only, or an expanded tensor",
                     operands=[("input", spec_of(x._array))], hint="clone() it first")

@@ -77,6 +77,7 @@ class NodeHooks:
 
     def on_outputs(self, node: Node, g: Any) -> Any:
         """Tensor hooks and retained gradients."""
+        g = lent(g)
         if node._outputs is None and not self.retained:
             for _, hook in tuple(self.tensor.values()):
                 result = hook(g)
@@ -95,9 +96,11 @@ class NodeHooks:
 
     def after(self, node: Node, results: Sequence[Any], g: Any) -> Sequence[Any]:
         """Post-hooks: they see the inputs' gradients and the output's, and may replace the former."""
-        incoming = tuple(g) if isinstance(g, list) else (g,)
+        if not self.post:
+            return results
+        incoming, results = lent(g if isinstance(g, list) else [g]), lent(list(results))
         for hook in list(self.post.values()):
-            changed = hook(tuple(results), incoming)
+            changed = hook(tuple(results), tuple(incoming))
             if changed is not None:
                 results = _replaced_all(node, "register_hook", changed, results)
         return results
@@ -121,6 +124,13 @@ def hooks_of(node: Node) -> NodeHooks:
             if node._hooks is None or node._hooks is SPECIAL:
                 node._hooks = NodeHooks()
     return node._hooks
+
+
+def lent(g: Any) -> Any:
+    """Gradients as hooks get them: others may hold their memory, so writing to one copies it first."""
+    if isinstance(g, list):
+        return [part if part is None else part._shared() for part in g]
+    return g._shared()
 
 
 def replaced(result: Tensor | None, g: Tensor | None, name: str) -> Tensor | None:
