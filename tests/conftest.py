@@ -16,7 +16,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 import pytest
 
 import genesis
-from genesis.core import switches
+from genesis.core.graph import switches
 
 
 def pytest_addoption(parser):

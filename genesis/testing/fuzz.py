@@ -11,7 +11,6 @@ silent difference is shrunk to the fewest statements and printed as a program.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import sys
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ import numpy as np
 import genesis
 from genesis.base.errors import GenesisError
 from genesis.testing import fuzz_functions
+from genesis.testing.command_line import options
 from genesis.testing.fuzz_reference import Memory, Ref
 
 TOLERANCE = 1e-9  # relative; both sides compute in float64
@@ -541,14 +541,8 @@ def fuzz(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m genesis.testing.fuzz", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--programs", type=int, default=2000, help="how many (default: 2000)")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
-    parser.add_argument("--length", type=int, default=14, help="statements in each")
-    options = parser.parse_args(arguments)
-    kinds, reasons, wrong = fuzz(options.programs, options.seed, options.length, progress=True)
+    asked = options("fuzz", __doc__, arguments, 2000, length={"type": int, "default": 14, "help": "statements in each"})
+    kinds, reasons, wrong = fuzz(asked.programs, asked.seed, asked.length, progress=True)
     print(f"{kinds['equal']} equal, {kinds['refused']} equal where they were not refused, {kinds['wrong']} wrong")
     for reason, count in reasons.most_common():
         print(f"  refused {count:6d} times: {reason}")

@@ -12,7 +12,9 @@ value gets the gradient that hooks there see.
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import genesis
+from genesis.testing.command_line import options, tell
 
 TOLERANCE = 1e-9  # relative; all is float64
 
@@ -417,6 +420,18 @@ def fuzz(
     return kinds, wrong
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare as many programs as asked for with PyTorch, print what differs."""
+    asked = options("fuzz_hooks", __doc__, arguments, 2000)
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    kinds, wrong = fuzz(torch, asked.programs, asked.seed)
+    tell(Counter(kinds))
+    for number, lines, detail in wrong[:10]:
+        print(f"\nseed {number}: {detail}", *lines, sep="\n    ")
+    return 1 if wrong else 0
+
+
 def probed(seed: int, length: int = 14) -> str:
     """Compare what hooks see with the gradients of probes, leaves of zeros that are added where hooks are; the first
     difference, if any.
@@ -445,4 +460,8 @@ def probed(seed: int, length: int = 14) -> str:
     return ""
 
 
-__all__ = ["Record", "Writer", "compare", "differences", "fuzz", "probed", "run", "shrunk"]
+if __name__ == "__main__":
+    sys.exit(main())
+
+
+__all__ = ["Record", "Writer", "compare", "differences", "fuzz", "main", "probed", "run", "shrunk"]

@@ -10,7 +10,6 @@ answer (`REFUSALS`), the reference is the same program with copies.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import re
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import genesis
+from genesis.testing.command_line import options
 from genesis.testing.fuzz_pytorch_programs import program as write
 
 Outcome = tuple[str, str]  # "equal", "stricter", "laxer" or "wrong", and what differs
@@ -74,7 +74,7 @@ def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copyi
     for place, texts in enumerate(zip(program, reference, strict=True)):
         if _on_purpose(texts[0], mine):
             continue
-        errors = [_error(text, scope) for text, scope in zip(texts, (mine, its), strict=True)]
+        errors = [error_of(text, scope) for text, scope in zip(texts, (mine, its), strict=True)]
         if not any(errors):
             continue
         if errors[1] and not errors[0] and not copying and REFUSALS.search(str(errors[1])):
@@ -106,7 +106,8 @@ def copied(text: str) -> str:
     return text
 
 
-def _error(text: str, scope: dict[str, Any]) -> Exception | None:
+def error_of(text: str, scope: dict[str, Any]) -> Exception | None:
+    """Run a statement in a scope; the exception that it raised."""
     keeping = (
         scope["T"].autograd.graph.saved_tensors_hooks(_clone, _itself) if COPIES in scope else contextlib.nullcontext()
     )
@@ -141,7 +142,7 @@ def _finished(
     for texts in zip(program, reference, strict=True):
         if _on_purpose(texts[0], scopes[0]):
             continue
-        errors = [_error(text, scope) for text, scope in zip(texts, scopes, strict=True)]
+        errors = [error_of(text, scope) for text, scope in zip(texts, scopes, strict=True)]
         if bool(errors[0]) != bool(errors[1]):
             for scope in scopes:
                 scope.pop(texts[0].partition(" = ")[0], None)
@@ -160,15 +161,16 @@ def different(mine: dict[str, Any], its: dict[str, Any], program: Sequence[str])
         if name not in its:
             return f"{name} is there in Genesis alone"
         told = name[0] not in GRADIENTS or "requires_grad" not in text
-        a, b = _shown(mine[name], told), _shown(its[name], told)
+        a, b = shown(mine[name], told), shown(its[name], told)
         if not _same(a, b, tolerance):
             return f"{name} is {a}, the reference has {b}"
     return ""
 
 
-def _shown(x: Any, told: bool = True) -> Any:
+def shown(x: Any, told: bool = True) -> Any:
+    """What a variable is, in lists and numbers; ``told``: whether it requires a gradient is said, too."""
     if isinstance(x, tuple | list):
-        return [_shown(v, told) for v in x]
+        return [shown(v, told) for v in x]
     if hasattr(x, "detach") and not isinstance(x, type):
         try:
             values, grad = x.detach().tolist(), x.grad if x.is_leaf else None
@@ -183,7 +185,7 @@ def _shown(x: Any, told: bool = True) -> Any:
             list(x.shape),
             needs,
             values,
-            None if grad is None or not (grad.abs() > 1e-12).any() else _shown(grad, False),
+            None if grad is None or not (grad.abs() > 1e-12).any() else shown(grad, False),
         ]  # zeros or None
     if isinstance(x, bool | int | float | complex | str) or x is None:
         return x
@@ -207,7 +209,8 @@ def _same(a: Any, b: Any, tolerance: float) -> bool:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
+    """Inside, nothing warns."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
@@ -233,7 +236,7 @@ def fuzz(
     """
     counts: Counter[str] = Counter()
     found = []
-    with _quiet():
+    with quiet():
         for number in range(seed, seed + programs):
             program = write(number)
             kind, _ = compare(program, other)
@@ -244,21 +247,16 @@ def fuzz(
     return counts, found
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Compare as many programs as asked for, print the seed and what was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--show", nargs="*", default=["wrong"], help="kinds of outcomes to print: wrong, stricter, laxer"
-    )
-    options = parser.parse_args()
+    kinds = {"nargs": "*", "default": ["wrong"], "help": "kinds of outcomes to print: wrong, stricter, laxer"}
+    asked = options("fuzz_pytorch", __doc__, arguments, 2000, show=kinds)
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    counts, found = fuzz(torch, options.programs, options.seed, options.show)
+    counts, found = fuzz(torch, asked.programs, asked.seed, asked.show)
     for number, lines, detail in found:
         print(f"seed {number}\n" + "\n".join(lines) + f"\n  -> {detail}\n")
-    print(f"programs {options.programs} from seed {options.seed}: {dict(counts)}")
+    print(f"programs {asked.programs} from seed {asked.seed}: {dict(counts)}")
     return bool(counts["wrong"])
 
 
@@ -266,4 +264,4 @@ if __name__ == "__main__":
     sys.exit(main())
 
 
-__all__ = ["compare", "different", "fuzz", "main", "shrunk"]
+__all__ = ["compare", "different", "error_of", "fuzz", "main", "quiet", "shown", "shrunk"]

@@ -14,7 +14,6 @@ With a reference (PyTorch, in the tests) calls that are answered here and refuse
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import random
 import re
@@ -30,6 +29,7 @@ import numpy as np
 import genesis
 from genesis.base.errors import GenesisError
 from genesis.core.call.op import Case
+from genesis.testing.command_line import options, tell
 from genesis.testing.make import Maker
 from genesis.testing.signature_calls import Target, settings_kept, targets
 
@@ -213,16 +213,16 @@ def fuzz(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m genesis.testing.fuzz_signatures", description=(__doc__ or "").partition("\n")[0]
+    asked = options(
+        "fuzz_signatures",
+        __doc__,
+        arguments,
+        10_000,
+        "calls",
+        only={"default": "", "help": "paths that begin with this"},
     )
-    parser.add_argument("--calls", type=int, default=10_000, help="how many (default: 10000)")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
-    parser.add_argument("--only", default="", help="paths that begin with this")
-    options = parser.parse_args(arguments)
-    counts, wrong = fuzz(options.calls, options.seed, lambda path: path.startswith(options.only), progress=True)
-    for what, count in counts.most_common():
-        print(f"{count:8d}  {what}")
+    counts, wrong = fuzz(asked.calls, asked.seed, lambda path: path.startswith(asked.only), progress=True)
+    tell(counts)
     for outcome in wrong[:200]:
         print(f"{outcome.kind}  {outcome.path}({outcome.arguments})\n    {outcome.detail}")
     return 1 if wrong else 0

@@ -11,7 +11,6 @@ it gives must be right.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import traceback
@@ -27,6 +26,7 @@ from genesis import jit, nn, optim
 from genesis.base.errors import GenesisError
 from genesis.core.graph.tensor import Tensor
 from genesis.func import grad, jvp, vmap
+from genesis.testing.command_line import options, tell
 
 CALLS = 3
 STATE = """
@@ -292,15 +292,9 @@ def differs(program: Program, passes: bool = False) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m genesis.testing.fuzz_traces", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--programs", type=int, default=1000, help="how many (default: 1000)")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
-    options = parser.parse_args(arguments)
-    counts, wrong = check(options.programs, options.seed, progress=True)
-    for what, count in counts.most_common():
-        print(f"{count:8d}  {what}")
+    asked = options("fuzz_traces", __doc__, arguments, 1000)
+    counts, wrong = check(asked.programs, asked.seed, progress=True)
+    tell(counts)
     for number, program in wrong[:10]:
         program = smaller(program, lambda p, number=number: differs(p, bool(number % 2)))  # type: ignore[misc]
         print(

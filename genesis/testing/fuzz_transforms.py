@@ -9,7 +9,6 @@ left out. What a transform refuses is counted, not an error; what it gives must 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections import Counter
@@ -24,6 +23,7 @@ from genesis.base.errors import GenesisError
 from genesis.core.graph.tensor import Tensor
 from genesis.func import jvp
 from genesis.testing import fuzz
+from genesis.testing.command_line import options, tell
 
 Values = tuple[list[Tensor], list[Tensor]]  # of all variables; gradients of the last one that has a history
 Found = tuple[int, str, list[str]]
@@ -148,15 +148,9 @@ def check(programs: int, seed: int = 0, progress: bool = False) -> tuple[Counter
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m genesis.testing.fuzz_transforms", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--programs", type=int, default=1000, help="how many (default: 1000)")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the first; the others follow")
-    options = parser.parse_args(arguments)
-    counts, wrong = check(options.programs, options.seed, progress=True)
-    for what, count in counts.most_common():
-        print(f"{count:8d}  {what}")
+    asked = options("fuzz_transforms", __doc__, arguments, 1000)
+    counts, wrong = check(asked.programs, asked.seed, progress=True)
+    tell(counts)
     for number, way, lines in wrong[:10]:
         print(f"\nseed {number}, {way}:", *lines, sep="\n    ")
     return 1 if wrong else 0

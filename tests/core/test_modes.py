@@ -13,7 +13,7 @@ import pytest
 import genesis
 from genesis import autograd, ops, testing
 from genesis.autograd import forward_ad, graph
-from genesis.core import switches
+from genesis.core.graph import switches
 from genesis.testing.signature_calls import public
 from genesis.utils.checkpoint import create_selective_checkpoint_contexts, noop_context_fn
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from genesis.testing.fuzz_paths import general_path
 
 import genesis
+from genesis.testing.fuzz_paths import general_path
 
 WRITES = {
     "mul_": lambda g: g.mul_(2),

@@ -235,9 +235,11 @@ class _Switch(_Quiet):
         self._mode, self._undo = switch("set_detect_anomaly", "mode", mode), _current.get()
         _switch_to(self if self._mode else None)
 
-    def _enter(self) -> Any:
-        _switch_to(self if self._mode else None)
-        return self._undo
+    def __enter__(self) -> _Switch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _switch_to(self._undo)
 
     def _fresh(self) -> Mode:
         return _Switch(self._mode, self.check_nan, self.check_inf)
