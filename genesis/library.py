@@ -25,6 +25,7 @@ from genesis.base.device import CPU
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.call import dispatch
+from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.views import bump
 from genesis.core.functions.function import Function
@@ -215,7 +216,7 @@ class CustomOp:
             name = self.name if not self._ops else f"{self.name} of arguments {', '.join(map(str, places))}"
             op = Op(
                 name,
-                "opaque",
+                OPAQUE,
                 self.signature,
                 self._on_arrays(places),
                 infer=self._on_specs(places),

@@ -136,7 +136,7 @@ def _box(node: Node, names: Mapping[Any, str], counted: set[int]) -> Box:
         saved_bytes(node, counted),
         node._saved is FREED,
         node.where(),
-        view=getattr(getattr(node, "op", None), "kind", "") == "view",
+        view=hasattr(type(node), "op") and node.op.kind.views,
     )
 
 

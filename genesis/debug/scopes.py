@@ -36,9 +36,7 @@ class _Watch:
         self.names = names
         self.scopes: dict[Node, tuple[Scope, ...]] = {}
         self._open: dict[FrameType, Scope | None] = {}  # frames are kept, so that no two calls have the same
-        self._codes: dict[CodeType, str] = {
-            op.call.__code__: op.name for op in REGISTRY.values() if op.kind == "composite"
-        }
+        self._codes: dict[CodeType, str] = {op.call.__code__: op.name for op in REGISTRY.values() if op.kind.composed}
 
     def new_node(self, node: Node) -> None:
         found, frame = [], sys._getframe(1)

@@ -367,7 +367,7 @@ def _lies(spec: Spec, region: Region) -> bool:
 
 def repeatable(call: Call) -> bool:
     """Whether the same inputs always give the same results: not of random ops, and of users' operations nobody knows."""
-    return op_of(call).kind not in ("random", "opaque")
+    return op_of(call).kind.repeatable
 
 
 def inferred(call: Call) -> list[Spec]:
@@ -375,10 +375,7 @@ def inferred(call: Call) -> list[Spec]:
     op = op_of(call)
     specs = renamed(call.args, lambda var: var.spec if var.spec.device.type != "meta" else 1.0)
     specs = tuple([s if takes_tensor(op, i) else _ghosts(s) for i, s in enumerate(specs)])
-    if op.kind == "elementwise":
-        found = op.infer(*[specs[i] for i in op.tensors])  # type: ignore[misc]
-    else:
-        found = op.infer(*specs)  # type: ignore[misc]
+    found = op.kind.infer(op, specs)
     return list(found) if isinstance(found, tuple | list) else [with_strides(op, specs, found)]
 
 

@@ -287,7 +287,7 @@ class Plan:
         inside = [not isinstance(a, Var) and next(variables(a), None) is not None for a in call.args]
         if not any(inside) and all([takes_tensor(op, i) for i, a in enumerate(call.args) if isinstance(a, Var)]):
             where = [self._place(a) for a in call.args]
-            if op.kind == "random":
+            if op.kind.draws:
                 where[:0] = [0]
             return itemgetter(*where) if len(where) > 1 else lambda values, at=where[0]: (values[at],)  # type: ignore[misc]
         parts = [partial(_filled, a, self.places, takes_tensor(op, i)) for i, a in enumerate(call.args)]
@@ -317,12 +317,12 @@ class Plan:
 
 def _runner(op: Op, call: Call) -> tuple[Callable[..., Any], bool]:
     """What computes an op (as `dispatch.apply` does), and whether it takes the arguments one by one."""
-    if op.kind == "random":
+    if op.kind.draws:
         return partial(_drawn, op), False
     first = call.args[0]
     if op.plain and isinstance(first, Var) and first.spec.device.type != "meta":
         return getattr(op.call, "operator", op.call), True
-    return partial(dispatch.elementwise if op.kind == "elementwise" else op.run, op), False
+    return partial(op.run, op), False
 
 
 def _drawn(op: Op, args: tuple[Any, ...]) -> Tensor:

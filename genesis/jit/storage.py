@@ -5,13 +5,13 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.core.call.op import Op
-from genesis.core.call.strides import reshaped
 from genesis.core.layers.draws import op_named
 from genesis.jit.arguments import Var
 
@@ -31,21 +31,19 @@ def regions(calls: Iterable[Any]) -> dict[Var, Region]:
     found: dict[Var, Region] = {}
     for call in calls:
         op = op_named(call.op)
-        if op is not None and op.kind == "view" and isinstance(call.args[0], Var):
+        if op is not None and op.kind.views and isinstance(call.args[0], Var):
             source, out = call.args[0], call.outs[0]
             root, begin, strides = found.get(source) or Region(source, 0, strides_of(source.spec))
-            seen = _seen(op, call.args[1:], source.spec, strides, out.spec)
+            seen = _seen(op, call.args[1:], source.spec, strides)
             if seen is not None:
                 found[out] = Region(root, begin + seen[0], seen[1])
     return found
 
 
-def _seen(
-    op: Op, args: tuple[Any, ...], source: Spec, strides: tuple[int, ...], out: Spec
-) -> tuple[int, tuple[int, ...]] | None:
+def _seen(op: Op, args: tuple[Any, ...], source: Spec, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]] | None:
     """Where a view begins in its source, in bytes, and its strides; None for a reshape that takes a copy."""
-    if op.name in ("reshape", "view_shape"):
-        new = reshaped(source.shape, strides, out.shape)
+    if op.strides is not None:
+        new = op.strides(replace(source, strides=strides), *args)
         return None if new is None else (0, new)
     size = source.dtype.itemsize
     memory = np.empty(1, source.dtype)

@@ -18,7 +18,7 @@ from genesis.base.errors import GraphError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import dispatch
 from genesis.core.call.op import Op
-from genesis.core.call.strides import view_strides, with_strides
+from genesis.core.call.strides import strides_of_view, with_strides
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.site import line_here, site_of, user_site
@@ -261,12 +261,12 @@ class Tracer:
 
     def interpret(self, op: Op, args: tuple[Any, ...]) -> Any:
         """An op on arrays, any of which may be traced."""
-        if op.kind == "view":
+        if op.kind.views:
             source = self.array(args[0])
             rest = tuple([self.var(a) for a in args[1:]])
             operands = [source.spec, *args[1:]]
             spec = with_strides(op, operands, dispatch.infer(op, operands))
-            copies = op.name == "reshape" and view_strides(op, operands, spec) is None
+            copies = op.name == "reshape" and strides_of_view(op, *operands) is None
             if not copies and op.name not in ("real", "imag", "view_dtype"):
                 return source.view(op.name, rest, replace(spec, device=CPU))
         outs = self._call(op.name, tuple([self.var(a) for a in args]))

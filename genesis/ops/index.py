@@ -25,12 +25,11 @@ from genesis.base.errors import (
     UnsupportedError,
     message,
 )
-from genesis.core.layers.batches import as_it_is
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.dispatch import own_indices
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, primitive, view
+from genesis.core.call.kinds import as_it_is, case, primitive, view
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.site import line_here, user_level

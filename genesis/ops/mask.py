@@ -10,10 +10,9 @@ import numpy as np
 from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
-from genesis.core.layers.batches import as_it_is
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, composite, fails, normalize_dim, primitive, view
+from genesis.core.call.kinds import as_it_is, case, composite, fails, normalize_dim, primitive, view
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer

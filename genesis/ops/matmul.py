@@ -14,11 +14,10 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.blas import one_thread, product
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
-from genesis.core.layers.batches import decomposed
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.dispatch import HALVES
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, composite, fails, primitive
+from genesis.core.call.kinds import case, composite, contraction, fails, in_front
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.shape import sum_to
 
@@ -90,28 +89,10 @@ def _fitted(g: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _matmul_batch(b: Any, x: Tensor, y: Tensor) -> Tensor:
-    """Products of many samples: one product of matrices where one operand is the same for all, else a batch of
-    products.
-    """
-    fx, fy = b.batched
-    nx, ny = x.ndim - fx, y.ndim - fy
-    if fx and not fy and (ny == 1 or (ny == 2 and nx == 1)):
-        return matmul(x, y)
-    if fx and not fy and ny == 2:
-        return matmul(_rows(x), y).reshape(*x.shape[:-1], y.shape[1])
-    if fy and not fx and ny == 1 and nx <= 2:
-        return matmul(y, x.mT if nx == 2 else x)
-    x = x.unsqueeze(-2) if nx == 1 else x
-    y = y.unsqueeze(-1) if ny == 1 else y
-    ndim = max(nx, ny, 2)
-    out = matmul(b.padded(x, fx, ndim), b.padded(y, fy, ndim))
-    out = out.squeeze(-2) if nx == 1 else out
-    return out.squeeze(-1) if ny == 1 else out
-
-
-def _linear_batch(b: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
-    only_input = not b.batched[1] and not (bias is not None and b.batched[2])
-    return b.run(x, weight, bias) if only_input else decomposed(b, x, weight, bias)
+    """One matrix times many vectors is one product of matrices; the rest is as in every contraction."""
+    if b.batched == [False, True] and y.ndim == 2 and x.ndim <= 2:
+        return matmul(y, x.mT if x.ndim == 2 else x)
+    return in_front(b, x, y)
 
 
 def _linear_of_others(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -119,10 +100,10 @@ def _linear_of_others(input: Tensor, weight: Tensor, bias: Tensor | None) -> Ten
     return out if bias is None else out + bias
 
 
-@primitive(
-    "contraction",
+@contraction(
     {"input": _matmul_left, "other": _matmul_right},
-    jvp="multilinear",
+    core=(2, 2),
+    spare=(-2, -1),
     batch=_matmul_batch,
     infer=_infer_matmul,
     out=True,
@@ -391,13 +372,11 @@ def _infer_linear(input: Spec, weight: Spec, bias: Spec | None) -> Spec:
     return Spec(shape, input.dtype, input.device)
 
 
-@primitive(
-    "contraction",
+@contraction(
     {"input": lambda g, other: linear(other, g), "other": lambda g, input: matmul(input, g)},
     method=False,
     dtypes="fc",
-    jvp="multilinear",
-    batch=lambda b, input, other: matmul(input.mT, other),
+    decompose=lambda input, other: matmul(input.mT, other),
     infer=lambda input, other: Spec((input.shape[1], other.shape[1]), input.dtype, input.device),
     torch_name="",
     autocast="low",
@@ -429,17 +408,6 @@ def _linear_weight(g: Any, input: Any, weight_shape: Any) -> Any:
     return matmul_tn(_rows(g), _rows(input))
 
 
-def _linear_tangent(args: Any, tangents: Any, out: Tensor) -> Tensor | None:
-    (x, weight, _), (dx, dw, db) = args, tangents
-    parts = [
-        None if dx is None else linear(dx, weight),
-        None if dw is None else linear(x, dw),
-        None if db is None else db.expand(out.shape),
-    ]
-    found = [p for p in parts if p is not None]
-    return sum(found[1:], found[0]) if found else None
-
-
 def _linear_bias(g: Any, bias_shape: Any) -> Any:
     return (
         g.sum(0)
@@ -448,15 +416,14 @@ def _linear_bias(g: Any, bias_shape: Any) -> Any:
     )
 
 
-@primitive(
-    "contraction",
+@contraction(
     {
         "input": lambda g, weight: matmul(g, weight) if weight.ndim == 2 else g.unsqueeze(-1) * weight,
         "weight": _linear_weight,
         "bias": _linear_bias,
     },
-    jvp=_linear_tangent,
-    batch=_linear_batch,
+    core=(1, None, None),
+    added="bias",
     decompose=_linear_of_others,
     infer=_infer_linear,
     autocast="low",
@@ -612,10 +579,8 @@ def _einsum_batch(b: Any, operands: Sequence[Tensor], terms: Sequence[str], resu
     )
 
 
-@primitive(
-    "contraction",
+@contraction(
     {"operands": _einsum_rule},
-    jvp="multilinear",
     batch=_einsum_batch,
     infer=_infer_einsum,
     prepare=_einsum_prepare,

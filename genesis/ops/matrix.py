@@ -14,15 +14,15 @@ def matrix() -> list[dict[str, Any]]:
         {
             "op": op.name,
             "kind": op.kind,
-            "infer": op.infer is not None or op.kind == "composite",
-            "vjp": bool(op.vjp) or op.kind == "composite",
+            "infer": op.infer is not None or op.kind.composed,
+            "vjp": bool(op.vjp) or op.kind.composed,
             "jvp": duals.how(op),
             "vmap": batches.how(op),
-            "trace": "composed" if op.kind == "composite" else "view" if op.kind == "view" else "node",
+            "trace": op.kind.trace,
             "in-place": op.inplace,
             "kernel": bool(op.kernels)
             or (
-                op.kind != "composite"
+                not op.kind.composed
                 and op.kernel is not op.meaning
                 and op.kernel is not getattr(op.meaning, "__wrapped__", None)
             ),

@@ -1,7 +1,8 @@
 """Reductions: sums, means, extremes, counts and norms over some or all dimensions (`ops/spread.py`: var and std).
 
-The kind (`core/call/kinds.py`) brings ``dim`` into the form of a tuple of non-negative integers, knows ``keepdim`` and
-the NumPy spellings ``axis`` and ``keepdims``, and infers the result; an op says how to compute and how to go back.
+The kind (`core/call/kinds/reduction.py`) brings ``dim`` into the form of a tuple of non-negative integers, knows
+``keepdim`` and the NumPy spellings ``axis`` and ``keepdims``, and infers the result; an op says how to compute and how
+to go back.
 
 - 16-bit floats are accumulated in float32 and rounded once.
 - Equal maxima share the gradient evenly; ``max(x, dim)`` sends it to the index it returns.

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.protocol import Array
-from genesis.arrays.spec import Spec
+from genesis.arrays.spec import Spec, strides_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import alias, case, composite, normalize_dim, normalize_dims, view
 from genesis.core.call.refusal import explain_all
+from genesis.core.call.strides import reshaped
 from genesis.core.graph.tensor import Tensor
 
 _ALL = "fcib"
@@ -208,6 +209,7 @@ _shapes = lambda t: [
     {"input": lambda g, input_shape: g.reshape(input_shape)},
     infer=lambda input, shape: Spec(shape, input.dtype, input.device),
     prepare=_reshaped("reshape"),
+    strides=lambda input, shape: reshaped(input.shape, strides_of(input), shape),
     batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
 )
 def reshape(input: Array, shape: Sequence[int]) -> Any:
@@ -233,23 +235,35 @@ wrong_inputs(
 )
 
 
+def _needs_copy(shape: Any) -> ShapeError:
+    return ShapeError(
+        message(
+            "view",
+            f"shape {list(shape)} needs a copy of this non-contiguous tensor",
+            hint="reshape(), or contiguous().view()",
+        )
+    )
+
+
 def _viewed(input: Any, shape: Any) -> Any:
     out = input.reshape(shape)
     if input.size and not np.may_share_memory(out, input):
-        raise ShapeError(
-            message(
-                "view",
-                f"shape {list(shape)} needs a copy of this non-contiguous tensor",
-                hint="reshape(), or contiguous().view()",
-            )
-        )
+        raise _needs_copy(shape)
     return out
+
+
+def _view_strides(input: Spec, shape: Any) -> Any:
+    found = reshaped(input.shape, strides_of(input), shape)
+    if found is None:
+        raise _needs_copy(shape)
+    return found
 
 
 @view(
     {"input": lambda g, input_shape: g.reshape(input_shape)},
     infer=lambda input, shape: Spec(shape, input.dtype, input.device),
     prepare=_reshaped("view"),
+    strides=_view_strides,
     torch_name="Tensor.view",
     batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
 )

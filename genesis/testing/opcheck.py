@@ -56,7 +56,7 @@ def samples_of(op: Op, maker: Maker) -> list[Case]:
     """The samples of an op, with values from ``maker``."""
     if op.samples is not None:
         return list(op.samples(maker))
-    return default_samples(op)(maker) if op.kind == "elementwise" else []
+    return default_samples(op)(maker) if op.kind.aligned else []
 
 
 def _call(op: Op, sample: Case) -> list[Tensor]:
@@ -85,7 +85,7 @@ def check_meaning(op: Op, sample: Case) -> None:
         expected = _call(op, sample)
     for a, b in zip(found, expected, strict=True):
         assert_close(a.detach().numpy(), b.detach().numpy(), "meaning")
-    if op.kind != "elementwise" or len(op.signature.parameters) > 2 or not isinstance(sample.args[0], Tensor):
+    if not op.kind.aligned or len(op.signature.parameters) > 2 or not isinstance(sample.args[0], Tensor):
         return
     (out,) = _call(op, sample)
     with np.errstate(all="ignore"):
@@ -175,7 +175,7 @@ def check_gradient(op: Op, sample: Case, order: int = 2) -> None:
 
     outs = [y for y in _call(op, sample) if _floating(y)]
     if not any(y.requires_grad for y in outs):
-        assert op.kind == "composite" or not op.vjp, f"{op.name}: has a gradient, but its result does not require grad"
+        assert op.kind.composed or not op.vjp, f"{op.name}: has a gradient, but its result does not require grad"
         return
     rng = np.random.Generator(np.random.Philox(7))
     weights = [_direction(rng, y) for y in outs]
@@ -290,7 +290,7 @@ def check_warnings(op: Op, sample: Case) -> None:
     """
     for numbers in (sample, extreme(sample)):
         surroundings.check_warnings(op.name, op.call, numbers.args, numbers.kwargs)
-        if op.kind != "random" and hasattr(Tensor, op.name + "_") and isinstance(numbers.args[0], Tensor):
+        if op.kind.repeatable and hasattr(Tensor, op.name + "_") and isinstance(numbers.args[0], Tensor):
             surroundings.check_inplace(op.name, op.name + "_", op.call, numbers.args, numbers.kwargs)
 
 

@@ -11,6 +11,7 @@ from genesis.autograd.gradients import grad
 from genesis.base import dtypes
 from genesis.base.errors import GenesisError
 from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.kinds import CONVERSION
 from genesis.core.call.op import Case, Op
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.testing.arguments import replace, tensors_in
@@ -44,7 +45,7 @@ def check_halves(op: Op, sample: Case) -> None:
 
 def check_large_halves(op: Op, sample: Case) -> None:
     """A composite whose result fits into 16 bits computes it, whatever its intermediate values are."""
-    if op.kind == "composite" and op.halves:
+    if op.kind.composed and op.halves:
         _check(op, sample, 100.0)
 
 
@@ -58,7 +59,7 @@ _OF_THE_FORMAT = ("nextafter",)  # has another answer in each
 
 def _check(op: Op, sample: Case, scale: float) -> None:
     dtypes_ = {t._array.dtype for t in tensors_in((sample.args, sample.kwargs))} & set(HALVES)
-    if len(dtypes_) != 1 or op.kind in ("elementwise_cast", "view") or op.name in _OF_THE_FORMAT:
+    if len(dtypes_) != 1 or op.kind is CONVERSION or op.kind.views or op.name in _OF_THE_FORMAT:
         return
     (dtype,) = dtypes_
     try:

@@ -89,7 +89,7 @@ class detect_anomaly(Mode):
         result = kernel()
         if self.check_nan and engine.current() is None:
             for array in result if isinstance(result, tuple | list) else (result,):
-                self.check(op.name, array, arrays, list(op.signature.parameters), op.kind == "elementwise")
+                self.check(op.name, array, arrays, list(op.signature.parameters), op.kind.aligned)
         return result
 
     def check(self, name: str, array: Any, operands: Sequence[Any], names: Sequence[str], elementwise: bool) -> None:

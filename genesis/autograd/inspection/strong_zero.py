@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis import ops
+from genesis.core.call.kinds import CONTRACTION, ELEMENTWISE, REDUCTION
 from genesis.core.graph.modes import Mode, no_grad, repair
 from genesis.core.graph.node import Node
 from genesis.core.graph.tensor import Tensor
@@ -47,12 +48,12 @@ def _repaired(node: Node, g: Any, results: Sequence[Any]) -> Sequence[Any]:
     incoming = [p for p in (g if isinstance(g, list) else [g]) if p is not None]
     if all(not np.any(p._array) for p in incoming):
         return [gx if gx is None else ops.zeros_like(gx) for gx in results]
-    kind = node.op.kind if hasattr(type(node), "op") else ""
-    if kind == "elementwise":
+    kind = node.op.kind if hasattr(type(node), "op") else None
+    if kind is ELEMENTWISE:
         return [gx if gx is None or gx.shape != g.shape else ops.where(g != 0, gx, 0.0) for gx in results]
-    if kind == "reduction":
+    if kind is REDUCTION:
         return [gx if gx is None else _along(node, g, gx) for gx in results]
-    if kind == "contraction":
+    if kind is CONTRACTION:
         return _product(node, g, results)
     return results
 

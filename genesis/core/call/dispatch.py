@@ -412,14 +412,14 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     if ACTIVE or not isinstance(input, Tensor) or input._array.__class__ is not np.ndarray:
         return run(op, args)
     try:
-        r = op.kernel(input._array, *args[1:]) if op.kind == "view" else quietly(op.kernel, input._array, *args[1:])
+        r = op.kernel(input._array, *args[1:]) if op.kind.views else quietly(op.kernel, input._array, *args[1:])
     except Exception:
         return run(op, args)  # fails again, and explains
     if r.__class__ is not np.ndarray:
         if r.__class__ is tuple or r.__class__ is list:
             return run(op, args)
         r = np.asarray(r)
-    elif r.ndim > 1 and op.kind == "reduction":
+    elif r.ndim > 1 and op.kind.packed:
         r = packed(r)
     out = _new(Tensor)
     out._array = r
@@ -430,7 +430,7 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
             _record(op, args, (edge,), out)
         elif UNTOUCHED or grad_mode.get():
             _unrecorded(op, (edge,), out)
-    if op.kind == "view":
+    if op.kind.views:
         attach_view(out, input, op, args[1:])
     if LEVELS:
         born(out)
@@ -471,7 +471,7 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
             _record(op, args, tuple(edges), out)
         elif UNTOUCHED or grad_mode.get():
             _unrecorded(op, edges, out)
-    if op.kind == "view":
+    if op.kind.views:
         attach_view(out, args[0], op, args[1:])
     if LEVELS:
         born(out)
@@ -524,7 +524,7 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
                 _record(op, args, edges, out)
             else:
                 _unrecorded(op, edges, out)
-    if op.kind == "view" and (not virtual or top is not None):
+    if op.kind.views and (not virtual or top is not None):
         attach_view(out, args[0], op, args[1:])
     if ACTIVE or LEVELS:
         for y in out if isinstance(out, tuple) else (out,):
@@ -562,10 +562,7 @@ def interpreted(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
         result = NotImplemented if attached is None else attached(*arrays)
         return INTERPRETERS[top.__class__](op, arrays, top) if result is NotImplemented else result
     except (ShapeError, DTypeError, DimError, IndexOutOfRange):
-        if op.kind == "elementwise":
-            _infer_operands(op, arrays[: len(op.tensors)] if not op.plain else arrays)
-        else:
-            infer(op, arrays)
+        infer(op, arrays)
         raise
 
 
@@ -642,7 +639,7 @@ def apply(op: Op, args: tuple[Any, ...]) -> Any:
     """Call a primitive with arguments that are as its public function would have made them."""
     if op.plain and isinstance(args[0], Tensor):
         return op.call(*args)
-    return elementwise(op, args) if op.kind == "elementwise" else op.run(op, args)
+    return op.run(op, args)
 
 
 def public(name: str) -> Callable[..., Any]:
@@ -681,7 +678,7 @@ def compute(op: Op, arrays: Sequence[Any]) -> Any:
         specs = infer(op, arrays)  # raises an error that explains, if it can
         _check_memory(op.name, specs if isinstance(specs, tuple | list) else (specs,), error)
         raise
-    if op.kind == "reduction":
+    if op.kind.packed:
         return tuple([packed(r) for r in result]) if isinstance(result, tuple | list) else packed(np.asarray(result))
     if result.__class__ is np.ndarray or result.__class__ is tuple or result.__class__ is list:
         return result
@@ -697,14 +694,7 @@ def _check_memory(name: str, specs: Sequence[Any], error: Exception) -> None:
 
 def infer(op: Op, arrays: Sequence[Any]) -> Any:
     """The specs of the results, from the specs of the arguments."""
-    specs = list(arrays)
-    if op.variadic:
-        specs[0] = [spec_of(x) for x in arrays[0]]
-    else:
-        for i in op.tensors:
-            if arrays[i] is not None:
-                specs[i] = spec_of(arrays[i])
-    return op.infer(*specs)  # type: ignore[misc]
+    return op.kind.infer(op, arrays)
 
 
 def _array(op: Op, x: Any) -> Any:

@@ -58,7 +58,7 @@ def attach(op: Any, arrays: type, kernel: Kernel | None = None, *, when: When | 
     found: Op = REGISTRY[op] if isinstance(op, str) else getattr(op, "op", op)
     if kernel is None:
         return lambda kernel: attach(found, arrays, kernel, when=when)
-    if found.kind == "composite":
+    if found.kind.composed:
         return _attach_fused(found, arrays, Fused(found, arrays, kernel, when, found.kernels.get(arrays)))
     chosen = (
         kernel

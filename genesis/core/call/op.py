@@ -1,6 +1,7 @@
 """The op record: everything there is to say about an operation, said in one block.
 
-An op is declared once, in `genesis/ops`, by one of the kinds below. The declaration makes the record,
+An op is declared once, in `genesis/ops`, by the function of its kind (`core/call/kinds/`). The declaration makes the
+record,
 the public function with its real signature, the method (and its in-place form) on `Tensor`, and the
 `Node` class that stands for it in the graph.
 
@@ -28,6 +29,7 @@ from typing import Any
 
 from genesis.core.call.generated import defined, generated
 from genesis.core.call.halves import HALVES, HalfNode
+from genesis.core.call.kind import Kind, kind_named
 from genesis.core.graph.node import ComplexNode, Node, Rule, VariadicNode, compiled_when_needed
 from genesis.core.graph.tensor import Tensor
 
@@ -63,7 +65,7 @@ class Op:
     """Everything about one operation."""
 
     name: str
-    kind: str  # elementwise, reduction, view, contraction, indexing, random, composite, ...
+    kind: Kind  # elementwise, reduction, view, contraction, indexing, random, composite, ...: may be given by name
     signature: inspect.Signature
     meaning: Callable[..., Any]  # NumPy arrays in, NumPy arrays out: the oracle and the fallback
     infer: Callable[..., Any] | None = None  # specs in, specs out; raises the errors users see
@@ -73,10 +75,15 @@ class Op:
     dtypes: str = "f"  # kinds that the samples are tried with: f floating, c complex, i integer, b bool
     autocast: str = "promote"  # what autocast does with it: "low", "float32" or "promote"
     holomorphic: bool = True  # false: complex gradients are written out by the rule itself
-    # forward mode, where the kind's rule is not the one: see `core/layers/duals.py`
+    # forward mode, where the kind's rule is not the one: "linear", or see `core/call/kind.py`
     jvp: str | Callable[..., Any] | None = None
-    batch: Callable[..., Any] | None = None  # vmap, where the kind's rule is not the one: see `core/layers/batches.py`
+    batch: Callable[..., Any] | None = None  # vmap, where the kind's rule is not the one: see `core/call/kind.py`
     decompose: Callable[..., Any] | None = None  # for vmap: the op as a function of others
+    # of results without data, where the kind does not know: from the arguments
+    strides: Callable[..., Any] | None = None
+    core: tuple[int | None, ...] = ()  # contractions: see `core/call/kinds/contraction.py`
+    spare: tuple[int, ...] = ()
+    added: str | None = None
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
     halves: str = ""  # composites of 16-bit floats: "wide", "input" or "alike", see `core/call/halves.py`
     written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are
@@ -98,6 +105,9 @@ class Op:
     save: Callable[..., Any] | None = None  # compiled from them by `core/call/dispatch.py`
     inplace: bool = False
     plain: bool = False  # elementwise, one or two tensors and nothing else: the layout of the fast paths
+
+    def __post_init__(self) -> None:
+        self.kind = kind_named(self.kind)
 
     def __repr__(self) -> str:
         return f"<op {self.name}{self.signature}>"
@@ -121,7 +131,7 @@ def register(op: Op, module: str) -> None:
     """Enter an op in the registry; declaring the same thing twice, or half, is an error at import."""
     assert op.name not in REGISTRY, f"op {op.name!r} is declared twice: {REGISTRY[op.name].module} and {module}"
     assert op.doc, f"op {op.name!r} has no documentation"
-    assert op.kind == "composite" or op.infer is not None, f"op {op.name!r} has no infer"
+    assert op.kind.composed or op.infer is not None, f"op {op.name!r} has no infer"
     names = set(op.signature.parameters)
     assert set(op.vjp) <= names, f"op {op.name!r} has a rule for an unknown input: {set(op.vjp) - names}"
     op.module = module
@@ -138,7 +148,7 @@ def prepare_record(op: Op) -> None:
     names = [parameters[i].name for i in op.tensors]
     rules = [op.vjp.get(name) for name in names]
     op.saves, picks = _plan_saves(op, rules, [p.name for p in parameters])
-    op.plain = op.kind == "elementwise" and len(op.tensors) == len(parameters) <= 2
+    op.plain = op.kind.aligned and len(op.tensors) == len(parameters) <= 2
     if op.plain:  # the fast paths save all operands, then the result
         layout = [*names, "out"]
         picks = [() if r is None else tuple(layout.index(n) for n in _asked_for(r)) for r in rules]
@@ -179,10 +189,10 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
     """The class of the op's nodes: ``add`` -> ``AddBackward``."""
     title = "".join(part.capitalize() for part in op.name.split("_")) + "Backward"
     members = {
-        "__slots__": () if op.kind == "elementwise" else ("_outputs",),
+        "__slots__": () if op.kind.aligned else ("_outputs",),
         "op": op, "op_name": op.name, "rules": rules, "input_names": tuple(names),
         "_frees": any(source in ("tensor", "out") for _, source, _, _ in op.saves),
-        "sums_broadcasts": op.kind == "elementwise",
+        "sums_broadcasts": op.kind.aligned,
         "saves_out": any(source == "out" for _, source, _, _ in op.saves),
     }  # fmt: skip
     if not op.variadic:

@@ -120,7 +120,7 @@ _ORIGINAL: dict[str, FunctionType] = {}
 
 def _plain(op: Op) -> bool:
     """Whether the op's public function is an ordinary one, without a closure."""
-    return op.kind != "elementwise" and op.call.__closure__ is None
+    return not op.kind.aligned and op.call.__closure__ is None
 
 
 def _reroute(op: Op) -> None:

@@ -261,7 +261,7 @@ def rule(op: Op, *operands: Any, **options: Any) -> Expression:
     >>> print(rule(REGISTRY["square"], "float32"), rule(REGISTRY["exp"], "float16"))
     square(x0) float16(exp(float32(x0)))
     """
-    assert op.kind == "elementwise" and op.infer is not None
+    assert op.kind.aligned and op.infer is not None
     kinds = [np.dtype(d) for d in (operands * len(op.tensors) if len(operands) == 1 else operands)]
     specs = [Spec((), kind) for kind in kinds]
     computed = dispatch.compute_dtypes(op, specs)

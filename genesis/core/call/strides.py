@@ -1,8 +1,7 @@
 """The strides of results without data: what a meta tensor answers to ``stride()`` and ``is_contiguous()``.
 
-Views take their strides from their input; elementwise ops and scans lay out their result in the order of their
-operands' memory, as NumPy does; everything else is contiguous (`packed` where NumPy chooses another order). Strides are
-counted in elements; None stands for contiguous.
+An op's block or its kind says which they are; most results are contiguous (`packed` where NumPy chooses another
+order). Strides are counted in elements; None stands for contiguous.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, contiguous_strides, strides_of
-from genesis.base.errors import ShapeError, message
 from genesis.core.call.op import Op
 
 
@@ -25,27 +23,9 @@ def packed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def with_strides(op: Op, operands: Sequence[Any], result: Any) -> Any:
     """The spec of a result with its strides."""
-    if op.kind == "view" and isinstance(result, Spec):
-        strides = view_strides(op, operands, result)
-        if strides is None and op.name == "view_shape":
-            raise ShapeError(
-                message(
-                    "view",
-                    f"shape {list(result.shape)} needs a copy of this non-contiguous tensor",
-                    hint="reshape(), or contiguous().view()",
-                )
-            )
-        return _tidy(result, strides)
-    if isinstance(result, Spec) and op.name != "clone":
-        specs = [x for x in operands if isinstance(x, Spec) and len(x.shape)]
-        if op.kind == "elementwise":
-            return _tidy(result, _of_elementwise(specs, result))
-        if op.kind in _IN_PLACE_ORDER and specs and specs[0].shape == result.shape:
-            return _tidy(result, _of_elementwise(specs[:1], result))
-    return _tidy(result, None) if isinstance(result, Spec) else result
-
-
-_IN_PLACE_ORDER = ("scan",)  # results are laid out as the input is
+    if not isinstance(result, Spec):
+        return result
+    return _tidy(result, op.kind.strides(op, operands, result) if op.strides is None else op.strides(*operands))
 
 
 def _tidy(spec: Spec, strides: tuple[int, ...] | None) -> Spec:
@@ -54,11 +34,10 @@ def _tidy(spec: Spec, strides: tuple[int, ...] | None) -> Spec:
     return replace(spec, strides=strides)
 
 
-def view_strides(op: Op, operands: Sequence[Any], result: Spec) -> tuple[int, ...] | None:
+def strides_of_view(op: Op, source: Spec, *args: Any) -> tuple[int, ...] | None:
     """The strides of a view; None for a reshape that takes a copy."""
-    source, *args = operands
-    if op.name in ("reshape", "view_shape"):
-        return reshaped(source.shape, strides_of(source), result.shape)
+    if op.strides is not None:
+        return op.strides(source, *args)  # type: ignore[no-any-return]
     size = source.dtype.itemsize
     ghost = np.lib.stride_tricks.as_strided(
         np.empty(1, source.dtype), source.shape, [s * size for s in strides_of(source)], writeable=False
@@ -93,7 +72,8 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -
     return tuple(reversed(found)) if not runs and left == 1 else None
 
 
-def _of_elementwise(operands: Sequence[Spec], result: Spec) -> tuple[int, ...] | None:
+def strides_of_operands(operands: Sequence[Spec], result: Spec) -> tuple[int, ...] | None:
+    """The strides that NumPy gives to a result: in the order of its operands' memory."""
     if all(x.strides is None for x in operands):
         return None
     ndim = len(result.shape)

@@ -371,7 +371,7 @@ def inplace_operator(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
 def inplace_method(op: Op, name: str | None = None) -> Callable[..., Tensor]:
     """``Tensor.op_``: without recording the kernel writes straight into the tensor's memory."""
     name, kernel = name or op.name + "_", op.kernel
-    direct = op.kind == "elementwise" and isinstance(kernel, np.ufunc) and op.result == "same"
+    direct = op.kind.aligned and isinstance(kernel, np.ufunc) and op.result == "same"
     method = _direct_method(op, name, kernel) if direct and kernel.nin == 2 else _composed_method(op, name)  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place form of `{op.name}`: writes the result into this tensor and returns it."

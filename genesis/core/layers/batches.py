@@ -1,13 +1,9 @@
 """How ops act on batched arrays: on all samples at once, by a rule.
 
 A rule ``(b, *args) -> results`` gets the arguments of the op with the hidden dimension in front of those tensors that
-have one (``b.batched`` says which), and gives results with the hidden dimension in front. Where an op says nothing, the
-rule follows from its kind:
-
-- elementwise               operands are given the same number of dimensions behind the hidden one
-- parameters called dim...  count from the first dimension: they are one more
-- views                     shapes and indices get one more entry in front
-- no rule                   one sample after the other (`sequential`), with a warning the first time
+have one (``b.batched`` says which), and gives results with the hidden dimension in front. Where an op says nothing,
+the rule follows from its kind (`core/call/kinds/`). Where there is none, one sample is computed after the other
+(`sequential`), with a warning the first time.
 
 ``batch=...`` in the op's block is a rule of its own; ``decompose=...`` a function of other ops that means the same.
 """
@@ -18,16 +14,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from genesis.arrays.batched import Batched
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import GenesisError, GraphError, message
 from genesis.core.call import dispatch
+from genesis.core.call.kind import called
 from genesis.core.call.op import Op
 from genesis.core.graph.tensor import Tensor, wrap
-
-_DIMS = ("dim", "dims", "dim0", "dim1", "dim2")
 
 
 class Batch:
@@ -47,6 +40,10 @@ class Batch:
 
     def run(self, *args: Any) -> Any:
         return dispatch.apply(self.op, args)
+
+    def composed(self, *args: Any) -> Any:
+        """The op as a function of others, at this level."""
+        return decomposed(self, *args)
 
     def spread(self, x: Tensor, batched: bool) -> Tensor:
         """A tensor with the hidden dimension, expanded where it had none."""
@@ -118,96 +115,15 @@ def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
 
 
 def rule_of(op: Op) -> Callable[..., Any]:
-    if op.batch is not None:
-        return op.batch
-    if op.decompose is not None:
-        return decomposed
-    if op.kind == "elementwise":
-        return _elementwise
-    if op.kind == "elementwise_cast":
-        return as_it_is
-    if (
-        op.kind in ("reduction", "scan", "sort", "movement", "view")
-        and len(op.tensors) == 1
-        and any(n in op.signature.parameters for n in _DIMS)
-    ):
-        return _shift_dims
-    return sequential
+    return op.batch or op.kind.batch(op) or (sequential if op.decompose is None else decomposed)
 
 
 def how(op: Op) -> str:
     """What the op matrix prints of batching."""
-    if op.kind == "composite":
-        return "composed"
-    rule = rule_of(op)
-    names = {
-        decomposed: "composed",
-        _elementwise: "aligned",
-        as_it_is: "as it is",
-        _shift_dims: "dims + 1",
-        sequential: "one by one",
-    }
-    return names.get(rule, "own rule")
+    return "composed" if op.kind.composed else str(getattr(rule_of(op), "words", "own rule"))
 
 
-def as_it_is(b: Batch, *args: Any) -> Any:
-    """For ops that treat leading dimensions alike anyway."""
-    return b.run(*args)
-
-
-def _elementwise(b: Batch, *args: Any) -> Any:
-    op = b.op
-    tensors = args if op.plain else [args[i] for i in op.tensors]
-    ndim = max([x.ndim - flag for x, flag in zip(tensors, b.batched, strict=True) if isinstance(x, Tensor)])
-    operands = [
-        b.padded(x, flag, ndim) if isinstance(x, Tensor) else x for x, flag in zip(tensors, b.batched, strict=True)
-    ]
-    kinds = [x._array.dtype for x in operands if isinstance(x, Tensor)]
-    wanted = None
-    # a sample of no dimensions gives way to others in promotion, a batch of them would not
-    if len(kinds) > 1 and any([k is not kinds[0] for k in kinds]):
-        wanted = op.infer(*b.specs).dtype  # type: ignore[misc]
-        dtypes = dispatch.compute_dtypes(op, b.specs)
-        operands = [
-            x.to(d) if isinstance(x, Tensor) and d is not None and x._array.dtype is not d else x
-            for x, d in zip(operands, dtypes, strict=True)
-        ]
-    if op.plain:
-        out = op.call(*operands) if isinstance(operands[0], Tensor) else b.run(*operands)
-        return out if wanted is None or out._array.dtype is wanted else out.to(wanted)
-    full = list(args)
-    for i, x in zip(op.tensors, operands, strict=True):
-        full[i] = x
-    out = b.run(*full)
-    return out if wanted is None or out._array.dtype is wanted else out.to(wanted)
-
-
-def _shift_dims(b: Batch, x: Tensor, *args: Any) -> Any:
-    """All dimensions that arguments name are one further."""
-    names = list(b.op.signature.parameters)[1:]
-    ndim = x.ndim - 1
-    if not ndim:  # a sample without dimensions: it is given one, and loses it again
-        x = x.unsqueeze(1)
-    shifted = [_shift(a, max(ndim, 1)) if name in _DIMS else a for name, a in zip(names, args, strict=True)]
-    if not ndim and b.op.kind == "reduction":  # all dimensions of a sample that has none
-        shifted = [(1,) if a == () and name in _DIMS else a for name, a in zip(names, shifted, strict=True)]
-    out = b.run(x, *shifted)
-    if ndim:
-        return out
-    specs = b.op.infer(b.specs[0], *args)  # type: ignore[misc]
-    if isinstance(out, tuple | list):
-        return tuple(y.reshape(b.size, *s.shape) for y, s in zip(out, specs, strict=True))
-    return out.reshape(b.size, *specs.shape)
-
-
-def _shift(dim: Any, ndim: int) -> Any:
-    if dim is None:
-        return tuple(range(1, ndim + 1))
-    if isinstance(dim, int | np.integer):
-        return int(dim) % ndim + 1
-    return tuple(int(d) % ndim + 1 for d in dim)
-
-
+@called("composed")
 def decomposed(b: Batch, *args: Any) -> Any:
     """Other ops that mean the same, called at this level."""
     flags = iter(b.batched)
@@ -228,6 +144,7 @@ def _opened(b: Batch, y: Tensor) -> Tensor:
 _warned: set[str] = set()
 
 
+@called("one by one")
 def sequential(b: Batch, *args: Any) -> Any:
     """One sample after the other."""
     if b.op.name not in _warned:

@@ -21,6 +21,7 @@ from genesis.arrays.batched import Batched
 from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
 from genesis.base.memory import too_large
+from genesis.core.call.kinds.others import RANDOM
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.levels import levels
@@ -49,7 +50,7 @@ def random_op(name: str) -> Op:
     def infer(stream: Any, shape: tuple[int, ...], dtype: Any, *options: Any) -> Spec:
         return Spec(tuple(shape), dtype)
 
-    op = Op(f"random.{name}", "random", inspect.signature(meaning), meaning, infer=infer)
+    op = Op(f"random.{name}", RANDOM, inspect.signature(meaning), meaning, infer=infer)
     op.kernel = meaning
     return op
 

@@ -1,39 +1,32 @@
 """How ops act on dual arrays: the value as ever, the tangent by a rule.
 
-Where an op says nothing of forward mode, its rule follows from its kind:
+An op's rule follows from its kind (`core/call/kinds/`). Where that has none, it follows from the gradient rule,
+transposed: $g \\mapsto J^T g$ is linear in $g$, and the transpose of a linear function is its gradient, so $J \\dot
+x$ is the derivative of $\\langle J^T u, \\dot x\\rangle$ by $u$.
 
-- elementwise      the factor of its gradient rule is also the factor of the tangent: ``rule(tangent)``
-- views, movement  linear: the op itself, on the tangent
-- everything else  from its gradient rule, transposed: $g \\mapsto J^T g$ is linear in $g$, and the transpose of a
-                   linear function is its gradient, so $J \\dot x$ is the derivative of
-                   $\\langle J^T u, \\dot x\\rangle$ by $u$
-
-An op that knows better says ``jvp="linear"`` (in its first tensor), ``jvp="multilinear"`` (in each of them), or gives a
-function ``(args, tangents, out) -> tangent``, where ``tangents`` holds one tensor or None for each argument.
+An op that knows better says ``jvp="linear"``, or gives a function ``(args, tangents, out) -> tangent``, where
+``tangents`` holds one tensor or None for each argument.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 from typing import Any
 
 from genesis.arrays.dual import Dual
 from genesis.arrays.protocol import Virtual, copied
 from genesis.core.call import dispatch
 from genesis.core.call.halves import HALVES, wide
+from genesis.core.call.kind import called, linear
 from genesis.core.call.op import Op
 from genesis.core.call.views import shares
 from genesis.core.graph import engine
 from genesis.core.graph.modes import grad_mode, inference
 from genesis.core.graph.tensor import Tensor, wrap
 
-_LINEAR_KINDS = ("view", "movement", "elementwise_cast")
-
 
 def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
     """The result arrays of an op on arguments among which there are dual arrays of one level, and none of a higher one."""
-    if op.kind == "view" and isinstance(args[0], Dual) and args[0].level == top.level:
+    if op.kind.views and isinstance(args[0], Dual) and args[0].level == top.level:
         return _view(op, args, args[0])
     primals, tangents, from_outside = _taken_apart(op, args, top.level)
     out = dispatch.apply(op, primals)
@@ -43,7 +36,7 @@ def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
     found: Any = [None] * len(outs)
     if differentiable and any(t is not None for t in _flat(tangents)):
         rule = rule_of(op)
-        if outs[0]._array.dtype in HALVES and rule is not _linear:  # several steps, rounded once
+        if outs[0]._array.dtype in HALVES and rule is not linear:  # several steps, rounded once
             primals, tangents, out = tuple([wide(p) for p in primals]), [wide(t) for t in tangents], wide(out)
         found = rule(op, primals, tangents, out)
         found = found if several else (found,)
@@ -123,85 +116,17 @@ def rule_of(op: Op) -> Any:
     """The function ``(op, args, tangents, out) -> tangents of the results``."""
     if callable(op.jvp):
         return lambda op, args, tangents, out: op.jvp(args, tangents, out)
-    if op.jvp == "linear" or (op.jvp is None and op.kind in _LINEAR_KINDS):
-        return _linear
-    if op.jvp == "multilinear":
-        return _multilinear
-    if op.jvp is None and op.kind == "elementwise" and op.holomorphic:
-        return _elementwise
-    return transposed
+    return linear if op.jvp == "linear" else op.kind.jvp(op) or transposed
 
 
 def how(op: Op) -> str:
     """What the op matrix prints of forward mode."""
-    if op.kind == "composite":
+    if op.kind.composed:
         return "composed"
-    if not op.vjp:
-        return "no gradient"
-    rule = rule_of(op)
-    return {_linear: "linear", _multilinear: "multilinear", _elementwise: "same factor", transposed: "transposed"}.get(
-        rule, "own rule"
-    )
+    return str(getattr(rule_of(op), "words", "own rule")) if op.vjp else "no gradient"
 
 
-def _linear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
-    if op.variadic:
-        pieces = [
-            x._zeros(tuple(x._array.shape), x._array.dtype) if t is None else t
-            for x, t in zip(args[0], tangents[0], strict=True)
-        ]
-        return dispatch.apply(op, (pieces, *args[1:]))
-    return dispatch.apply(op, tuple(a if t is None else t for a, t in zip(args, tangents, strict=True)))
-
-
-def _multilinear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
-    total = None
-    places = range(len(args[0])) if op.variadic else op.tensors
-    for i in places:
-        t = tangents[0][i] if op.variadic else tangents[i]
-        if t is None:
-            continue
-        changed = (*args[:i], t, *args[i + 1 :])
-        if op.variadic:
-            changed = ([*args[0][:i], t, *args[0][i + 1 :]], *args[1:])
-        part = dispatch.apply(op, changed)
-        total = part if total is None else total + part
-    return total
-
-
-def _elementwise(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
-    values = (*args, out)
-    total = None
-    for t, (fn, picks) in zip(tangents, _factors(op), strict=True):
-        if t is None or fn is None:
-            continue
-        part = fn(t, *[values[place]._array.shape if shape else values[place] for place, shape in picks])
-        total = part if total is None else total + part
-    return total
-
-
-@functools.cache
-def _factors(op: Op) -> list[tuple[Any, list[tuple[int, bool]]]]:
-    """For each parameter its gradient rule, and where that finds what it asks for by name: a place, and whether only
-    its shape.
-    """
-    names = [*op.signature.parameters, "out"]
-    found: list[tuple[Any, list[tuple[int, bool]]]] = []
-    for name in names[:-1]:
-        fn = op.vjp.get(name)
-        needs = [] if fn is None else list(inspect.signature(fn).parameters)[1:]
-        found.append(
-            (
-                fn,
-                [
-                    (names.index(n), False) if n in names else (names.index(n.removesuffix("_shape")), True)
-                    for n in needs
-                ],
-            )
-        )
-    return found
-
-
+@called("transposed")
 def transposed(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
     """The tangents of the results from the gradient rules, which are recorded and differentiated."""
     mode, inferring = grad_mode.get(), inference.get()

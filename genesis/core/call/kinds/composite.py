@@ -1,0 +1,91 @@
+"""Composites: functions of other ops. Everything about them is derived from those; a fused kernel may be attached
+(`core/call/kernels.py`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from genesis.core.call import dispatch, views
+from genesis.core.call.generated import passed
+from genesis.core.call.halves import in_float32
+from genesis.core.call.kind import Kind
+from genesis.core.call.op import Op, attach_methods, public_function, register
+from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.tensor import Tensor
+
+
+class Composite(Kind):
+    """Functions of other ops."""
+
+    composed = True
+
+
+COMPOSITE = Composite("composite")
+
+
+def composite(
+    *, method: bool = True, inplace: bool = False, operators: Iterable[str] = (), dtypes: str = "f", **options: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a function of other ops: everything about it is derived from them.
+
+    The function itself is what users call, so its signature and documentation are theirs. (Where autocast is to cast
+    all of its arguments, a step before it looks whether a mode is open.) With ``inplace=True`` there is an in-place
+    form; a parameter ``inplace`` of the function asks for it, and never reaches the function. One that computes, and
+    does not only move elements, says ``halves="wide"``: 16-bit floats are then computed in float32 and rounded once, see
+    `core/call/halves.py`.
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        op = Op(function.__name__, COMPOSITE, inspect.signature(function), function, dtypes=dtypes, **options)
+        op.kernel = op.call = call = function
+        many = sum("Tensor" in str(p.annotation) for p in op.signature.parameters.values()) > 2
+        steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
+        steps += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
+        names = {
+            "fused": None,
+            "cast": dispatch.autocast_arguments,
+            "ACTIVE": ACTIVE,
+            "function": function,
+            "Tensor": Tensor,
+            "in_float32": in_float32,
+        }
+        steps += f"    return function({passed(op.signature.parameters.values())})\n"
+        op.call = call = _in_front_of(function, op, steps, names)
+        if inplace and "inplace" in op.signature.parameters:
+            first, *others = [p for p in op.signature.parameters if p != "inplace"]
+            body = f"    if inplace: return write(name, computed, {first}, ({', '.join([*others, ''])}), {{}})\n"
+            op.call = call = _in_front_of(
+                function, op, body + steps, {**names, "write": views.inplace, "name": op.name + "_", "computed": call}
+            )
+        call.op = op  # type: ignore[attr-defined]
+        if method:
+            attach_methods(op, call, operators, views.inplace_method(op) if inplace else None)
+        register(op, function.__module__)
+        return call
+
+    return declare
+
+
+def _in_front_of(function: Callable[..., Any], op: Op, body: str, names: Mapping[str, Any]) -> Callable[..., Any]:
+    """The public function of a composite, with the steps before it."""
+    call = public_function(op, body, names)
+    call.__qualname__, call.__module__, call.__wrapped__ = op.name, function.__module__, function  # type: ignore[attr-defined]
+    return call
+
+
+def _steps_before(op: Op, casts: bool) -> str:
+    """The steps before a composite's function: the casts of autocast, and the look for 16-bit operands (60 ns each)."""
+    parameters = op.signature.parameters.values()
+    body = f"    {', '.join(op.signature.parameters)}, = cast(_op, ARGS) if ACTIVE else ARGS\n" if casts else ""
+    if op.halves:
+        size = "isinstance({0}, Tensor) and {0}._array.dtype.itemsize == 2"
+        looks = [
+            f"any([{size.format('x')} for x in {p.name}])" if p.kind is p.VAR_POSITIONAL else size.format(p.name)
+            for p in parameters
+            if p.name != "out" and ("Tensor" in str(p.annotation) or p.kind is p.VAR_POSITIONAL)
+        ]
+        body += f"    if {' or '.join(looks)}: return in_float32(_op, function, ARGS)\n"
+    return body

@@ -1,0 +1,58 @@
+"""The kinds that say little: what is linear, what runs along a dimension, and what nobody looks into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from genesis.arrays.spec import Spec
+from genesis.core.call.kind import Along, Kind, Rule, as_it_is
+from genesis.core.call.op import Op
+from genesis.core.call.strides import strides_of_operands
+
+
+class Movement(Along):
+    """Elements moved to other places, or joined by zeros: linear."""
+
+    linear = True
+
+
+class Conversion(Kind):
+    """Elements as they are, in another dtype or under a name: linear, and the same for many samples."""
+
+    linear = True
+
+    def batch(self, op: Op) -> Rule | None:
+        return as_it_is
+
+
+class Scan(Along):
+    """Running reductions along a dimension; results are laid out as the input is."""
+
+    def strides(self, op: Op, operands: Sequence[Any], result: Spec) -> tuple[int, ...] | None:
+        source = operands[0]
+        return (
+            strides_of_operands([source], result) if isinstance(source, Spec) and source.shape == result.shape else None
+        )
+
+
+class Random(Kind):
+    """Draws from a stream of random numbers, which is the first argument."""
+
+    draws = True
+    repeatable = False
+
+
+class Opaque(Kind):
+    """Operations of users: of what they do is known what they say."""
+
+    repeatable = False
+
+
+MOVEMENT = Movement("movement")  # flip, roll, cat, tril
+CONVERSION = Conversion("elementwise_cast")  # convert
+SCAN = Scan("scan")  # cumsum
+SORT = Along("sort")  # argsort, topk: positions along a dimension
+SEARCH = Kind("search")  # unique, searchsorted, histc
+RANDOM = Random("random")
+OPAQUE = Opaque("opaque")
