@@ -94,12 +94,14 @@ _LAZY = {
     "library": "genesis.library",
     "nn": "genesis.nn",
     "optim": "genesis.optim",
+    "pytorch": "genesis.pytorch",
     "testing": "genesis.testing",
     "tiny": "genesis.tiny",
     "utils": "genesis.utils",
 }
 _HIDDEN = {"Any", "TYPE_CHECKING", "ModuleType", "annotations", "arrays", "base", "core", "importlib", "kernels", "sys"}
 _LAZY_NAMES = {
+    "as_torch": "genesis.pytorch",
     "autocast": "genesis.amp",
     "draw": "genesis.debug",
     "get_autocast_dtype": "genesis.amp",

@@ -16,9 +16,11 @@ from genesis import jit as jit
 from genesis import library as library
 from genesis import nn as nn
 from genesis import optim as optim
+from genesis import pytorch as pytorch
 from genesis import testing as testing
 from genesis import tiny as tiny
 from genesis import utils as utils
+from genesis.pytorch import as_torch as as_torch
 from genesis.amp import autocast as autocast
 from genesis.debug import draw as draw
 from genesis.amp import get_autocast_dtype as get_autocast_dtype

@@ -104,6 +104,14 @@ class UnsupportedError(GenesisError, NotImplementedError):
     """Something that does not exist here."""
 
 
+class MissingName(GenesisError, AttributeError):
+    """A name of PyTorch that is not here."""
+
+
+class MissingImport(GenesisError, ModuleNotFoundError):
+    """A name or a module of PyTorch that is imported and is not here."""
+
+
 def message(op: str, problem: str, operands: Iterable[tuple[str, object]] = (), hint: str | None = None) -> str:
     """The form of every message: what is wrong with both values, the operands, and what to try.
 

@@ -1,4 +1,4 @@
-"""The command line: ``genesis demo`` and ``genesis doctor``.
+"""The command line: ``genesis demo``, ``doctor``, ``run`` and ``check`` (for the last two: `genesis.pytorch`).
 
 `demo`      the main job, told in three parts     `doctor`   what is installed and what each part adds
 `stages`    the three parts themselves            `terminal` `svg` `report`   how results are shown
@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 
 
@@ -28,6 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo.add_argument("--json", action="store_true", help="print the results as JSON and nothing else")
     demo.add_argument("--show-code", action="store_true", help="print the code of each part before it runs")
     commands.add_parser("doctor", help="versions, processor, BLAS and threads, optional parts")
+    script = commands.add_parser("run", help="run a script; with --torch, `import torch` gives Genesis")
+    script.add_argument("--torch", action="store_true", help="programs written for PyTorch run as they are")
+    script.add_argument("script", help="a Python file, or a folder with a __main__.py")
+    script.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv")
+    check = commands.add_parser(
+        "check", help="the names of PyTorch that programs use, and which are absent; runs nothing"
+    )
+    check.add_argument("paths", nargs="+", help="files or folders")
+    check.add_argument("--json", action="store_true", help="print the table as JSON")
     options = parser.parse_args(argv)
     if options.command is None:
         parser.print_help()
@@ -36,6 +47,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         from genesis.cli.doctor import doctor
 
         return doctor()
+    if options.command == "run":
+        return _run(options)
+    if options.command == "check":
+        return _check(options)
     from genesis.cli.demo import run
 
     return run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from genesis.pytorch.run import run
+
+    torch = options.torch or "--torch" in options.arguments[:1]
+    return run(options.script, [a for i, a in enumerate(options.arguments) if i or a != "--torch"], torch)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from genesis.pytorch.check import report
+
+    try:
+        text, status = report(options.paths, options.json)
+    except (OSError, SyntaxError) as error:
+        print(f"genesis check: {error}", file=sys.stderr)
+        return 2
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader closed early, as `head` does; the interpreter flushes once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status

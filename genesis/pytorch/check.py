@@ -1,0 +1,239 @@
+"""``genesis check script.py``: which names of PyTorch a program uses, and which of them are there. Nothing of it is run."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from genesis.core.graph.tensor import Tensor
+from genesis.pytorch.modules import find
+from genesis.pytorch.names import is_module, names
+from genesis.pytorch.reasons import DIFFERENT, why_absent
+
+WORKS, DIFFERS, ABSENT = "works", "differs", "absent"
+# methods of tensors that other objects have under the same name, so that a use of one says nothing
+_COMMON = frozenset(
+    [
+        "index",
+        "indices",
+        "layout",
+        "map_",
+        "name",
+        "names",
+        "new",
+        "put",
+        "resize",
+        "set_",
+        "solve",
+        "storage",
+        "unfold",
+        "values",
+        "apply_",
+        "det",
+        "qr",
+        "svd",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name of PyTorch in a program: what it is called, what is said of it, and where it stands."""
+
+    name: str
+    state: str
+    note: str
+    places: tuple[str, ...] = ()
+
+
+@dataclass
+class _Found:
+    """What is collected of one name."""
+
+    places: list[str] = field(default_factory=list)
+    keywords: set[str] = field(default_factory=set)
+
+
+class _Reader(ast.NodeVisitor):
+    """Follows the names that imports of ``torch`` bind, through attributes and calls."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.bound: dict[str, str] = {}  # a name of the program, and what of torch it is
+        self.found: dict[str, _Found] = {}
+        self.methods: dict[str, _Found] = {}
+
+    def note(self, dotted: str, line: int) -> _Found:
+        found = self.found.setdefault(dotted, _Found())
+        found.places.append(f"{self.file}:{line}")
+        return found
+
+    def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
+        for alias in node.names:
+            if alias.name == "torch" or alias.name.startswith("torch."):
+                self.bound[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+                self.note(alias.name, node.lineno)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802
+        if node.level or node.module is None or node.module.split(".")[0] != "torch":
+            return
+        for alias in node.names:
+            if alias.name == "*":
+                self.bound.update({name: f"{node.module}.{name}" for name in names().get(node.module, ())})
+                self.note(node.module, node.lineno)
+            else:
+                dotted = f"{node.module}.{alias.name}"
+                self.bound[alias.asname or alias.name] = dotted
+                self.note(dotted, node.lineno)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
+        dotted = self.dotted(node)
+        if dotted is not None:
+            self.note(dotted, node.lineno)
+            return
+        absent = node.attr in names()["torch.Tensor"] and not hasattr(Tensor, node.attr)
+        if absent and node.attr not in _COMMON and not node.attr.startswith("_"):
+            self.methods.setdefault(node.attr, _Found()).places.append(f"{self.file}:{node.lineno}")
+        self.visit(node.value)
+
+    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
+        dotted = self.dotted(node.func)
+        if dotted is not None:
+            found = self.note(dotted, node.lineno)
+            found.places.pop()  # the function itself is visited next
+            found.keywords.update(k.arg for k in node.keywords if k.arg is not None)
+        self.generic_visit(node)
+
+    def dotted(self, node: ast.AST) -> str | None:
+        """The name of PyTorch that an expression stands for, if it is one."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.bound:
+            return None
+        dotted = self.bound[node.id]
+        for part in reversed(parts):
+            if not (is_module(dotted) or dotted == "torch.Tensor"):
+                break  # an attribute of a function or of a class
+            dotted = f"{dotted}.{part}"
+        return dotted
+
+
+def check(paths: Iterable[str]) -> list[Use]:
+    """The names of PyTorch that programs use, those that are absent first.
+
+    Args:
+        paths: files, or folders of which all Python files are read
+
+    Raises:
+        OSError, SyntaxError: a file that cannot be read, or is no Python
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     script = pathlib.Path(folder, "script.py")
+    ...     _ = script.write_text("import torch\\ntorch.relu(torch.onnx.export)\\n")
+    ...     [(use.name, use.state) for use in check([str(script)])]
+    [('torch.onnx.export', 'absent'), ('torch', 'works'), ('torch.relu', 'works')]
+    """
+    found: dict[str, _Found] = {}
+    methods: dict[str, _Found] = {}
+    for file in _files(paths):
+        reader = _Reader(str(file))
+        reader.visit(ast.parse(file.read_bytes(), str(file)))
+        for mine, its in ((found, reader.found), (methods, reader.methods)):
+            for name, each in its.items():
+                whole = mine.setdefault(name, _Found())
+                whole.places += each.places
+                whole.keywords |= each.keywords
+    uses = [_judged(name, each) for name, each in found.items() if each.places]
+    uses += [
+        Use(f"Tensor.{name}", ABSENT, "if this is a tensor: it has no such method here", tuple(each.places))
+        for name, each in methods.items()
+    ]
+    order = {ABSENT: 0, DIFFERS: 1, WORKS: 2}
+    return sorted(uses, key=lambda use: (order[use.state], use.name))
+
+
+def _files(paths: Iterable[str]) -> Iterator[Path]:
+    for path in map(Path, paths):
+        if not path.is_dir():
+            yield path
+            continue
+        for folder, inside, files in os.walk(path):
+            inside[:] = sorted(name for name in inside if not name.startswith((".", "__pycache__")))
+            yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
+
+
+def _judged(name: str, found: _Found) -> Use:
+    places = tuple(dict.fromkeys(found.places))
+    state, note = state_of(name)
+    unknown = sorted(found.keywords - _parameters(resolve(name))) if found.keywords and state != ABSENT else []
+    if unknown:
+        state, note = DIFFERS, f"has no argument {', '.join(unknown)}"
+    return Use(name, state, note, places)
+
+
+def state_of(dotted: str) -> tuple[str, str]:
+    """Whether a name of PyTorch works, and what is to be said of it."""
+    try:
+        resolve(dotted)
+    except AttributeError:
+        return ABSENT, why_absent(dotted)
+    return (DIFFERS, DIFFERENT[dotted]) if dotted in DIFFERENT else (WORKS, "")
+
+
+def resolve(dotted: str) -> Any:
+    """What stands for a name of PyTorch.
+
+    Raises:
+        AttributeError: nothing
+    """
+    if is_module(dotted) or dotted == "torch":
+        return dotted
+    module, _, name = dotted.rpartition(".")
+    return getattr(Tensor, name) if module == "torch.Tensor" else find(module, name)
+
+
+class _Every(frozenset[str]):
+    """All names: nothing is known of what a call accepts."""
+
+    def __rsub__(self, other: Any) -> frozenset[str]:
+        return frozenset()
+
+
+def _parameters(value: Any) -> frozenset[str]:
+    """The keywords that a call of this accepts."""
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return _Every()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return _Every()
+    return frozenset(p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY)
+
+
+def report(paths: Iterable[str], as_json: bool = False) -> tuple[str, int]:
+    """The table of `check`, and the exit status: 1 if a name is absent."""
+    uses = check(paths)
+    status = int(any(use.state == ABSENT for use in uses))
+    if as_json:
+        return json.dumps([asdict(use) for use in uses], indent=1), status
+    count = {state: sum(use.state == state for use in uses) for state in (WORKS, DIFFERS, ABSENT)}
+    told = [use for use in uses if use.state != WORKS]
+    width = max((len(use.name) for use in told), default=0)
+    lines = [f"{use.state:8}{use.name:{width}}  {use.note}\n{'':8}{_shown(use.places)}" for use in told]
+    lines.append(
+        f"{len(uses)} names of PyTorch: {count[WORKS]} work, {count[DIFFERS]} differ, {count[ABSENT]} are absent"
+    )
+    return "\n".join(lines), status
+
+
+def _shown(places: tuple[str, ...]) -> str:
+    return ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")

@@ -1,0 +1,122 @@
+"""``import torch`` gives Genesis: modules under PyTorch's names, made when they are imported."""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from genesis.base.errors import ArgumentValueError, MissingImport, message
+from genesis.pytorch.modules import find, has_module
+from genesis.pytorch.names import exists, names
+from genesis.pytorch.reasons import why_absent
+
+_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+
+
+class TorchModule(ModuleType):
+    """A module of PyTorch's name, whose attributes are Genesis's."""
+
+    __path__: list[str] = []  # it may have modules inside
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # for ``from torch.nn import *``
+            return [n for n in names().get(self.__name__, ()) if hasattr(self, n)]
+        try:
+            found = find(self.__name__, name)
+        except AttributeError as error:
+            if _imports(sys._getframe(1)) and exists(self.__name__, name):
+                raise MissingImport(str(error)) from None  # Python would say less
+            raise
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.__getattr__("__all__")})
+
+    def __repr__(self) -> str:
+        return f"<module '{self.__name__}' of Genesis>"
+
+
+def _imports(frame: Any) -> bool:
+    """Whether a frame stands at a ``from ... import name``."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return 0 <= at < len(code) and code[at] == _IMPORT_FROM
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds ``torch`` and what is in it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "torch" and not fullname.startswith("torch."):
+            return None
+        if not has_module(fullname):
+            raise MissingImport(f"{fullname} is not in Genesis: {why_absent(fullname)}")
+        return ModuleSpec(fullname, self, origin="genesis", is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return TorchModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: attributes are found when they are asked for."""
+
+
+_finder = _Finder()
+
+
+def as_torch() -> ModuleType:
+    """Let ``import torch`` and its modules give Genesis from here on, in a notebook or a script; returns the module ``torch``.
+
+    Names that are not there raise an error that says why, and what to write instead; ``genesis check script.py`` lists
+    them before anything runs.
+
+    Raises:
+        ValueError: PyTorch itself was imported before
+
+    >>> import genesis
+    >>> from genesis.pytorch import installed
+    >>> with installed():
+    ...     import torch.nn.functional as F
+    ...     F.relu(genesis.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    real = sys.modules.get("torch")
+    if real is not None and not isinstance(real, TorchModule):
+        raise ArgumentValueError(
+            message(
+                "as_torch",
+                f"PyTorch {getattr(real, '__version__', '')} is imported already",
+                hint="call genesis.as_torch() before the first `import torch`, in a new process",
+            )
+        )
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    return importlib.import_module("torch")
+
+
+@contextmanager
+def installed() -> Iterator[ModuleType]:
+    """`as_torch` for a block, even where PyTorch is imported; after it, ``torch`` is what it was before.
+
+    >>> from genesis.pytorch import installed
+    >>> with installed() as torch:
+    ...     torch.zeros(2)
+    tensor([0., 0.])
+    """
+    before = {name: sys.modules.pop(name) for name in list(sys.modules) if name == "torch" or name.startswith("torch.")}
+    finders = list(sys.meta_path)
+    try:
+        yield as_torch()
+    finally:
+        sys.meta_path[:] = finders
+        for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+            del sys.modules[name]
+        sys.modules.update(before)

@@ -1,0 +1,290 @@
+"""What stands for each module of PyTorch: the modules of Genesis that its names are taken from, and values of its own."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import multiprocessing
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import genesis
+from genesis.base.errors import MissingName, UnsupportedError, message
+from genesis.core.graph.tensor import Tensor
+from genesis.pytorch.names import VERSION, exists, is_module
+from genesis.pytorch.reasons import why_absent
+
+# the longest beginning of the dotted name counts; names are looked for in these modules, in this order
+_SOURCES: dict[str, tuple[str, ...]] = {
+    "torch": ("genesis",),
+    "torch.amp": ("genesis.amp",),
+    "torch.autograd": ("genesis.autograd",),
+    "torch.autograd.forward_ad": ("genesis.autograd.forward_ad",),
+    "torch.autograd.function": ("genesis.autograd",),
+    "torch.autograd.functional": ("genesis.autograd.functional",),
+    "torch.autograd.gradcheck": ("genesis.autograd",),
+    "torch.autograd.graph": ("genesis.autograd.graph",),
+    "torch.autograd.variable": ("genesis.autograd",),
+    "torch.cuda.amp": ("genesis.amp",),
+    "torch.func": ("genesis.func",),
+    "torch.library": ("genesis.library",),
+    "torch.nn": ("genesis.nn",),
+    "torch.nn.attention": (),
+    "torch.nn.functional": ("genesis.nn.functional",),
+    "torch.nn.init": ("genesis.nn.init",),
+    "torch.nn.intrinsic": (),
+    "torch.nn.parallel": (),
+    "torch.nn.qat": (),
+    "torch.nn.quantized": (),
+    "torch.nn.utils": ("genesis.nn.utils",),
+    "torch.nn.utils.parametrizations": (),
+    "torch.nn.utils.parametrize": (),
+    "torch.nn.utils.prune": (),
+    "torch.nn.utils.rnn": (),
+    "torch.nn.utils.stateless": ("genesis.func",),
+    "torch.optim": ("genesis.optim",),
+    "torch.optim.lr_scheduler": ("genesis.optim.lr_scheduler",),
+    "torch.optim.swa_utils": (),
+    "torch.random": ("genesis",),
+    "torch.serialization": ("genesis",),
+    "torch.testing": ("genesis.testing",),
+    "torch.types": (),
+    "torch.utils": (),
+    "torch.utils.checkpoint": ("genesis.utils.checkpoint",),
+    "torch.utils.data": ("genesis.data",),
+    "torch.utils.dlpack": ("genesis",),
+}  # fmt: skip
+
+_NOTHING = object()
+
+
+def has_module(dotted: str) -> bool:
+    """Whether ``import`` of this module works: what PyTorch has can be imported, and says at each name if it is there."""
+    return dotted == "torch" or is_module(dotted)
+
+
+def find(module: str, name: str) -> Any:
+    """What stands for a name of a module of PyTorch.
+
+    Raises:
+        AttributeError: it is not there; the message says why, and what to write instead
+    """
+    found = _own(module).get(name, _NOTHING)
+    if found is not _NOTHING:
+        return found
+    if is_module(f"{module}.{name}"):
+        return importlib.import_module(f"{module}.{name}")
+    if not name.startswith("_") and exists(module, name):
+        for source in _sources(module):
+            found = getattr(importlib.import_module(source), name, _NOTHING)
+            if found is not _NOTHING:
+                return found
+    dotted = f"{module}.{name}"
+    raise MissingName(f"{dotted} is not in Genesis: {why_absent(dotted)}")
+
+
+def _sources(module: str) -> tuple[str, ...]:
+    while module not in _SOURCES:
+        module = module.rpartition(".")[0]
+        if module == "torch":  # its names are not those of all its modules
+            return ()
+    return _SOURCES[module]
+
+
+# ---- values of its own, by module
+
+
+def _own(module: str) -> dict[str, Any]:
+    return _VALUES[module]() if module in _VALUES else {}
+
+
+def _values(module: str) -> Callable[[Callable[[], dict[str, Any]]], None]:
+    def add(make: Callable[[], dict[str, Any]]) -> None:
+        _VALUES[module] = functools.cache(make)
+
+    return add
+
+
+_VALUES: dict[str, Callable[[], dict[str, Any]]] = {}
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """Accepted, without an effect."""
+
+
+def _no(*args: Any, **kwargs: Any) -> bool:
+    return False
+
+
+@_values("torch")
+def _torch() -> dict[str, Any]:
+    def compile(model: Any = None, **options: Any) -> Any:
+        """The function or model as it is."""
+        return model if model is not None else lambda function: function
+
+    def typed(name: str, dtype: Any) -> Any:
+        """A class as ``torch.LongTensor``: makes tensors of a dtype, and their class for ``isinstance``."""
+
+        class Typed(type):
+            def __instancecheck__(cls, x: object) -> bool:
+                return isinstance(x, Tensor) and x.dtype is dtype
+
+            def __call__(cls, *data: Any) -> Tensor:
+                empty = not data or all(isinstance(n, int) for n in data)
+                return (
+                    genesis.empty(*data, dtype=dtype)
+                    if data and empty
+                    else genesis.tensor(*(data or ([],)), dtype=dtype)
+                )
+
+        return Typed(name, (), {"dtype": dtype})
+
+    def set_default_tensor_type(kind: Any) -> None:
+        genesis.set_default_dtype(
+            getattr(find("torch", kind.split(".")[-1]) if isinstance(kind, str) else kind, "dtype", kind)
+        )
+
+    kinds = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
+             "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool"}  # fmt: skip
+    return {
+        "__version__": f"{VERSION}+genesis{genesis.__version__}",
+        "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
+        "compile": compile,
+        "set_default_tensor_type": set_default_tensor_type,
+        "use_deterministic_algorithms": _nothing,
+        "are_deterministic_algorithms_enabled": lambda: True,
+        "set_float32_matmul_precision": _nothing,
+        "get_float32_matmul_precision": lambda: "highest",
+        "set_warn_always": _nothing,
+        **{f"{name}Tensor": typed(f"{name}Tensor", getattr(genesis, dtype)) for name, dtype in kinds.items()},
+    }  # fmt: skip
+
+
+@_values("torch.version")
+def _version() -> dict[str, Any]:
+    return {"__version__": VERSION, "cuda": None, "hip": None, "xpu": None, "debug": False, "git_version": "unknown"}
+
+
+@_values("torch.autograd")
+def _autograd() -> dict[str, Any]:
+    def Variable(data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802
+        """A tensor, as it is since PyTorch 0.4."""
+        return data.requires_grad_() if requires_grad else data
+
+    return {"Variable": Variable, "Function": genesis.Function}
+
+
+@_values("torch.autograd.function")
+def _function() -> dict[str, Any]:
+    return {"Function": genesis.Function, "FunctionCtx": genesis.Context}
+
+
+@_values("torch.cuda")
+def _cuda() -> dict[str, Any]:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(
+            message("torch.cuda", "there is no GPU here", hint="ask torch.cuda.is_available() first")
+        )
+
+    silent = (
+        "empty_cache",
+        "init",
+        "manual_seed",
+        "manual_seed_all",
+        "reset_peak_memory_stats",
+        "seed",
+        "seed_all",
+        "set_device",
+    )
+    asked = (
+        "current_device",
+        "get_device_name",
+        "get_device_properties",
+        "get_device_capability",
+        "synchronize",
+        "current_stream",
+    )
+    return {
+        "is_available": _no, "is_initialized": _no, "is_bf16_supported": _no, "device_count": lambda: 0,
+        "memory_allocated": lambda *_: 0, "max_memory_allocated": lambda *_: 0, "memory_reserved": lambda *_: 0,
+        **dict.fromkeys(silent, _nothing), **dict.fromkeys(asked, refused),
+    }  # fmt: skip
+
+
+@_values("torch.accelerator")
+def _accelerator() -> dict[str, Any]:
+    return {"is_available": _no, "device_count": lambda: 0, "current_accelerator": _nothing}
+
+
+@_values("torch.mps")
+def _mps() -> dict[str, Any]:
+    return {"is_available": _no, "device_count": lambda: 0, "manual_seed": _nothing, "empty_cache": _nothing}
+
+
+@_values("torch.distributed")
+def _distributed() -> dict[str, Any]:
+    return {"is_available": _no, "is_initialized": _no}
+
+
+@_values("torch.backends.cudnn")
+def _cudnn() -> dict[str, Any]:
+    flags = contextmanager(lambda **_: iter([None]))
+    return {
+        "benchmark": False,
+        "deterministic": False,
+        "enabled": False,
+        "allow_tf32": False,
+        "is_available": _no,
+        "version": _nothing,
+        "flags": flags,
+    }
+
+
+def _unavailable() -> dict[str, Any]:
+    return {"is_available": _no, "is_built": _no, "enabled": False}
+
+
+for _name in ("torch.backends.mps", "torch.backends.mkldnn", "torch.backends.mkl", "torch.backends.openmp"):
+    _values(_name)(_unavailable)
+
+
+@_values("torch.backends.cuda")
+def _backends_cuda() -> dict[str, Any]:
+    class matmul:  # noqa: N801
+        allow_tf32 = allow_fp16_reduced_precision_reduction = False
+
+    return {"is_built": _no, "matmul": matmul, "sdp_kernel": lambda **_: nullcontext()}
+
+
+@_values("torch.hub")
+def _hub() -> dict[str, Any]:
+    def load(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(message("torch.hub.load", why_absent("torch.hub.load")))
+
+    return {"load": load, "load_state_dict_from_url": load, "download_url_to_file": load}
+
+
+@_values("torch.multiprocessing")
+def _multiprocessing() -> dict[str, Any]:
+    public = {name: getattr(multiprocessing, name) for name in multiprocessing.__all__}
+    return {**public, "set_sharing_strategy": _nothing, "get_sharing_strategy": lambda: "file_descriptor"}
+
+
+@_values("torch.nn.parameter")
+def _parameter() -> dict[str, Any]:
+    from genesis import nn
+
+    return {name: getattr(nn, name) for name in ("Parameter", "Buffer") if hasattr(nn, name)}
+
+
+@_values("torch.types")
+def _types() -> dict[str, Any]:
+    return {"Number": int | float | bool, "Device": genesis.device | str | int | None}
+
+
+@_values("torch.utils.checkpoint")
+def _checkpoint() -> dict[str, Any]:
+    module = importlib.import_module("genesis.utils.checkpoint")
+    return {name: getattr(module, name) for name in ("checkpoint", "checkpoint_sequential") if hasattr(module, name)}

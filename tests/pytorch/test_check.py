@@ -1,0 +1,98 @@
+"""`genesis check` finds the names of PyTorch in a program, however they are imported, and says which are there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from genesis.pytorch.check import ABSENT, DIFFERS, WORKS, check, report
+
+ROOT = Path(__file__).parents[2]
+
+
+def states(tmp_path, text):
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    return {use.name: use.state for use in check([str(script)])}
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("import torch\ntorch.fft.rfft(x)", "torch.fft.rfft"),
+        ("import torch as t\nt.fft.rfft(x)", "torch.fft.rfft"),
+        ("import torch.fft as fft\nfft.rfft(x)", "torch.fft.rfft"),
+        ("from torch import fft\nfft.rfft(x)", "torch.fft.rfft"),
+        ("from torch.fft import rfft as r\nr(x)", "torch.fft.rfft"),
+        ("from torch.fft import *\n", "torch.fft"),
+        ("import torch.fft\nwith torch.no_grad():\n    y = [torch.fft.rfft(z) for z in x]", "torch.fft.rfft"),
+        ("import torch\nclass A(torch.nn.Module):\n    def f(self):\n        return torch.fft.rfft", "torch.fft.rfft"),
+        ("import torch\ntorch.Tensor.to_mkldnn(x)", "torch.Tensor.to_mkldnn"),
+        ("import torch\ntorch.ones(3).to_mkldnn()", "Tensor.to_mkldnn"),
+    ],
+)
+def test_names_are_found(tmp_path, text, name):
+    found = states(tmp_path, text)
+    assert found[name] == (WORKS if name == "torch.fft" else ABSENT)
+
+
+def test_what_works_and_what_differs(tmp_path):
+    found = states(
+        tmp_path,
+        "import torch\nfrom torch import nn\nfrom torch.optim.lr_scheduler import StepLR\n"
+        "nn.MSELoss()\ntorch.relu(torch.Tensor.add(x, x)).shape\ntorch.relu(x, speed=3)\nmine.rfft()\n",
+    )
+    assert found["torch.optim.lr_scheduler.StepLR"] == found["torch.Tensor.add"] == found["torch.nn"] == WORKS
+    assert found["torch.nn.MSELoss"] == found["torch.relu"] == DIFFERS and "rfft" not in str(found)
+
+
+def test_places_are_files_and_lines(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "a.py").write_text("import torch\n\ntorch.fft.rfft(x)\ntorch.fft.rfft(x)\n")
+    (tmp_path / "inner" / "b.py").write_text("from torch.fft import rfft\n")
+    (tmp_path / "inner" / "note.txt").write_text("import torch\n")
+    (use,) = [use for use in check([str(tmp_path)]) if use.state == ABSENT]
+    assert use.places == (f"{tmp_path}/a.py:3", f"{tmp_path}/a.py:4", f"{tmp_path}/inner/b.py:1")
+
+
+def test_the_report_and_its_status(tmp_path):
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text("import torch\ntorch.relu(torch.ones(2))\n")
+    bad.write_text("import torch\ntorch.fft.rfft(torch.ones(2))\n")
+    assert report([str(good)]) == ("3 names of PyTorch: 3 work, 0 differ, 0 are absent", 0)
+    text, status = report([str(bad)])
+    assert status == 1 and "absent  torch.fft.rfft  Fourier transforms are not built" in text
+    told, status = report([str(bad)], as_json=True)
+    assert status == 1 and json.loads(told)[0]["name"] == "torch.fft.rfft"
+
+
+def test_the_command(tmp_path):
+    bad, broken = tmp_path / "bad.py", tmp_path / "broken.py"
+    bad.write_text("import torch\ntorch.fft.rfft\n")
+    broken.write_text("def f(:\n")
+    for path, status in ((bad, 1), (broken, 2), (tmp_path / "nowhere.py", 2)):
+        command = [sys.executable, "-m", "genesis", "check", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == status and path.name in done.stdout + done.stderr
+
+
+def test_the_page_of_names_is_current():
+    command = [sys.executable, str(ROOT / "scripts" / "pytorch_names"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parity
+def test_stored_names_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    from genesis.pytorch.names import VERSION, names
+
+    if not torch.__version__.startswith(VERSION):
+        pytest.skip(f"PyTorch {torch.__version__} is installed, the names are those of {VERSION}")
+    assert {n for n in dir(torch.nn) if n[0].isupper()} >= {n for n in names()["torch.nn"] if n[0].isupper()}
+    assert all(hasattr(torch.Tensor, name) for name in names()["torch.Tensor"])
+    assert all(hasattr(torch.nn.functional, name) for name in names()["torch.nn.functional"])

@@ -1,0 +1,142 @@
+"""`import torch` gives Genesis: modules, names, and errors for what is not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import genesis
+from genesis import nn, optim
+from genesis.pytorch import as_torch, installed
+from genesis.pytorch.names import names
+
+
+@pytest.fixture
+def torch():
+    with installed() as module:
+        yield module
+
+
+def test_the_modules_that_programs_import(torch):
+    program = """
+import torch, torch.nn as nn, torch.nn.functional as F, torch.optim as optim
+import torch.backends.cudnn as cudnn, torch.multiprocessing as mp, torch.distributed as dist, torch.onnx
+from torch import nn as again, Tensor
+from torch.autograd import Function, Variable, grad
+from torch.autograd.function import once_differentiable
+from torch.nn.modules.module import Module
+from torch.nn.modules.loss import _Loss as unknown
+"""
+    found: dict[str, object] = {}
+    with pytest.raises(ImportError, match=r"cannot import name '_Loss'|torch.nn.modules.loss._Loss is not in Genesis"):
+        exec(program, found)
+    assert found["nn"] is found["again"] and found["nn"].Linear is nn.Linear and found["optim"].Adam is optim.Adam
+    assert found["F"].relu is genesis.nn.functional.relu and found["Function"] is genesis.Function
+    assert found["Tensor"] is genesis.Tensor and found["Module"] is nn.Module
+    assert not found["dist"].is_available() and found["mp"].Queue
+
+
+def test_star_gives_what_is_there(torch):
+    found: dict[str, object] = {}
+    exec("from torch.nn import *\nfrom torch.nn.init import *", found)
+    assert found["Linear"] is nn.Linear and found["xavier_uniform_"] is nn.init.xavier_uniform_
+    assert "Conv2d" in found or not hasattr(nn, "Conv2d")
+
+
+def test_values_that_programs_ask_for(torch):
+    assert torch.__version__.startswith("2.13") and torch.version.cuda is None
+    assert not torch.cuda.is_available() and torch.cuda.device_count() == 0 and not torch.backends.mps.is_available()
+    assert torch.cuda.manual_seed_all(3) is None and torch.cuda.empty_cache() is None
+    torch.backends.cudnn.benchmark = True
+    assert torch.backends.cudnn.benchmark is True and torch.inf == float("inf") and torch.nan != torch.nan
+    with pytest.raises(NotImplementedError, match="there is no GPU here"):
+        torch.cuda.synchronize()
+
+
+def test_classes_of_one_dtype(torch):
+    assert torch.LongTensor([1, 2]).dtype is torch.int64 and torch.FloatTensor(2, 3).shape == (2, 3)
+    assert torch.DoubleTensor([1, 2]).dtype is torch.float64 and torch.FloatTensor().shape == (0,)
+    assert isinstance(torch.ones(2), torch.FloatTensor) and not isinstance(torch.ones(2), torch.LongTensor)
+    torch.set_default_tensor_type(torch.DoubleTensor)
+    try:
+        assert torch.ones(1).dtype is torch.float64
+        torch.set_default_tensor_type("torch.FloatTensor")
+        assert torch.ones(1).dtype is torch.float32
+    finally:
+        genesis.set_default_dtype(genesis.float32)
+
+
+def test_compile_leaves_a_function_as_it_is(torch):
+    def step(x):
+        return x * 2
+
+    assert torch.compile(step) is step and torch.compile(mode="max-autotune")(step) is step
+
+
+def test_variable_is_a_tensor(torch):
+    x = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "code, error, words",
+    [
+        ("torch.onnx.export", AttributeError, "torch.onnx.export is not in Genesis: export to ONNX is not built"),
+        ("from torch.fft import rfft", ImportError, "torch.fft.rfft is not in Genesis: Fourier transforms"),
+        ("import torch.nowhere", ModuleNotFoundError, "PyTorch 2.13 has no such name"),
+        ("torch.reluu", AttributeError, "did you mean torch.relu"),
+        ("torch.hub.load('a/b', 'c')", NotImplementedError, "nothing is downloaded"),
+        ("from torch.utils.tensorboard import SummaryWriter", ImportError, "from tensorboardX import SummaryWriter"),
+    ],
+)
+def test_what_is_not_there_says_why(torch, code, error, words):
+    with pytest.raises(error) as raised:
+        exec(code, {"torch": torch})
+    assert words in str(raised.value) and isinstance(raised.value, genesis.base.errors.GenesisError)
+
+
+def test_hasattr_and_dir_tell_the_truth(torch):
+    assert hasattr(torch, "relu") and not hasattr(torch.fft, "rfft") and not hasattr(torch, "no_such_name")
+    assert "relu" in dir(torch) and all(hasattr(torch.nn, name) for name in dir(torch.nn))
+
+
+def test_every_module_of_the_table_can_be_imported(torch):
+    for module in names():
+        if module != "torch.Tensor":
+            exec(f"import {module}", {})
+
+
+def test_torch_is_what_it_was_after_a_block():
+    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "torch"}
+    finders = list(sys.meta_path)
+    with pytest.raises(KeyError), installed():
+        import torch  # noqa: F401
+
+        raise KeyError
+    assert {name: m for name, m in sys.modules.items() if name.split(".")[0] == "torch"} == before
+    assert sys.meta_path == finders
+
+
+def test_blocks_inside_each_other():
+    with installed() as outer, installed() as inner:
+        assert inner.relu is outer.relu
+    assert not any(type(finder).__module__ == "genesis.pytorch.finder" for finder in sys.meta_path)
+
+
+def test_pytorch_itself_is_not_pushed_aside(monkeypatch):
+    class Real:
+        __version__ = "2.13.0"
+
+    monkeypatch.setitem(sys.modules, "torch", Real())
+    with pytest.raises(ValueError, match=r"PyTorch 2.13.0 is imported already"):
+        as_torch()
+    assert not any(type(finder).__module__ == "genesis.pytorch.finder" for finder in sys.meta_path)
+
+
+def test_as_torch_is_a_name_of_the_package():
+    code = "import genesis; t = genesis.as_torch(); import torch; print(torch is t, torch.ones(2).sum().item())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True 2.0\n"

@@ -1,0 +1,85 @@
+"""`genesis run` runs a script as Python does, and with `--torch` with Genesis in PyTorch's place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+TRAINING = """
+import sys
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from helper import classes
+
+torch.manual_seed(0)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+x = torch.randn(64, 4)
+y = (x.sum(1) > 0).long()
+model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, classes)).to(device)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+for epoch in range(int(sys.argv[1])):
+    for a, b in DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(a.to(device)), b)
+        loss.backward()
+        optimizer.step()
+print(__name__, type(loss).__module__, loss.item() < 0.3, sys.argv[1:])
+"""
+
+
+def started(folder, *arguments):
+    command = [sys.executable, "-m", "genesis", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.py").write_text(TRAINING)
+    (tmp_path / "helper.py").write_text("classes = 2\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--torch", "train.py", "12", "--fast"), ("train.py", "--torch", "12", "--fast")]
+)
+def test_a_program_trains(folder, arguments):
+    done = started(folder, "run", *arguments)
+    assert done.stdout == "__main__ genesis.core.graph.tensor True ['12', '--fast']\n", done.stderr
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_a_folder_with_a_main(folder):
+    (folder / "train.py").rename(folder / "__main__.py")
+    assert started(folder.parent, "run", "--torch", folder.name, "12").returncode == 0
+
+
+def test_an_error_shows_the_lines_of_the_script(folder):
+    (folder / "wrong.py").write_text("import torch\n\ndef f(x):\n    return x @ x\n\nf(torch.ones(2, 3))\n")
+    done = started(folder, "run", "--torch", "wrong.py")
+    assert done.returncode == 1 and "matmul: inner sizes differ, 3 and 2" in done.stderr
+    files = [line for line in done.stderr.splitlines() if line.startswith("  File")]
+    assert [line.split('"')[1] for line in files] == ["wrong.py", "wrong.py"]
+
+
+@pytest.mark.parametrize(
+    "text, status, printed",
+    [
+        ("import sys; sys.exit(7)", 7, ""),
+        ("import sys; sys.exit()", 0, ""),
+        ("import sys; sys.exit('no data')", 1, "no data\n"),
+        ("x = = 1", 1, "SyntaxError"),
+    ],
+)
+def test_how_it_ends(folder, text, status, printed):
+    (folder / "ends.py").write_text(text)
+    done = started(folder, "run", "ends.py")
+    assert done.returncode == status and printed in done.stderr
+
+
+def test_a_script_that_is_not_there(folder):
+    done = started(folder, "run", "nowhere.py")
+    assert done.returncode == 2 and done.stderr == "genesis run: nowhere.py: No such file or directory\n"
