@@ -15,7 +15,9 @@
     │   └── DomainError       RuntimeError      a tensor with elements outside of what the operation is defined for
     ├── OutOfMemoryError  MemoryError           more memory is asked for than there is (a RuntimeError, too)
     ├── FileFormatError   ValueError            a file that is not what it should be
-    └── UnsupportedError  NotImplementedError   something that does not exist here, and what to do instead
+    ├── UnsupportedError  NotImplementedError   something that does not exist here, and what to do instead
+    ├── MissingName       AttributeError        a name of PyTorch that is not here
+    └── MissingImport     ModuleNotFoundError   the same, where it is imported
 
 Each also derives from what PyTorch (or Python) raises in the same place, so existing ``except`` clauses work.
 """
