@@ -24,10 +24,9 @@ import numpy as np
 from genesis.arrays.spec import Spec, strides_of
 from genesis.base.errors import GraphError, message
 from genesis.base.text import Printed
-from genesis.core.call.op import Op
+from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.strides import with_strides
 from genesis.core.graph.site import Site
-from genesis.core.layers.draws import op_named
 from genesis.jit.arguments import Var, refused, renamed, shown, variables
 from genesis.jit.storage import Region, regions
 
@@ -235,7 +234,7 @@ class Program(Printed):
                 f"an argument of {call.op} is {wrong[0]!r}, and a {type(wrong[0]).__name__} is no argument of a "
                 "program",
             )
-        if op_named(call.op) is None:
+        if call.op not in REGISTRY:
             raise self._wrong(call, f"there is no op {call.op}")
         for var in call.inputs:
             if var not in known:
@@ -380,7 +379,7 @@ def inferred(call: Call) -> list[Spec]:
 
 
 def op_of(call: Call) -> Op:
-    found = op_named(call.op)
+    found = REGISTRY.get(call.op)
     assert found is not None, call.op
     return found
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
-from genesis.core.call.op import Op
-from genesis.core.layers.draws import op_named
+from genesis.core.call.op import REGISTRY, Op
 from genesis.jit.arguments import Var
 
 
@@ -30,7 +29,7 @@ def regions(calls: Iterable[Any]) -> dict[Var, Region]:
     """The regions of the values that are views."""
     found: dict[Var, Region] = {}
     for call in calls:
-        op = op_named(call.op)
+        op = REGISTRY.get(call.op)
         if op is not None and op.kind.views and isinstance(call.args[0], Var):
             source, out = call.args[0], call.outs[0]
             root, begin, strides = found.get(source) or Region(source, 0, strides_of(source.spec))

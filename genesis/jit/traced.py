@@ -18,6 +18,9 @@ from genesis.arrays.protocol import NeedsValues, Virtual, asked_for_at
 from genesis.arrays.spec import Spec, memory_order
 from genesis.base.device import CPU
 from genesis.base.errors import UnsupportedError, message
+from genesis.core.call.op import REGISTRY
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import wrap
 from genesis.jit.arguments import Var
 
 Step = tuple[str, tuple[Any, ...]]
@@ -138,35 +141,11 @@ def _laid_out(tracer: Any, value: Var, strides: tuple[int, ...] | None) -> Var:
 
 def _with_part(tracer: Any, name: str, args: tuple[Any, ...], whole: Var, part: Var) -> Var:
     """The variable ``whole`` where the part that a view op takes out of it is replaced."""
-    shape = whole.spec.shape
-    if name in ("reshape", "view_shape"):
-        return tracer.emit("reshape", (part, shape))  # type: ignore[no-any-return]
-    if name == "slice_view":
-        return tracer.emit("put", (whole, part, args[0]))  # type: ignore[no-any-return]
-    if name == "narrow":
-        dim, start, length = args
-        key = (*[slice(None)] * dim, slice(start, start + length), Ellipsis)
-        return tracer.emit("put", (whole, part, key))  # type: ignore[no-any-return]
-    if name == "permute":
-        (dims,) = args
-        return tracer.emit("permute", (part, tuple(dims.index(i) for i in range(len(dims)))))  # type: ignore[no-any-return]
-    if name == "transpose":
-        return tracer.emit("transpose", (part, *args))  # type: ignore[no-any-return]
-    if name == "diagonal":
-        offset, dim1, dim2 = args
-        places = np.arange(part.spec.shape[-1])
-        key = [slice(None)] * len(shape)
-        key[dim1], key[dim2] = places + max(-offset, 0), places + max(offset, 0)  # type: ignore[call-overload]
-        # NumPy leaves the index where it was
-        if abs(dim1 - dim2) == 1 and min(dim1, dim2) != len(shape) - 2 and len(shape) > 2:
-            ndim = len(part.spec.shape)
-            part = tracer.emit(
-                "permute", (part, (*range(min(dim1, dim2)), ndim - 1, *range(min(dim1, dim2), ndim - 1)))
-            )
-        elif abs(dim1 - dim2) != 1:
-            ndim = len(part.spec.shape)
-            part = tracer.emit("permute", (part, (ndim - 1, *range(ndim - 1))))
-        return tracer.emit("put", (whole, part, tuple(tracer.var(k) for k in key)))  # type: ignore[no-any-return]
-    raise UnsupportedError(
-        message("trace", f"a write through {name} cannot be traced", hint="write to a clone() and use that")
-    )
+    put = REGISTRY[name].put
+    if put is None:
+        raise UnsupportedError(
+            message("trace", f"a write through {name} cannot be traced", hint="write to a clone() and use that")
+        )
+    with no_grad():
+        array = put(*[wrap(Traced(tracer, Cell(var), var.spec)) for var in (whole, part)], *args)._array
+    return array.var()  # type: ignore[no-any-return]

@@ -18,14 +18,13 @@ from genesis.base.errors import GraphError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import dispatch
 from genesis.core.call.op import Op
-from genesis.core.call.strides import strides_of_view, with_strides
+from genesis.core.call.strides import with_strides
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.site import line_here, site_of, user_site
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import Dependable, HostNumber, tracer
-from genesis.core.layers import draws
 from genesis.jit.arguments import Stream, Var, refused
 from genesis.jit.binding import Binding, Graph
 from genesis.jit.gradients import Gradients, Touched
@@ -132,14 +131,13 @@ class Tracer:
                 )
             )
 
-    def drawn(self, stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, options: tuple[Any, ...]) -> Any:
+    def _drawn(self, op: Op, stream: Generator, *options: Any) -> Any:
         """A call of a random op. The stream moves on, so that later ones begin behind it; after the trace it goes back."""
         place, before = self.stream(stream), stream._block
-        op = draws.random_op(name)
-        sample = op.kernel(stream, shape, dtype, *options)
+        sample = op.kernel(stream, *options)
         if place is None:
             return sample
-        var = self._call(op.name, (Stream(place, before - self.streams[place][1]), shape, dtype, *options))[0]
+        var = self._call(op.name, (Stream(place, before - self.streams[place][1]), *options))[0]
         return Traced(self, Cell(var), var.spec)
 
     def snapshot(self, array: Any) -> Any:
@@ -261,13 +259,15 @@ class Tracer:
 
     def interpret(self, op: Op, args: tuple[Any, ...]) -> Any:
         """An op on arrays, any of which may be traced."""
+        if op.kind.draws:
+            return self._drawn(op, *args)
         if op.kind.views:
             source = self.array(args[0])
             rest = tuple([self.var(a) for a in args[1:]])
             operands = [source.spec, *args[1:]]
             spec = with_strides(op, operands, dispatch.infer(op, operands))
-            copies = op.name == "reshape" and strides_of_view(op, *operands) is None
-            if not copies and op.name not in ("real", "imag", "view_dtype"):
+            copies = op.strides is not None and op.strides(*operands) is None
+            if not copies and spec.dtype == source.spec.dtype:
                 return source.view(op.name, rest, replace(spec, device=CPU))
         outs = self._call(op.name, tuple([self.var(a) for a in args]))
         arrays = [Traced(self, Cell(v), v.spec) for v in outs]
@@ -346,7 +346,7 @@ class Tracer:
         """Run the function; what is returned holds no tensor of its."""
         leaves, structure = tree_flatten((args, kwargs))
         arguments, inner = self._arguments(leaves)
-        tokens = tracer.set(self), draws.recorder.set(self.drawn), snapshot.set(self.snapshot)
+        tokens = tracer.set(self), snapshot.set(self.snapshot)
         self.marker = Traced(self, Cell(Var(_SCALAR)), _SCALAR)
         ACTIVE.append(self)
         try:
@@ -355,7 +355,7 @@ class Tracer:
             return self._finish(result, arguments, structure)
         finally:
             ACTIVE.pop()
-            for variable, token in zip((tracer, draws.recorder, snapshot), tokens, strict=True):
+            for variable, token in zip((tracer, snapshot), tokens, strict=True):
                 variable.reset(token)
             self.open = False
             for counts, key in self.counts:

@@ -515,6 +515,7 @@ def _infer_pick(input: Spec, key: Any) -> Spec:
 @view(
     {"input": lambda g, input_shape, key: place(g, input_shape, key)},
     infer=_infer_pick,
+    put=lambda whole, part, key: put(whole, part, key),
     method=False,
     torch_name="",
     batch=lambda b, x, key: b.run(x, (slice(None), *key)),

@@ -21,6 +21,7 @@ from genesis.core.graph.node import Node, Output, recorded
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.saved import pack
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.index import put
 from genesis.ops.shape import atleast_1d, atleast_2d, atleast_3d, reshape, sizes, unsqueeze
 import itertools
 
@@ -46,6 +47,10 @@ def _narrowed(input: Tensor, dim: int, start: Any, length: int) -> tuple[Any, ..
     return input, d, begin, int(length)
 
 
+def _slices(dim: int, start: int, length: int) -> tuple[Any, ...]:
+    return (*[slice(None)] * dim, slice(start, start + length), Ellipsis)
+
+
 def _sized(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
     return (*shape[:dim], size, *shape[dim + 1 :])
 
@@ -53,6 +58,7 @@ def _sized(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
 @view(
     {"input": lambda g, input_shape, dim, start: pad_dim(g, dim, start, input_shape[dim])},
     prepare=_narrowed,
+    put=lambda whole, part, dim, start, length: put(whole, part, _slices(dim, start, length)),
     infer=lambda input, dim, start, length: Spec(_sized(input.shape, dim, length), input.dtype, input.device),
 )
 def narrow(input: Array, dim: int, start: int, length: int) -> Any:
@@ -65,7 +71,7 @@ def narrow(input: Array, dim: int, start: int, length: int) -> Any:
     >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-    return input[(slice(None),) * dim + (slice(start, start + length),)]
+    return input[_slices(dim, start, length)]
 
 
 samples(narrow, lambda t: [case(t(4, 3), 0, 1, 2), case(t(2, 4), -1, 2, 2), case(t(3), 0, 0, 0)])
@@ -89,7 +95,7 @@ def pad_dim(input: Array, dim: int, start: int, size: int) -> Any:
     tensor([0., 1., 1., 0.])
     """
     out = np.zeros(_sized(input.shape, dim, size), input.dtype)
-    out[(slice(None),) * dim + (slice(start, start + input.shape[dim]),)] = input
+    out[_slices(dim, start, input.shape[dim])] = input
     return out
 
 

@@ -17,6 +17,7 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.ops.elementwise import where
+from genesis.ops.index import put
 
 _ALL = "fcib"
 
@@ -193,10 +194,20 @@ def _scattered(g: Tensor, shape: Sequence[int], offset: int, dim1: int, dim2: in
     return out
 
 
+def _put_on_diagonal(whole: Tensor, part: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    order = [*[d for d in range(whole.ndim) if d not in (dim1, dim2)], dim1, dim2]
+    places = np.arange(part.shape[-1])
+    key = (Ellipsis, places + max(-offset, 0), places + max(offset, 0))
+    if order == list(range(whole.ndim)):
+        return put(whole, part, key)
+    return put(whole.permute(order), part, key).permute([order.index(d) for d in range(whole.ndim)])
+
+
 @view(
     {"input": lambda g, input_shape, offset, dim1, dim2: _on_diagonal(g, input_shape, offset, dim1, dim2)},
     infer=_diagonal_spec,
     prepare=_diagonal_dims,
+    put=_put_on_diagonal,
 )
 def diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonal of two dimensions, last in the result; a view.

@@ -13,7 +13,6 @@ from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, DomainError, ShapeError, message
-from genesis.core.layers.draws import DRAWS, drawn
 from genesis.core.graph.generator import (
     Generator,
     default_generator,
@@ -25,7 +24,7 @@ from genesis.core.graph.generator import (
 )
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.halves import wide
-from genesis.core.call.kinds import case, composite
+from genesis.core.call.kinds import case, composite, drawn, random
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
@@ -34,6 +33,33 @@ from genesis.ops.create import _finish, arange
 from genesis.ops.elementwise import minimum, where
 from genesis.ops.search import searchsorted
 from genesis.ops.shape import sizes
+
+
+_F32, _I64 = np.dtype(np.float32), np.dtype(np.int64)
+
+
+@random("uniform")
+def uniform(stream: Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Uniform numbers in [0, 1)."""
+    return stream.uniform(shape, dtype)
+
+
+@random("normal")
+def standard_normal(stream: Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Standard normal numbers."""
+    return stream.normal(shape, dtype)
+
+
+@random("integers", samples=lambda t: [case((2, 3), _I64, -1, 5)])
+def integers(stream: Generator, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Any:
+    """Integers in [low, high)."""
+    return stream.integers(low, high, shape)
+
+
+@random("permutation", samples=lambda t: [case((4,), _I64)])
+def permutation(stream: Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The integers from 0 to n - 1 in random order, along the last dimension."""
+    return np.argsort(stream.words(int(np.prod(shape))).reshape(shape), -1, kind="stable")
 
 
 def _stream(generator: Any) -> Generator:
@@ -257,13 +283,11 @@ def _check_weights(w: Any, num_samples: int, replacement: bool) -> None:
         )
 
 
-def _keep(stream: Generator, shape: tuple[int, ...], dtype: Any, p: float) -> Any:
+@random("dropout", samples=lambda t: [case((2, 3), _F32, 0.5)])
+def dropout_factors(stream: Generator, shape: tuple[int, ...], dtype: Any, p: float) -> Any:
     """0 with probability p, 1 / (1 - p) otherwise."""
     kind = np.float64 if dtype == np.float64 else np.float32
-    return ((stream.uniform(shape, kind) >= p) * kind(1 / (1 - p))).astype(dtype)
-
-
-DRAWS["dropout"] = _keep
+    return (stream.uniform(shape, kind) >= p) * kind(1 / (1 - p))
 
 
 @composite(method=False, torch_name="nn.functional.dropout")
@@ -334,13 +358,17 @@ rrelu_ = inplace_method(rrelu.op)  # type: ignore[attr-defined]
 # ---- in place
 
 
-def _filler(name: str, make: Any, doc: str) -> None:
+def _filler(name: str, make: Any, doc: str, samples: Any = None) -> None:
+    """Declare a draw, and the method that fills a tensor with it."""
+
     def fill(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
         _check_options(name, args, kwargs)
         check_writable(self, name, False)
         if isinstance(self._array, Spec):
             return self
-        options = tuple(a for a in (*args, *kwargs.items()))
+        given = op.signature.bind(None, None, None, *args, **kwargs)
+        given.apply_defaults()
+        options = [p.detach().numpy_view() if isinstance(p, Tensor) else p for p in given.args[3:]]
         new = drawn(_stream(generator), name, self._array.shape, self._array.dtype, *options)
         self._own_memory()
         write(self, wrap(new))
@@ -348,15 +376,8 @@ def _filler(name: str, make: Any, doc: str) -> None:
         written_over(self)
         return self
 
-    def draw(stream: Generator, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
-        plain, named = (
-            [o for o in options if not isinstance(o, tuple)],
-            dict(o for o in options if isinstance(o, tuple)),
-        )
-        with np.errstate(all="ignore"):
-            return np.asarray(make(stream, shape, dtype, *plain, **named)).astype(dtype)
-
-    DRAWS[name] = draw
+    make.__doc__ = doc
+    op = random(name, samples)(make).op
 
     fill.__name__, fill.__doc__ = name, doc
     setattr(Tensor, name, fill)
@@ -393,8 +414,16 @@ def _open_unit(stream: Generator, shape: Any) -> Any:
     return 1.0 - stream.uniform(tuple(shape), np.float64)
 
 
-def _uniform(stream: Generator, shape: Any, kind: Any, from_: float = 0.0, to: float = 1.0, **other: Any) -> Any:
-    low, high = other.get("a", from_), other.get("b", to)
+def _uniform(
+    stream: Generator,
+    shape: Any,
+    kind: Any,
+    from_: float = 0.0,
+    to: float = 1.0,
+    a: float | None = None,
+    b: float | None = None,
+) -> Any:
+    low, high = from_ if a is None else a, to if b is None else b
     real = np.float64 if kind == np.float64 else np.float32
     drawn = (stream.uniform(tuple(shape), kind) * real(high - low) + real(low)).astype(kind)
     # rounding may have reached the end
@@ -435,6 +464,7 @@ _filler(
     "geometric_",
     lambda s, shape, kind, p: np.ceil(np.log(_open_unit(s, shape)) / np.log1p(-p)).clip(1),
     "Fill with the number of trials to a first success.",
+    lambda t: [case((2, 3), _F32, 0.5)],
 )
 _filler(
     "log_normal_",
@@ -448,9 +478,7 @@ _filler(
 )
 _filler(
     "bernoulli_",
-    lambda s, shape, kind, p=0.5: (
-        s.uniform(tuple(shape), np.float64) < (p.detach().numpy_view() if isinstance(p, Tensor) else p)
-    ),
+    lambda s, shape, kind, p=0.5: s.uniform(tuple(shape), np.float64) < p,
     "Fill with ones of probability p, zeros otherwise.",
 )
 Tensor.bernoulli = bernoulli

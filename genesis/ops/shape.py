@@ -209,6 +209,7 @@ _shapes = lambda t: [
     {"input": lambda g, input_shape: g.reshape(input_shape)},
     infer=lambda input, shape: Spec(shape, input.dtype, input.device),
     prepare=_reshaped("reshape"),
+    put=lambda whole, part, shape: part.reshape(whole.shape),
     strides=lambda input, shape: reshaped(input.shape, strides_of(input), shape),
     batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
 )
@@ -263,6 +264,7 @@ def _view_strides(input: Spec, shape: Any) -> Any:
     {"input": lambda g, input_shape: g.reshape(input_shape)},
     infer=lambda input, shape: Spec(shape, input.dtype, input.device),
     prepare=_reshaped("view"),
+    put=lambda whole, part, shape: part.reshape(whole.shape),
     strides=_view_strides,
     torch_name="Tensor.view",
     batch=lambda b, x, shape: b.run(x, (b.size, *shape)),
@@ -395,6 +397,7 @@ def _permuted(input: Tensor, dims: Any) -> tuple[Any, ...]:
 @view(
     {"input": lambda g, dims: g.permute([dims.index(i) for i in range(len(dims))])},
     prepare=_permuted,
+    put=lambda whole, part, dims: part.permute([dims.index(i) for i in range(len(dims))]),
     batch=lambda b, x, dims: b.run(x, (0, *[d + 1 for d in dims])),
     infer=lambda input, dims: Spec(tuple(input.shape[d] for d in dims), input.dtype, input.device),
 )
@@ -435,6 +438,7 @@ def _swapped(shape: tuple[int, ...], a: int, b: int) -> tuple[int, ...]:
 @view(
     {"input": lambda g, dim0, dim1: g.transpose(dim0, dim1)},
     prepare=_transposed,
+    put=lambda whole, part, dim0, dim1: part.transpose(dim0, dim1),
     infer=lambda input, dim0, dim1: Spec(_swapped(input.shape, dim0, dim1), input.dtype, input.device),
 )
 def transpose(input: Array, dim0: int, dim1: int) -> Any:

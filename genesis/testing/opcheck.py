@@ -28,6 +28,7 @@ from genesis.core.graph.generator import get_rng_state, set_rng_state
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.testing.arguments import replace, tensors_in
+from genesis.testing.draws import check_draw
 from genesis.testing.kernels import meanings_only
 from genesis.testing.make import Maker
 from genesis.testing.precision import check_halves, check_large_halves
@@ -344,6 +345,10 @@ def opcheck(function: Any, samples: Callable[[Maker], Iterable[Case]] | None = N
     op, checks = (found, CHECKS) if isinstance(found, Op) and samples is None else (_record(function, samples), OWN)
     done: list[str] = []
     check_fails(op)
+    if op.kind.draws:
+        for sample in samples_of(op, Maker(dtypes.float32)):
+            check_draw(op, sample)
+        return [f"{op.name} draws"]
     for dtype in sample_dtypes(op) if checks is CHECKS else [dtypes.float64]:
         for name, check in checks.items():
             if dtype not in _ONLY.get(name, (dtype,)):

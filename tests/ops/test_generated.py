@@ -11,10 +11,10 @@ from genesis.base import dtypes
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.tensor import wrap
 from genesis.testing.make import Maker
-from genesis.testing.opcheck import CHECKS, check_fails, check_layout, sample_dtypes, samples_of
+from genesis.testing.opcheck import CHECKS, check_fails, check_layout, opcheck, sample_dtypes, samples_of
 from genesis.testing.strides import LAYOUTS, check_strides, works_along_dim
 
-OPS = sorted(REGISTRY.values(), key=lambda op: op.name)
+OPS = sorted([op for op in REGISTRY.values() if not op.kind.draws], key=lambda op: op.name)
 PAIRS = [pytest.param(op, dtype, id=f"{op.name}-{dtype.short}") for op in OPS for dtype in sample_dtypes(op)]
 
 
@@ -51,6 +51,11 @@ def test_warnings_as_errors(op, dtype):
 def test_in_threads(op):
     for i in range(len(samples_of(op, Maker(sample_dtypes(op)[0])))):
         CHECKS["threads"](op, samples_of(op, Maker(sample_dtypes(op)[0], seed=i, requires_grad=True))[i])
+
+
+@pytest.mark.parametrize("op", [op for op in REGISTRY.values() if op.kind.draws], ids=lambda op: op.name)
+def test_draws(op):
+    assert opcheck(op) == [f"{op.name} draws"]
 
 
 # Ops for which a strided input is another case, not another layout.

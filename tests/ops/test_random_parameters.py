@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.core.layers.draws import DRAWS
+from genesis.core.call.op import REGISTRY
 
 HALVES = [genesis.float16, genesis.bfloat16]
 
@@ -110,4 +110,4 @@ def test_dropout_keeps_exactly_the_numbers_from_p_on(p, want):
         def uniform(self, shape, kind):
             return np.arange(4, dtype=kind) / 4
 
-    assert np.allclose(DRAWS["dropout"](Quarters(), (4,), np.dtype(np.float64), p), want, rtol=1e-15)
+    assert np.allclose(REGISTRY["random.dropout"].meaning(Quarters(), (4,), np.dtype(np.float64), p), want, rtol=1e-15)

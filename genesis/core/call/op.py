@@ -81,6 +81,7 @@ class Op:
     decompose: Callable[..., Any] | None = None  # for vmap: the op as a function of others
     # of results without data, where the kind does not know: from the arguments
     strides: Callable[..., Any] | None = None
+    put: Callable[..., Any] | None = None  # views: see `core/call/kinds/view.py`
     core: tuple[int | None, ...] = ()  # contractions: see `core/call/kinds/contraction.py`
     spare: tuple[int, ...] = ()
     added: str | None = None

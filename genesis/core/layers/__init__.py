@@ -1,5 +1,5 @@
 """Ops on arrays with a layer: one for each open transform.
 
 `duals`      forward mode: an op on arrays with tangents   `batches`         vmap: an op on arrays with a hidden dimension
-`draws`      random numbers inside vmap                    `function_rules`  user functions inside transforms
+`function_rules`  user functions inside transforms
 """

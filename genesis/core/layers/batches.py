@@ -120,7 +120,9 @@ def rule_of(op: Op) -> Callable[..., Any]:
 
 def how(op: Op) -> str:
     """What the op matrix prints of batching."""
-    return "composed" if op.kind.composed else str(getattr(rule_of(op), "words", "own rule"))
+    if op.kind.composed or op.kind.draws:
+        return "composed" if op.kind.composed else "by randomness="
+    return str(getattr(rule_of(op), "words", "own rule"))
 
 
 @called("composed")

@@ -7,6 +7,7 @@ elementwise    `unary`, `binary`, `elementwise`    broadcasting, forward mode, s
 reduction      `reduction`                         ``dim`` and ``keepdim``, the result's shape, samples
 view           `view`                              linear; shared memory, strides
 contraction    `contraction`                       forward mode; samples are one more batch
+random         `random`                            the numbers of samples, what a trace records
 composite      `composite`                         everything
 the others     `primitive`, with the kind's name   `others`
 =============  ==================================  ==================================================================
@@ -30,6 +31,7 @@ from genesis.core.call.kinds.elementwise import (
     unary,
 )
 from genesis.core.call.kinds.others import CONVERSION, OPAQUE
+from genesis.core.call.kinds.random import drawn, random
 from genesis.core.call.kinds.reduction import (
     ALL_DIMS,
     REDUCTION,
@@ -60,12 +62,14 @@ __all__ = [
     "common_device",
     "composite",
     "contraction",
+    "drawn",
     "elementwise",
     "fails",
     "in_front",
     "normalize_dim",
     "normalize_dims",
     "primitive",
+    "random",
     "reduced_shape",
     "reduction",
     "reduction_dtype",

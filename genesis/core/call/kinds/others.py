@@ -36,13 +36,6 @@ class Scan(Along):
         )
 
 
-class Random(Kind):
-    """Draws from a stream of random numbers, which is the first argument."""
-
-    draws = True
-    repeatable = False
-
-
 class Opaque(Kind):
     """Operations of users: of what they do is known what they say."""
 
@@ -54,5 +47,4 @@ CONVERSION = Conversion("elementwise_cast")  # convert
 SCAN = Scan("scan")  # cumsum
 SORT = Along("sort")  # argsort, topk: positions along a dimension
 SEARCH = Kind("search")  # unique, searchsorted, histc
-RANDOM = Random("random")
 OPAQUE = Opaque("opaque")

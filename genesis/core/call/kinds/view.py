@@ -32,6 +32,8 @@ def view(vjp: Rules, *, infer: Callable[..., Any], **options: Any) -> Callable[.
     """Declare an op whose result may share the input's memory.
 
     Args:
+        put: the inverse, ``(whole, part, *arguments) -> tensor``: ``whole`` where the elements that the view sees are those of
+            ``part``; what a write through the view means where memory is not written to
         strides: ``(input, *arguments) -> strides`` of the result, from specs, where the meaning may copy; None where it
             does
     """
