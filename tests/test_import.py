@@ -25,6 +25,17 @@ def test_import_loads_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
+def test_transforms_work_after_nothing_but_an_import():
+    code = """
+import genesis
+x = genesis.ones(2)
+print(genesis.func.vmap(genesis.exp)(x).shape, genesis.func.jvp(genesis.exp, (x,), (x,))[1].shape)
+print(genesis.jit.trace(genesis.exp, x).replay(x).shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.count("genesis.Size([2])") == 3
+
+
 def test_public_names_exist():
     import genesis
 

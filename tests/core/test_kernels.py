@@ -30,7 +30,7 @@ def restored():
         op.kernels.update(kernels)
         for rebind in op.shortcuts:
             rebind(kernel)
-        if op.kind == "composite":
+        if op.kind.composed:
             op.call.__globals__["fused"] = fused
 
 

@@ -13,7 +13,7 @@ from genesis.testing import assert_close, samples_of
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import sample_dtypes
 
-OPS = [op for op in REGISTRY.values() if op.kind == "elementwise"]
+OPS = [op for op in REGISTRY.values() if op.kind.aligned]
 PAIRS = [pytest.param(op, dtype, id=f"{op.name}-{dtype.short}") for op in OPS for dtype in sample_dtypes(op)]
 ROUGHER = ("exp2", "logaddexp", "logaddexp2", "sinc")  # whose lowered forms round once more
 

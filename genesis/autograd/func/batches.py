@@ -14,6 +14,7 @@ from genesis.core.graph.boundary import batch_in, batch_out
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.levels import Level, opened
 from genesis.core.graph.tensor import Tensor
+from genesis.core.layers import batches as batches  # ops act on batched arrays from here on
 from genesis.ops.join import cat
 
 RANDOMNESS = ("error", "different", "same")
