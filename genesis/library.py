@@ -31,6 +31,7 @@ from genesis.core.call.views import bump
 from genesis.core.functions.function import Function
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
+from genesis.core.layers.function_rules import VmapInfo
 
 _OPS: dict[str, CustomOp] = {}
 
@@ -53,6 +54,17 @@ class CustomOp:
         self.__name__, self.__doc__, self.__wrapped__ = name.rpartition("::")[2], function.__doc__, function
         self._function = self._node()
         self._ops: dict[tuple[int, ...], Op] = {}  # by the places of tensors
+        self.op = self._op_of(_tensor_places(self.signature))
+
+    @property
+    def has_fake(self) -> bool:
+        """Whether a fake kernel is registered."""
+        return self._fake is not None
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a gradient is registered."""
+        return self._backward is not None
 
     @property
     def schema(self) -> str:
@@ -88,6 +100,26 @@ class CustomOp:
         called where something needs a gradient.
         """
         self._backward, self._setup = backward, setup_context
+
+    def register_vmap(self, function: Callable[..., Any] | None = None) -> Any:
+        """How `vmap` computes all samples at once, ``function(info, in_dims, *args) -> (result, out_dims)``; without one
+        it calls the operation for one sample after the other. A decorator without ``function``.
+        """
+        if function is None:
+            return self.register_vmap
+        self._function.vmap = staticmethod(function)  # type: ignore[method-assign, assignment]
+
+        def rule(b: Any, *args: Any) -> Any:
+            flags = iter(b.batched)
+            dims = tuple([0 if i in b.op.tensors and next(flags) else None for i in range(len(args))])
+            out, places = function(VmapInfo(b.size, "error"), dims, *args)
+            several = isinstance(out, tuple | list)
+            rows = [y.movedim(d, 0) for y, d in zip(*((out, places) if several else ([out], [places])), strict=True)]
+            return tuple(rows) if several else rows[0]
+
+        for op in self._ops.values():
+            op.batch = rule
+        return function
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """Under autocast, floating inputs are converted to this dtype first."""
@@ -139,15 +171,7 @@ class CustomOp:
             if isinstance(t, Tensor)
         }
         if any(isinstance(t._array, Spec) for t in tensors.values()):
-            if self._fake is None:
-                raise UnsupportedError(
-                    message(
-                        self.name,
-                        "was called without data and has no fake kernel",
-                        hint="register one with register_fake",
-                    )
-                )
-            return self._fake(*inputs)
+            return self._without_data(*inputs)
         if tracer.get() is not None:
             return dispatch.run(self._opaque(inputs), inputs)
         kind = next((t.device.type for t in tensors.values()), "cpu")
@@ -177,6 +201,12 @@ class CustomOp:
                     )
                 )
         return result
+
+    def _without_data(self, *inputs: Any) -> Any:
+        if self._fake is None:
+            problem = "was called without data and has no fake kernel"
+            raise UnsupportedError(message(self.name, problem, hint="register one with register_fake"))
+        return self._fake(*inputs)
 
     # ---- in a trace
 
@@ -212,17 +242,14 @@ class CustomOp:
                 )
             )
         places = tuple(i for i, value in enumerate(inputs) if isinstance(value, Tensor))
+        return self._op_of(places)
+
+    def _op_of(self, places: tuple[int, ...]) -> Op:
+        """The record of this operation with tensors at these places; calls with others have records of their own."""
         if places not in self._ops:
             name = self.name if not self._ops else f"{self.name} of arguments {', '.join(map(str, places))}"
-            op = Op(
-                name,
-                OPAQUE,
-                self.signature,
-                self._on_arrays(places),
-                infer=self._on_specs(places),
-                torch_name="",
-                module=self.__wrapped__.__module__,
-            )
+            op = Op(name, OPAQUE, self.signature, self._on_arrays(places), infer=self._on_specs(places), torch_name="",
+                    module=self.__wrapped__.__module__)  # fmt: skip
             op.kernel, op.call, op.run, op.tensors = op.meaning, self, dispatch.run, places
             REGISTRY[name] = self._ops[places] = op
         return self._ops[places]
@@ -236,8 +263,9 @@ class CustomOp:
 
     def _on_specs(self, places: tuple[int, ...]) -> Callable[..., Any]:
         def infer(*args: Any) -> Any:
-            assert self._fake is not None
-            result = self._fake(*[wrap(meta(a.shape, a.dtype)) if i in places else a for i, a in enumerate(args)])
+            result = self._without_data(
+                *[wrap(meta(a.shape, a.dtype)) if i in places else a for i, a in enumerate(args)]
+            )
             return (
                 [replace(y._array, device=CPU) for y in result]
                 if isinstance(result, tuple | list)
@@ -249,6 +277,14 @@ class CustomOp:
     def _forget(self) -> None:
         for op in self._ops.values():
             del REGISTRY[op.name]
+
+
+def _tensor_places(signature: inspect.Signature) -> tuple[int, ...]:
+    """The parameters that are annotated as tensors; where nothing is annotated, those without a default value."""
+    parameters = list(signature.parameters.values())
+    said = [i for i, p in enumerate(parameters) if "Tensor" in str(p.annotation)]
+    annotated = any(p.annotation is not p.empty for p in parameters)
+    return tuple(said) if annotated else tuple(i for i, p in enumerate(parameters) if p.default is p.empty)
 
 
 def custom_op(

@@ -246,3 +246,66 @@ def test_what_a_trace_cannot_have_says_why(options, words):
             genesis.jit.trace(lambda x: op(x), genesis.ones(2))
     finally:
         genesis.library.remove("tests::no")
+
+
+def test_it_is_an_op_from_its_declaration_on(scale):
+    from genesis.ops.matrix import matrix
+
+    op = REGISTRY["mylib::scale"]
+    assert scale.op is op and op.call is scale and op.tensors == (0,)
+    (row,) = [row for row in matrix() if row["op"] == "mylib::scale"]
+    assert (row["kind"], row["infer"], row["vjp"], row["jvp"], row["vmap"]) == (
+        "opaque",
+        True,
+        True,
+        "transposed",
+        "one by one",
+    )
+    library.custom_op("mylib::bare", lambda x, k=2: x * k, mutates_args=())
+    try:
+        assert REGISTRY["mylib::bare"].tensors == (0,)
+        (row,) = [row for row in matrix() if row["op"] == "mylib::bare"]
+        assert (row["vjp"], row["jvp"]) == (False, "no gradient")
+    finally:
+        library.remove("mylib::bare")
+    assert "mylib::bare" not in REGISTRY
+
+
+def test_the_checks_of_built_in_ops_check_it(scale):
+    from genesis.testing import case, opcheck
+
+    samples = lambda t: [case(t(2, 3), 2.0), case(t(0, 2), 1.0)]  # noqa: E731
+    done = opcheck(scale, samples=samples)
+    assert {name.split()[-1] for name in done} == {"warnings", "memory", "gradient", "threads", "infer"}
+    scale.register_fake(lambda x, k: genesis.empty(2, 2))
+    with pytest.raises(AssertionError, match="infer"):
+        opcheck(scale, samples=samples)
+
+
+def test_transforms(scale):
+    from genesis import func
+
+    x = genesis.tensor([[1.0, 2.0], [3.0, 4.0]])
+    value, tangent = func.jvp(lambda x: scale(x * x, 3.0), (x,), (genesis.ones(2, 2),))
+    assert value.tolist() == (x * x * 3).tolist() and tangent.tolist() == (x * 6).tolist()
+    with pytest.warns(UserWarning, match="scale"):
+        assert func.vmap(lambda row: scale(row, 3.0))(x).tolist() == (x * 3).tolist()
+
+
+def test_a_rule_for_samples(scale, recwarn):
+    from genesis import func, jit
+
+    seen = []
+
+    @scale.register_vmap
+    def rule(info, in_dims, x, k):
+        seen.append((info.batch_size, in_dims))
+        return scale(x, k), in_dims[0]
+
+    x = genesis.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert func.vmap(lambda row: scale(row, 3.0), in_dims=1, out_dims=1)(x).tolist() == (x * 3).tolist()
+    gradients = func.vmap(func.grad(lambda row: scale(row * row, 3.0).sum()))(x)
+    assert gradients.tolist() == (x * 6).tolist()
+    graph = jit.trace(lambda x: func.vmap(lambda row: scale(row, 3.0))(x), x)
+    assert graph.replay(x).tolist() == (x * 3).tolist()
+    assert seen and all(size in (2, 3) and dims[1] is None for size, dims in seen) and not recwarn.list

@@ -15,7 +15,7 @@ def matrix() -> list[dict[str, Any]]:
             "op": op.name,
             "kind": op.kind,
             "infer": op.infer is not None or op.kind.composed,
-            "vjp": bool(op.vjp) or op.kind.composed,
+            "vjp": op.kind.differentiable(op),
             "jvp": duals.how(op),
             "vmap": batches.how(op),
             "trace": op.kind.trace,

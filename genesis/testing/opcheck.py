@@ -10,6 +10,7 @@ which have no record.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -23,6 +24,7 @@ from genesis.autograd.checking.calls import resolve
 from genesis.autograd.gradients import grad
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, message
+from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import Case, Op, case
 from genesis.core.graph.generator import get_rng_state, set_rng_state
 from genesis.core.graph.modes import no_grad
@@ -341,8 +343,7 @@ def opcheck(function: Any, samples: Callable[[Maker], Iterable[Case]] | None = N
     >>> opcheck(lambda x, k: x.exp() * k, samples=lambda t: [case(t(2, 3), 0.5)])
     ['<lambda> float64 warnings', '<lambda> float64 memory', '<lambda> float64 gradient', '<lambda> float64 threads']
     """
-    found = getattr(function, "op", function)
-    op, checks = (found, CHECKS) if isinstance(found, Op) and samples is None else (_record(function, samples), OWN)
+    op, checks = _checked(function, samples)
     done: list[str] = []
     check_fails(op)
     if op.kind.draws:
@@ -361,6 +362,19 @@ def opcheck(function: Any, samples: Callable[[Maker], Iterable[Case]] | None = N
             check_strides(op, layout)
             done.append(f"{op.name} float32 {layout}")
     return done
+
+
+def _checked(function: Any, samples: Any) -> tuple[Op, dict[str, Check]]:
+    """The record of an operation, and the checks that apply to it: of a user's op those of what is registered."""
+    found = getattr(function, "op", function)
+    if not isinstance(found, Op) or (samples is not None and found.kind is not OPAQUE):
+        return _record(function, samples), OWN
+    if found.kind is not OPAQUE:
+        return found, CHECKS
+    op = dataclasses.replace(_record(function, samples), infer=found.infer, tensors=found.tensors, kind=OPAQUE)
+    missing = set() if function.has_fake else {"infer"}
+    missing |= set() if op.kind.differentiable(op) else {"gradient"}
+    return op, {name: check for name, check in (OWN | {"infer": check_infer}).items() if name not in missing}
 
 
 def _record(function: Any, samples: Any) -> Op:

@@ -2,12 +2,13 @@
 
 A kind says, with methods that are asked by the call path, by the layers of transforms, by traces and by the matrix:
 
-=============  ==========================================================================================
-`infer`        the specs of an op's results, from its arguments
-`strides`      how results without data are laid out
-`jvp`          the op's rule of forward mode; None: its gradient rule, transposed
-`batch`        the op's rule for many samples at once; None: one sample after the other
-=============  ==========================================================================================
+================  ======================================================================================
+`differentiable`  whether an op has gradients
+`infer`           the specs of an op's results, from its arguments
+`strides`         how results without data are laid out
+`jvp`             the op's rule of forward mode; None: its gradient rule, transposed
+`batch`           the op's rule for many samples at once; None: one sample after the other
+================  ======================================================================================
 
 The kinds themselves, and the functions that declare their ops, are in `core/call/kinds/`, a file each.
 
@@ -51,6 +52,10 @@ class Kind(str):
     def trace(self) -> str:
         """What a trace makes of such an op."""
         return "composed" if self.composed else "view" if self.views else "node"
+
+    def differentiable(self, op: Op) -> bool:
+        """Whether an op has gradients."""
+        return self.composed or bool(op.vjp)
 
     def infer(self, op: Op, args: Sequence[Any]) -> Any:
         """The specs of the results, from arguments with arrays or specs for tensors."""

@@ -30,6 +30,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from genesis.arrays.protocol import NeedsValues
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.base.pytree import TreeDef, is_container, tree_flatten, tree_unflatten
@@ -37,7 +38,7 @@ from genesis.core.call.casts import cast_for
 from genesis.core.call.dispatch import F32, F64, refuse_inference
 from genesis.core.call.overrides import inside_forward
 from genesis.core.call.views import check_writable, guarded, rebase, watch
-from genesis.core.functions import second_order
+from genesis.core.functions import opaque, second_order
 from genesis.core.functions.captures import captured, may_reach_tensors, place_key, watch_reads
 from genesis.core.functions.context import FunctionCtx, HoldingCtx, hold_attributes
 from genesis.core.graph import autocast
@@ -48,6 +49,7 @@ from genesis.core.graph.saved import pack
 from genesis.core.graph.site import LIBRARY, user_site
 from genesis.core.graph.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import tracer
 from genesis.core.layers.function_rules import applied, layers_of, no_jvp, no_vmap
 
 if TYPE_CHECKING:
@@ -385,7 +387,19 @@ _KNOWN = {"forward", "backward", "vjp", "jvp", "vmap", "setup_context", "apply"}
 
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`apply` in general; inside transforms by their rules."""
+    """`apply` in general; in a trace as the computation that it is, or else as one call (`core/functions/opaque.py`)."""
+    if not ACTIVE or tracer.get() is None:
+        return _apply_here(cls, args, kwargs)
+    try:
+        return _apply_here(cls, args, kwargs)
+    except NeedsValues:
+        if LEVELS and layers_of(tree_flatten((args, kwargs))[0]) is not None:
+            raise
+        return opaque.traced(cls, args, kwargs)
+
+
+def _apply_here(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`apply` inside transforms by their rules, under overrides, or as it is."""
     if LEVELS:
         leaves = [
             x

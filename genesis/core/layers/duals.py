@@ -123,7 +123,7 @@ def how(op: Op) -> str:
     """What the op matrix prints of forward mode."""
     if op.kind.composed:
         return "composed"
-    return str(getattr(rule_of(op), "words", "own rule")) if op.vjp else "no gradient"
+    return str(getattr(rule_of(op), "words", "own rule")) if op.kind.differentiable(op) else "no gradient"
 
 
 @called("transposed")

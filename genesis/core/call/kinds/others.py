@@ -37,9 +37,12 @@ class Scan(Along):
 
 
 class Opaque(Kind):
-    """Operations of users: of what they do is known what they say."""
+    """Operations of users: of what they do is known what they say (`genesis.library`)."""
 
     repeatable = False
+
+    def differentiable(self, op: Op) -> bool:
+        return bool(getattr(op.call, "differentiable", False))
 
 
 MOVEMENT = Movement("movement")  # flip, roll, cat, tril
