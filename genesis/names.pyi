@@ -1444,6 +1444,15 @@ def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = ..., keepdim: b
     >>> genesis.kthvalue(genesis.tensor([3., 1., 2.]), 2).values
     tensor(2.)
     """
+def ldexp(input: Any, other: Any, *, out: Tensor | None = ...) -> Tensor:
+    """A mantissa and an exponent put together, $x \\, 2^y$, rounded once; a power out of range by itself does no harm.
+
+    Integers give a floating result, in the default dtype.
+
+    >>> import genesis
+    >>> genesis.ldexp(genesis.tensor([1., 1e-30]), genesis.tensor([-2, 200]))
+    tensor([2.5000e-01, 1.6069e+30])
+    """
 def le(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\le y$.
 
@@ -2819,6 +2828,21 @@ def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -
     >>> import genesis
     >>> genesis.unflatten(genesis.zeros(2, 6), 1, (2, 3)).shape
     genesis.Size([2, 2, 3])
+    """
+def unfold(input: Tensor, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+    """All windows of ``size`` elements along a dimension, ``step`` apart, as a view: there are $\\lfloor (n - size) /
+    step \\rfloor + 1$, their elements come last.
+
+    Windows that overlap cannot be written to.
+
+    Raises:
+        RuntimeError: a window larger than the dimension, a negative size, a step below 1
+        IndexError: a dimension out of range
+
+    >>> import genesis
+    >>> genesis.arange(5).unfold(0, 3, 2)
+    tensor([[0, 1, 2],
+            [2, 3, 4]])
     """
 def unique(input: Tensor, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
     """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often

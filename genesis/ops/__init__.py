@@ -3,6 +3,7 @@
 `elementwise` `special` `activation` `compare`   element by element       `matmul`             products
 `reduce` `scan` `sort`                           along dimensions         `softmax` `loss`     learning
 `shape` `convert` `join` `index` `gather` `mask`  form and place           `norm` `attention` `embedding`
+`windows`                                        along a dimension
 `create` `random`                                out of nothing           `update`             steps of optimizers
 `registration`                                   ops replaced and added by users
 
@@ -35,6 +36,7 @@ from genesis.ops import (
     sort as _sort,
     special,
     update,
+    windows,
 )
 from genesis.ops.registration import (
     register_function,
@@ -67,6 +69,7 @@ MODULES = (
     attention,
     embedding,
     update,
+    windows,
 )
 
 PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}

@@ -15,15 +15,17 @@ from genesis.base.errors import ArgumentError, message
 from genesis.core.call.op import samples
 from genesis.core.call.kinds import alias, binary, case, composite, unary
 from genesis.core.call.refusal import explain_all
+from genesis.core.call.views import inplace_method, stepwise
 from genesis.core.graph.tensor import Tensor
 
 _pairs = lambda t: [case(t.int(2, 3, low=-2, high=3), t.int(3, low=-2, high=3)), case(t.int(), 1), case(t.int(0, 2), 2)]  # noqa: E731
 
 
 def _compare(name: str, ufunc: Any, sign: str, example: str, operator: str, dtypes: str = "fib") -> Any:
-    return binary(
-        name, ufunc, f"Whether $x {sign} y$.", example, result="bool", dtypes=dtypes, operators=[operator], inplace=True
-    )
+    meaning = f"Whether $x {sign} y$."
+    call = binary(name, ufunc, meaning, example, result="bool", dtypes=dtypes, operators=[operator], inplace=True)
+    setattr(Tensor, f"{name}_", stepwise(call.op))  # type: ignore[attr-defined]
+    return call
 
 
 eq = _compare("eq", np.equal, "=", "[1., 2.], 2 -> [False,  True]", "__eq__", "fcib")
@@ -76,6 +78,7 @@ logical_xor = binary(
 logical_not = unary(
     "logical_not", np.logical_not, "Whether an element is zero.", "[1., 0.] -> [False,  True]", result="bool"
 )
+Tensor.logical_not_ = inplace_method(logical_not.op)  # type: ignore[attr-defined]
 
 bitwise_and = binary(
     "bitwise_and",
@@ -181,7 +184,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 Tensor.allclose, Tensor.equal = allclose, equal  # type: ignore[attr-defined]
 
 for _name, _call in [("greater", gt), ("greater_equal", ge), ("less", lt), ("less_equal", le), ("not_equal", ne)]:
-    globals()[_name] = alias(_name, _call)
+    globals()[_name] = alias(_name, _call, inplace=True)
 
 explain_all(globals(), "equal", "allclose")
 

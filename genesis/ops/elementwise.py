@@ -178,9 +178,7 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None, out: Ten
     elif rounding_mode == "floor":
         result = floor_divide(input, other)
     elif rounding_mode == "trunc":
-        kind = dtypes.result_type(input, other)
-        # a quotient rounded to 16 bits may be an integer that it is not
-        result = trunc(_quotient(wide(input), wide(other))).to(kind)
+        result = _truncated(input, other)
     else:
         raise ArgumentValueError(
             message("div", f"rounding_mode must be None, 'trunc' or 'floor', got {rounding_mode!r}")
@@ -191,6 +189,16 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None, out: Ten
 samples(divide, lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0, rounding_mode="floor")])
 
 wrong_inputs(divide, (lambda t: case(t(2), 2, rounding_mode="up"), ValueError, "rounding_mode must be None"))
+
+
+def _truncated(input: Any, other: Any) -> Tensor:
+    """The quotient rounded towards zero; integers are divided as such, numbers wrapped into their dtype."""
+    kind = dtypes.result_type(input, other)
+    if kind.is_floating_point or kind.is_complex:
+        # a quotient rounded to 16 bits may be an integer that it is not
+        return trunc(_quotient(wide(input), wide(other))).to(kind)
+    x, y = (v.to(kind) if isinstance(v, Tensor) else wrap(np.asarray(v)).to(kind) for v in (input, other))
+    return (x - fmod(x, y)) // y
 
 
 div = true_divide = divide
@@ -699,6 +707,34 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 samples(float_power, lambda t: [case(t.positive(2, 3), t(3)), case(t(3), 2), case(t.positive(3), -0.5), case(t(0), 1)])
 
 # ---- blends
+
+
+@composite(dtypes="fci", inplace=True)
+def ldexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """A mantissa and an exponent put together, $x \\, 2^y$, rounded once; a power out of range by itself does no harm.
+
+    Integers give a floating result, in the default dtype.
+
+    >>> import genesis
+    >>> genesis.ldexp(genesis.tensor([1., 1e-30]), genesis.tensor([-2, 200]))
+    tensor([2.5000e-01, 1.6069e+30])
+    """
+    kind = dtypes.result_type(input, other)
+    kind = kind if kind.is_floating_point or kind.is_complex else dtypes.get_default_dtype()
+    if kind.is_complex:
+        result = mul(input, pow(2.0, other))
+    else:
+        x, y = (
+            v.to(dtypes.float64) if isinstance(v, Tensor) else wrap(np.asarray(v, np.float64)) for v in (input, other)
+        )
+        half = trunc(y * 0.5)
+        result = (x * exp2(half) * exp2(y - half)).to(kind)
+    return result if out is None else write_out("ldexp", result, out)
+
+
+samples(
+    ldexp, lambda t: [case(t(2, 3), t(3)), case(t(2, 1), t.int(3, low=0, high=4)), case(t(), t()), case(t(0), t(0))]
+)
 
 
 @composite(halves="wide", inplace=True)

@@ -109,7 +109,9 @@ def shares(view: Any, source: Any) -> bool:
             return bottom(view).is_view  # type: ignore[no-any-return]
         view, source = bottom(view), bottom(source)
     owner = view.base
-    return owner is not None and (owner is source or owner is source.base)
+    if owner is None or owner is source or owner is source.base:
+        return owner is not None
+    return getattr(owner, "base", None) is source  # windows
 
 
 class OverwriteBackward(Node):
@@ -122,6 +124,16 @@ class OverwriteBackward(Node):
     def _pull(self, g: Any) -> Any:
         old, new = self._edges
         return None if old is None else g.new_zeros(old._shape), None if new is None else g
+
+
+class StepBackward(Node):
+    """A value on which what it was computed from has no influence, as far as derivatives go: all of that gets zeros."""
+
+    __slots__ = ()
+    op_name = "step"
+
+    def _pull(self, g: Any) -> Any:
+        return tuple([None if edge is None else g.new_zeros(edge._shape) for edge in self._edges])
 
 
 class CopySlices(Node):
@@ -356,6 +368,28 @@ def _number_overflows(kernel: Any, x: Any, y: Any) -> bool:
 
 
 KNOWN = (Tensor, int, float, complex, np.generic, np.ndarray)  # what operators compute with
+
+
+def stepwise(op: Op) -> Callable[..., Tensor]:
+    """``Tensor.eq_``: the answers as numbers, recorded as a function that is constant between its steps."""
+    name = op.name + "_"
+
+    def compared(old: Tensor, other: Any) -> Tensor:
+        result = op.call(old, other)
+        if not old.dtype.is_floating_point and not old.dtype.is_complex:
+            return result
+        result = result.to(old._array.dtype)
+        edges = tuple([x._node if isinstance(x, Tensor) else None for x in (old, other)])
+        if grad_mode.get() and any([edge is not None for edge in edges]):
+            result._node = recorded(StepBackward, edges, result._array)
+        return result
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        return inplace(name, compared, self, (other,), {})
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place form of `{op.name}`: writes the result into this tensor and returns it."
+    return method
 
 
 def inplace_operator(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:

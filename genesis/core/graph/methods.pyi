@@ -1185,6 +1185,8 @@ class Methods:
         >>> genesis.gt(genesis.tensor([1., 2.]), 1)
         tensor([False,  True])
         """
+    def greater_(self, other: Any) -> Tensor:
+        """In-place form of `gt`: writes the result into this tensor and returns it."""
     def greater_equal(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x \\ge y$.
 
@@ -1197,6 +1199,8 @@ class Methods:
         >>> genesis.ge(genesis.tensor([1., 2.]), 2)
         tensor([False,  True])
         """
+    def greater_equal_(self, other: Any) -> Tensor:
+        """In-place form of `ge`: writes the result into this tensor and returns it."""
     def gt(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x > y$.
 
@@ -1397,6 +1401,17 @@ class Methods:
         >>> genesis.kthvalue(genesis.tensor([3., 1., 2.]), 2).values
         tensor(2.)
         """
+    def ldexp(self, other: Any, *, out: Tensor | None = ...) -> Tensor:
+        """A mantissa and an exponent put together, $x \\, 2^y$, rounded once; a power out of range by itself does no harm.
+
+        Integers give a floating result, in the default dtype.
+
+        >>> import genesis
+        >>> genesis.ldexp(genesis.tensor([1., 1e-30]), genesis.tensor([-2, 200]))
+        tensor([2.5000e-01, 1.6069e+30])
+        """
+    def ldexp_(self, other: Any) -> Tensor:
+        """In-place form of `ldexp`: writes the result into this tensor and returns it."""
     def le(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x \\le y$.
 
@@ -1432,6 +1447,8 @@ class Methods:
         >>> genesis.lt(genesis.tensor([1., 2.]), 2)
         tensor([ True, False])
         """
+    def less_(self, other: Any) -> Tensor:
+        """In-place form of `lt`: writes the result into this tensor and returns it."""
     def less_equal(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x \\le y$.
 
@@ -1444,6 +1461,8 @@ class Methods:
         >>> genesis.le(genesis.tensor([1., 2.]), 1)
         tensor([ True, False])
         """
+    def less_equal_(self, other: Any) -> Tensor:
+        """In-place form of `le`: writes the result into this tensor and returns it."""
     def lgamma(self, *, out: Tensor | None = ...) -> Tensor:
         """Logarithm of the absolute value of the gamma function.
 
@@ -1603,6 +1622,8 @@ class Methods:
         >>> genesis.logical_not(genesis.tensor([1., 0.]))
         tensor([False,  True])
         """
+    def logical_not_(self) -> Tensor:
+        """In-place form of `logical_not`: writes the result into this tensor and returns it."""
     def logical_or(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether one is non-zero.
 
@@ -2033,6 +2054,8 @@ class Methods:
         >>> genesis.ne(genesis.tensor([1., 2.]), 2)
         tensor([ True, False])
         """
+    def not_equal_(self, other: Any) -> Tensor:
+        """In-place form of `ne`: writes the result into this tensor and returns it."""
     def outer(self, vec2: Tensor) -> Tensor:
         """Outer product of two vectors, $x_i y_j$.
 
@@ -2717,6 +2740,21 @@ class Methods:
         >>> import genesis
         >>> genesis.unflatten(genesis.zeros(2, 6), 1, (2, 3)).shape
         genesis.Size([2, 2, 3])
+        """
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """All windows of ``size`` elements along a dimension, ``step`` apart, as a view: there are $\\lfloor (n - size) /
+        step \\rfloor + 1$, their elements come last.
+
+        Windows that overlap cannot be written to.
+
+        Raises:
+            RuntimeError: a window larger than the dimension, a negative size, a step below 1
+            IndexError: a dimension out of range
+
+        >>> import genesis
+        >>> genesis.arange(5).unfold(0, 3, 2)
+        tensor([[0, 1, 2],
+                [2, 3, 4]])
         """
     def uniform_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with uniform numbers in [from, to)."""

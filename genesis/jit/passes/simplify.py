@@ -64,12 +64,9 @@ def _is(value: Any, number: float, constants: Constants) -> bool:
     """Whether an argument is a number, or a constant full of it."""
     if isinstance(value, Var):
         array = constants.get(value)
-        return (
-            array is not None
-            and array.size > 0
-            and bool(np.all(array == number))
-            and not (number == 0 and bool(np.signbit(array).any()))
-        )
+        if array is None or not array.size or not np.all(array == number):
+            return False
+        return number != 0 or not any([np.signbit(part).any() for part in (array.real, array.imag)])
     return isinstance(value, int | float) and value == number and not (number == 0 and np.signbit(value))
 
 
