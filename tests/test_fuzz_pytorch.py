@@ -98,3 +98,49 @@ def test_what_pytorch_refuses_on_principle_is_compared_with_a_program_of_copies(
 def test_a_gradient_with_a_history_that_nothing_has_asked_for_is_found():
     program = ["v = T.nn.Parameter(T.ones(2))", "h = v * 1 if T.__name__ == 'genesis' else v.detach()"]
     assert fuzz_pytorch.compare(program, pytest.importorskip("torch"))[0] == "wrong"
+
+
+STATED = {
+    "copysign_": [
+        "x = T.tensor([1.0, -2.0], dtype=T.float64).requires_grad_()",
+        "v1 = x * 2",
+        "v2 = x * -1",
+        "v1.copysign_(v2)",
+        "g = T.autograd.grad(v1.sum(), [v1, x], create_graph=True)",
+        "h = T.autograd.grad((g[1] * g[1]).sum(), [v1, x], allow_unused=True)",
+    ],
+}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", STATED)
+def test_a_stated_difference_is_told_and_no_other(monkeypatch, name):
+    other = pytest.importorskip("torch")
+    assert fuzz_pytorch.compare(STATED[name], other)[0] == "stated"
+    right = getattr(genesis.Tensor, name)
+    monkeypatch.setattr(genesis.Tensor, name, lambda x, y: right(x, y).mul_(1.5))
+    assert fuzz_pytorch.compare(STATED[name], other)[0] == "wrong"
+
+
+@pytest.mark.parity
+def test_out_dims_of_results_that_are_the_same_for_all_samples():
+    program = [
+        "f0 = lambda x, y: x * 2",
+        "f1 = T.func.vmap(f0, in_dims=(None, 0), out_dims=1)",
+        "h = f1(T.arange(3.0), T.zeros(2))",
+    ]
+    assert fuzz_pytorch.compare(program, pytest.importorskip("torch")) == ("equal", "")
+
+
+@pytest.mark.parity
+def test_unsigned_tensors_are_compared_with_negative_ones_in_genesis_alone():
+    program = [
+        "v0 = T.tensor([3], dtype=T.uint8)",
+        "v1 = T.tensor(-2)",
+        "r2 = v0 < v1",
+        "r3 = T.ge(v0, v1)",
+        "r4 = v0 != -1",
+    ]
+    other = pytest.importorskip("torch")
+    assert fuzz_pytorch.compare(program, other) == ("equal", "")
+    assert fuzz_pytorch.compare([*program, "v1 = T.tensor(2)", "r5 = v0 < v1"], other) == ("equal", "")

@@ -63,6 +63,7 @@ BINARY = (
     "isclose",
     "bitwise_left_shift",
     "heaviside",
+    "ldexp",
 )
 OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|", "^", "<<", ">>")
 UNARY = (
@@ -234,6 +235,7 @@ def _in_place(w: Writer) -> None:
             "copy_",
             "fill_",
             "atan2_",
+            "ldexp_",
         ),
     )
     # nothing negative: see _typed
@@ -412,6 +414,13 @@ def _index(w: Writer) -> None:
         w.make(f"{x}[{index}]", shape)
 
 
+def _windows(w: Writer, x: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    dim, step = w.random.randrange(len(shape)), w.pick(1, 1, 2, 3)
+    size = w.random.randint(0 if w.chance(0.1) else 1, max(shape[dim], 1))
+    counted = max((shape[dim] - size) // step + 1, 0)
+    return f"{x}.unfold({dim}, {size}, {step})", (*shape[:dim], counted, *shape[dim + 1 :], size)
+
+
 def _view(w: Writer) -> None:
     x = w.any()
     shape = w.shapes.get(x, ())
@@ -428,7 +437,7 @@ def _view(w: Writer) -> None:
         (f"{x}.squeeze(0)", shape[1:] if shape[0] == 1 else shape),
         (f"{x}.movedim(0, -1)", (*shape[1:], shape[0])),
         (f"{x}.unbind(0)[0]", shape[1:]),
-        (f"{x}.unfold(0, 1, 1)", (*shape, 1)),
+        _windows(w, x, shape),
         (f"{x}.view({list(shape)})", shape),
         (f"{x}.chunk({max(shape[0], 1)})[-1]", (1, *shape[1:])),
         (f"{x}.split(1, -1)[0]", (*shape[:-1], 1)),

@@ -375,7 +375,7 @@ def stepwise(op: Op) -> Callable[..., Tensor]:
     name = op.name + "_"
 
     def compared(old: Tensor, other: Any) -> Tensor:
-        result = op.call(old, other)
+        result: Tensor = op.call(old, other)
         if not old.dtype.is_floating_point and not old.dtype.is_complex:
             return result
         result = result.to(old._array.dtype)
