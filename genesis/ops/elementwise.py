@@ -634,6 +634,12 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 Tensor.where = lambda self, condition, other: where(condition, self, other)  # type: ignore[attr-defined]
 
 
+def _together(*operands: Any) -> Any:
+    """Operands in the dtype that all of them promote to: one after the other, two of them may promote to less."""
+    kind = dtypes.result_np_dtype([x._array if isinstance(x, Tensor) else x for x in operands if x is not None])
+    return tuple([x.to(kind) if isinstance(x, Tensor) and x._array.dtype is not kind else x for x in operands])
+
+
 @composite(dtypes="fi", inplace=True)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
@@ -651,6 +657,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     if min is None and max is None:
         raise ArgumentValueError(message("clamp", "at least one of min and max is needed"))
     result = input
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        result, min, max = _together(input, min, max)
     if min is not None:
         result = _clamp_min(result, min)
     if max is not None:
@@ -766,6 +774,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
             value,
             dtypes.promote_types(input.dtype, dtypes.promote_types(tensor1.dtype, tensor2.dtype)),
         )
+    input, tensor1, tensor2 = _together(input, tensor1, tensor2)
     return input + (tensor1 * tensor2 if value == 1 else tensor1 * tensor2 * value)
 
 
@@ -780,6 +789,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     >>> genesis.addcdiv(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([2., 4.]), value=2)
     tensor([2., 2.])
     """
+    input, tensor1, tensor2 = _together(input, tensor1, tensor2)
     return input + (tensor1 / tensor2 if value == 1 else tensor1 / tensor2 * value)
 
 
