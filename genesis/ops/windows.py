@@ -13,6 +13,7 @@ from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.call.kinds import case, normalize_dim, view
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.ops.index import put
 
 
 def _checked(input: Tensor, dimension: Any, size: Any, step: Any) -> tuple[Any, ...]:
@@ -40,13 +41,26 @@ def _unfolded(shape: Sequence[int], dim: int, size: int, step: int) -> tuple[int
     return (*shape[:dim], (shape[dim] - size) // step + 1, *shape[dim + 1 :], size) if shape else (size,)
 
 
+def _places(length: int, size: int, step: int) -> Any:
+    """Which elements the windows have, a row for each."""
+    return np.arange(0, length - size + 1, step)[:, None] + np.arange(size)
+
+
 def _folded(g: Tensor, shape: Sequence[int], dim: int, size: int, step: int) -> Tensor:
     """The sums of what windows have of each element."""
     if not shape:
         return g.sum()
-    places = np.arange(0, shape[dim] - size + 1, step)[:, None] + np.arange(size)
     parts = g.movedim(-1, dim + 1).flatten(dim, dim + 1)  # type: ignore[attr-defined]
-    return g.new_zeros(shape).index_add(dim, wrap(places.ravel()), parts)  # type: ignore[attr-defined, no-any-return]
+    places = wrap(_places(shape[dim], size, step).ravel())
+    return g.new_zeros(shape).index_add(dim, places, parts)  # type: ignore[attr-defined, no-any-return]
+
+
+def _put_back(whole: Tensor, part: Tensor, dim: int, size: int, step: int) -> Tensor:
+    """The whole with windows replaced that do not overlap."""
+    if not whole.ndim:
+        return part.reshape(whole.shape) if size else whole
+    key = (*[slice(None)] * dim, _places(whole.shape[dim], size, step))
+    return put(whole, part.movedim(-1, dim + 1), key)  # type: ignore[attr-defined, no-any-return]
 
 
 def _of_samples(b: Any, x: Tensor, dim: int, size: int, step: int) -> Tensor:
@@ -58,6 +72,7 @@ def _of_samples(b: Any, x: Tensor, dim: int, size: int, step: int) -> Tensor:
         "input": lambda g, input_shape, dimension, size, step: _folded(g, input_shape, dimension, size, step),
     },
     prepare=_checked,
+    put=_put_back,
     torch_name="Tensor.unfold",
     infer=lambda input, dimension, size, step: Spec(
         _unfolded(input.shape, dimension, size, step), input.dtype, input.device

@@ -81,3 +81,16 @@ def test_a_function_too():
         genesis.unfold(genesis.arange(3), 0, 2, 1).tolist()
         == genesis.arange(3).unfold(dimension=0, size=2, step=1).tolist()
     )
+
+
+@pytest.mark.parametrize("step", [2, 3])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_writes_through_windows_are_traced(dim, step):
+    def written(x):
+        y = x * 1
+        y.unfold(dim, 2, step).mul_(3.0)
+        return y
+
+    x = genesis.arange(20.0).reshape(4, 5)
+    graph = genesis.jit.trace(written, genesis.zeros(4, 5))
+    assert graph.replay(x).tolist() == written(x).tolist()
