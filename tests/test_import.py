@@ -68,3 +68,9 @@ def test_dir_is_what_is_public():
     ]
     assert set(unlisted) <= hidden | set(genesis.ops.registered_functions())
     assert genesis.nn.Linear and genesis.optim.AdamW and genesis.data.DataLoader and genesis.save
+
+
+def test_transforms_work_in_a_process_that_imports_nothing_else():
+    code = "import genesis; print(genesis.func.vmap(lambda x: x * 2)(genesis.ones(2)).tolist())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[2.0, 2.0]"

@@ -1,13 +1,19 @@
 """From functions to graphs: tracing, and passes over what was traced. (Replays run op by op; graphs are not compiled
 yet.)
 
-`tracer`     run a function on traced arrays, keep what it does   `program`    calls of ops: data, to be compared, stored and bound
-`traced`     the arrays: variables with memory                      `arguments`  what a call may be called with
-`memory`     what comes from outside, what the function made        `storage`    whose memory a value is
-`gradients`  the .grad of what comes from outside                   `stored`     programs in files, digests
-`guards`     what must still be true                                `binding`    a program with tensors, numbers and streams: a `Graph`
-`replay`     running it op by op                                    `rebinding`  the same program with other tensors
+`tracer`     run a function on traced arrays, keep what it does
+`traced`     the arrays: variables with memory
+`memory`     what comes from outside, what the function made
+`gradients`  the .grad of what comes from outside
+`guards`     what must still be true
+`program`    calls of ops: data, to be compared, stored and bound
+`arguments`  what a call may be called with
+`storage`    whose memory a value is
+`stored`     programs in files, digests
 `passes`     Program -> Program, one file each
+`binding`    a program with tensors, numbers and streams: a `Graph`
+`rebinding`  the same program with other tensors
+`replay`     running it op by op
 """
 
 from __future__ import annotations

@@ -187,7 +187,8 @@ class Graph(Printed):
         return self.program._text()
 
     def __repr__(self) -> str:
-        return f"<graph of {self.name}: {len(self.nodes)} nodes, {len(self.arguments)} arguments, {len(self.binding.captured)} captured tensors>"
+        border = f"{len(self.arguments)} arguments, {len(self.binding.captured)} captured tensors"
+        return f"<graph of {self.name}: {len(self.nodes)} nodes, {border}>"
 
     def draw(self, max_nodes: int = 200) -> Any:
         """A picture of the graph, see `genesis.draw`."""

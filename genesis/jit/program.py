@@ -3,11 +3,9 @@
 A program is a list of calls in an order in which they can run. A call is the name of an op and its arguments, of which
 `arguments` has the
 grammar. Every variable has a spec and is assigned once; a value never changes. What is outside stands at the border as
-variables, too:
-arguments of the call, captured tensors, constants, numbers of the host, gradients of leaves. What goes out: results,
-and writes into
-arguments, captured tensors and gradients. Which tensors, functions and streams these are, the program does not know:
-see `binding`.
+variables, too: arguments of the call, captured tensors, constants, numbers of the host, gradients of leaves. What goes
+out: results, and writes into arguments, captured tensors and gradients. Which tensors, functions and streams these are,
+the program does not know: see `binding`.
 
 So a program can be compared, hashed (`digest`), printed, stored (`save`, `load`) and bound to other tensors.
 """
@@ -24,7 +22,8 @@ import numpy as np
 from genesis.arrays.spec import Spec, strides_of
 from genesis.base.errors import GraphError, message
 from genesis.base.text import Printed
-from genesis.core.call.op import REGISTRY, Op
+from genesis.core.call.kernels import op_named
+from genesis.core.call.op import Op
 from genesis.core.call.strides import with_strides
 from genesis.core.graph.site import Site
 from genesis.jit.arguments import Var, refused, renamed, shown, variables
@@ -94,8 +93,7 @@ class Alias:
     """Whose memory a result is: ``steps`` (view ops) lead from the root to it.
 
     The root is one of the arguments, a captured tensor, the ``.grad`` of a leaf ("grad"), another result ("result": the
-    same tensor), or
-    memory that several results share ("made").
+    same tensor), or memory that several results share ("made").
     """
 
     kind: str
@@ -190,8 +188,7 @@ class Program(Printed):
 
     def verify(self) -> Program:
         """Check the program, and return it: arguments are of the grammar, every variable is assigned once and before it
-        is used, specs are what
-        the ops infer, views lie in memory as their specs say, and what goes out is assigned.
+        is used, specs are what the ops infer, views lie in memory as their specs say, and what goes out is assigned.
 
         Raises:
             RuntimeError: the first call that is wrong, and why
@@ -234,7 +231,7 @@ class Program(Printed):
                 f"an argument of {call.op} is {wrong[0]!r}, and a {type(wrong[0]).__name__} is no argument of a "
                 "program",
             )
-        if call.op not in REGISTRY:
+        if op_named(call.op) is None:
             raise self._wrong(call, f"there is no op {call.op}")
         for var in call.inputs:
             if var not in known:
@@ -379,7 +376,7 @@ def inferred(call: Call) -> list[Spec]:
 
 
 def op_of(call: Call) -> Op:
-    found = REGISTRY.get(call.op)
+    found = op_named(call.op)
     assert found is not None, call.op
     return found
 

@@ -13,9 +13,11 @@ from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import dispatch
+from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.views import bump, write
 from genesis.core.graph.modes import grad_mode, no_grad
+from genesis.core.graph.quiet import quietly
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var, renamed, variables
 from genesis.jit.guards import hooks_on
@@ -319,6 +321,8 @@ def _runner(op: Op, call: Call) -> tuple[Callable[..., Any], bool]:
     """What computes an op (as `dispatch.apply` does), and whether it takes the arguments one by one."""
     if op.kind.draws:
         return partial(_drawn, op), False
+    if op.kind is FUSION:
+        return partial(_fused, op), False
     first = call.args[0]
     if op.plain and isinstance(first, Var) and first.spec.device.type != "meta":
         return getattr(op.call, "operator", op.call), True
@@ -333,11 +337,26 @@ def _drawn(op: Op, args: tuple[Any, ...]) -> Tensor:
     return wrap(op.kernel(generator, *options))
 
 
+def _fused(op: Op, args: tuple[Any, ...]) -> Any:
+    """A kernel of a composite; where it fails, the composition explains."""
+    try:
+        found = quietly(op.kernel, *[a._array if a.__class__ is Tensor else a for a in args])
+    except Exception:
+        if not op.name.endswith(".backward"):
+            op.meaning(*args)
+        raise
+    return wrap(found[0]) if len(found) == 1 else [wrap(array) for array in found]
+
+
 def _filled(value: Any, places: Mapping[Var, int], tensor: bool, values: list[Any]) -> Any:
     """An argument with values: tensors where the op takes tensors, arrays in indices."""
     if tensor:
         return renamed(value, lambda var: values[places[var]])
-    return renamed(value, lambda var: values[places[var]]._array)
+    return renamed(value, lambda var: _array(values[places[var]]))
+
+
+def _array(value: Any) -> Any:
+    return value._array if isinstance(value, Tensor) else value
 
 
 def computed(call: Call, values: Mapping[Var, Any]) -> tuple[Any, ...]:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
-from genesis.core.call.op import REGISTRY, Op
+from genesis.core.call.kernels import op_named
+from genesis.core.call.op import Op
 from genesis.jit.arguments import Var
 
 
@@ -29,7 +30,7 @@ def regions(calls: Iterable[Any]) -> dict[Var, Region]:
     """The regions of the values that are views."""
     found: dict[Var, Region] = {}
     for call in calls:
-        op = REGISTRY.get(call.op)
+        op = op_named(call.op)
         if op is not None and op.kind.views and isinstance(call.args[0], Var):
             source, out = call.args[0], call.outs[0]
             root, begin, strides = found.get(source) or Region(source, 0, strides_of(source.spec))

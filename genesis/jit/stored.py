@@ -1,8 +1,8 @@
 """Programs in files, and their digests.
 
 A file is a zip archive: ``program.json``, and ``constants/0``, ``constants/1``, ... with the bytes of the constants,
-row by row and little-endian. In the
-JSON a variable is its number (those of the outside first, in order, then the results of calls) and an argument is what
+row by row and little-endian. In the JSON a variable is its number (those of the outside first, in order, then the
+results of calls) and an argument is what
 `arguments.to_plain` says.
 """
 

@@ -1,10 +1,9 @@
 """Traced arrays: variables of a graph that is being recorded.
 
 Memory is a `Cell`: it holds the variable that is its value now. A traced array is a cell, or a view of another traced
-array. Reading a view
-records its view op, of what the array that it is a view of is then; writing to one records the cell's new value, "the
-old one with that part
-replaced". So the graph has no memory and no writes, and tensors that share memory still see each other's.
+array. Reading a view records its view op, of what the array that it is a view of is then; writing to one records the
+cell's new value, "the old one with that part replaced". So the graph has no memory and no writes, and tensors that
+share memory still see each other's.
 """
 
 from __future__ import annotations

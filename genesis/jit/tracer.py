@@ -267,11 +267,19 @@ class Tracer:
             operands = [source.spec, *args[1:]]
             spec = with_strides(op, operands, dispatch.infer(op, operands))
             copies = op.strides is not None and op.strides(*operands) is None
-            if not copies and spec.dtype == source.spec.dtype:
+            if not copies:
                 return source.view(op.name, rest, replace(spec, device=CPU))
-        outs = self._call(op.name, tuple([self.var(a) for a in args]))
-        arrays = [Traced(self, Cell(v), v.spec) for v in outs]
+        arrays = self.record(op, args)
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+    def record(self, op: Op, args: tuple[Any, ...]) -> list[Traced]:
+        """A call of an op, and the arrays that stand for its results."""
+        return [Traced(self, Cell(v), v.spec) for v in self._call(op.name, tuple([self.var(a) for a in args]))]
+
+    def value(self, tensor: Tensor) -> Traced:
+        """What a tensor is now, whatever is written to it later."""
+        var = self.var(tensor)
+        return Traced(self, Cell(var), var.spec)
 
     # ---- the trace
 

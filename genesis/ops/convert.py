@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
+from genesis.core.call.dispatch import public
 from genesis.core.call.op import samples
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
@@ -227,7 +229,13 @@ def _complex_part(name: str, meaning: Any, rule: Any, doc: str) -> Any:
 
     meaning.__name__, meaning.__doc__ = name, doc
     return view({"input": rule}, infer=infer, dtypes="c", holomorphic=False, method=False, batch=as_it_is,
-                samples=lambda t: [case(t(2, 3))])(meaning)  # fmt: skip
+                put=partial(_put_part, name), samples=lambda t: [case(t(2, 3))])(meaning)  # fmt: skip
+
+
+def _put_part(name: str, whole: Tensor, part: Tensor) -> Tensor:
+    """A complex tensor with other real or imaginary parts; the bytes side by side, for ``inf * 1j`` is no number."""
+    parts = [part, imag(whole)] if name == "real" else [real(whole), part]
+    return public("view_dtype")(public("stack")(parts, -1), whole._array.dtype).reshape(whole.shape)
 
 
 def _real(input: Array) -> Any:

@@ -300,6 +300,7 @@ wrong_inputs(
     ),
     torch_name="",
     method=False,
+    put=lambda whole, part, dtype: view_dtype(part.contiguous(), whole._array.dtype),
     batch=lambda b, x, dtype: b.run(x.unsqueeze(1).contiguous(), dtype).squeeze(1),
 )
 def view_dtype(input: Array, dtype: Any) -> Any:

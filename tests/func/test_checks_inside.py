@@ -77,7 +77,7 @@ def test_losses_of_classes_in_batches_and_traces(loss, options):
     wrong[1, 2] = 4
     with pytest.raises(IndexError, match="target 4 is out of range for 4 classes"):
         vmap(call)(x, wrong)
-    with pytest.raises(IndexError, match="index 4 is out of range"):
+    with pytest.raises(IndexError, match="(index|target) 4 is out of range"):
         graph.replay(x[0], wrong[1])
 
 

@@ -132,6 +132,38 @@ def test_numbers_of_numpy_are_numbers_and_other_objects_are_refused():
         genesis.library.remove("tests::labelled")
 
 
+def test_operations_of_users_are_found_by_name():
+    def declare():
+        @genesis.library.custom_op("tests::sum_of", mutates_args=())
+        def sum_of(x: genesis.Tensor, y: genesis.Tensor | float) -> genesis.Tensor:
+            return x.detach() + y
+
+        sum_of.register_fake(lambda x, y: genesis.empty_like(x))
+        return sum_of
+
+    f = lambda x: genesis.ops.tests.sum_of(x, 2.0) * genesis.ops.tests.sum_of(x, x)  # noqa: E731
+    x, digests, data = genesis.ones(2), set(), None
+    for order in ((x, 2.0), (x, x)):  # whichever is called first, the names are the same
+        op = declare()
+        try:
+            jit.trace(lambda x, op=op, order=order: op(x, *order[1:]), x)
+            program = jit.trace(f, x).program
+            digests.add(program.digest)
+            data = jit.stored.to_data(program)
+        finally:
+            genesis.library.remove("tests::sum_of")
+    assert len(digests) == 1
+    again = jit.stored.from_data(data, [])
+    with pytest.raises(RuntimeError, match="there is no op tests::sum_of of arguments 0"):
+        again.verify()
+    op = declare()
+    try:
+        jit.trace(lambda x: op(x, 2.0), x)
+        assert again.verify().bind().replay(x).tolist() == [6, 6]
+    finally:
+        genesis.library.remove("tests::sum_of")
+
+
 # ---- comparing, storing
 
 
@@ -323,6 +355,30 @@ def test_what_cannot_take_the_place_of_something():
 
 
 # ---- memory
+
+
+@pytest.mark.parametrize(
+    ("write", "x"),
+    [
+        (lambda y: (y.real.zero_(), y.imag[0].fill_(float("inf"))), genesis.tensor([1 + 2j, 3 - 1j])),
+        (lambda y: (y.t().real[0].mul_(3), y.imag.t()[1].add_(2)), genesis.tensor([[1 + 2j, 3 - 1j], [5 - 2j, 1j]])),
+        (lambda y: y[1].view(genesis.int16)[::2].zero_(), genesis.randn(3, 4)),
+        (lambda y: y.t()[1].view(genesis.int32).add_(1), genesis.randn(3, 4)),
+    ],
+    ids=["parts", "parts of a transposed one", "halves of bytes", "bytes of a column"],
+)
+def test_writes_through_views_of_another_dtype(write, x):
+    def f(x):
+        y = x.clone()
+        write(y)
+        return y
+
+    eager = f(x)
+    for graph in (jit.trace(f, x).verify(), jit.optimized(jit.trace(f, x)).verify()):
+        assert np.array_equal(graph.replay(x).numpy().view(np.uint8), eager.numpy().view(np.uint8))
+    given = x.clone()
+    jit.trace(lambda x: write(x), x).replay(given)
+    assert np.array_equal(given.numpy().view(np.uint8), eager.numpy().view(np.uint8))
 
 
 def test_views_of_views_are_recorded_once_each():

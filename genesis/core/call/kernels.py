@@ -15,38 +15,61 @@
       def _(g, kept, needs):
           return gradients of input, weight and bias
 
-  It runs where nothing but arrays of its class is involved: no transform, no trace, no mode. There, and in derivatives
-  of derivatives, the composite is what its function says, so these are right whatever the kernel does. (A trace replays
-  a step bit for bit only if the kernel rounds as the function does.)
+  It runs where nothing but arrays of its class is involved: no transform, no mode. There, and in derivatives of
+  derivatives, the composite is what its function says, so these are right whatever the kernel does.
+
+  A trace runs a function without data. It records a fused call as one call of the program, and its backward as another,
+  if the kernel says what it gives, the spec of the result, and of what is kept the specs or the names of parameters:
+
+      @attach(layer_norm, np.ndarray, when=fits, infer=lambda input, *rest: (input, (input, root_of(input))))
+
+  Then ``when`` asks for dtypes, shapes and plain arguments only, and arrays that are no parameters are contiguous.
+  Without ``infer`` a trace records the composition, and replays a step bit for bit only if the kernel rounds as it does.
 
 `genesis.testing.check_kernel` compares a kernel with the meaning.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from genesis.arrays.protocol import Layer
+from genesis.arrays.spec import Spec, spec_of
 from genesis.base.errors import InplaceError
-from genesis.core.call.dispatch import refuse_inference
+from genesis.core.call.dispatch import made_inside, refuse_inference
 from genesis.core.call.halves import called
+from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.views import bump
 from genesis.core.graph import engine
 from genesis.core.graph.lost import UNTOUCHED, touched
-from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode
+from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
 from genesis.core.graph.node import WRITES, Node, recorded, stale_message
 from genesis.core.graph.quiet import quietly
 from genesis.core.graph.site import site_here
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import HostNumber, tracer
 
 Kernel = Callable[..., Any]
 When = Callable[..., bool]
+Infer = Callable[..., tuple[Spec, tuple[Any, ...]]]
 
 
-def attach(op: Any, arrays: type, kernel: Kernel | None = None, *, when: When | None = None) -> Any:
+FUSED: dict[str, Op] = {}  # fused calls, and their backwards, as ops of programs: by name
+
+
+def op_named(name: str) -> Op | None:
+    """The op of a call in a program: one of the registry, or a fused kernel; None if there is none."""
+    return REGISTRY.get(name) or FUSED.get(name)
+
+
+def attach(
+    op: Any, arrays: type, kernel: Kernel | None = None, *, when: When | None = None, infer: Infer | None = None
+) -> Any:
     """Let ``kernel`` compute an op on arrays of a class, wherever the op is called from; without ``kernel`` this is a
     decorator.
 
@@ -54,12 +77,14 @@ def attach(op: Any, arrays: type, kernel: Kernel | None = None, *, when: When | 
         op: the op, its public function, or its name
         arrays: the class of the arrays, ``np.ndarray`` or a device's
         when: called with the kernel's arguments, tells whether this kernel takes them; then it must be right for them
+        infer: of a composite's kernel: from the specs of the arguments, the spec of the result and those of what is
+            kept
     """
     found: Op = REGISTRY[op] if isinstance(op, str) else getattr(op, "op", op)
     if kernel is None:
-        return lambda kernel: attach(found, arrays, kernel, when=when)
+        return lambda kernel: attach(found, arrays, kernel, when=when, infer=infer)
     if found.kind.composed:
-        return _attach_fused(found, arrays, Fused(found, arrays, kernel, when, found.kernels.get(arrays)))
+        return _attach_fused(found, arrays, Fused(found, arrays, kernel, when, infer, found.kernels.get(arrays)))
     chosen = (
         kernel
         if when is None
@@ -90,8 +115,10 @@ def _either(kernel: Kernel, when: When, otherwise: Kernel | None) -> Kernel:
 class Fused:
     """A kernel of a composite, with what it keeps for its backward."""
 
-    def __init__(self, op: Op, arrays: type, kernel: Kernel, when: When | None, before: Fused | None) -> None:
-        self.op, self.arrays, self.kernel, self.when, self.before = op, arrays, kernel, when, before
+    def __init__(
+        self, op: Op, arrays: type, kernel: Kernel, when: When | None, infer: Infer | None, before: Fused | None
+    ) -> None:
+        self.op, self.arrays, self.kernel, self.when, self.infer, self.before = op, arrays, kernel, when, infer, before
         self.pull: Kernel | None = None
         self.reads: tuple[int, ...] = ()
         parameters = list(op.signature.parameters.values())
@@ -102,6 +129,11 @@ class Fused:
         self.node = type(
             title, (FusedNode,), {"__slots__": (), "op": op, "op_name": op.name, "input_names": names, "fused": self}
         )
+        self.number: int = 1 if before is None else before.number + 1
+        self.forward_op: Op | None = None
+        self.backward_op: Op | None = None
+        if infer is not None:
+            self.forward_op, self.backward_op = self._as_ops()
 
     def backward(self, pull: Kernel | None = None, *, reads: Sequence[str] | None = None) -> Any:
         """Decorate ``pull(g, kept, needs)``, the gradients of the tensor parameters in order (None where ``needs`` is
@@ -116,11 +148,22 @@ class Fused:
         self.pull, self.reads = pull, self.places if reads is None else tuple(names.index(name) for name in reads)
         return pull
 
+    def choose(self, arrays: Sequence[Any], recording: bool) -> Fused | None:
+        """The kernel that takes a call: this one, or the first before it that does."""
+        found: Fused | None = self
+        while found is not None and (
+            (recording and found.pull is None) or (found.when is not None and not found.when(*arrays))
+        ):
+            found = found.before
+        return found
+
     def __call__(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...]) -> Any:
-        """The result, or NotImplemented where another kernel or the composition is to compute it."""
+        """The result, or NotImplemented where the composition is to compute it."""
         recording = grad_mode.get() and any([edge is not None for edge in edges])
-        if (recording and self.pull is None) or (self.when is not None and not self.when(*arrays)):
-            return NotImplemented if self.before is None else self.before(args, arrays, edges)
+        found = self.choose(arrays, recording)
+        return NotImplemented if found is None else found._run(args, arrays, edges, recording)
+
+    def _run(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...], recording: bool) -> Any:
         if self.written:
             return self._write(args, arrays)
         try:
@@ -128,11 +171,18 @@ class Fused:
         except Exception:
             return NotImplemented  # the composition explains
         array, kept = result if result.__class__ is tuple else (result, None)
-        out = wrap(array if array.__class__ is self.arrays else np.asarray(array))
+        return self._wrapped(
+            array if array.__class__ is self.arrays else np.asarray(array), kept, args, edges, recording
+        )
+
+    def _wrapped(self, array: Any, kept: Any, args: tuple[Any, ...], edges: tuple[Any, ...], recording: bool) -> Tensor:
+        out = wrap(array)
         if recording:
             out._node = self._record(args, edges, kept, out)
         elif UNTOUCHED and any([edge is not None for edge in edges]):
             touched(*edges)
+        if ACTIVE:
+            made_inside(out)
         return out
 
     def _write(self, args: tuple[Any, ...], arrays: Sequence[Any]) -> None:
@@ -146,6 +196,67 @@ class Fused:
         refuse_inference(self.op.name, tuple(read))
         return recorded(self.node, edges, out._array, (read, kept, args))  # type: ignore[no-any-return]
 
+    def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> list[Any]:
+        """The gradients of the tensor parameters, None where none is needed."""
+        found = quietly(self.pull, g, kept, needs)  # type: ignore[arg-type]
+        return [array if needed else None for array, needed in zip(found, needs, strict=True)]
+
+    # ---- in programs
+
+    def _as_ops(self) -> tuple[Op, Op]:
+        """The call and its backward as ops: ``(out, *kept) = fused.name(*args)`` and ``gradients =
+        fused.name.backward(g, kept, wanted)``.
+
+        ``wanted`` has the shape and the dtype of each gradient, None where none is needed. What is kept of the
+        parameters is no result.
+        """
+        assert self.infer is not None
+        name, infer = f"fused.{self.op.name}" + (f".{self.number}" if self.number > 1 else ""), self.infer
+        masks: dict[Any, list[bool]] = {}  # what is kept and is no parameter, by which arguments are None
+
+        def forward(*arrays: Any) -> tuple[Any, ...]:
+            out, kept = self.kernel(*arrays)
+            given = tuple([a is None for a in arrays])
+            own = masks.get(given)
+            if own is None:
+                specs = infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays])[1]
+                own = masks[given] = [isinstance(spec, Spec) for spec in specs]
+            return (out, *[x for x, mine in zip(kept, own, strict=True) if mine])
+
+        def results(*specs: Any) -> list[Spec]:
+            out, kept = infer(*specs)
+            return [Spec(s.shape, s.dtype) for s in (out, *kept) if isinstance(s, Spec)]
+
+        def backward(g: Any, kept: Any, wanted: tuple[Any, ...]) -> tuple[Any, ...]:
+            found = self.gradients(g, kept, tuple([each is not None for each in wanted]))
+            return tuple([array for array in found if array is not None])
+
+        def gradients(g: Any, kept: Any, wanted: tuple[Any, ...]) -> list[Spec]:
+            return [Spec(*each) for each in wanted if each is not None]
+
+        ops = (
+            Op(name, FUSION, self.op.signature, self.op.meaning, infer=results),
+            Op(f"{name}.backward", FUSION, inspect.signature(backward), backward, infer=gradients),
+        )
+        ops[0].kernel, ops[0].tensors, ops[1].kernel, ops[1].tensors = forward, self.places, backward, (0,)
+        FUSED.update({op.name: op for op in ops})
+        return ops
+
+    def traced(
+        self, args: tuple[Any, ...], specs: Sequence[Any], edges: tuple[Any, ...], recording: bool, active: Any
+    ) -> Any:
+        """The call in a trace, as one call of the program."""
+        if self.forward_op is None or self.infer is None:
+            return NotImplemented
+        out, *results = active.record(self.forward_op, args)
+        names, made, kept = list(self.op.signature.parameters), iter(results), []
+        for each in self.infer(*specs)[1]:
+            if isinstance(each, Spec):
+                kept.append(next(made))
+            else:
+                kept.append(None if each is None else active.value(args[names.index(each)]))
+        return self._wrapped(out, tuple(kept), args, edges, recording)
+
 
 class FusedNode(Node):
     """The node of a fused call: its backward is the kernel's where arrays of its class arrive, else the composition's."""
@@ -155,13 +266,24 @@ class FusedNode(Node):
 
     def _pull(self, g: Any) -> Sequence[Any]:
         _, kept, args = self._saved if self._epoch is WRITES[0] else self._unpack()
-        if ACTIVE or LEVELS or g._array.__class__ is not self.fused.arrays or grad_mode.get():
+        active = tracer.get() if ACTIVE else None
+        if not open_to_kernels(active) or grad_mode.get() or g._array.dtype != self._dtype:
+            return self._composed(g, args)
+        if active is not None:
+            return self._traced(g, kept, args, active)
+        if g._array.__class__ is not self.fused.arrays:
             return self._composed(g, args)
         needs = tuple([edge is not None for edge in self._edges])
-        found = quietly(self.fused.pull, g._array, kept, needs)  # type: ignore[arg-type]
-        return [
-            None if array is None or not needed else wrap(array) for array, needed in zip(found, needs, strict=True)
-        ]
+        return [None if array is None else wrap(array) for array in self.fused.gradients(g._array, kept, needs)]
+
+    def _traced(self, g: Any, kept: Any, args: tuple[Any, ...], active: Any) -> Sequence[Any]:
+        op, places = self.fused.backward_op, self.fused.places
+        if op is None or isinstance(g._array, Layer | Spec):
+            return self._composed(g, args)
+        arrays = [None if edge is None else args[place]._array for place, edge in zip(places, self._edges, strict=True)]
+        wanted = tuple([None if a is None else (tuple(a.shape), a.dtype) for a in arrays])
+        found = iter(active.record(op, (g, kept, wanted)))
+        return [None if each is None else wrap(next(found)) for each in wanted]
 
     def _composed(self, g: Any, args: tuple[Any, ...]) -> Sequence[Any]:
         """Run the composite's function on the same tensors, and differentiate that."""
@@ -192,13 +314,22 @@ def _attach_fused(op: Op, arrays: type, fused: Fused) -> Fused:
     return fused
 
 
+def open_to_kernels(active: Any) -> bool:
+    """Whether nothing is open but a trace and inference mode: kernels of composites run, or are recorded."""
+    return not LEVELS and (not ACTIVE or len(ACTIVE) == (active is not None) + inference.get())
+
+
 def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
     """What the public function of a composite asks first."""
     table = op.kernels
 
     def fused(*args: Any) -> Any:
         if ACTIVE or LEVELS:
-            return NotImplemented
+            active = tracer.get()
+            if op.written or not open_to_kernels(active):
+                return NotImplemented
+            if active is not None:
+                return _in_trace(table.get(np.ndarray), places, args, active)
         arrays = list(args)
         edges: list[Any] = []
         kind: Any = None
@@ -219,3 +350,21 @@ def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
         return NotImplemented if entry is None else entry(args, arrays, tuple(edges))
 
     return fused
+
+
+def _in_trace(entry: Fused | None, places: tuple[int, ...], args: tuple[Any, ...], active: Any) -> Any:
+    """The call recorded as one, where its kernel would compute it outside of the trace."""
+    tensors = [args[i] for i in places if args[i] is not None]
+    if entry is None or not all([isinstance(x, Tensor) and not isinstance(x._array, Layer | Spec) for x in tensors]):
+        return NotImplemented
+    if any([isinstance(a, HostNumber) for a in args]):
+        return NotImplemented  # it may be another at each replay
+    specs, ghosts = list(args), list(args)
+    for i in places:
+        if args[i] is not None:
+            specs[i] = spec_of(args[i]._array)
+            ghosts[i] = np.broadcast_to(np.zeros((), specs[i].dtype), specs[i].shape)
+    edges = tuple([None if args[i] is None else args[i]._node for i in places])
+    recording = grad_mode.get() and any([edge is not None for edge in edges])
+    found = entry.choose(ghosts, recording)
+    return NotImplemented if found is None else found.traced(args, specs, edges, recording, active)

@@ -1,14 +1,22 @@
 """Kernels for NumPy arrays, where the meaning of an op is not what is fastest.
 
-`matmul`   large outer products
-`special`  the normal distribution function
-`optim`    optimizer steps
-`memory`   memory of large arrays, used again
-`native`   machine code through LLVM, where llvmlite is installed
+`matmul`      large outer products
+`special`     the normal distribution function
+`norm`        layer and RMS norm, fused
+`activation`  SiLU, fused
+`loss`        cross entropy, fused
+`attention`   attention, fused
+`optim`       optimizer steps
+`memory`      memory of large arrays, used again
+`native`      machine code through LLVM, where llvmlite is installed
 
 Each attaches what it has to the ops (`genesis.core.call.kernels`) when it is imported.
 """
 
+from genesis.kernels.cpu import activation as activation
+from genesis.kernels.cpu import attention as attention
+from genesis.kernels.cpu import loss as loss
 from genesis.kernels.cpu import matmul as matmul
+from genesis.kernels.cpu import norm as norm
 from genesis.kernels.cpu import optim as optim
 from genesis.kernels.cpu import special as special

@@ -51,3 +51,4 @@ SCAN = Scan("scan")  # cumsum
 SORT = Along("sort")  # argsort, topk: positions along a dimension
 SEARCH = Kind("search")  # unique, searchsorted, histc
 OPAQUE = Opaque("opaque")
+FUSION = Kind("fused")  # a composite's kernel, and its backward, as calls of a program

@@ -1,0 +1,33 @@
+"""SiLU of float32 arrays, with the logistic function kept for its backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genesis.core.call.kernels import attach
+from genesis.core.call.op import REGISTRY
+
+
+@attach(
+    "silu",
+    np.ndarray,
+    when=lambda x, *_: x.dtype == np.float32 and x.ndim > 0,
+    infer=lambda input, *_: (input, (input, "input")),
+)
+def silu(input: Any, *_: Any) -> Any:
+    """The kernel of `genesis.nn.functional.silu`."""
+    s = np.ascontiguousarray(REGISTRY["sigmoid"].kernel(input))
+    return np.multiply(input, s, order="C"), (s, input)
+
+
+@silu.backward
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    s, x = kept
+    gx = np.subtract(1, s)
+    gx *= x
+    gx += 1
+    gx *= s
+    gx *= g
+    return (gx,)

@@ -1,0 +1,72 @@
+"""Cross entropy of float32 logits and class indices: the softmax of the forward is what the backward needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.core.call.kernels import attach
+
+F32 = np.dtype(np.float32)
+
+
+def _fits(
+    input: Any,
+    target: Any,
+    weight: Any,
+    size_average: Any,
+    ignore_index: int,
+    reduce: Any,
+    reduction: str,
+    label_smoothing: float,
+) -> bool:
+    """One row of logits for each index, and the mean of the losses."""
+    return (
+        input.dtype == F32
+        and input.ndim == 2
+        and input.size > 0
+        and target.dtype.kind in "iu"
+        and target.shape == input.shape[:1]
+        and weight is None
+        and size_average is None
+        and reduce is None
+        and reduction == "mean"
+        and label_smoothing == 0
+    )
+
+
+def _infer(input: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
+    rows = input.shape[:1]
+    return Spec((), F32), (input, Spec(rows, np.dtype(np.int64)), Spec(rows, F32))
+
+
+@attach("cross_entropy", np.ndarray, when=_fits, infer=_infer)
+def cross_entropy(input: Any, target: Any, weight: None, size_average: None, ignore_index: int, *_: Any) -> Any:
+    """The kernel of `genesis.nn.functional.cross_entropy`."""
+    counts = target != ignore_index
+    classes = np.where(counts, target, 0).astype(np.int64, copy=False)
+    if classes.min() < 0 or classes.max() >= input.shape[1]:
+        raise IndexError(classes)
+    shares = np.subtract(input, input.max(1, keepdims=True), order="C")
+    picked = np.take_along_axis(shares, classes[:, None], 1)[:, 0]
+    np.exp(shares, shares)
+    total = np.add.reduce(shares, 1, keepdims=True)
+    shares /= total
+    share = counts / F32.type(counts.sum())  # of each row in the mean
+    return np.asarray(np.add.reduce(np.where(counts, np.log(total[:, 0]) - picked, 0)) / F32.type(counts.sum())), (
+        shares,
+        classes,
+        share.astype(F32, copy=False),
+    )
+
+
+@cross_entropy.backward(reads=())
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    shares, classes, share = kept
+    scale = (share * g)[:, None]
+    gx = shares * scale
+    gx[np.arange(len(classes)), classes] -= scale[:, 0]
+    gx[share == 0] = 0
+    return gx, None, None
