@@ -21,7 +21,14 @@ from __future__ import annotations
 from genesis.core.graph.tracing import advance, host, keep
 from genesis.jit.arguments import Stream, Var
 from genesis.jit.binding import Binding, Graph
-from genesis.jit.passes import common_subexpressions, constant_folding, dead_code, optimized, simplification
+from genesis.jit.passes import (
+    common_subexpressions,
+    constant_folding,
+    dead_code,
+    decomposition,
+    optimized,
+    simplification,
+)
 from genesis.jit.program import Call, Program
 from genesis.jit.tracer import trace
 
@@ -39,6 +46,7 @@ __all__ = [
     "common_subexpressions",
     "constant_folding",
     "dead_code",
+    "decomposition",
     "host",
     "keep",
     "optimized",

@@ -18,8 +18,8 @@ def same(a, b):
     assert a.shape == b.shape and a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
 
 
-def pulled(op, sample):
-    """The op and its gradients as a function of its tensors."""
+def pulled(op, sample, call=None):
+    """The op (or ``call`` in its place) and its gradients as a function of its tensors."""
     places = [i for i, x in enumerate(sample.args) if isinstance(x, genesis.Tensor)]
     moving = [i for i in places if sample.args[i].is_floating_point()]
 
@@ -27,7 +27,7 @@ def pulled(op, sample):
         args = list(sample.args)
         for i, x in zip(places, tensors, strict=True):
             args[i] = x.detach().requires_grad_() if i in moving else x
-        y = op.call(*args, **sample.kwargs)
+        y = (call or op.call)(*args, **sample.kwargs)
         return y.detach(), *genesis.autograd.grad(y, [args[i] for i in moving], y.detach().cos(), allow_unused=True)
 
     return f, [sample.args[i].detach() for i in places]
@@ -86,6 +86,38 @@ def test_what_a_kernel_gives_is_what_it_says(op):
                     grads = fused.gradients(weights, kept, tuple([a is not None for a in given]))
                     for g, a in zip(grads, given, strict=True):
                         assert g is None or (g.shape == a.shape and g.dtype == a.dtype and g.flags.c_contiguous)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "strided"])
+@pytest.mark.parametrize("op", FUSED, ids=lambda op: op.name)
+def test_decomposed_programs_are_the_composition(op, layout):
+    for i in range(len(samples_of(op, Maker(genesis.float32)))):
+        f, tensors = pulled(op, samples_of(op, Maker(genesis.float32, seed=i, layout=layout))[i])
+        graph = jit.decomposition(jit.trace(f, *tensors)).verify()
+        assert not any(call.op.startswith("fused.") for call in graph.nodes)
+        composed, _ = pulled(op, samples_of(op, Maker(genesis.float32, seed=i, layout=layout))[i], op.meaning)
+        for x, y in zip(graph.replay(*tensors), composed(*tensors), strict=True):
+            assert (x is None) == (y is None)
+            if x is not None:
+                same(x, y)
+
+
+def test_a_decomposed_training_step():
+    losses = []
+    for passes in (lambda graph: graph, lambda graph: jit.optimized(jit.decomposition(graph))):
+        _, _, step = transformer()
+        step(X, Y)
+        graph = passes(jit.trace(step, X, Y)).verify()
+        losses.append([graph.replay(X, Y).item() for _ in range(5)])
+    assert not any(call.op.startswith("fused.") for call in graph.nodes)
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
+def test_a_backward_without_its_forward_stays():
+    w = genesis.ones(8, requires_grad=True)
+    y = F.layer_norm(X, (8,), w)
+    graph = jit.trace(lambda g: genesis.autograd.grad(y, w, g, retain_graph=True)[0], genesis.ones(2, 3, 8))
+    assert [call.op for call in jit.decomposition(graph).nodes] == ["fused.layer_norm.backward"]
 
 
 def transformer(width=8):

@@ -8,6 +8,7 @@ from genesis.jit.binding import Graph
 from genesis.jit.passes.common import common_subexpressions
 from genesis.jit.passes.constants import constant_folding
 from genesis.jit.passes.dead import dead_code
+from genesis.jit.passes.decompose import decomposition
 from genesis.jit.passes.simplify import simplification
 
 
@@ -34,4 +35,4 @@ def _calls(graph: Any) -> list[tuple[str, Any]]:
     return [(call.op, call.args) for call in (graph.nodes if isinstance(graph, Graph) else graph.calls)]
 
 
-__all__ = ["common_subexpressions", "constant_folding", "dead_code", "optimized", "simplification"]
+__all__ = ["common_subexpressions", "constant_folding", "dead_code", "decomposition", "optimized", "simplification"]
