@@ -1,6 +1,7 @@
 """All operations, declared one by one.
 
-`elementwise` `special` `activation` `compare`   element by element       `matmul`             products
+`arithmetic` `rounding` `choice` `elementwise`   element by element       `matmul`             products
+`special` `activation` `compare`
 `reduce` `scan` `sort`                           along dimensions         `softmax` `loss`     learning
 `shape` `convert` `join` `index` `gather` `mask`  form and place           `norm` `attention` `embedding`
 `windows`                                        along a dimension
@@ -19,13 +20,18 @@ from genesis.ops import (
     compare,
     convert,
     create,
+    arithmetic,
+    choice,
     elementwise,
+    rounding,
     embedding,
     gather as _gather,
     index,
     join,
     mask,
     loss,
+    loss_classes,
+    loss_distances,
     matmul as _matmul,
     norm as _norm,
     random,
@@ -47,6 +53,9 @@ from genesis.ops.registration import (
 )
 
 MODULES = (
+    arithmetic,
+    choice,
+    rounding,
     elementwise,
     special,
     activation,
@@ -65,6 +74,8 @@ MODULES = (
     _matmul,
     _softmax,
     loss,
+    loss_classes,
+    loss_distances,
     _norm,
     attention,
     embedding,

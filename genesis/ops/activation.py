@@ -13,7 +13,8 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import binary, case, composite, unary
 from genesis.core.graph.tensor import Tensor
 from genesis.core.call.views import inplace_method
-from genesis.ops.elementwise import expm1, square, tanh, where
+from genesis.ops.elementwise import expm1, square, tanh
+from genesis.ops.choice import where
 from genesis.ops.pieces import in_blocks, in_float64, ratio
 from genesis.ops.special import normal_cdf
 

@@ -9,7 +9,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.create import ones
-from genesis.ops.elementwise import where
+from genesis.ops.choice import where
 from genesis.ops.matmul import matmul
 from genesis.ops.random import dropout
 from genesis.ops.softmax import softmax

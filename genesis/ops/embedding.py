@@ -12,7 +12,7 @@ from genesis.core.call.kinds import case, composite
 from genesis.base.dtypes import int64
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.create import arange
-from genesis.ops.elementwise import where
+from genesis.ops.choice import where
 from genesis.ops.index import in_range
 
 

@@ -16,7 +16,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.elementwise import where
+from genesis.ops.choice import where
 from genesis.ops.index import add_at, as_index, in_range, index_by, place, take_index, tensor_key
 
 _ALL = "fcib"

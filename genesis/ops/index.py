@@ -36,7 +36,7 @@ from genesis.core.graph.site import line_here, user_level
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.core.call.views import bump, check_writable, inplace, rebase
-from genesis.ops.elementwise import where
+from genesis.ops.choice import where
 from genesis.ops.shape import sum_to
 
 _ALL = "fcib"

@@ -16,7 +16,7 @@ from genesis.core.call.kinds import as_it_is, case, composite, fails, normalize_
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
-from genesis.ops.elementwise import where
+from genesis.ops.choice import where
 from genesis.ops.index import put
 
 _ALL = "fcib"

@@ -30,7 +30,7 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.core.call.views import bump, check_writable, inplace_method, write, written_over
 from genesis.ops.create import _finish, arange
-from genesis.ops.elementwise import minimum, where
+from genesis.ops.choice import minimum, where
 from genesis.ops.search import searchsorted
 from genesis.ops.shape import sizes
 

@@ -49,7 +49,7 @@ from genesis.ops.along import (
     total,
     widened,
 )
-from genesis.ops.elementwise import maximum, minimum
+from genesis.ops.choice import maximum, minimum
 from genesis.ops.spread import std, std_mean, var, var_mean
 
 Dims = int | Sequence[int] | None

@@ -19,7 +19,8 @@ from genesis.core.call.kinds import case, check_empty, composite, normalize_dim,
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import check_floating, check_ordered, pick, resized, widened
 from genesis.ops.create import arange, as_tensor
-from genesis.ops.elementwise import lerp, where
+from genesis.ops.choice import where
+from genesis.ops.arithmetic import lerp
 from genesis.ops.join import cat
 from genesis.ops.reduce import argmax
 from genesis.ops.scan import cummax
