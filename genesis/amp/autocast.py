@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from genesis.base import dtypes
+from genesis.base.device import MEMORIES
 from genesis.base.errors import ArgumentValueError, DeviceError, message
 from genesis.core.call.casts import cast_for
 from genesis.core.call.refusal import switch
@@ -28,7 +29,8 @@ class autocast:
     """Context manager and decorator: ops inside compute in the precision that their policy gives.
 
     Args:
-        device_type: "cpu" (the type comes first in PyTorch, too); a dtype may be given in its place
+        device_type: "cpu", or another type of device, whose tensors are cast (it comes first in PyTorch, too); a dtype
+            may be given in its place
         dtype: the low precision, bfloat16 (the default) or float16
         enabled: False turns an outer autocast off
         cache_enabled: cast each parameter once in a region rather than at every use
@@ -49,14 +51,16 @@ class autocast:
     ) -> None:
         if isinstance(device_type, dtypes.dtype):
             device_type, dtype = "cpu", device_type
-        if str(device_type).partition(":")[0] != "cpu":
-            raise DeviceError(message("autocast", f"{device_type!r} is not built yet", hint="device_type='cpu'"))
-        self.device, self.fast_dtype = "cpu", _low_precision(dtype)
+        self.device, self.fast_dtype = _type_of(device_type), _low_precision(dtype)
         self._enabled, self._caches = switch("autocast", "enabled", enabled), cache_enabled is not False
         self._open: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> autocast:
-        region = Autocast(dtypes.as_np(self.fast_dtype), {} if self._caches else None) if self._enabled else False
+        region = (
+            Autocast(dtypes.as_np(self.fast_dtype), {} if self._caches else None, self.device)
+            if self._enabled
+            else False
+        )
         self._open.append((region, mode.current.set(region)))
         if region:
             ACTIVE.append(region)
@@ -80,6 +84,14 @@ class autocast:
 
 
 autocast_mode = autocast
+
+
+def _type_of(device_type: Any) -> str:
+    """The type of a device that is there."""
+    name = str(device_type).partition(":")[0]
+    if name not in MEMORIES or name == "meta":
+        raise DeviceError(message("autocast", f"{device_type!r} is not built yet", hint="device_type='cpu'"))
+    return name
 
 
 def _low_precision(dtype: Any) -> dtypes.dtype:

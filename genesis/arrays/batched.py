@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, copied
+from genesis.arrays.memory import copied
+from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at
 from genesis.base.errors import message
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.batched import Batched
-from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, bottom, copied, snapshot
+from genesis.arrays.memory import copied, snapshot
+from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, bottom
 from genesis.arrays.spec import memory_order
 from genesis.base.errors import message
 

@@ -7,8 +7,6 @@ device of an array is asked for through `device_of`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -28,8 +26,8 @@ class Array(Protocol):
     def ndim(self) -> int: ...
 
 
-class Virtual:
-    """An array that is no memory: ops on it are interpreted (`core/call/dispatch.py`), not computed by a kernel."""
+class Dispatched:
+    """An array that is not NumPy's: what an op does with it is looked up by its class (`core/call/dispatch.py`)."""
 
     __slots__ = ()
     __array_ufunc__: ClassVar[None] = None  # NumPy must refuse it, not wrap it in an object array
@@ -55,8 +53,15 @@ class Virtual:
         return f"device='{self.device}'"
 
     def refuse(self, what: str, site: Any = None) -> Exception:
-        """The error for a use that needs numbers, at a line of the user's program."""
+        """The error for a use that needs numbers in the memory of the CPU, at a line of the user's program."""
         raise NotImplementedError
+
+
+class Virtual(Dispatched):
+    """An array that is no memory: ops on it are interpreted, not computed by a kernel."""
+
+    __slots__ = ()
+    is_view: ClassVar[bool] = False  # of traced arrays: whether it is seen through another
 
 
 class NeedsValues(GraphError):
@@ -128,18 +133,6 @@ def value_of(array: Any) -> Any:
     while isinstance(array, Layer) and array.has_value:
         array = array.inner
     return array
-
-
-# while a trace is made: what memory of the outside holds at this point of the traced function
-snapshot: ContextVar[Callable[[Any], Any] | None] = ContextVar("genesis_snapshot", default=None)
-
-
-def copied(array: Any) -> Any:
-    """A copy with memory of its own. In a trace the bytes of an array are not what it holds: nobody else may copy them."""
-    if isinstance(array, np.ndarray):
-        traced = snapshot.get()
-        return array.copy() if traced is None else traced(array)
-    return array.copy()
 
 
 def bottom(array: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from genesis.arrays.memory import Memory, register
 from genesis.arrays.protocol import Virtual, device_of
 from genesis.base.device import CPU, META, device
 from genesis.base.dtypes import from_numpy
@@ -65,3 +66,49 @@ def spec_of(array: Any) -> Spec:
 def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Spec:
     """A meta array: a spec on the meta device."""
     return Spec(shape, dtype, META)
+
+
+class MetaMemory(Memory):
+    """The memory of the meta device: there is none."""
+
+    type, arrays = "meta", Spec
+
+    def count(self) -> int:
+        return 1
+
+    def resolved(self, place: device) -> device:
+        return META
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device = META) -> Spec:
+        return meta(shape, dtype)
+
+    def from_host(self, array: np.ndarray[Any, Any], place: device = META) -> Spec:
+        return meta(tuple(array.shape), array.dtype)
+
+    def to_host(self, array: Spec) -> np.ndarray[Any, Any]:
+        raise DeviceError(
+            message(
+                "to",
+                "a meta tensor has no data to move",
+                operands=[("tensor", array)],
+                hint="genesis.empty_like(x, device='cpu')",
+            )
+        )
+
+    def copy(self, array: Spec) -> Spec:
+        return array
+
+    def assign(self, target: Spec, source: Any) -> None:
+        pass
+
+    def strides(self, array: Spec) -> tuple[int, ...]:
+        return strides_of(array)
+
+    def owner(self, array: Spec) -> Any:
+        return array
+
+    def writable(self, array: Spec) -> bool:
+        return True
+
+
+register(MetaMemory())

@@ -121,7 +121,11 @@ def grad(
     )
     for i, (x, g) in enumerate(zip(wanted, found, strict=True)):
         if g is None and materialize_grads:
-            found[i] = zeros(tuple(places[i]._shape), dtype=from_numpy(places[i]._dtype))
+            found[i] = zeros(
+                tuple(places[i]._shape),
+                dtype=from_numpy(places[i]._dtype),
+                device=(x if isinstance(x, Tensor) else results[0]).device,
+            )
         elif g is None and not allow_unused:
             name = f"inputs[{list(inputs)[i]!r}]" if isinstance(inputs, Mapping) else f"inputs[{i}]"
             raise GraphError(
@@ -159,7 +163,7 @@ def _batched(
         )
     count = sizes.pop()
     if not count:
-        columns: list[Any] = [zeros((0, *x.shape), dtype=x.dtype) for x in _listed(inputs)]
+        columns: list[Any] = [zeros((0, *x.shape), dtype=x.dtype, device=x.device) for x in _listed(inputs)]
         return type(inputs)(zip(inputs, columns, strict=True)) if isinstance(inputs, dict) else tuple(columns)
     unused: list[bool] = []
 

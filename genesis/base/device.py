@@ -10,9 +10,13 @@ from genesis.base.errors import ArgumentError, DeviceError, message
 
 KNOWN = ("cpu", "meta", "cuda")
 
+# The memory of each type of device that is there (`arrays/memory.py`), entered by `genesis.arrays.memory.register`
+MEMORIES: dict[str, Any] = {}
+
 
 class device:  # noqa: N801, PyTorch's name
-    """A place for arrays: ``cpu``, ``meta`` (shapes without data), or ``cuda`` (named, not built yet).
+    """A place for arrays: ``cpu``, ``meta`` (shapes without data), ``cuda`` (named, not built yet), or a type that
+    somebody registered.
 
     Attributes:
         type: "cpu"; index: which of several, None for the current one
@@ -82,8 +86,12 @@ def _parse(place: Any) -> tuple[str, int | None]:
     if not isinstance(place, str):
         raise ArgumentError(message("device", f"expected a name such as 'cpu', got {place!r}"))
     name, colon, number = place.partition(":")
-    if name not in KNOWN:
-        raise DeviceError(message("device", f"unknown device {place!r}", hint="one of " + ", ".join(KNOWN)))
+    if name not in KNOWN and name not in MEMORIES:
+        raise DeviceError(
+            message(
+                "device", f"unknown device {place!r}", hint="one of " + ", ".join(dict.fromkeys([*KNOWN, *MEMORIES]))
+            )
+        )
     if colon and not re.fullmatch("0|[1-9][0-9]*", number):
         raise DeviceError(message("device", f"{number!r} in {place!r} is not an index", hint=f"'{name}' or '{name}:0'"))
     return name, int(number) if colon else None
@@ -130,16 +138,35 @@ def as_device(place: Any) -> device:
     return place if isinstance(place, device) else device(place)
 
 
-def require_available(place: device) -> None:
-    """Refuse a device that has no backend here.
+def names_device(place: Any) -> bool:
+    """Whether this says where: a device, a GPU's index, or a name such as ``"cpu"`` or ``"cuda:1"``."""
+    if isinstance(place, str):
+        return place.partition(":")[0] in KNOWN or place.partition(":")[0] in MEMORIES
+    return isinstance(place, device) or (isinstance(place, int) and not isinstance(place, bool))
+
+
+def require_available(place: device) -> device:
+    """The very device that a name stands for, ``cuda:0`` for ``cuda``; refuse one that is not there.
 
     Raises:
-        RuntimeError: it is a CUDA device, or a CPU other than the one
+        RuntimeError: nobody registered the memory of such a device, or there are not so many
     """
-    if place.type == "cuda":
+    memory = MEMORIES.get(place.type)
+    if memory is None:
+        what = ", the CUDA backend is not built yet" if place.type == "cuda" else ", nobody registered its memory"
         raise DeviceError(
-            message("device", f"{place} is not available, the CUDA backend is not built yet",
-                    hint="device='cpu', or 'meta' for shapes without data")
-        )  # fmt: skip
-    if place.type == "cpu" and place.index not in (None, 0):
-        raise DeviceError(message("device", f"{place} does not exist, there is one CPU device", hint="'cpu'"))
+            message("device", f"{place} is not available{what}", hint="device='cpu', or 'meta' for shapes without data")
+        )
+    count = memory.count()
+    if place.index is not None and place.index >= count:
+        devices = f"one {place.type.upper()} device" if count == 1 else f"{count} devices of this type"
+        raise DeviceError(
+            message(
+                "device",
+                f"{place} does not exist, there is {devices}"
+                if count == 1
+                else f"{place} does not exist, there are {devices}",
+                hint=f"'{place.type}'",
+            )
+        )
+    return memory.resolved(place)  # type: ignore[no-any-return]

@@ -24,7 +24,7 @@ def array_of(value: Any) -> Array:
     if isinstance(value, Tensor):
         if isinstance(value._array, Virtual):
             raise value._array.refuse("save", line_here())
-        return value.detach().numpy_view()
+        return value.detach()._on_host()
     dtypes.from_numpy(value.dtype)  # text, objects and dates are refused
     return np.asarray(value)
 

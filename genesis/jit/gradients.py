@@ -11,8 +11,7 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from genesis.arrays.protocol import Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import GraphError, message
 from genesis.core.graph.node import AccumulateGrad, next_number
@@ -97,7 +96,7 @@ class Gradients:
         self.leaves[id(twin)] = LeafGradient(twin, place, is_leaf)
 
     def history_changes(self, tensor: Tensor) -> None:
-        if isinstance(tensor._array, np.ndarray):
+        if not isinstance(tensor._array, Virtual):
             self.histories.setdefault(id(tensor), (tensor, tensor._node, tensor._own_grad))
             self.leaf(tensor._node)
 

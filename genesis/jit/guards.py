@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import strides_of
+from genesis.arrays.protocol import device_of
 from genesis.base import dtypes
 from genesis.base.device import default_device
 from genesis.core.functions.captures import contents
@@ -142,13 +144,12 @@ class CapturedAsTheyWere:
         return found
 
     def changed(self) -> str | None:
-        for x, (shape, dtype, strides, leaf, requires_grad, hooks) in self.tensors:
+        for x, (shape, dtype, layout, leaf, requires_grad, hooks) in self.tensors:
             array, node = x._array, x._node
             same = (
-                array.__class__ is np.ndarray
-                and array.shape == shape
+                array.shape == shape
                 and array.dtype is dtype
-                and array.strides == strides
+                and (array.strides if array.__class__ is np.ndarray else _layout(array)) == layout
             )
             if node is None or not same:
                 same = same and not requires_grad
@@ -159,8 +160,13 @@ class CapturedAsTheyWere:
                     and (hooks == () if node._hooks is None else hooks_on(node) == hooks)
                 )
             if not same:
-                return _what_changed(x, shape, dtype, strides, requires_grad, leaf)
+                return _what_changed(x, shape, dtype, layout, requires_grad, leaf)
         return None
+
+
+def _layout(array: Any) -> Any:
+    """Strides in bytes of a NumPy array; of another its device, too."""
+    return strides_of(array) if isinstance(array, np.ndarray) else (str(device_of(array)), strides_of(array))
 
 
 def _looks(x: Tensor) -> tuple[Any, ...]:
@@ -168,19 +174,19 @@ def _looks(x: Tensor) -> tuple[Any, ...]:
     return (
         array.shape,
         array.dtype,
-        array.strides,
+        _layout(array),
         node is not None and node.is_leaf,
         node is not None,
         () if node is None else hooks_on(node),
     )
 
 
-def _what_changed(x: Tensor, shape: Any, dtype: Any, strides: Any, requires_grad: bool, leaf: bool) -> str:
+def _what_changed(x: Tensor, shape: Any, dtype: Any, layout: Any, requires_grad: bool, leaf: bool) -> str:
     name = f"a captured tensor, {x._spec()},"
-    if not isinstance(x._array, np.ndarray) or x._array.shape != shape or x._array.dtype is not dtype:
+    if x._array.shape != shape or x._array.dtype is not dtype:
         return f"{name} was {dtypes.from_numpy(dtype).short}{list(shape)}"
-    if x._array.strides != strides:
-        return f"{name} is laid out otherwise, its strides in bytes are {x._array.strides}, they were {strides}"
+    if _layout(x._array) != layout:
+        return f"{name} is laid out otherwise, its strides are {_layout(x._array)}, they were {layout}"
     if x.requires_grad is not requires_grad:
         return f"{name} {'requires grad, it did not' if x.requires_grad else 'does not require grad, it did'}"
     if x._node is not None and x._node.is_leaf is not leaf:

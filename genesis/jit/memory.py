@@ -8,6 +8,7 @@ gone: what nobody else holds then was made inside, and is made anew (as a consta
 from __future__ import annotations
 
 import gc
+import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable
@@ -16,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from genesis.arrays.spec import Spec
+from genesis.arrays.memory import DeviceArray, memory_of, on_the_host
+from genesis.arrays.protocol import device_of
+from genesis.arrays.spec import Spec, contiguous_strides
 from genesis.base.errors import GraphError, message
 from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.tensor import Tensor, wrap
@@ -55,26 +58,30 @@ class Capture:
     def is_ours(self) -> bool:
         """Whether nobody else can read or write this memory."""
         counts = self.references()
+        writable = memory_of(self.array).writable
         if self.array.base is None:
-            return counts[0] <= ALONE[0] or not self.array.flags.writeable
-        if not isinstance(self.array.base, np.ndarray):
+            return counts[0] <= ALONE[0] or not writable(self.array)
+        if not isinstance(self.array.base, np.ndarray | DeviceArray):
             return False
-        return (counts[0] <= ALONE[0] and counts[1] <= ALONE[1]) or not self.array.base.flags.writeable
+        return (counts[0] <= ALONE[0] and counts[1] <= ALONE[1]) or not writable(self.array.base)
 
 
 def _spec_of(array: Any) -> Spec:
     """The spec of an array with its strides: they say which reshapes are views."""
-    strides = None if array.flags.c_contiguous else tuple(s // array.itemsize for s in array.strides)
-    return Spec(tuple(array.shape), array.dtype, strides=strides)
+    strides, shape = memory_of(array).strides(array), tuple(array.shape)
+    packed = array.flags.c_contiguous if isinstance(array, np.ndarray) else strides == contiguous_strides(shape)
+    return Spec(shape, array.dtype, device_of(array), None if packed else strides)
 
 
 def _key(array: Any) -> Any:
     """The same memory, seen in the same way."""
+    if isinstance(array, DeviceArray):
+        return id(array)
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype if array.size else id(array)
 
 
 def _owner(array: Any) -> Any:
-    return array if array.base is None else array.base
+    return memory_of(array).owner(array)
 
 
 ALONE = Capture(np.empty(2)[:1]).references()  # of an array that nobody else holds; Python versions count differently
@@ -102,7 +109,7 @@ class Memory:
     def makes(self, array: Any) -> None:
         """The function made an array."""
         owner = _owner(array)
-        if isinstance(owner, np.ndarray):
+        if isinstance(owner, np.ndarray | DeviceArray):
             self._made[id(owner)] = weakref.ref(owner)
 
     def was_made(self, array: Any) -> bool:
@@ -111,7 +118,7 @@ class Memory:
 
     def keeps(self, tensor: Any) -> None:
         """A tensor that is made at the first call and stays: an input of the graph."""
-        if isinstance(tensor, Tensor) and isinstance(tensor._array, np.ndarray):
+        if isinstance(tensor, Tensor) and isinstance(tensor._array, np.ndarray | DeviceArray):
             self.capture(tensor._array).seen_as(tensor)
             self._kept.append(tensor)
 
@@ -133,7 +140,7 @@ class Memory:
                     raise _keeps(name, capture.var.spec)
                 ours = True
             if ours:
-                constants.append((capture.var, capture.array.copy()))
+                constants.append((capture.var, on_the_host(capture.array).copy()))
                 continue
             tensor = capture.tensor()
             captured.append((capture.var, wrap(capture.array) if tensor is None else tensor))
@@ -145,10 +152,10 @@ class Memory:
 def check_overlaps(arrays: Iterable[tuple[Any, bool, Spec]]) -> None:
     """Two arrays from outside that share memory are two variables: fine, unless one of them is written to."""
     spans = sorted(
-        ((*byte_bounds(array), written, spec) for array, written, spec in arrays if array.size),
+        ((*_span(array), written, spec) for array, written, spec in arrays if array.size),
         key=lambda span: (span[0], -span[1]),
     )
-    reach, known = 0, (False, None)
+    reach, known = -math.inf, (False, None)
     for begin, end, written, spec in spans:
         if begin < reach and (known[0] or written):
             raise GraphError(
@@ -158,6 +165,14 @@ def check_overlaps(arrays: Iterable[tuple[Any, bool, Spec]]) -> None:
             )  # fmt: skip
         if end > reach:
             reach, known = end, (written, spec)
+
+
+def _span(array: Any) -> tuple[int, int]:
+    """Where the bytes of an array begin and end; of a device's, a span of their own for each piece of memory."""
+    if isinstance(array, np.ndarray):
+        return byte_bounds(array)
+    owner = -id(_owner(array))  # no address of the host is negative
+    return owner, owner + 1
 
 
 def _keeps(name: str, spec: Spec, count: int = 1) -> GraphError:

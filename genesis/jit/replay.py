@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genesis.arrays.memory import memory_of, placed
+from genesis.arrays.protocol import Virtual
 from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
@@ -94,7 +96,7 @@ def _check_arguments(graph: Graph, given: list[Tensor]) -> None:
         )
     differentiated = {leaf.place for leaf in program.leaves if leaf.kind == "argument"}
     for i, (x, var) in enumerate(zip(given, program.arguments, strict=True)):
-        if (tuple(x._array.shape), x._array.dtype) != (var.spec.shape, var.spec.dtype):
+        if (tuple(x._array.shape), x._array.dtype) != (var.spec.shape, var.spec.dtype) or x.device != var.spec.device:
             raise GraphError(
                 message(
                     "replay",
@@ -102,7 +104,7 @@ def _check_arguments(graph: Graph, given: list[Tensor]) -> None:
                     hint="trace it again for other shapes",
                 )
             )
-        if program.laid_out and x._array.__class__ is np.ndarray and not same_layout(x._array, var.spec):
+        if program.laid_out and not isinstance(x._array, Virtual) and not same_layout(x._array, var.spec):
             raise GraphError(
                 message(
                     "replay",
@@ -198,7 +200,7 @@ def _check_shared(graph: Graph, given: list[Tensor]) -> None:
     arrays = [x._array for x in (*given, *graph.binding.captured)]
     owners = [id(a if a.base is None else a.base) for a in arrays]
     for i, x in enumerate(given):
-        if any(owners[k] == owners[i] and np.may_share_memory(arrays[k], arrays[i]) for k in range(i + 1, len(arrays))):
+        if any(owners[k] == owners[i] and _may_share(arrays[k], arrays[i]) for k in range(i + 1, len(arrays))):
             raise GraphError(
                 message(
                     "replay",
@@ -210,10 +212,13 @@ def _check_shared(graph: Graph, given: list[Tensor]) -> None:
             )
 
 
+def _may_share(a: Any, b: Any) -> bool:
+    return not isinstance(a, np.ndarray) or np.may_share_memory(a, b)
+
+
 def same_layout(array: Any, spec: Spec) -> bool:
-    strides = strides_of(spec)
     return not array.size or all(
-        n == 1 or s == t * array.itemsize for n, s, t in zip(array.shape, array.strides, strides, strict=True)
+        n == 1 or s == t for n, s, t in zip(array.shape, memory_of(array).strides(array), strides_of(spec), strict=True)
     )
 
 
@@ -223,7 +228,7 @@ def same_layout(array: Any, spec: Spec) -> bool:
 def _inputs(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> list[Any]:
     """The values of what stands at the border, in the order of `Program.outside`."""
     values: list[Any] = [wrap(x._array) for x in (*given, *graph.binding.captured)]
-    values += [wrap(array) for _, array in graph.program.constants]
+    values += [wrap(placed(array, var.spec.device)) for var, array in graph.program.constants]
     gradients = [
         wrap(_incoming(leaf, tensor))
         for leaf, tensor in zip(graph.program.leaves, tensors, strict=True)
@@ -251,6 +256,8 @@ def _incoming(leaf: Leaf, tensor: Tensor) -> Any:
     grad = tensor.grad
     if grad is not None and same_layout(grad._array, spec):
         return grad._array
+    if not isinstance(tensor._array, np.ndarray):
+        return (-tensor._zeros(spec.shape, spec.dtype) if grad is None else grad.contiguous())._array
     order = memory_order(strides_of(spec))
     array = np.empty([spec.shape[d] for d in order], spec.dtype).transpose(np.argsort(order) if order else None)
     array[...] = -np.zeros((), spec.dtype) if grad is None else grad._array

@@ -15,7 +15,7 @@ import numpy as np
 
 from genesis.arrays.protocol import NeedsValues, Virtual, asked_for_at
 from genesis.arrays.spec import Spec, memory_order
-from genesis.base.device import CPU
+from genesis.base.device import CPU, META, device
 from genesis.base.errors import UnsupportedError, message
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.modes import no_grad
@@ -40,7 +40,6 @@ class Traced(Virtual):
     """A variable, as an array."""
 
     __slots__ = ("__weakref__", "_read", "cell", "source", "spec", "step", "tracer")
-    device = CPU
 
     def __init__(
         self, tracer: Any, cell: Cell, spec: Spec, source: Traced | None = None, step: Step | None = None
@@ -58,11 +57,15 @@ class Traced(Virtual):
         return self.spec.dtype
 
     @property
+    def device(self) -> device:  # type: ignore[override]
+        return CPU if self.spec.device == META else self.spec.device  # a number of the host
+
+    @property
     def base(self) -> Any:
         return self.cell if self.is_view or self.cell.outside else None
 
     @property
-    def is_view(self) -> bool:
+    def is_view(self) -> bool:  # type: ignore[override]
         return self.source is not None
 
     @property

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Layer, Virtual, snapshot, value_of
+from genesis.arrays.memory import DeviceArray, snapshot
+from genesis.arrays.protocol import Dispatched, Layer, Virtual, value_of
 from genesis.arrays.spec import Spec
 from genesis.base.device import CPU, META
 from genesis.base.errors import GraphError, UnsupportedError, message
@@ -182,7 +183,7 @@ class Tracer:
 
     def is_input(self, tensor: Tensor) -> bool:
         """Whether a tensor is known to come from outside."""
-        if not isinstance(tensor._array, np.ndarray):
+        if not isinstance(tensor._array, np.ndarray | DeviceArray):
             return False
         found = self.memory.find(tensor._array)
         return found is not None and not found.made and found.tensor() is tensor
@@ -217,7 +218,7 @@ class Tracer:
     def capture(self, tensor: Tensor) -> Traced:
         """The array of a tensor; the tensor is remembered, so that a replay reads (and writes) it."""
         array = tensor._array
-        if isinstance(array, np.ndarray):
+        if isinstance(array, np.ndarray | DeviceArray):
             self.memory.capture(array).seen_as(tensor)
         return array if isinstance(array, Layer) else self.array(array)  # type: ignore[return-value]
 
@@ -227,7 +228,7 @@ class Tracer:
             return value.var
         if isinstance(value, Tensor):
             return self.capture(value).var()
-        if isinstance(value, Virtual | np.ndarray):
+        if isinstance(value, Dispatched | np.ndarray):
             return self.array(value).var()
         if isinstance(value, list):
             return [self.var(v) for v in value]
@@ -250,7 +251,7 @@ class Tracer:
                 )
             )
         call = Call(name, args, (), self._site())
-        outs = tuple([Var(Spec(tuple(s.shape), s.dtype, strides=s.strides)) for s in inferred(call)])
+        outs = tuple([Var(Spec(tuple(s.shape), s.dtype, _place(s), s.strides)) for s in inferred(call)])
         self.calls.append(Call(name, args, outs, call.site))
         return outs
 
@@ -268,7 +269,7 @@ class Tracer:
             spec = with_strides(op, operands, dispatch.infer(op, operands))
             copies = op.strides is not None and op.strides(*operands) is None
             if not copies:
-                return source.view(op.name, rest, replace(spec, device=CPU))
+                return source.view(op.name, rest, replace(spec, device=_place(spec)))
         arrays = self.record(op, args)
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
@@ -483,6 +484,11 @@ def _leaf(leaf: Touched, places: dict[int, int], others: list[Tensor]) -> Leaf:
     if id(leaf.tensor) in places:
         return Leaf("captured", places[id(leaf.tensor)], leaf.spec, leaf.var, leaf.present)
     return Leaf("other", [id(x) for x in others].index(id(leaf.tensor)), leaf.spec, leaf.var, leaf.present)
+
+
+def _place(spec: Spec) -> Any:
+    """The device of a result; numbers of the host have none of their own."""
+    return CPU if spec.device == META else spec.device
 
 
 def _leaked(name: str, array: Traced) -> str:

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray, copied, memory_of
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
-from genesis.base.device import as_device, device, require_available
+from genesis.base.device import CPU, MEMORIES, as_device, device, names_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
 from genesis.core.call.dispatch import public
 from genesis.core.call.op import samples
+from genesis.core.call.kernels import attach
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.call.views import inplace
@@ -121,11 +123,7 @@ def _to(
             dtype, device = arg._array.dtype, arg.device
         elif isinstance(arg, bool):
             copy = arg
-        elif (
-            (isinstance(arg, str) and arg.partition(":")[0] in ("cpu", "meta", "cuda"))
-            or isinstance(arg, int)
-            or type(arg) is _Device
-        ):
+        elif names_device(arg):
             device = arg
         elif arg is not None:
             dtype = arg
@@ -134,21 +132,69 @@ def _to(
     if want is not self._array.dtype or copy:
         out = convert(self, want)
     if device is not None:
-        where = as_device(device)
-        require_available(where)
-        if where.type != self.device.type:
-            if where.type == "cpu":
+        where, here = require_available(as_device(device)), self.device
+        if where.type == "meta" != here.type:
+            return wrap(meta(tuple(self._array.shape), want))
+        if where != here:
+            if here.type == "meta":
                 raise ArgumentError(
                     message(
-                        "to", "a meta tensor has no data to move to the CPU", hint="genesis.empty_like(x, device='cpu')"
+                        "to",
+                        f"a meta tensor has no data to move to {where}",
+                        hint=f"genesis.empty_like(x, device='{where}')",
                     )
                 )
-            out = wrap(meta(tuple(self._array.shape), want))
+            out = transfer(out, where, here)
     return out
 
 
-_Device = device
 Tensor.to = _to
+
+
+@primitive(
+    "transfer",
+    {"input": lambda g, device, source: transfer(g, source, device)},
+    infer=lambda input, device, source: Spec(input.shape, input.dtype, device),
+    jvp="linear",
+    batch=as_it_is,
+    method=False,
+    dtypes="fcib",
+    torch_name="",
+)
+def transfer(input: Array, device: device, source: device) -> Any:
+    """The same elements in the memory of ``device``, from that of ``source``; the gradient goes back. What `Tensor.to`
+    calls.
+
+    >>> import genesis
+    >>> x = genesis.ones(2)
+    >>> genesis.ops.convert.transfer(x, x.device, x.device)
+    tensor([1., 1.])
+    """
+    return (
+        memory_of(input).to_host(input)
+        if device == CPU
+        else MEMORIES[device.type].from_host(memory_of(input).to_host(input), device)
+    )
+
+
+samples(transfer, lambda t: [case(t(2, 3), CPU, CPU), case(t(), CPU, CPU)])
+
+
+# what every device has: made of its memory
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = wrap(x).real._array  # type: ignore[attr-defined]
+    out = memory_of(x).empty(tuple(x.shape), dtype, x.device)
+    memory_of(x).assign(out, x)
+    return out
+
+
+attach(transfer, DeviceArray, transfer.op.meaning)
+attach(clone, DeviceArray, copied)
+attach(named, DeviceArray, lambda input, name: copied(input))
+attach(convert, DeviceArray, _cast)
 
 
 def _caster(name: str, kind: Any) -> None:
@@ -291,7 +337,13 @@ def _copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     from genesis.ops.create import as_tensor
 
     source = src if isinstance(src, Tensor) else as_tensor(src)
-    return inplace("copy_", lambda old, value: value.to(old._array.dtype).expand(old._array.shape), self, (source,), {})
+    return inplace(
+        "copy_",
+        lambda old, value: value.to(old._array.dtype, device=old.device).expand(old._array.shape),
+        self,
+        (source,),
+        {},
+    )
 
 
 def _fill_(self: Tensor, value: Any) -> Tensor:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import placed
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
-from genesis.base.device import META, as_device, default_device, require_available
+from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
 from genesis.core.call.dispatch import made_inside, write_out
@@ -56,7 +57,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
-    here = device is None or as_device(device).type == "cpu"
+    here = (default_device() if device is None else as_device(device)).type == "cpu"
     if isinstance(data, np.ndarray) and here and (dtype is None or dtypes.as_np(dtype) == data.dtype):
         return from_numpy(data)
     return tensor(data, dtype=dtype, device=device)
@@ -144,17 +145,23 @@ def _new(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) 
     for n in shape:
         if n < 0:
             raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
-    place = default_device() if device is None else as_device(device)
-    require_available(place)
+    place = require_available(default_device() if device is None else as_device(device))
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
     if place == META:
         return meta(shape, kind)
     if impossible(shape, kind):
         raise too_large(name, shape, kind, Spec(shape, kind))
     try:
-        return make(shape, kind)
+        return make(shape, kind) if place == CPU else _made_elsewhere(name, shape, kind, place, make)
     except MemoryError:
         raise too_large(name, shape, kind, Spec(shape, kind)) from None
+
+
+def _made_elsewhere(name: str, shape: tuple[int, ...], kind: Any, place: Any, make: Any) -> Any:
+    """By the memory of the device if it has such a method, else made on the host and copied."""
+    plain = name.removeprefix("new_").removesuffix("_like")
+    own = getattr(MEMORIES[place.type], plain) if plain in ("zeros", "ones", "empty") else None
+    return placed(np.asarray(make(shape, kind)), place) if own is None else own(shape, kind, place)
 
 
 def _maker(name: str, make: Any, what: str) -> Any:
@@ -163,7 +170,7 @@ def _maker(name: str, make: Any, what: str) -> Any:
     ) -> Tensor:
         try:
             if out is not None:
-                return write_out(name, wrap(make(sizes(size), out._array.dtype)), out)
+                return write_out(name, wrap(_new(name, sizes(size), out._array.dtype, out.device, make)), out)
             return _finish(_new(name, sizes(size), dtype, device, make), requires_grad)
         except Exception as error:
             refuse_call(

@@ -90,7 +90,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if impossible(shape, np.dtype(np.int64)):
         raise too_large("one_hot", shape, np.dtype(np.int64), f"i64{list(shape)}")
     tensor = _checked("one_hot", tensor, classes, "classes")
-    return (tensor.unsqueeze(-1) == arange(classes)).to(int64)
+    return (tensor.unsqueeze(-1) == arange(classes, device=tensor.device)).to(int64)
 
 
 samples(one_hot, lambda t: [case(t.int(3, low=0, high=4), 4), case(t.int(low=0, high=2), 2)])

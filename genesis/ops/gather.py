@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
@@ -17,7 +18,7 @@ from genesis.core.call.strides import packed
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.choice import where
-from genesis.ops.index import add_at, as_index, in_range, index_by, place, take_index, tensor_key
+from genesis.ops.index import add_at, as_index, check_index, in_range, index_by, place, take_index, tensor_key
 
 _ALL = "fcib"
 
@@ -27,6 +28,7 @@ _ALL = "fcib"
 def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) -> tuple[int, Any]:
     """Check the shapes of gather and scatter: no dimension but ``dim`` may be larger than the input's."""
     array = as_index(name, index)
+    check_index(name, input, index)
     d = normalize_dim(name, dim, input.ndim)
     shape = tuple(input._array.shape)
     if array.size and len(array.shape) != len(shape):
@@ -284,7 +286,7 @@ def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -
     if not array.ndim:
         own, part, array = own.unsqueeze(0), part.unsqueeze(0), wrap(array).unsqueeze(0)._array
         return _scatter_dense(own, part, 0, array, reduce).squeeze(0)
-    places = wrap(np.arange(own.shape[d]))
+    places = wrap(placed(np.arange(own.shape[d]), own.device))
     hit = wrap(array).movedim(d, -1).unsqueeze(-1) == places  # (..., elements, places)
     spread = where(hit, part.movedim(d, -1).unsqueeze(-1), _neutral(reduce, part))
     found = (spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)).movedim(
@@ -320,12 +322,13 @@ def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) ->
 
 def _rows(name: str, input: Tensor, dim: int, index: Any) -> tuple[int, Any]:
     array = as_index(name, index)
+    check_index(name, input, index)
     if len(array.shape) > 1:
         raise ShapeError(message(name, f"index must have at most one dimension, it has {len(array.shape)}"))
     d = normalize_dim(name, dim, input.ndim)
     size = input._array.shape[d] if input.ndim else 1
     array = in_range(name, index, size, f"dim {d} of size {size}")
-    return d, array.reshape(-1) if isinstance(array, np.ndarray) else wrap(array).reshape(-1)._array
+    return d, array.reshape(-1) if array.__class__ is np.ndarray else wrap(array).reshape(-1)._array
 
 
 def _check_source(name: str, input: Tensor, d: int, index: Any, source: Tensor) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Array, Virtual
+from genesis.arrays.memory import DeviceArray, placed
+from genesis.arrays.protocol import Array, Dispatched, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import (
     ArgumentError,
@@ -35,7 +36,7 @@ from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.site import line_here, user_level
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
-from genesis.core.call.views import bump, check_writable, inplace, rebase
+from genesis.core.call.views import bump, check_writable, inplace, rebase, same_device
 from genesis.ops.choice import where
 from genesis.ops.shape import sum_to
 
@@ -53,7 +54,7 @@ def as_index(name: str, index: Any) -> Any:
     if isinstance(index._array, Spec):
         return np.broadcast_to(np.zeros((), np.int64), index._array.shape)
     # as a key, uint8 is a mask
-    return index._array if index._array.dtype != np.uint8 else index._array.astype(np.int64)
+    return index._array if index._array.dtype != np.uint8 else index.detach().to(np.dtype(np.int64))._array
 
 
 def _refuse_outside(name: str, array: Any, size: int, where: str) -> None:
@@ -162,7 +163,7 @@ wrong_inputs(
 def in_range(name: str, index: Tensor, size: int, where: str) -> Any:
     """An index tensor as an array that is checked: here, for every sample, or whenever a trace is replayed."""
     array = as_index(name, index)
-    if isinstance(array, Virtual) or tracer.get() is not None:
+    if isinstance(array, Dispatched) or tracer.get() is not None:
         return check_range(index, name, size, where)._array
     _refuse_outside(name, array, size, where)
     return array
@@ -182,7 +183,8 @@ def _mask_array(mask: Tensor) -> Any:
                 hint="use genesis.where(mask, x, other), or x.masked_fill(mask, value)",
             )
         )
-    return mask._array if mask.ndim else mask.numpy_view()  # which a trace refuses for tensors from outside
+    # which a trace refuses for tensors from outside
+    return mask._array if mask.ndim and not isinstance(mask._array, DeviceArray) else mask._on_host()
 
 
 def parse_key(key: Any) -> tuple[tuple[Any, ...], bool]:
@@ -252,7 +254,7 @@ def _parse_array(item: Any) -> Any:
     elif isinstance(item, bool | np.bool_ | list | tuple | range | np.ndarray | np.integer):
         array = np.asarray([_to_int(i) for i in item] if isinstance(item, list | tuple) else item)
         array = array.astype(np.int64) if not array.size and array.dtype.kind == "f" else array
-    elif isinstance(item, Virtual):
+    elif isinstance(item, Dispatched):
         array = item
     else:
         raise IndexOutOfRange(
@@ -450,19 +452,19 @@ class _Places:
 
 
 def _is_array(k: Any) -> bool:
-    return isinstance(k, np.ndarray | Virtual)
+    return isinstance(k, np.ndarray | Dispatched)
 
 
 def _shared_key(b: Any, key: tuple[Any, ...]) -> bool:
     """Whether all samples are indexed alike, and a slice in front is all that it takes."""
-    if any(b.index(k)[1] for k in key if isinstance(k, Virtual)):
+    if any(b.index(k)[1] for k in key if isinstance(k, Dispatched)):
         return False
     where = [i for i, k in enumerate(key) if _is_array(k) or isinstance(k, int)]
     return not where or where[-1] - where[0] == len(where) - 1
 
 
 def _plain_key(b: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([b.index(k)[0] if isinstance(k, Virtual) else k for k in key])
+    return tuple([b.index(k)[0] if isinstance(k, Dispatched) else k for k in key])
 
 
 def _take_batch(b: Any, x: Tensor, key: Any) -> Any:
@@ -492,8 +494,8 @@ def _put_batch(b: Any, x: Tensor, value: Tensor, key: Any) -> Any:
 
 
 def _ghost_key(key: Any) -> Any:
-    """An index whose virtual arrays are zeros, for shapes."""
-    return tuple([np.broadcast_to(np.zeros((), np.int64), k.shape) if isinstance(k, Virtual) else k for k in key])
+    """An index whose arrays that are not NumPy's are zeros, for shapes."""
+    return tuple([np.broadcast_to(np.zeros((), np.int64), k.shape) if isinstance(k, Dispatched) else k for k in key])
 
 
 def _pick(x: Any, key: Any) -> Any:
@@ -684,7 +686,22 @@ def index_by(x: Tensor, key: Any) -> Tensor:
 
 def _getitem(self: Tensor, key: Any) -> Tensor:
     parsed, basic = parse_key(key)
+    if not basic:
+        _check_key("index", self, key)
     return slice_view(self, parsed) if basic else _taken(*select_first(self, _with_places(self._spec(), parsed)))
+
+
+def check_index(name: str, x: Tensor, index: Tensor) -> None:
+    """Refuse an index on another device; a meta tensor may be indexed by one with data, for its shape."""
+    if not isinstance(x._array, Spec) and not isinstance(index._array, Spec):
+        same_device(name, x, index, "the tensor is on {}, the index on {}")
+
+
+def _check_key(name: str, x: Tensor, key: Any) -> None:
+    """Refuse index tensors on another device."""
+    for item in key if key.__class__ is tuple else (key,):
+        if isinstance(item, Tensor):
+            check_index(name, x, item)
 
 
 def _taken(x: Tensor, key: tuple[Any, ...]) -> Tensor:
@@ -719,7 +736,7 @@ class IndexPutBackward(Node):
 
 def _put_into(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value`` inside a transform: as the function that it is."""
-    source = value if isinstance(value, Tensor) else wrap(np.asarray(value))
+    source = value if isinstance(value, Tensor) else wrap(placed(_numbers(value), self.device))
     picked = _picked_shape(self._spec(), key)
     while source.ndim > len(picked) and source.shape[0] == 1:
         source = source.squeeze(0)
@@ -754,6 +771,7 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
         return
     parsed, basic = parse_key(key)
     if not basic:
+        _check_key("setitem", self, key)
         target, rest = select_first(self, _with_places(self._spec(), parsed))
         if target is not self:
             check_writable(self, "setitem", False)
@@ -766,10 +784,13 @@ def _set(self: Tensor, parsed: tuple[Any, ...], value: Any) -> None:
     tensor = value if isinstance(value, Tensor) else None
     recording = grad_mode.get() and (self._node is not None or (tensor is not None and tensor._node is not None))
     check_writable(self, "setitem", recording)
+    if tensor is not None and not isinstance(self._array, Spec) and not isinstance(tensor._array, Spec):
+        same_device("setitem", self, tensor)
     if isinstance(self._array, Spec):
         _infer_pick(self._array, parsed)
     elif (
-        tracer.get() is not None
+        isinstance(self._array, DeviceArray)
+        or tracer.get() is not None
         or _unknown(self._array)
         or (tensor is not None and _unknown(tensor._array))
         or any(_unknown(k) for k in parsed)
@@ -785,20 +806,24 @@ def _set(self: Tensor, parsed: tuple[Any, ...], value: Any) -> None:
         rebase(self, recorded(IndexPutBackward, edges, self._array, (own_indices(parsed),)))
 
 
+def _numbers(value: Any) -> np.ndarray[Any, Any]:
+    """What is assigned to elements, if it is no tensor."""
+    try:
+        source = np.asarray(_to_int(value) if isinstance(value, list | tuple) else value)
+    except ValueError:
+        source = np.asarray(None)
+    if source.dtype.kind not in "iubfcV":
+        raise ArgumentError(message("setitem", f"cannot assign {type(value).__name__}", hint="a number or a tensor"))
+    return source
+
+
 def _write(array: Any, key: Any, value: Any) -> None:
     """Checked before anything is written, so that an error leaves the array as it was."""
     source = value._array if isinstance(value, Tensor) else value
     if isinstance(source, Spec):
         raise ArgumentError(message("setitem", "the value is a meta tensor, it has no data"))
     if not isinstance(source, np.ndarray | np.generic | int | float | complex):
-        try:
-            source = np.asarray(_to_int(source) if isinstance(source, list | tuple) else source)
-        except ValueError:
-            source = np.asarray(None)
-        if source.dtype.kind not in "iubfcV":
-            raise ArgumentError(
-                message("setitem", f"cannot assign {type(value).__name__}", hint="a number or a tensor")
-            )
+        source = _numbers(source)
     target = _pick(np.broadcast_to(np.zeros((), np.int8), array.shape), key)
     shape = np.shape(source)
     while len(shape) > target.ndim and shape[0] == 1:  # leading dimensions of size 1 are dropped, as in PyTorch

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
@@ -512,7 +513,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
     counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
     from genesis.core.graph.tensor import wrap
 
-    return x.index_select(d, wrap(np.repeat(np.arange(x.shape[d]), counts)))
+    return x.index_select(d, wrap(placed(np.repeat(np.arange(x.shape[d]), counts), x.device)))
 
 
 samples(repeat_interleave, lambda t: [case(t(2, 3), 2), case(t(2, 3), 2, 1)])

@@ -6,7 +6,6 @@ import math
 from contextvars import ContextVar
 from typing import Any
 
-from genesis.arrays.protocol import Virtual, bottom
 from genesis.base.errors import (
     ArgumentError,
     ArgumentValueError,
@@ -17,8 +16,7 @@ from genesis.base.errors import (
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.site import warn_user
-from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import tracer
+from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.choice import where
 from genesis.ops.shape import broadcast_shapes
 
@@ -346,8 +344,8 @@ def _variance(input: Tensor, var: Any) -> Tensor:
                 "var of the input's shape, without its last dimension, or with one size of 1",
             )
         )
-    known = bottom(var._array)
-    if not isinstance(known, Virtual) and tracer.get() is None and (known < 0).any():
+    known = known_values(var)
+    if known is not None and (known < 0).any():
         raise DomainError(
             message(
                 name,

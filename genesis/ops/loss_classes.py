@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 
-from genesis.arrays.protocol import Virtual, bottom
 from genesis.base.errors import (
     ArgumentValueError,
     DomainError,
@@ -17,8 +15,7 @@ from genesis.base.errors import (
 )
 from genesis.core.call.kinds import case
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import tracer
+from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.activation import log1pexp
 from genesis.ops.choice import where
 from genesis.ops.loss import _bad_reduction, _loss, _paired, _repairs, _tensor, reduced, reduction_of
@@ -56,8 +53,8 @@ def _classes(name: str, input: Tensor, target: Tensor, weight: Tensor | None) ->
 
 def _all_count(name: str, target: Tensor, count: int, ignore_index: int) -> bool:
     """Whether no target is seen to be ignored; a class out of range is an error that names it."""
-    classes = bottom(target._array)  # of all samples, under vmap
-    if isinstance(classes, Virtual) or tracer.get() is not None:
+    classes = known_values(target)
+    if classes is None:
         return False
     outside = (classes < 0) | (classes >= count)
     if outside.any():
@@ -270,13 +267,8 @@ _unit = lambda t: [
 
 def _check_unit(what: str, x: Tensor) -> None:
     """Refuse numbers outside [0, 1] where they are known."""
-    values = bottom(x._array)
-    if (
-        tracer.get() is None
-        and isinstance(values, np.ndarray)
-        and values.size
-        and not (values.min() >= 0 and values.max() <= 1)
-    ):
+    values = known_values(x)
+    if values is not None and values.size and not (values.min() >= 0 and values.max() <= 1):
         raise DomainError(
             message(
                 "binary_cross_entropy",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array, Virtual
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, UnsupportedError, message
@@ -112,10 +113,10 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
             message("nonzero", "the shape of the result depends on values, which this transform does not know",
                     operands=[("input", input._spec())], hint="use genesis.where and masks of the full shape")
         )  # fmt: skip
-    found = np.nonzero(np.atleast_1d(input._array))
+    found = np.nonzero(np.atleast_1d(input.detach()._on_host()))
     if as_tuple:
-        return tuple(wrap(i) for i in found)
-    return wrap(np.stack(found, 1) if input.ndim else np.zeros((len(found[0]), 0), np.int64))
+        return tuple(wrap(placed(i, input.device)) for i in found)
+    return wrap(placed(np.stack(found, 1) if input.ndim else np.zeros((len(found[0]), 0), np.int64), input.device))
 
 
 samples(nonzero, lambda t: [case(t(2, 3))])

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import bottom
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
@@ -26,8 +25,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import case, composite, drawn, random
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.graph.tracing import tracer
+from genesis.core.graph.tensor import Tensor, known_values, wrap
 from genesis.core.call.views import bump, check_writable, inplace_method, write, written_over
 from genesis.ops.create import _finish, arange
 from genesis.ops.choice import minimum, where
@@ -76,10 +74,10 @@ def _draw(
         raise DTypeError(message(name, f"only floating dtypes are drawn, got {dtypes.from_numpy(kind)}"))
     if any(n < 0 for n in shape):
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
-    place = default_device() if device is None else as_device(device)
-    require_available(place)
+    place = require_available(default_device() if device is None else as_device(device))
     return _finish(
-        meta(shape, kind) if place == META else drawn(_stream(generator), kind_of_draw, shape, kind), requires_grad
+        meta(shape, kind) if place == META else drawn(_stream(generator), kind_of_draw, shape, kind, place=place),
+        requires_grad,
     )
 
 
@@ -133,10 +131,11 @@ def randint(
         raise ShapeError(message("randint", f"the range from {low} to {high} is empty"))
     kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     shape = sizes((size,))
-    place = default_device() if device is None else as_device(device)
-    require_available(place)
+    place = require_available(default_device() if device is None else as_device(device))
     array = (
-        meta(shape, kind) if place == META else drawn(_stream(generator), "integers", shape, kind, int(low), int(high))
+        meta(shape, kind)
+        if place == META
+        else drawn(_stream(generator), "integers", shape, kind, int(low), int(high), place=place)
     )
     return _finish(array, requires_grad)
 
@@ -150,8 +149,10 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     """
     if n < 0:
         raise ShapeError(message("randperm", f"n cannot be negative, got {n}"))
+    place = require_available(default_device() if device is None else as_device(device))
+    kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     return _finish(
-        drawn(_stream(generator), "permutation", (n,), dtypes.as_np(dtypes.int64 if dtype is None else dtype)), False
+        meta((n,), kind) if place == META else drawn(_stream(generator), "permutation", (n,), kind, place=place), False
     )
 
 
@@ -202,14 +203,17 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
         shape = sizes((size,))
     tensor = next((x for x in (mean, std) if isinstance(x, Tensor)), None)
     kind = dtype if dtype is not None else tensor._array.dtype if tensor is not None else None
-    return (randn(tuple(shape), generator=generator, dtype=kind) * std + mean).detach()
+    return (
+        randn(tuple(shape), generator=generator, dtype=kind, device=None if tensor is None else tensor.device) * std
+        + mean
+    ).detach()
 
 
 def _uniform_like(generator: Any, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Numbers in [0, 1) of the dtype, and on the device, of another tensor."""
     if isinstance(like._array, Spec):
         return like.new_empty(shape)
-    return wrap(drawn(_stream(generator), "uniform", shape, like._array.dtype))
+    return wrap(drawn(_stream(generator), "uniform", shape, like._array.dtype, place=like.device))
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
@@ -222,10 +226,10 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -
     >>> genesis.bernoulli(genesis.tensor([0., 1.]))
     tensor([0., 1.])
     """
-    chance = input.detach() if p is None else wrap(np.full(input._array.shape, p))
+    chance = input.detach() if p is None else input.detach().new_full(input._array.shape, p, dtype=dtypes.float64)
     chance = wide(chance)  # 16 bits are too few to draw small probabilities with
-    values = bottom(chance._array)  # of all samples, under vmap
-    if isinstance(values, np.ndarray) and values.size and not (values.min() >= 0 and values.max() <= 1):
+    values = known_values(chance)
+    if values is not None and values.size and not (values.min() >= 0 and values.max() <= 1):
         raise ShapeError(message("bernoulli", "probabilities must be between 0 and 1"))
     chance = chance if chance._array.dtype.kind == "f" else chance.double()
     return (_uniform_like(generator, tuple(chance._array.shape), chance) < chance).to(input._array.dtype)
@@ -253,7 +257,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
             message("multinomial", f"cannot draw {num_samples} without replacement from {input.shape[-1]} weights")
         )
     w = input.detach().double()
-    if isinstance(known := bottom(w._array), np.ndarray) and tracer.get() is None:  # of all samples, under vmap
+    if (known := known_values(w)) is not None:
         _check_weights(known, num_samples, replacement)
     if replacement:
         u = _uniform_like(generator, (*w.shape[:-1], num_samples), w)
@@ -311,9 +315,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         result = input * 1.0
     else:
         x = wide(input)  # a factor of 16 bits would be rounded, and the product again
-        result = (x * wrap(drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p)))).to(
-            input._array.dtype
-        )
+        result = (
+            x
+            * wrap(drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p), place=x.device))
+        ).to(input._array.dtype)
     return input.copy_(result) if inplace else result
 
 
@@ -368,8 +373,8 @@ def _filler(name: str, make: Any, doc: str, samples: Any = None) -> None:
             return self
         given = op.signature.bind(None, None, None, *args, **kwargs)
         given.apply_defaults()
-        options = [p.detach().numpy_view() if isinstance(p, Tensor) else p for p in given.args[3:]]
-        new = drawn(_stream(generator), name, self._array.shape, self._array.dtype, *options)
+        options = [p.detach()._on_host() if isinstance(p, Tensor) else p for p in given.args[3:]]
+        new = drawn(_stream(generator), name, self._array.shape, self._array.dtype, *options, place=self.device)
         self._own_memory()
         write(self, wrap(new))
         bump(self, name)

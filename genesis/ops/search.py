@@ -188,7 +188,7 @@ wrong_inputs(
 def _searched(
     sorted_sequence: Tensor, input: Any, out_int32: bool, right: bool, side: Any, sorter: Any
 ) -> tuple[Any, ...]:
-    values = input if isinstance(input, Tensor) else as_tensor(input)
+    values = input if isinstance(input, Tensor) else as_tensor(input, device=sorted_sequence.device)
     if side not in (None, "left", "right"):
         raise ArgumentValueError(message("searchsorted", f"side must be 'left' or 'right', got {side!r}"))
     if side == "left" and right:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentError, ShapeError, message
@@ -51,7 +52,7 @@ def _folded(g: Tensor, shape: Sequence[int], dim: int, size: int, step: int) -> 
     if not shape:
         return g.sum()
     parts = g.movedim(-1, dim + 1).flatten(dim, dim + 1)  # type: ignore[attr-defined]
-    places = wrap(_places(shape[dim], size, step).ravel())
+    places = wrap(placed(_places(shape[dim], size, step).ravel(), g.device))
     return g.new_zeros(shape).index_add(dim, places, parts)  # type: ignore[attr-defined, no-any-return]
 
 

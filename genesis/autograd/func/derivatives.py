@@ -11,6 +11,7 @@ import numpy as np
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.call.refusal import explain_all
+from genesis.core.call.views import same_device
 from genesis.core.graph import engine
 from genesis.core.graph.boundary import dual_in, inside_copy, primal_of, tangent_of
 from genesis.core.graph.generator import default_generator
@@ -421,6 +422,7 @@ def check_tangent(name: str, title: Callable[[], str], x: Tensor, t: Any) -> Non
                 "t.to(x.dtype)",
             )
         )
+    same_device(name, x, t, "the primal is on {}, its tangent on {}")
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import placed
 from genesis.autograd.func.batches import vmap
 from genesis.autograd.func.derivatives import Argnums, Chosen, check_function, grad, jvp, split_aux, tensors_of, vjp
 from genesis.base.errors import ArgumentError, message
@@ -26,7 +27,7 @@ def _basis(xs: Sequence[Tensor]) -> list[Tensor]:
     for x, size in zip(xs, sizes, strict=True):
         array = np.zeros((total, size), x._array.dtype)
         array[start + np.arange(size), np.arange(size)] = 1
-        found.append(wrap(array.reshape(total, *x.shape)))
+        found.append(wrap(placed(array.reshape(total, *x.shape), x.device)))
         start += size
     return found
 

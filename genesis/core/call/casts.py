@@ -38,7 +38,14 @@ def cast_for(policy: Any, args: Sequence[Any], mode: Autocast) -> tuple[Any, ...
 def _cast(a: Any, dtype: np.dtype[Any], mode: Autocast) -> Any:
     if isinstance(a, Tensor):
         mine = a._array.dtype
-        if mine == dtype or not (mine == F32 or mine in HALVES):
+        if (
+            mine == dtype
+            or not (mine == F32 or mine in HALVES)
+            or (
+                (a._array.__class__ is not np.ndarray or mode.device != "cpu")
+                and a.device.type not in (mode.device, "meta")
+            )
+        ):
             return a
         if mode.cache is not None and tracer.get() is None and a._node is not None and a._node.is_leaf and mine == F32:
             key = (id(a), a._version, dtype, grad_mode.get())

@@ -21,9 +21,11 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.batched import Batched
-from genesis.arrays.protocol import Layer, Virtual, device_of
+from genesis.arrays.memory import DeviceArray, memory_of, placed
+from genesis.arrays.protocol import Dispatched, Layer, Virtual, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
+from genesis.base.device import CPU
 from genesis.base.errors import (
     ArgumentError,
     DeviceError,
@@ -33,6 +35,7 @@ from genesis.base.errors import (
     GraphError,
     IndexOutOfRange,
     ShapeError,
+    UnsupportedError,
     message,
 )
 from genesis.base.memory import impossible, too_large
@@ -42,7 +45,7 @@ from genesis.core.call.halves import HALVES
 from genesis.core.call.op import REGISTRY, Op, node_for
 from genesis.core.call.overrides import OVERRIDES, override_of
 from genesis.core.call.strides import packed, with_strides
-from genesis.core.call.views import KNOWN, attach_view
+from genesis.core.call.views import KNOWN, attach_view, same_device
 from genesis.core.graph import autocast
 from genesis.core.graph.boundary import all_in_one_vmap, lift_all
 from genesis.core.graph.hooks import SPECIAL
@@ -162,7 +165,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
         else:
             return operated(op, input, other)  # type: ignore[no-any-return]
         if (dtype is not F32 and dtype is not F64) or (
-            checks and (x.__class__ is not ndarray or isinstance(y, Virtual))
+            checks and (x.__class__ is not ndarray or isinstance(y, Dispatched))
         ):
             return elementwise(op, (input, other))
         try:
@@ -259,6 +262,8 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     if any([a.__class__ is np.ndarray for a in args]):  # NumPy's arrays are tensors here
         args = tuple([wrap(a) if i in op.tensors and a.__class__ is np.ndarray else a for i, a in enumerate(args)])
     args, top = lifted(op, args)
+    if top is not None and device_of(top) is not CPU:
+        args = _with_numbers_at(op, args, device_of(top))
     given = args if op.plain else [args[i] for i in op.tensors]
     operands = [a._array if isinstance(a, Tensor) else _scalar(op, a) for a in given]
     if top is None and not any([isinstance(a, Tensor) for a in given]):
@@ -279,6 +284,16 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     if ACTIVE or LEVELS:
         made_inside(y)
     return y if out is None else write_out(op.name, y, out)
+
+
+def _with_numbers_at(op: Op, args: tuple[Any, ...], place: Any) -> tuple[Any, ...]:
+    """0-d tensors of the CPU go along with any device: they are moved there."""
+
+    def moved(x: Any) -> Any:
+        plain = isinstance(x, Tensor) and not x._array.ndim and device_of(x._array) is CPU
+        return public("transfer")(x, place, CPU) if plain and x._array.__class__ is not Spec else x
+
+    return tuple([moved(x) if i in op.tensors else x for i, x in enumerate(args)])
 
 
 def _infer_operands(op: Op, operands: Sequence[Any]) -> Any:
@@ -306,6 +321,12 @@ def _compute(op: Op, operands: Sequence[Any], options: Sequence[Any], result: Sp
         if not r.flags.owndata or any([r is x for x in cast]):
             r = r.copy()
         return r.astype(result.dtype, copy=False)
+
+
+def compute_elementwise(op: Op, *arguments: Any) -> np.ndarray[Any, Any]:
+    """An elementwise op on NumPy arrays and numbers."""
+    operands = arguments if op.plain else [arguments[i] for i in op.tensors]
+    return _compute(op, operands, arguments[len(operands) :], _infer_operands(op, operands))
 
 
 def cast_operand(x: Any, dtype: Any) -> Any:
@@ -403,7 +424,7 @@ def _record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
 
 def path_of(op: Op) -> Callable[..., Any]:
     """Which of the paths below an op takes."""
-    return run if op.variadic else run_one if op.tensors == (0,) else run_several
+    return run if op.variadic or op.kind.moves else run_one if op.tensors == (0,) else run_several
 
 
 def run_one(op: Op, args: tuple[Any, ...]) -> Any:
@@ -536,7 +557,7 @@ def made_inside(y: Tensor) -> None:
     """A result that came while a mode was open: of inference mode, or made inside transforms of which it has no layer."""
     if inference.get():
         y._counter = INFERENCE
-    if y._array.__class__ is np.ndarray:
+    if not isinstance(y._array, Virtual):
         born(y)
         if tracer.get() is not None:
             tracer.get().created(y)
@@ -558,12 +579,79 @@ def interpreted(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     sees.
     """
     try:
+        if isinstance(top, DeviceArray):
+            return on_device(op, arrays, top)
         attached = op.kernels.get(top.__class__)
         result = NotImplemented if attached is None else attached(*arrays)
         return INTERPRETERS[top.__class__](op, arrays, top) if result is NotImplemented else result
     except (ShapeError, DTypeError, DimError, IndexOutOfRange):
         infer(op, arrays)
         raise
+
+
+def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
+    """The result arrays of an op on a device, by the kernel that is attached for the class of its arrays, or for
+    `DeviceArray`.
+    """
+    place = top.device
+    _check_devices(op, arrays, place)
+    kernel = op.kernels.get(top.__class__) or op.kernels.get(DeviceArray)
+    at_home = [_index_at(a, place) for a in arrays] if op.kind == "indexing" else arrays
+    result = NotImplemented
+    try:
+        if kernel is not None:
+            result = kernel(*at_home)
+    except GenesisError:
+        raise
+    except Exception:
+        # raises an error that explains, if it can
+        infer(op, arrays)
+        raise
+    if result is NotImplemented:
+        raise UnsupportedError(
+            message(
+                op.name,
+                f"{place.type} has no kernel for this op",
+                operands=[("input", spec_of(top))],
+                hint=f"attach a kernel (genesis.devices.attach), or x.cpu().{op.name}(...)",
+            )
+        )
+    return result
+
+
+def _index_at(value: Any, place: Any) -> Any:
+    """An index with its arrays, which lists and masks are, on a device."""
+    return (
+        tuple([placed(x, place) if x.__class__ is np.ndarray else x for x in value])
+        if isinstance(value, tuple)
+        else value
+    )
+
+
+def _operand_names(op: Op, count: int) -> list[str]:
+    names = [] if op.variadic else [list(op.signature.parameters)[i] for i in op.tensors]
+    return [*names, *[f"index {i}" if names else str(i) for i in range(count - len(names))]]
+
+
+def _check_devices(op: Op, arrays: tuple[Any, ...], place: Any) -> None:
+    """Refuse tensors, and index tensors, on another device than the one that computes."""
+    given = arrays[0] if op.variadic else [arrays[i] for i in op.tensors]
+    if op.kind == "indexing":
+        given = [*given, *[x for a in arrays for x in (index_arrays(a) if a.__class__ is not np.ndarray else [a])]]
+    specs = [
+        (name, spec_of(x)) for name, x in zip(_operand_names(op, len(given)), given, strict=True) if hasattr(x, "shape")
+    ]
+    places = dict.fromkeys([spec.device for _, spec in specs])
+    if len(places) > 1:
+        raise DeviceError(
+            message(
+                op.name,
+                f"operands are on {' and '.join(map(str, places))}",
+                operands=specs,
+                hint="move one with .to(device)",
+            )
+        )
+    assert place in places
 
 
 def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
@@ -613,17 +701,17 @@ def _outer(top: Any, array: Any) -> Any:
 
 
 def index_arrays(value: Any) -> list[Any]:
-    """The virtual arrays in an index, which is an array or a tuple with arrays in it."""
+    """The arrays in an index that are not NumPy's; it is an array, or a tuple with arrays in it."""
     if isinstance(value, tuple):
-        return [x for x in value if isinstance(x, Virtual)]
-    return [value] if isinstance(value, Virtual) else []
+        return [x for x in value if isinstance(x, Dispatched)]
+    return [value] if isinstance(value, Dispatched) else []
 
 
 def map_indices(value: Any, f: Callable[[Any], Any]) -> Any:
-    """The same argument with ``f`` of each virtual array in it."""
+    """The same argument with ``f`` of each of these arrays in it."""
     if isinstance(value, tuple):
-        return tuple([f(x) if isinstance(x, Virtual) else x for x in value])
-    return f(value) if isinstance(value, Virtual) else value
+        return tuple([f(x) if isinstance(x, Dispatched) else x for x in value])
+    return f(value) if isinstance(value, Dispatched) else value
 
 
 def own_indices(value: Any) -> Any:
@@ -631,8 +719,8 @@ def own_indices(value: Any) -> Any:
     backward.
     """
     if isinstance(value, tuple):
-        return tuple([x.copy() if x.__class__ is np.ndarray else x for x in value])
-    return value.copy() if value.__class__ is np.ndarray else value
+        return tuple([x.copy() if isinstance(x, np.ndarray | DeviceArray) else x for x in value])
+    return value.copy() if isinstance(value, np.ndarray | DeviceArray) else value
 
 
 def apply(op: Op, args: tuple[Any, ...]) -> Any:
@@ -680,7 +768,12 @@ def compute(op: Op, arrays: Sequence[Any]) -> Any:
         raise
     if op.kind.packed:
         return tuple([packed(r) for r in result]) if isinstance(result, tuple | list) else packed(np.asarray(result))
-    if result.__class__ is np.ndarray or result.__class__ is tuple or result.__class__ is list:
+    if (
+        result.__class__ is np.ndarray
+        or result.__class__ is tuple
+        or result.__class__ is list
+        or isinstance(result, Dispatched)
+    ):
         return result
     return np.asarray(result)
 
@@ -800,8 +893,7 @@ def write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
         raise GraphError(message(name, "out= does not support differentiation", hint="leave out= away, or use no_grad"))
     if not dtypes.can_cast(result.dtype, out.dtype):
         raise DTypeError(message(name, f"the result {result.dtype} cannot be cast to out's {out.dtype}"))
-    if device_of(out._array) != device_of(result._array):
-        raise DeviceError(message(name, f"out is on {out.device}, the result on {result.device}"))
+    same_device(name, out, result, "out is on {}, the result on {}")
     if tuple(out._array.shape) != tuple(result._array.shape):
         _resize(name, out, tuple(result._array.shape))
     out.copy_(result)
@@ -810,7 +902,7 @@ def write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
 
 def _resize(name: str, out: Tensor, shape: tuple[int, ...]) -> None:
     """Other memory for ``out``: an empty tensor takes any shape, another with a warning, as in PyTorch."""
-    if out._view is not None or not isinstance(out._array, np.ndarray) or tracer.get() is not None:
+    if out._view is not None or isinstance(out._array, Virtual) or tracer.get() is not None:
         raise ShapeError(
             message(
                 name,
@@ -825,4 +917,4 @@ def _resize(name: str, out: Tensor, shape: tuple[int, ...]) -> None:
             hint="out.resize_(0), or a tensor of that shape",
         )
         warnings.warn(text, UserWarning, stacklevel=user_level())
-    out._array = np.empty(shape, out._array.dtype)
+    out._array = memory_of(out._array).empty(shape, out._array.dtype, out.device)

@@ -33,13 +33,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Layer
+from genesis.arrays.protocol import Layer, device_of
 from genesis.arrays.spec import Spec, spec_of
+from genesis.base.device import CPU
 from genesis.base.errors import InplaceError
+from genesis.core.call import dispatch
 from genesis.core.call.dispatch import made_inside, refuse_inference
 from genesis.core.call.halves import called
 from genesis.core.call.kinds.others import FUSION
@@ -96,6 +99,19 @@ def attach(
         for rebind in found.shortcuts:
             rebind(chosen)
     return kernel
+
+
+def on_host(op: Op) -> Kernel:
+    """What an op gives on NumPy arrays (in the place of tensors), promotion and conversions included: what a device's
+    kernel has to give.
+
+    >>> import genesis, numpy as np
+    >>> on_host(genesis.add.op)(np.ones(2, np.float32), np.arange(2))
+    array([1., 2.], dtype=float32)
+    """
+    if op.kind.aligned:
+        return partial(dispatch.compute_elementwise, op)
+    return lambda *arrays: dispatch.compute(op, arrays)
 
 
 def _either(kernel: Kernel, when: When, otherwise: Kernel | None) -> Kernel:
@@ -356,6 +372,8 @@ def _in_trace(entry: Fused | None, places: tuple[int, ...], args: tuple[Any, ...
     """The call recorded as one, where its kernel would compute it outside of the trace."""
     tensors = [args[i] for i in places if args[i] is not None]
     if entry is None or not all([isinstance(x, Tensor) and not isinstance(x._array, Layer | Spec) for x in tensors]):
+        return NotImplemented
+    if any([device_of(x._array) != CPU for x in tensors]):
         return NotImplemented
     if any([isinstance(a, HostNumber) for a in args]):
         return NotImplemented  # it may be another at each replay

@@ -40,6 +40,7 @@ class Kind(str):
     views = False  # the result may share the memory of the first operand
     packed = False  # results are contiguous, whatever order NumPy chooses for them
     linear = False  # results are linear in the operands together
+    moves = False  # results may be on another device than the operands
     draws = False  # random numbers, from a stream that is the first argument
     repeatable = True  # the same arguments give the same results
 

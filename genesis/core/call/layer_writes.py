@@ -13,7 +13,8 @@ import numpy as np
 
 from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
-from genesis.arrays.protocol import Layer, bottom, copied, level_of
+from genesis.arrays.memory import DeviceArray, copied, memory_of
+from genesis.arrays.protocol import Layer, bottom, level_of
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import InplaceError, message
 from genesis.core.call.paths import Replay, View
@@ -26,7 +27,7 @@ from genesis.core.graph.tracing import tracer
 def store(x: Tensor, result: Tensor) -> None:
     """Write a result into ``x``, one of which holds no NumPy array."""
     source = result._array
-    if tracer.get() is not None and isinstance(x._array, np.ndarray) and not isinstance(source, Layer):
+    if tracer.get() is not None and isinstance(x._array, np.ndarray | DeviceArray) and not isinstance(source, Layer):
         tracer.get().capture(x)
     if not _fits(x._array, source):
         _grow(x, source)
@@ -59,8 +60,8 @@ def _assign(target: Any, source: Any) -> None:
     if not isinstance(target, Layer) and tracer.get() is not None:
         tracer.get().write(target, bottom(source))
         return
-    if isinstance(target, np.ndarray):
-        target[...] = bottom(source)
+    if not isinstance(target, Layer):
+        memory_of(target).assign(target, bottom(source))
         return
     if isinstance(target, Dual) and level_of(source) > target.level and _tangent_below(source, target.level):
         raise InplaceError(
@@ -80,10 +81,13 @@ def _assign(target: Any, source: Any) -> None:
         else:
             _assign(target.array, source.array if same else source)
         return
+    assert isinstance(target, Dual)
     if target.tangent is not None:
         target.own_tangent()
         tangent = source.tangent if same else None
-        _assign(target.tangent, np.zeros((), target.dtype) if tangent is None else tangent)
+        _assign(
+            target.tangent, memory_of(target).zeros((), target.dtype, target.device) if tangent is None else tangent
+        )
     _assign(target.primal, source.primal if same else source)
 
 

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Layer, bottom, copied
+from genesis.arrays.memory import HOST, copied, memory_of
+from genesis.arrays.protocol import Layer, Virtual, bottom, device_of
 from genesis.arrays.spec import Spec, memory_order, spec_of
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, DTypeError, InplaceError, ShapeError, message
+from genesis.base.errors import ArgumentError, DeviceError, DTypeError, InplaceError, ShapeError, message
 from genesis.core.call.generated import defined, generated
 from genesis.core.call.layer_writes import store
 from genesis.core.call.op import Op
@@ -103,15 +104,13 @@ def watch(out: Tensor, counter: Version) -> None:
 
 
 def shares(view: Any, source: Any) -> bool:
-    if view.__class__ is not np.ndarray:
-        memory = getattr(bottom(view), "cell", None)
-        if memory is not None:  # traced: a view op gives a view
-            return bottom(view).is_view  # type: ignore[no-any-return]
-        view, source = bottom(view), bottom(source)
-    owner = view.base
-    if owner is None or owner is source or owner is source.base:
-        return owner is not None
-    return getattr(owner, "base", None) is source  # windows
+    """Whether the result of a view op is one: a reshape may have copied."""
+    if view.__class__ is np.ndarray:
+        return HOST.shares(view, source)
+    view, source = bottom(view), bottom(source)
+    if isinstance(view, Virtual):
+        return view.is_view
+    return view.__class__ is source.__class__ and memory_of(view).shares(view, source)
 
 
 class OverwriteBackward(Node):
@@ -223,15 +222,21 @@ def written_over(x: Tensor) -> None:
         rebase(x, overwritten(x) if x._view is None else None)
 
 
+def _writable(array: Any) -> bool:
+    if array.__class__ is np.ndarray:
+        return bool(array.flags.writeable)
+    return isinstance(array, Virtual) or memory_of(array).writable(array)
+
+
 def check_writable(x: Tensor, name: str, recording: bool) -> None:
     """Refuse what a write would make wrong, before anything is written."""
     if x._counter is INFERENCE and not inference.get():
         raise InplaceError(
             message(name, "a tensor made in inference_mode is written to outside it", hint="clone() it first")
         )
-    memory = bottom(x._array)
+    array = bottom(x._array)
     # a shared gradient is copied first
-    if isinstance(memory, np.ndarray) and not memory.flags.writeable and x._counter is not SHARED:
+    if not _writable(array) and x._counter is not SHARED:
         raise InplaceError(
             message(name, "the memory cannot be written to: it is read-only, or an expanded tensor",
                     operands=[("input", spec_of(x._array))], hint="clone() it first")
@@ -339,10 +344,27 @@ def fits(name: str, x: Tensor, result: Tensor) -> None:
                 hint="use the out-of-place form",
             )
         )
+    if result._array.__class__ is not np.ndarray or x._array.__class__ is not np.ndarray:
+        same_device(name, x, result, "the tensor is on {}, the result on {}")
     if result._array.dtype is not x._array.dtype and not dtypes.can_cast(result.dtype, x.dtype):
         raise DTypeError(
             message(
                 name, f"the result type {result.dtype} cannot be cast to {x.dtype}", hint="use the out-of-place form"
+            )
+        )
+
+
+def same_device(name: str, x: Tensor, y: Tensor, what: str = "the tensor is on {}, the value on {}") -> None:
+    """Refuse two tensors on different devices; ``what`` says which they are."""
+    if x._array.__class__ is np.ndarray and y._array.__class__ is np.ndarray:
+        return
+    if device_of(x._array) != device_of(y._array):
+        raise DeviceError(
+            message(
+                name,
+                what.format(x.device, y.device),
+                [("one", x._spec()), ("other", y._spec())],
+                "move one with .to(device)",
             )
         )
 

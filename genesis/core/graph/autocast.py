@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 class Autocast(NamedTuple):
-    """An open autocast region: the low precision, and the parameters already cast in it."""
+    """An open autocast region: the low precision, the parameters already cast in it, and the type of the devices it is
+    for.
+    """
 
     dtype: np.dtype[Any]
     cache: dict[Any, tuple[Tensor, Tensor]] | None
+    device: str = "cpu"
 
 
 # False: turned off; None: the default

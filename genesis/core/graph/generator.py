@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.dtypes import is_integer
@@ -98,7 +99,7 @@ class Generator:
         """Go back to a state that `get_state` returned."""
         if not hasattr(state, "_array"):
             raise ArgumentError(message("set_state", f"a state is a tensor of 16 bytes, got {type(state).__name__}"))
-        array = state._array
+        array = memory_of(state._array).to_host(state._array) if isinstance(state._array, DeviceArray) else state._array
         if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.shape != (16,):
             raise ArgumentValueError(message("set_state", f"a state is 16 bytes, got {state._spec()}"))
         key, block = (int(w) for w in np.ascontiguousarray(array).view("<u8"))

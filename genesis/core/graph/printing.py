@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 
@@ -183,6 +184,9 @@ def tensor_repr(array: Any, suffixes: Sequence[str] = (), name: str = "tensor") 
     kind, default = dtypes.from_numpy(array.dtype), dtypes.get_default_dtype()
     indent = len(name) + 1
     known = (default,)
+    where = []
+    if isinstance(array, DeviceArray):
+        where, array = [array.described()], memory_of(array).to_host(array)
     if not isinstance(array, np.ndarray):  # no numbers to show
         text, notes = "...", [array.described(), f"size={tuple(array.shape)}"]
     elif not array.size:
@@ -191,6 +195,7 @@ def tensor_repr(array: Any, suffixes: Sequence[str] = (), name: str = "tensor") 
         text, notes = content(array, indent), [] if OPTIONS.edgeitems else [f"size={array.shape}"]
         # seen from the numbers
         known = (default, default.to_complex(), dtypes.int64, dtypes.bool)  # type: ignore[assignment]
+    notes = [*where, *notes]
     if kind not in known:
         notes.append(f"dtype={kind}")
     return _with_notes(f"{name}({text}", [*notes, *suffixes], indent)

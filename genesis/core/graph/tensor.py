@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.protocol import Layer, Virtual, bottom, copied, device_of, value_of
+from genesis.arrays.memory import DeviceArray, copied, memory_of, placed
+from genesis.arrays.protocol import Dispatched, Layer, Virtual, bottom, device_of, value_of
 from genesis.arrays.spec import Spec, contiguous_strides, meta, spec_of, strides_of
 from genesis.base import dtypes
-from genesis.base.device import META, as_device, default_device, device, require_available
+from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, device, require_available
 from genesis.base.errors import (
     ArgumentError,
     ArgumentValueError,
@@ -214,11 +215,8 @@ class Tensor(Methods):
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps between neighbours along each dimension, in elements."""
-        memory = bottom(self._array)
-        if isinstance(memory, np.ndarray):
-            every = tuple([s // memory.dtype.itemsize for s in memory.strides])
-        else:
-            every = strides_of(memory if isinstance(memory, Spec) else memory.spec)
+        array: Any = bottom(self._array)
+        every = strides_of(array.spec) if _is_traced(array) else memory_of(array).strides(array)
         strides = every[len(every) - self.ndim :]  # dimensions that vmap hides are in front
         return strides if dim is None else strides[dim]
 
@@ -512,7 +510,7 @@ class Tensor(Methods):
         self._array = value._array
         if isinstance(self._node, AccumulateGrad):
             self._node._shape, self._node._dtype = tuple(value._array.shape), value._array.dtype
-            self._node._virtual = not isinstance(value._array, np.ndarray)
+            self._node._virtual = value._array.__class__ is not np.ndarray
 
     @property
     def _version(self) -> int:
@@ -564,13 +562,11 @@ class Tensor(Methods):
         return out
 
     def _zeros(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        return wrap(meta(shape, dtype) if isinstance(bottom(self._array), Spec) else np.zeros(shape, dtype))
+        return wrap(memory_of(self._array).zeros(shape, dtype, self.device))
 
     def _ones(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        if not isinstance(self._array, np.ndarray):
-            return wrap(meta(shape, dtype) if isinstance(bottom(self._array), Spec) else np.ones(shape, dtype))
-        if shape or dtype.kind != "f":
-            return wrap(np.ones(shape, dtype))
+        if shape or dtype.kind != "f" or self._array.__class__ is not np.ndarray:
+            return wrap(memory_of(self._array).ones(shape, dtype, self.device))
         one = wrap(ONES[dtype])
         one._counter = SHARED
         return one
@@ -579,12 +575,20 @@ class Tensor(Methods):
 
     def numpy_view(self) -> np.ndarray[Any, Any]:
         """The NumPy array inside, shared; an error when there is no data."""
-        if isinstance(self._array, Virtual):
+        if isinstance(self._array, Dispatched):
             raise self._array.refuse("numpy", line_here())
         if tracer.get() is not None:
             tracer.get().refuse_numbers(self)
         self._own_memory()
         return self._array  # type: ignore[no-any-return]
+
+    def _on_host(self) -> np.ndarray[Any, Any]:
+        """The elements as a NumPy array: the one inside, or a copy of what a device holds."""
+        if not isinstance(self._array, DeviceArray):
+            return self.numpy_view()
+        if tracer.get() is not None:
+            tracer.get().refuse_numbers(self)
+        return memory_of(self._array).to_host(self._array)
 
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """A NumPy array on the same memory (no copy); bfloat16 becomes ``ml_dtypes.bfloat16``.
@@ -615,16 +619,14 @@ class Tensor(Methods):
             )  # fmt: skip
         if self._node is not None:
             _leaves("item()", self._node)
-        value = (
-            (self if isinstance(self._array, np.ndarray) else wrap(value_of(self._array))).numpy_view().reshape(-1)[0]
-        )
+        value = (self if isinstance(self._array, np.ndarray) else wrap(value_of(self._array)))._on_host().reshape(-1)[0]
         return float(value) if self._array.dtype.kind == "V" or self.dtype.is_floating_point else value.item()
 
     def tolist(self) -> Any:
         """The elements as (nested lists of) Python numbers."""
         if self._node is not None:
             _leaves("tolist()", self._node)
-        array = self.numpy_view()
+        array = self._on_host()
         if self.dtype.is_floating_point and array.dtype.kind != "f":
             array = array.astype(np.float32)
         return array.tolist()
@@ -678,7 +680,7 @@ class Tensor(Methods):
         return describe(self)
 
     def __format__(self, spec: str) -> str:
-        if not spec and (self._array.ndim or not isinstance(self._array, np.ndarray)):
+        if not spec and (self._array.ndim or isinstance(self._array, Virtual)):
             return repr(self)
         if self._array.size != 1:
             raise ArgumentError(
@@ -708,6 +710,8 @@ class Tensor(Methods):
             raise GraphError(message("pickle", "only leaf tensors can be pickled", hint="pickle x.detach()"))
         if isinstance(self._array, Virtual) and not isinstance(self._array, Spec):
             raise self._array.refuse("pickle", line_here())
+        if isinstance(self._array, DeviceArray):
+            return _rebuild, (type(self), self._on_host(), self.requires_grad, self.device)
         array = (
             self._array
             if isinstance(self._array, Spec)
@@ -762,8 +766,8 @@ class Tensor(Methods):
         return self.numpy_view().__dlpack_device__()
 
 
-def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool) -> Tensor:
-    return wrap(array, kind).requires_grad_(requires_grad)
+def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, place: device = CPU) -> Tensor:
+    return wrap(array if place == CPU else placed(array, require_available(place)), kind).requires_grad_(requires_grad)
 
 
 def wrap(array: Any, kind: type[Tensor] = Tensor) -> Tensor:
@@ -772,6 +776,20 @@ def wrap(array: Any, kind: type[Tensor] = Tensor) -> Tensor:
     out._array = array
     out._node = out._counter = out._view = None
     return out
+
+
+def _is_traced(array: Any) -> bool:
+    return isinstance(array, Virtual) and not isinstance(array, Spec)
+
+
+def known_values(x: Tensor) -> np.ndarray[Any, Any] | None:
+    """The elements as a NumPy array (under vmap those of all samples), or None where they are not known: a meta tensor,
+    or in a trace.
+    """
+    array = bottom(x._array)
+    if isinstance(array, Virtual) or tracer.get() is not None:
+        return None
+    return memory_of(array).to_host(array) if isinstance(array, DeviceArray) else array
 
 
 def input_edge(x: Any, place: int, op: str) -> Any:
@@ -862,13 +880,11 @@ def _constructed_by_name(data: tuple[Any, ...], dtype: Any, place: Any, requires
 
 
 def _uninitialised(shape: tuple[int, ...], dtype: Any, where: device) -> Any:
-    require_available(where)
+    where = require_available(where)
     if any(n < 0 for n in shape):
         raise ShapeError(message("Tensor", f"sizes cannot be negative, got {list(shape)}"))
-    if where == META:
-        return meta(shape, dtype)
     try:
-        return np.empty(shape, dtype)
+        return MEMORIES[where.type].empty(shape, dtype, where)
     except (MemoryError, ValueError):
         raise too_large("Tensor", shape, dtype, Spec(shape, dtype)) from None
 
@@ -876,19 +892,21 @@ def _uninitialised(shape: tuple[int, ...], dtype: Any, where: device) -> Any:
 def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: bool = False) -> Any:
     """A new array of anything that holds numbers; the rules of ``genesis.tensor``."""
     where = as_device(place) if place is not None else data.device if isinstance(data, Tensor) else default_device()
-    require_available(where)
+    where = require_available(where)
     want = None if dtype is None else dtypes.as_np(dtype)
     if isinstance(data, Tensor):
         if tracer.get() is not None:
             return data.detach().to(dtypes.from_numpy(want or data._array.dtype)).clone()._array
         source = data._array
+        if isinstance(source, DeviceArray):
+            return data.detach().to(device=where, dtype=want, copy=True)._array
         if data._node is not None:
             note("tensor(...), which copies the value", data._node, sys._getframe(2))
     else:
         source = _from_python(data, want, requires_grad)
     if where == META or isinstance(source, Spec):
         return meta(tuple(source.shape), want or source.dtype)
-    return np.array(source, dtype=want or source.dtype, copy=True, order="C")
+    return placed(np.array(source, dtype=want or source.dtype, copy=True, order="C"), where)
 
 
 def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, Any]:
@@ -949,7 +967,7 @@ def _holds_arrays(data: Any) -> bool:
 
 def _without_tensors(data: Any) -> Any:
     if isinstance(data, Tensor):
-        return data.numpy_view() if data.ndim else data.numpy_view()[()]
+        return data._on_host() if data.ndim else data._on_host()[()]
     if isinstance(data, list | tuple):
         return [_without_tensors(item) for item in data]
     return data

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.arrays.dual import Dual
-from genesis.arrays.protocol import Virtual, copied
+from genesis.arrays.memory import copied, strides_of
+from genesis.arrays.protocol import Dispatched
 from genesis.core.call import dispatch
 from genesis.core.call.halves import HALVES, wide
 from genesis.core.call.kind import called, linear
@@ -73,9 +74,7 @@ def _dual(array: Any, tangent: Tensor | None, level: int, from_outside: bool, gi
     moved = tangent._array
     if moved.base is not None or any([t is not None and t._array is moved for t in _flat(given)]):
         moved = copied(moved)  # the tangent of x + 1 is that of x, but x may be written to later
-    return Dual(
-        array, moved, level, from_outside, shared=getattr(moved, "strides", None) != getattr(array, "strides", None)
-    )
+    return Dual(array, moved, level, from_outside, shared=strides_of(moved) != strides_of(array))
 
 
 def _flat(tangents: list[Any]) -> list[Any]:
@@ -104,7 +103,7 @@ def _taken_apart(op: Op, args: tuple[Any, ...], level: int) -> tuple[tuple[Any, 
     for i in op.tensors:
         primals[i], tangents[i] = part(args[i])
     for i, a in enumerate(primals):
-        if isinstance(a, Virtual | tuple) and i not in op.tensors:  # indices have no tangent
+        if isinstance(a, Dispatched | tuple) and i not in op.tensors:  # indices have no tangent
             primals[i] = dispatch.map_indices(a, lambda x: x.primal if isinstance(x, Dual) and x.level == level else x)
     return tuple(primals), tangents, from_outside
 

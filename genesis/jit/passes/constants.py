@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.memory import on_the_host, placed
 from genesis.core.graph.tensor import wrap
 from genesis.jit.passes.on_graphs import on_graphs
 from genesis.jit.program import Program, repeatable
@@ -26,14 +27,14 @@ def constant_folding(program: Program) -> Program:
     >>> [n.op for n in graph.nodes], [n.op for n in jit.constant_folding(graph).nodes]
     (['exp', 'mul'], ['mul'])
     """
-    values: dict[Any, Any] = {var: wrap(array) for var, array in program.constants}
+    values: dict[Any, Any] = {var: wrap(placed(array, var.spec.device)) for var, array in program.constants}
     constants, calls = list(program.constants), []
     for call in program.calls:
         inputs = list(call.inputs)
         small = all([np.prod(v.spec.shape) <= LIMIT for v in call.outs])
         if repeatable(call) and inputs and small and all([v in values for v in inputs]):
             values.update(zip(call.outs, computed(call, values), strict=True))
-            constants += [(v, np.array(values[v]._array)) for v in call.outs]
+            constants += [(v, np.array(on_the_host(values[v]._array))) for v in call.outs]
         else:
             calls.append(call)
     return program.with_calls(calls, constants=constants)

@@ -26,6 +26,12 @@ class Conversion(Kind):
         return as_it_is
 
 
+class Transfer(Conversion):
+    """Elements as they are, in the memory of another device."""
+
+    moves = True
+
+
 class Scan(Along):
     """Running reductions along a dimension; results are laid out as the input is."""
 
@@ -47,6 +53,7 @@ class Opaque(Kind):
 
 MOVEMENT = Movement("movement")  # flip, roll, cat, tril
 CONVERSION = Conversion("elementwise_cast")  # convert
+TRANSFER = Transfer("transfer")  # what `Tensor.to` calls
 SCAN = Scan("scan")  # cumsum
 SORT = Along("sort")  # argsort, topk: positions along a dimension
 SEARCH = Kind("search")  # unique, searchsorted, histc

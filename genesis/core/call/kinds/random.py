@@ -17,6 +17,7 @@ import numpy as np
 
 from genesis.arrays.batched import Batched
 from genesis.arrays.spec import Spec
+from genesis.base.device import CPU, device
 from genesis.base.errors import GraphError, message
 from genesis.base.memory import too_large
 from genesis.core.call import dispatch
@@ -101,6 +102,9 @@ def _batches(op: Op) -> list[Level]:
     return [level for level in batches if level.randomness == "different"]
 
 
-def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
-    """The array of a draw, by its name."""
-    return run(REGISTRY[f"random.{name}"], (stream, tuple(shape), dtype, *options))._array
+def drawn(
+    stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any, place: device = CPU
+) -> Any:
+    """The array of a draw, by its name: the same numbers on every device."""
+    found = run(REGISTRY[f"random.{name}"], (stream, tuple(shape), dtype, *options))
+    return found._array if place == CPU else REGISTRY["transfer"].call(found, place, CPU)._array

@@ -1,0 +1,237 @@
+"""Memory: what a device has to be able to do with its arrays, and what it gets for that.
+
+A device is a class of arrays (`DeviceArray`) and a `Memory` that is registered for its type. Eight methods are
+*required*; creation, ``.to``,
+printing, saving, views, writes in place and the accumulation of gradients are what *you get*. What ops compute is said
+by kernels, attached to each op
+for the class of arrays (`core/call/kernels.py`). ``docs/guide/devices.md`` builds a device;
+`genesis.testing.check_memory` checks one.
+
+`HOST` is the memory of the CPU, whose arrays are NumPy's. It is also how the other memories are filled and read: by
+copies from and to the host.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Dispatched, bottom, device_of
+from genesis.base.device import CPU, MEMORIES, device
+from genesis.base.errors import DeviceError, message
+
+Host = np.ndarray[Any, Any]
+
+
+class DeviceArray(Dispatched):
+    """An array in the memory of a device: a class of its own for each type of device.
+
+    Required: the attributes ``shape``, ``dtype`` (NumPy's), ``device`` (with its index), and ``base``, the array whose
+        memory this is a view of, or None.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    base: Any
+
+    def copy(self) -> Any:
+        return memory_of(self).copy(self)
+
+    def refuse(self, what: str, site: Any = None) -> Exception:
+        lines: list[tuple[str, Any]] = [("asked for at", site)] if site else []
+        return DeviceError(
+            message(
+                what,
+                f"NumPy cannot read the memory of {self.device}",
+                operands=lines,
+                hint=f"x.cpu().{what}()" if what == "numpy" else "x.cpu()",
+            )
+        )
+
+
+class Memory(ABC):
+    """The memory of all devices of a type. An array is always one of this class, a device one with an index."""
+
+    type: str  # of the devices: what stands before the colon in "cuda:0"
+    arrays: Any  # the class of their arrays
+
+    # ---- required
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many devices of this type there are."""
+
+    @abstractmethod
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device) -> Any:
+        """A contiguous array of whatever its memory holds."""
+
+    @abstractmethod
+    def from_host(self, array: Host, place: device) -> Any:
+        """A contiguous array on a device, with the elements of a NumPy array."""
+
+    @abstractmethod
+    def to_host(self, array: Any) -> Host:
+        """A NumPy array, of memory of its own, with the elements of an array."""
+
+    @abstractmethod
+    def copy(self, array: Any) -> Any:
+        """A contiguous array with the same elements, on the same device."""
+
+    @abstractmethod
+    def assign(self, target: Any, source: Any) -> None:
+        """Write the elements of ``source``, broadcast and converted, into the memory of ``target``; the two may
+        overlap.
+        """
+
+    @abstractmethod
+    def strides(self, array: Any) -> tuple[int, ...]:
+        """Steps between neighbours along each dimension, in elements."""
+
+    @abstractmethod
+    def owner(self, array: Any) -> Any:
+        """What all arrays that are views of one piece of memory have in common: an object, compared by identity."""
+
+    # ---- you get; override what the device can do better
+
+    def shares(self, a: Any, b: Any) -> bool:
+        """Whether an array is a view of another, or of what that is a view of."""
+        return self.owner(a) is self.owner(b)
+
+    def writable(self, array: Any) -> bool:
+        """Whether every element has a place of its own: an expanded array has not."""
+        return all(n <= 1 or step for n, step in zip(array.shape, self.strides(array), strict=True)) or 0 in array.shape
+
+    def current(self) -> int:
+        """The index of the device that is meant where none is given."""
+        return 0
+
+    def resolved(self, place: device) -> device:
+        """The device that a name without an index stands for."""
+        return place if place.index is not None else device(place.type, self.current())
+
+    def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, place: device) -> Any:
+        """A new array of one value."""
+        array = self.empty(shape, dtype, place)
+        self.assign(array, self.from_host(np.asarray(value, dtype), place))
+        return array
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device) -> Any:
+        """A new array of zeros."""
+        return self.full(shape, dtype, 0, place)
+
+    def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device) -> Any:
+        """A new array of ones."""
+        return self.full(shape, dtype, 1, place)
+
+
+class HostMemory(Memory):
+    """The memory of the CPU."""
+
+    type, arrays = "cpu", np.ndarray
+
+    def count(self) -> int:
+        return 1
+
+    def resolved(self, place: device) -> device:
+        return CPU
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device = CPU) -> Host:
+        return np.empty(shape, dtype)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device = CPU) -> Host:
+        return np.zeros(shape, dtype)
+
+    def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device = CPU) -> Host:
+        return np.ones(shape, dtype)
+
+    def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, place: device = CPU) -> Host:
+        return np.full(shape, value, dtype)
+
+    def from_host(self, array: Host, place: device = CPU) -> Host:
+        return array.copy()
+
+    def to_host(self, array: Host) -> Host:
+        return array.copy()
+
+    def copy(self, array: Host) -> Host:
+        return array.copy()
+
+    def assign(self, target: Host, source: Host) -> None:
+        target[...] = source
+
+    def strides(self, array: Host) -> tuple[int, ...]:
+        return tuple([step // array.itemsize for step in array.strides])
+
+    def owner(self, array: Host) -> Any:
+        return array if array.base is None else array.base
+
+    def shares(self, a: Host, b: Host) -> bool:
+        owner = a.base
+        if owner is None or owner is b or owner is b.base:
+            return owner is not None
+        return getattr(owner, "base", None) is b  # windows
+
+    def writable(self, array: Host) -> bool:
+        return array.flags.writeable
+
+
+HOST = HostMemory()
+
+
+def register(memory: Memory) -> None:
+    """Make the devices of a type known by the name ``memory.type``: from then on tensors can be made there."""
+    known = MEMORIES.get(memory.type)
+    if known is not None:
+        raise DeviceError(message("device", f"{memory.type!r} has a memory already, a {type(known).__name__}"))
+    MEMORIES[memory.type] = _BY_CLASS[memory.arrays] = memory
+
+
+_BY_CLASS: dict[type, Memory] = {}
+
+
+def memory_of(array: Any) -> Memory:
+    """The memory that an array lies in; of an array with layers the one inside, of a traced one where it will lie."""
+    inside = bottom(array)
+    found = _BY_CLASS.get(inside.__class__)
+    return found if found is not None else MEMORIES[device_of(inside).type]
+
+
+def placed(array: Host, place: device) -> Any:
+    """A NumPy array that nobody else holds, on a device: itself if that is the CPU."""
+    memory = MEMORIES[place.type]
+    return array if memory is HOST else memory.from_host(array, place)
+
+
+def on_the_host(array: Any) -> Host:
+    """The elements of an array with data, as a NumPy array: itself, or a copy."""
+    return array if isinstance(array, np.ndarray) else memory_of(array).to_host(array)
+
+
+def strides_of(array: Any) -> Any:
+    """The strides of an array in memory, to compare them with those of another; None of what is no memory."""
+    return (
+        array.strides
+        if array.__class__ is np.ndarray
+        else memory_of(array).strides(array)
+        if isinstance(array, DeviceArray)
+        else None
+    )
+
+
+# while a trace is made: what memory of the outside holds at this point of the traced function
+snapshot: ContextVar[Callable[[Any], Any] | None] = ContextVar("genesis_snapshot", default=None)
+
+
+def copied(array: Any) -> Any:
+    """A copy with memory of its own. In a trace the bytes of an array are not what it holds: nobody else may copy them."""
+    if isinstance(array, np.ndarray | DeviceArray):
+        traced = snapshot.get()
+        return array.copy() if traced is None else traced(array)
+    return array.copy()
+
+
+register(HOST)
