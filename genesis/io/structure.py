@@ -137,8 +137,18 @@ class Reader:
 
     def __init__(self, tensor: Callable[[dict[str, Any]], Any]) -> None:
         self._tensor = tensor
+        self._depth = 0
 
     def value(self, node: Any) -> Any:
+        self._depth += 1
+        if self._depth > 2 * DEPTH:  # whatever Python's limit is by now: other packages raise it
+            raise RecursionError
+        try:
+            return self._value(node)
+        finally:
+            self._depth -= 1
+
+    def _value(self, node: Any) -> Any:
         if not isinstance(node, dict) or not node:
             raise Damaged("has a damaged description of its structure")
         kind, content = next(iter(node.items()))
