@@ -15,10 +15,10 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, composite, normalize_dim, primitive
+from genesis.core.call.kinds import case, composite, indexing, normalize_dim
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.choice import where
-from genesis.ops.index import add_at, as_index, check_index, in_range, index_by, place, take_index, tensor_key
+from genesis.ops.index import add_at, add_by, as_index, check_index, in_range, index_by, tensor_key
 
 _ALL = "fcib"
 
@@ -59,29 +59,12 @@ def along_key(index: Any, dim: int) -> tuple[Any, ...]:
     return tuple(key)
 
 
-def _gather_batch(b: Any, x: Tensor, dim: int, index: Any) -> Any:
-    array, batched = b.index(index)
-    x, at = b.spread(x, b.batched[0]), b.spread(wrap(array), batched)
-    return b.run(x, dim + 1, at._array) if at.ndim > 1 else x.clone()
-
-
-def _scatter_batch(b: Any, x: Tensor, shape: Sequence[int], dim: int, index: Any) -> Any:
-    array, batched = b.index(index)
-    x, at = b.spread(x, b.batched[0]), b.spread(wrap(array), batched)
-    return b.run(x, (b.size, *shape), dim + 1, at._array) if at.ndim > 1 else x.clone()
-
-
-@primitive(
-    "indexing",
+@indexing(
     {"input": lambda g, input_shape, dim, index: scatter_sum(g, input_shape, dim, index)},
-    jvp="linear",
-    batch=_gather_batch,
-    dtypes=_ALL,
     infer=lambda input, dim, index: Spec(index.shape, input.dtype, input.device),
-    method=False,
-    torch_name="",
+    dtypes=_ALL,
 )
-def gather_at(input: Array, dim: int, index: Any) -> Any:
+def gather_at(input: Array, dim: int, index: Array) -> Any:
     """Elements named by an index array along ``dim``; what `gather` calls.
 
     >>> import genesis
@@ -91,25 +74,20 @@ def gather_at(input: Array, dim: int, index: Any) -> Any:
     return packed(np.asarray(input[along_key(index, dim)])) if index.ndim else input.reshape(()).copy()
 
 
-samples(gather_at, lambda t: [case(t(3, 4), 1, np.array([[0, 1], [3, 3]]))])
+samples(gather_at, lambda t: [case(t(3, 4), 1, wrap(np.array([[0, 1], [3, 3]])))])
 
 
-@primitive(
-    "indexing",
+@indexing(
     {"input": lambda g, dim, index: gather_at(g, dim, index)},
-    jvp="linear",
-    batch=_scatter_batch,
-    dtypes="fci",
-    method=False,
-    torch_name="",
     infer=lambda input, shape, dim, index: Spec(tuple(shape), input.dtype, input.device),
+    dtypes="fci",
 )
-def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Any) -> Any:
+def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Array) -> Any:
     """Zeros of a shape, with elements added at the places of an index array along ``dim``: the transpose of `gather`.
 
-    >>> import numpy as np, genesis
+    >>> import genesis
     >>> from importlib import import_module
-    >>> import_module("genesis.ops.gather").scatter_sum(genesis.ones(2), (3,), 0, np.array([2, 2]))
+    >>> import_module("genesis.ops.gather").scatter_sum(genesis.ones(2), (3,), 0, genesis.tensor([2, 2]))
     tensor([0., 0., 2.])
     """
     out = np.zeros(shape, input.dtype)
@@ -118,7 +96,7 @@ def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Any) -> Any
     return out
 
 
-samples(scatter_sum, lambda t: [case(t(2, 2), (3, 4), 1, np.array([[0, 1], [3, 3]]))])
+samples(scatter_sum, lambda t: [case(t(2, 2), (3, 4), 1, wrap(np.array([[0, 1], [3, 3]])))])
 
 
 _AT = lambda t: t.int(2, 2, low=0, high=3)  # noqa: E731
@@ -138,7 +116,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
             [4.]])
     """
     d, array = _along("gather", input, dim, index)
-    return gather_at(input, d, array)
+    return gather_at(input, d, wrap(array))
 
 
 samples(gather, lambda t: [case(t(3, 4), 1, _AT(t)), case(t(3, 4), 0, _AT(t))])
@@ -229,7 +207,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """
     d, array = _along("scatter_add", input, dim, index)
     part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
-    return input + scatter_sum(part, tuple(input._array.shape), d, array)
+    return input + scatter_sum(part, tuple(input._array.shape), d, wrap(array))
 
 
 samples(scatter_add, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
@@ -252,10 +230,10 @@ def scatter_reduce(
     d, array = _along("scatter_reduce", input, dim, index)
     shape = tuple(input._array.shape)
     part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
-    hits = scatter_sum(part.detach().new_ones(part.shape), shape, d, array)
+    hits = scatter_sum(part.detach().new_ones(part.shape), shape, d, wrap(array))
     own = input if include_self else where(hits > 0, _neutral(reduce, input), input)
     if reduce in ("sum", "mean"):
-        total = own + scatter_sum(part, shape, d, array)
+        total = own + scatter_sum(part, shape, d, wrap(array))
         count = hits + 1 if include_self else where(hits > 0, hits, 1)
         mean = total / count if total.is_floating_point() or total.is_complex() else total.floor_divide(count)
         return total if reduce == "sum" else where(hits > 0, mean, input)
@@ -356,7 +334,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([3., 1.])
     """
     d, array = _rows("index_select", input, dim, index)
-    return take_index(input, _row_key(d, array)) if input.ndim else input.clone()
+    return index_by(input, _row_key(d, array)) if input.ndim else input.clone()
 
 
 samples(index_select, lambda t: [case(t(3, 4), 0, t.int(2, low=0, high=3)), case(t(3, 4), -1, t.int(5, low=0, high=4))])
@@ -381,7 +359,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     """
     d, array = _rows("index_add", input, dim, index)
     _check_source("index_add", input, d, array, source)
-    added = place(source if alpha == 1 else source * alpha, tuple(input._array.shape), _row_key(d, array))
+    added = add_by(source if alpha == 1 else source * alpha, tuple(input._array.shape), _row_key(d, array))
     return input + added
 
 
@@ -471,7 +449,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
         out[key] = values
         return out
     shape = index_by(input.detach(), key).shape
-    return input + place(values.expand(shape), tuple(input._array.shape), key)
+    return input + add_by(values.expand(shape), tuple(input._array.shape), key)
 
 
 samples(index_put, None)
@@ -485,7 +463,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     >>> genesis.take(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([0, 3]))
     tensor([1., 4.])
     """
-    return take_index(input.reshape(-1), (as_index("take", index),))
+    return index_by(input.reshape(-1), (as_index("take", index),))
 
 
 samples(take, lambda t: [case(t(3, 4), t.int(2, 2, low=0, high=12))])

@@ -59,7 +59,7 @@ def _sized(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
 @view(
     {"input": lambda g, input_shape, dim, start: pad_dim(g, dim, start, input_shape[dim])},
     prepare=_narrowed,
-    put=lambda whole, part, dim, start, length: put(whole, part, _slices(dim, start, length)),
+    put=lambda whole, part, dim, start, length: put(whole, part, None, _slices(dim, start, length)),
     infer=lambda input, dim, start, length: Spec(_sized(input.shape, dim, length), input.dtype, input.device),
 )
 def narrow(input: Array, dim: int, start: int, length: int) -> Any:

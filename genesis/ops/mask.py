@@ -18,7 +18,7 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.ops.choice import where
-from genesis.ops.index import put
+from genesis.ops.index import put_by
 
 _ALL = "fcib"
 
@@ -200,8 +200,8 @@ def _put_on_diagonal(whole: Tensor, part: Tensor, offset: int, dim1: int, dim2: 
     places = np.arange(part.shape[-1])
     key = (Ellipsis, places + max(-offset, 0), places + max(offset, 0))
     if order == list(range(whole.ndim)):
-        return put(whole, part, key)
-    return put(whole.permute(order), part, key).permute([order.index(d) for d in range(whole.ndim)])
+        return put_by(whole, part, key)
+    return put_by(whole.permute(order), part, key).permute([order.index(d) for d in range(whole.ndim)])
 
 
 @view(

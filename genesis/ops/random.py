@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -381,8 +382,13 @@ def _filler(name: str, make: Any, doc: str, samples: Any = None) -> None:
         written_over(self)
         return self
 
-    make.__doc__ = doc
-    op = random(name, samples)(make).op
+    @functools.wraps(make)
+    def meaning(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return make(*arguments)
+
+    meaning.__doc__ = doc
+    op = random(name, samples)(meaning).op
 
     fill.__name__, fill.__doc__ = name, doc
     setattr(Tensor, name, fill)

@@ -14,7 +14,7 @@ from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.call.kinds import case, normalize_dim, view
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.index import put
+from genesis.ops.index import put_by
 
 
 def _checked(input: Tensor, dimension: Any, size: Any, step: Any) -> tuple[Any, ...]:
@@ -61,7 +61,7 @@ def _put_back(whole: Tensor, part: Tensor, dim: int, size: int, step: int) -> Te
     if not whole.ndim:
         return part.reshape(whole.shape) if size else whole
     key = (*[slice(None)] * dim, _places(whole.shape[dim], size, step))
-    return put(whole, part.movedim(-1, dim + 1), key)  # type: ignore[attr-defined, no-any-return]
+    return put_by(whole, part.movedim(-1, dim + 1), key)  # type: ignore[attr-defined, no-any-return]
 
 
 def _of_samples(b: Any, x: Tensor, dim: int, size: int, step: int) -> Tensor:

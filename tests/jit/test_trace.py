@@ -797,3 +797,18 @@ def test_replays_that_would_be_wrong_are_refused():
     assert a.tolist() == [1] * 4 and w.tolist() == [1, 1]
     both_written.replay(a[:2], a[2:])
     assert a.tolist() == [2, 2, 3, 3]
+
+
+def test_an_index_tensor_from_outside_is_read_anew_by_gradients_too():
+    w, places = genesis.randn(4, 2, requires_grad=True), genesis.tensor([0, 1])
+
+    def step():
+        w.grad = None
+        y = (w[places] ** 2).sum()
+        y.backward()
+        return y.detach(), w.grad
+
+    graph = genesis.jit.trace(step)
+    places.copy_(genesis.tensor([2, 3]))
+    for found, expected in zip(graph.replay(), step(), strict=True):
+        assert genesis.equal(found, expected)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.batched import Batched
-from genesis.arrays.memory import DeviceArray, memory_of, placed
+from genesis.arrays.memory import DeviceArray, copied, memory_of, placed
 from genesis.arrays.protocol import Dispatched, Layer, Virtual, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
@@ -596,7 +596,7 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     place = top.device
     _check_devices(op, arrays, place)
     kernel = op.kernels.get(top.__class__) or op.kernels.get(DeviceArray)
-    at_home = [_index_at(a, place) for a in arrays] if op.kind == "indexing" else arrays
+    at_home = [_index_at(a, place) for a in arrays] if op.kind.copies else arrays
     result = NotImplemented
     try:
         if kernel is not None:
@@ -636,8 +636,6 @@ def _operand_names(op: Op, count: int) -> list[str]:
 def _check_devices(op: Op, arrays: tuple[Any, ...], place: Any) -> None:
     """Refuse tensors, and index tensors, on another device than the one that computes."""
     given = arrays[0] if op.variadic else [arrays[i] for i in op.tensors]
-    if op.kind == "indexing":
-        given = [*given, *[x for a in arrays for x in (index_arrays(a) if a.__class__ is not np.ndarray else [a])]]
     specs = [
         (name, spec_of(x)) for name, x in zip(_operand_names(op, len(given)), given, strict=True) if hasattr(x, "shape")
     ]
@@ -661,15 +659,9 @@ def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     for x in tensors:
         if isinstance(x, Tensor) and x._array.__class__ is not np.ndarray:
             top = _outer(top, x._array)
-    if op.kind == "indexing":
-        for a in args:
-            for x in index_arrays(a):
-                top = _outer(top, x)
     if not isinstance(top, Layer):
         return args, top if not ACTIVE or tracer.get() is None else tracing_tensors(tensors)
     check_at_home(top, op.name)
-    if op.kind == "indexing":
-        tensors = [*tensors, *[wrap(x) for a in args for x in index_arrays(a)]]
     if (top.__class__ is Batched and all_in_one_vmap(top, tensors)) or not any(
         [isinstance(x, Tensor) and x._node is not None for x in tensors]
     ):
@@ -678,7 +670,7 @@ def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     if op.variadic:
         return (operands, *args[1:]), top
     changed = list(args)
-    for i, x in zip(op.tensors, operands):  # noqa: B905 (index arrays follow)
+    for i, x in zip(op.tensors, operands, strict=True):
         changed[i] = x
     return tuple(changed), top
 
@@ -698,29 +690,6 @@ def _outer(top: Any, array: Any) -> Any:
     ):
         return top
     return array
-
-
-def index_arrays(value: Any) -> list[Any]:
-    """The arrays in an index that are not NumPy's; it is an array, or a tuple with arrays in it."""
-    if isinstance(value, tuple):
-        return [x for x in value if isinstance(x, Dispatched)]
-    return [value] if isinstance(value, Dispatched) else []
-
-
-def map_indices(value: Any, f: Callable[[Any], Any]) -> Any:
-    """The same argument with ``f`` of each of these arrays in it."""
-    if isinstance(value, tuple):
-        return tuple([f(x) if isinstance(x, Dispatched) else x for x in value])
-    return f(value) if isinstance(value, Dispatched) else value
-
-
-def own_indices(value: Any) -> Any:
-    """The same argument with copies of its index arrays: the tensors that they come from may be written to before
-    backward.
-    """
-    if isinstance(value, tuple):
-        return tuple([x.copy() if isinstance(x, np.ndarray | DeviceArray) else x for x in value])
-    return value.copy() if isinstance(value, np.ndarray | DeviceArray) else value
 
 
 def apply(op: Op, args: tuple[Any, ...]) -> Any:
@@ -828,14 +797,15 @@ def _compile_save(op: Op) -> Callable[..., Any]:
     more.
     """
     lines, parts = [], []
-    for i, (_, source, place, users) in enumerate(op.saves):
-        if source == "tensor":
+    for i, (name, source, place, users) in enumerate(op.saves):
+        if source == "tensor" and op.kind.copies and name not in op.vjp:
+            lines.append(f"    t{i} = own(args[{place}])")
+        elif source == "tensor":
             lines += [
                 f"    t{i} = args[{place}]",
                 f"    if t{i}.__class__ is Tensor and t{i}._counter is INFERENCE: refuse(name, (t{i},))",
             ]
-        given = f"own(args[{place}])" if op.kind == "indexing" else f"args[{place}]"
-        value = {"value": given, "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
+        value = {"value": f"args[{place}]", "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
                  "shapes": f"[x._array.shape for x in args[{place}]]", "out": "out._alias(None)"}[source]  # fmt: skip
         wanted = " or ".join(f"edges[{user}] is not None" for user in sorted(users))
         always = source == "value" or op.variadic or len(op.tensors) == 1
@@ -850,9 +820,13 @@ def _compile_save(op: Op) -> Callable[..., Any]:
         "INFERENCE": INFERENCE,
         "refuse": refuse_inference,
         "name": op.name,
-        "own": own_indices,
+        "own": _own,
     }
     return generated(source_code, "save", f"<genesis saves {op.name}>", scope)
+
+
+def _own(x: Tensor | None) -> Tensor | None:
+    return wrap(copied(x._array)) if x is not None and isinstance(x._array, np.ndarray | DeviceArray) else x
 
 
 def refuse_inference(name: str, saved: tuple[Any, ...]) -> None:

@@ -41,6 +41,7 @@ class Kind(str):
     packed = False  # results are contiguous, whatever order NumPy chooses for them
     linear = False  # results are linear in the operands together
     moves = False  # results may be on another device than the operands
+    copies = False  # operands without a gradient are saved as copies: they may be written to before backward
     draws = False  # random numbers, from a stream that is the first argument
     repeatable = True  # the same arguments give the same results
 
@@ -116,7 +117,12 @@ def linear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
             for x, t in zip(args[0], tangents[0], strict=True)
         ]
         return op.run(op, (pieces, *args[1:]))
-    return op.run(op, tuple(a if t is None else t for a, t in zip(args, tangents, strict=True)))
+    together = len(op.vjp) > 1
+    given = [
+        t if t is not None else a._zeros(tuple(a._array.shape), a._array.dtype) if together and name in op.vjp else a
+        for name, a, t in zip(op.signature.parameters, args, tangents, strict=True)
+    ]
+    return op.run(op, tuple(given))
 
 
 @called("multilinear")

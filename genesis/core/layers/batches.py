@@ -56,12 +56,6 @@ class Batch:
         shape = x._array.shape
         return x.reshape(shape[0], *[1] * (ndim + 1 - len(shape)), *shape[1:])
 
-    def index(self, array: Any) -> tuple[Any, bool]:
-        """An index array, without its layer, and whether it has the hidden dimension."""
-        if isinstance(array, Batched) and array.level == self.level:
-            return array.array, array.batched
-        return array, False
-
 
 def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
     """The result arrays of an op on arguments among which there are batched arrays of one level, and none of a higher
@@ -88,21 +82,8 @@ def interpret(op: Op, args: tuple[Any, ...], top: Batched) -> Any:
     else:
         for i, x in zip(op.tensors, tensors, strict=True):
             inner[i] = x
-    indices = (
-        [x for i, a in enumerate(args) if i not in op.tensors for x in dispatch.index_arrays(a)]
-        if op.kind == "indexing"
-        else []
-    )
-    hidden = any(flags) or any(isinstance(x, Batched) and x.level == level and x.batched for x in indices)
-    if not hidden:
-        if indices:
-            inner = [
-                dispatch.map_indices(a, lambda x: x.array if isinstance(x, Batched) and x.level == level else x)
-                for a in inner
-            ]
-        out = dispatch.apply(op, tuple(inner))
-    else:
-        out = rule_of(op)(Batch(op, size, level, flags, operands), *inner)
+    hidden = any(flags)
+    out = rule_of(op)(Batch(op, size, level, flags, operands), *inner) if hidden else dispatch.apply(op, tuple(inner))
 
     def around(y: Tensor) -> Any:
         # a result that is the same for all samples stays a member of the batch: its gradient is not summed twice
@@ -165,19 +146,11 @@ def sequential(b: Batch, *args: Any) -> Any:
             return x[i] if flag else x
 
         one = [
-            [sample(x) for x in a] if isinstance(a, list) else sample(a) if k in b.op.tensors else _indices_of(b, a, i)
+            [sample(x) for x in a] if isinstance(a, list) else sample(a) if k in b.op.tensors else a
             for k, a in enumerate(args)
         ]
         found.append(b.run(*one))
     return stacked(b.op.name, found)
-
-
-def _indices_of(b: Batch, a: Any, i: int) -> Any:
-    def one(x: Any) -> Any:
-        array, batched = b.index(x)
-        return wrap(array)[i]._array if batched else array
-
-    return dispatch.map_indices(a, one)
 
 
 def stacked(name: str, results: Sequence[Any]) -> Any:

@@ -14,7 +14,6 @@ from typing import Any
 
 from genesis.arrays.dual import Dual
 from genesis.arrays.memory import copied, strides_of
-from genesis.arrays.protocol import Dispatched
 from genesis.core.call import dispatch
 from genesis.core.call.halves import HALVES, wide
 from genesis.core.call.kind import called, linear
@@ -51,16 +50,10 @@ def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
 def _view(op: Op, args: tuple[Any, ...], source: Dual) -> Any:
     """A view of a dual array is a view of its value and a view of its tangent."""
     source.own_tangent()
-    rest = tuple(
-        [
-            dispatch.map_indices(a, lambda x: x.primal if isinstance(x, Dual) and x.level == source.level else x)
-            for a in args[1:]
-        ]
-    )
-    primal = dispatch.apply(op, (wrap(source.primal), *rest))._array
+    primal = dispatch.apply(op, (wrap(source.primal), *args[1:]))._array
     if source.tangent is None:
         return Dual(primal, None, source.level, source.from_outside)
-    tangent = dispatch.apply(op, (wrap(source.tangent), *rest))._array
+    tangent = dispatch.apply(op, (wrap(source.tangent), *args[1:]))._array
     return Dual(primal, tangent, source.level, source.from_outside, shared=not shares(primal, source.primal))
 
 
@@ -102,9 +95,6 @@ def _taken_apart(op: Op, args: tuple[Any, ...], level: int) -> tuple[tuple[Any, 
         return tuple(primals), tangents, from_outside
     for i in op.tensors:
         primals[i], tangents[i] = part(args[i])
-    for i, a in enumerate(primals):
-        if isinstance(a, Dispatched | tuple) and i not in op.tensors:  # indices have no tangent
-            primals[i] = dispatch.map_indices(a, lambda x: x.primal if isinstance(x, Dual) and x.level == level else x)
     return tuple(primals), tangents, from_outside
 
 

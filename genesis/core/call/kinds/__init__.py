@@ -7,6 +7,7 @@ elementwise    `unary`, `binary`, `elementwise`    broadcasting, forward mode, s
 reduction      `reduction`                         ``dim`` and ``keepdim``, the result's shape, samples
 view           `view`                              linear; shared memory, strides
 contraction    `contraction`                       forward mode; samples are one more batch
+indexing       `indexing`                          forward mode, samples, copies of index tensors
 random         `random`                            the numbers of samples, what a trace records
 composite      `composite`                         everything
 the others     `primitive`, with the kind's name   `others`
@@ -30,6 +31,7 @@ from genesis.core.call.kinds.elementwise import (
     result_dtype,
     unary,
 )
+from genesis.core.call.kinds.indexing import indexing
 from genesis.core.call.kinds.others import CONVERSION, OPAQUE
 from genesis.core.call.kinds.random import drawn, random
 from genesis.core.call.kinds.reduction import (
@@ -66,6 +68,7 @@ __all__ = [
     "elementwise",
     "fails",
     "in_front",
+    "indexing",
     "normalize_dim",
     "normalize_dims",
     "primitive",

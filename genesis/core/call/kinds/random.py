@@ -50,8 +50,7 @@ def random(name: str, samples: Samples | None = None) -> Callable[[Callable[...,
     def declare(meaning: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(meaning)
         def kernel(stream: Generator, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
-            with np.errstate(all="ignore"):
-                return np.asarray(meaning(stream, shape, dtype, *options)).astype(dtype, copy=False)
+            return np.asarray(meaning(stream, shape, dtype, *options)).astype(dtype, copy=False)
 
         op = Op(f"random.{name}", RANDOM, inspect.signature(meaning), kernel, infer=_infer, samples=samples or _some)
         op.dtypes, op.torch_name = "", ""
@@ -102,9 +101,13 @@ def _batches(op: Op) -> list[Level]:
     return [level for level in batches if level.randomness == "different"]
 
 
-def drawn(
-    stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any, place: device = CPU
-) -> Any:
+def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any, place: device = CPU) -> Any:
     """The array of a draw, by its name: the same numbers on every device."""
-    found = run(REGISTRY[f"random.{name}"], (stream, tuple(shape), dtype, *options))
+    op = REGISTRY["random." + name]
+    if not ACTIVE and not LEVELS and place is CPU:  # 1 us less than `run`
+        try:
+            return op.kernel(stream, tuple(shape), dtype, *options)
+        except MemoryError:
+            raise too_large(op.name, tuple(shape), dtype, Spec(tuple(shape), dtype)) from None
+    found = run(op, (stream, tuple(shape), dtype, *options))
     return found._array if place == CPU else REGISTRY["transfer"].call(found, place, CPU)._array
