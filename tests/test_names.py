@@ -82,6 +82,8 @@ METHODS = {
     "log1pexp_",
     "tanh_rest",
     "tanh_rest_",
+    "times_sigmoid",
+    "times_tanh_log1pexp",
     "logaddexp2_",
     "logaddexp_",
     "maximum_",

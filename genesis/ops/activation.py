@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.base.dtypes import bool as bool_
+from genesis.base.dtypes import bool as bool_, float32
 from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import binary, case, composite, unary
@@ -26,20 +26,15 @@ def _relu(x: Any, out: Any = None) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    """By the formula in float64, and $e^x$ where that would overflow. NumPy computes complex ones by itself."""
-    if x.dtype.kind == "c":
-        return 1 / (1 + np.exp(-x))
-    y = np.negative(x, out=np.empty_like(x, np.float64), casting="same_kind")
-    np.exp(np.minimum(y, _LARGEST, out=y), out=y)
-    y += 1
-    np.divide(1, y, out=y)
-    if x.dtype != np.float64:
-        return y.astype(x.dtype)
-    low = x < -_LARGEST
-    return np.where(low, np.exp(np.minimum(x, 0)), y) if low.any() else y
+    """NumPy computes complex ones by itself."""
+    return 1 / (1 + np.exp(-x)) if x.dtype.kind == "c" else _stable_sigmoid(x)
 
 
-_LARGEST = 709.0  # its exponential is finite
+@in_float64
+def _stable_sigmoid(x: Any) -> Any:
+    """$1 / (1 + e^{-x})$ from zero on, below $e^x / (1 + e^x)$: the exponential is at most 1."""
+    return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
+
 
 gate = binary(
     "gate",
@@ -59,21 +54,8 @@ sigmoid = unary("sigmoid", _sigmoid, "Logistic function, $1 / (1 + e^{-x})$.", "
 
 
 @in_float64
-def _stable_softplus(x: Any) -> Any:
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
-
-
-@in_float64
-def _wide_softplus(x: Any) -> Any:
-    """For float32: NumPy's logarithm is six times as fast as its log1p, and of what is below 1e-8 float32 sees no
-    square.
-    """
-    e = np.exp(-np.abs(x))
-    return np.where(e < 1e-8, e, np.log(e + 1.0)) + np.maximum(x, 0)
-
-
 def _softplus(x: Any) -> Any:
-    return _stable_softplus(x) if x.dtype == np.float64 else _wide_softplus(x)
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 log1pexp = unary("log1pexp", _softplus, "Stable $\\ln(1 + e^x)$.", "[0., 1.] -> [0.6931, 1.3133]",
@@ -97,6 +79,46 @@ def _tanh_rest(x: Any) -> Any:
 
 tanh_rest = unary("tanh_rest", _tanh_rest, "$x - \\tanh x$, exact near zero.", "[0., 1.] -> [0.0000, 0.2384]",
     vjp=lambda g, input: g * square(tanh(input)), dtypes="f", torch_name="", path="ops.activation.tanh_rest")  # fmt: skip
+
+
+@in_float64
+def _silu(x: Any) -> Any:
+    return x * (np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x))))
+
+
+def _silu_rule(g: Any, input: Any) -> Any:
+    gate = sigmoid(input)
+    return g * (gate + input * (gate * (1 - gate)))
+
+
+times_sigmoid = unary("times_sigmoid", _silu, "$x \\sigma(x)$, rounded once.", "[0., 1.] -> [0.0000, 0.7311]",
+    vjp=_silu_rule, dtypes="f", torch_name="", path="ops.activation.times_sigmoid", inplace=False)  # fmt: skip
+
+
+@in_float64
+def _mish(x: Any) -> Any:
+    """With $e^x$ the hyperbolic tangent is a quotient, $1 - 2 / (e^x (e^x + 2) + 2)$."""
+    e = np.exp(np.minimum(x, 40.0))
+    n = e * (e + 2.0)
+    return x * (n / (n + 2.0))
+
+
+def _mish_rule(g: Any, input: Any) -> Any:
+    slope = tanh(log1pexp(input))
+    return g * (slope + input * ((1 - slope * slope) * sigmoid(input)))
+
+
+times_tanh_log1pexp = unary(
+    "times_tanh_log1pexp",
+    _mish,
+    "$x \\tanh(\\ln(1 + e^x))$, rounded once.",
+    "[0., 1.] -> [0.0000, 0.8651]",
+    vjp=_mish_rule,
+    dtypes="f",
+    torch_name="",
+    path="ops.activation.times_tanh_log1pexp",
+    inplace=False,
+)
 
 
 @composite(method=False, inplace=True, torch_name="nn.functional.relu6")
@@ -227,7 +249,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> genesis.nn.functional.silu(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7311])
     """
-    return input * sigmoid(input)
+    return times_sigmoid(input)
 
 
 samples(silu, _plain)
@@ -241,10 +263,13 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> genesis.nn.functional.mish(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8651])
     """
-    return input * tanh(log1pexp(input))
+    return times_tanh_log1pexp(input)
 
 
 samples(mish, _plain)
+
+
+_LINEAR = 17.0  # from here ln(1 + e^x) is x in float32, and its slope 1
 
 
 @composite(halves="wide", method=False, torch_name="nn.functional.softplus")
@@ -255,6 +280,8 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     >>> genesis.nn.functional.softplus(genesis.tensor([0., 1.]))
     tensor([0.6931, 1.3133])
     """
+    if beta == 1 and threshold >= _LINEAR and input.dtype is float32:
+        return log1pexp(input)
     scaled = input if beta == 1 else input * beta
     return where(scaled > threshold, input, log1pexp(scaled) / beta)
 

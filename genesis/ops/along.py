@@ -63,7 +63,7 @@ def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 _LEAF = 8  # rows that are added one after the other
-_EXACT = {F32: F64, F64: np.dtype(np.longdouble)}  # for the last few rows, whose rounding nothing averages out
+EXACT = {F32: F64, F64: np.dtype(np.longdouble)}  # for the last few rows, whose rounding nothing averages out
 
 
 def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
@@ -94,7 +94,7 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
 def _tree(x: Any, d: int, keepdim: bool) -> Any:
     """The sum along one dimension: rows are added `_LEAF` at a time, and the last of many more exactly."""
     rows = np.moveaxis(x, d, 0) if d else x
-    exact = _EXACT.get(x.dtype) if len(rows) > _LEAF * _LEAF else None
+    exact = EXACT.get(x.dtype) if len(rows) > _LEAF * _LEAF else None
     while len(rows) > _LEAF:
         k = len(rows) // _LEAF
         whole = rows if k * _LEAF == len(rows) else rows[: k * _LEAF]

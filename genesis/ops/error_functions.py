@@ -83,9 +83,21 @@ def _tail(a: Any, x: Any, half: float) -> Any:
     coarse *= -half
     coarse -= np.where(middle, 0.8125, 0.5625)
     y = np.exp(coarse)
-    y += y * np.expm1(fine)
-    y /= a
-    return y
+    quotient = y / a
+    return quotient + (quotient * np.expm1(fine) + _remainder(y, quotient, a) / a)
+
+
+def _remainder(y: Any, quotient: Any, a: Any) -> Any:
+    """y - quotient * a, with both factors in two parts whose products are exact (Veltkamp and Dekker)."""
+    (q, q_rest), (b, b_rest) = _halves(quotient), _halves(a)
+    return ((y - q * b) - q * b_rest - q_rest * b) - q_rest * b_rest
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    """A number as the sum of two with half as many digits."""
+    big = x * 134217729.0
+    high = big - (big - x)
+    return high, x - high
 
 
 def _erfc_far(x: Any) -> Any:

@@ -1,6 +1,6 @@
 """The gamma function's logarithm and its derivatives on NumPy arrays, in float64.
 
-lgamma: $(x - 1)(x - 2) R(x)$ between 3/4 and 3, so that its zeros at 1 and 2 are exact; Stirling's series from 8;
+lgamma: $(x - 1)(x - 2) R(x)$ between 3/4 and 3, so that its zeros at 1 and 2 are exact; Stirling's series from 12;
     between them
 the recurrence. Below zero it has two zeros in each unit interval up to -18, from which it is reckoned there: |gamma| is
 1 at a zero.
@@ -71,6 +71,8 @@ _ZEROS = np.array((
     (-2.811457254345498e-15, -2.2878206410005478e-32), (1.5619206968586233e-16, 9.139764076937634e-33),
 ))  # fmt: skip
 _LOWEST = -18.0  # below, no float64 is near a zero
+_LONG = np.longdouble  # where NumPy has no longer format than float64, errors about the zeros are up to 6 units
+_PI = 4 * np.arctan(_LONG(1))
 
 
 def _series(x: Any) -> Any:
@@ -78,25 +80,24 @@ def _series(x: Any) -> Any:
     return polynomial(1 / (x * x), _STIRLING) / x
 
 
-def _between(x: Any) -> Any:
+def between(x: Any) -> Any:
     """ln gamma for x in [0.75, 3)."""
+    low = x < 1.25
     r = piecewise(
-        x,
-        x < 1.25,
-        lambda x: _ONE + (x - 1) * ratio(x - 1, _ONE_P, _ONE_Q),
-        lambda x: 0.34375 + ratio(x - 1.25, _TWO_P, _TWO_Q),
-    )
-    return (x - 1) * (x - 2) * r + 0.0  # no -0
+        x, low, lambda x: (x - 1) * ratio(x - 1, _ONE_P, _ONE_Q), lambda x: ratio(x - 1.25, _TWO_P, _TWO_Q)
+    ).astype(_LONG)
+    r += np.where(low, _ONE, 0.34375)
+    return (r * (x - 1) * (x - 2) + 0.0).astype(np.float64)  # no -0
 
 
 def _shifted_down(x: Any) -> Any:
-    """ln gamma for x in [3, 8), by that of x less an integer."""
+    """ln gamma for x in [3, 12), by that of x less an integer."""
     product = np.ones_like(x)
-    for _ in range(5):
+    for _ in range(9):
         high = x >= 3
         x = np.where(high, x - 1, x)
         product = np.where(high, product * x, product)
-    return _between(x) + np.log(product)
+    return between(x) + np.log(product)
 
 
 def _stirling(x: Any) -> Any:
@@ -105,38 +106,41 @@ def _stirling(x: Any) -> Any:
 
 def _right(x: Any) -> Any:
     """ln gamma for x from 0.75."""
-    return piecewise(x, x < 3, _between, lambda x: piecewise(x, x < 8, _shifted_down, _stirling))
+    return piecewise(x, x < 3, between, lambda x: piecewise(x, x < 12, _shifted_down, _stirling))
 
 
 def _about_zero(x: Any) -> Any:
     """ln |gamma| for x in (-2, 0.75), by that of x plus an integer."""
-    product = np.ones_like(x)
+    product = np.ones_like(x, _LONG)
     for _ in range(3):
         low = x < 0.75
         product = np.where(low, product * x, product)
         x = np.where(low, x + 1, x)
-    return _between(x) - np.log(np.abs(product))
+    return (between(x) - np.log(np.abs(product))).astype(np.float64)
 
 
 def _from_zeros(x: Any) -> Any:
-    """ln |gamma| for x in [-18, -2], the difference to its value 0 at the zero $x_0$ next to it.
+    """ln |gamma| for x in [-18, -2], the difference to its value 0 at the zero $x_0$ next to it, in the longest format
+    that there is.
 
     By the reflection formula that is $\\ln |\\sin \\pi x_0 / \\sin \\pi x| + \\ln gamma(1 - x_0) - \\ln gamma(1 - x)$.
     Both parts are written with $d = x - x_0$, which is exact.
     """
     near = np.where(x > -2.68, -2.0, np.round(x))
-    u = x - near
+    u = (x - near).astype(_LONG)
     which = (-2 * near).astype(np.int64) - np.where(u < 0, 4, 5)
     high, low = _ZEROS[which].T
     d = (u - high) - low
-    sine = np.sin(math.pi * u)
-    grown = -2 * np.sin(math.pi / 2 * (1 - np.abs(u + high))) * np.sin(math.pi / 2 * d) / sine
-    reflected = np.where(grown > -0.5, np.log1p(np.maximum(grown, -0.5)), np.log(np.abs(np.sin(math.pi * high) / sine)))
+    sine = np.sin(_PI * u)
+    grown = -2 * np.sin(_PI / 2 * (1 - np.abs(u + high + low))) * np.sin(_PI / 2 * d) / sine
+    reflected = np.where(
+        grown > -0.5, np.log1p(np.maximum(grown, -0.5)), np.log(np.abs(np.sin(_PI * (high + low.astype(_LONG))) / sine))
+    )
     powers = _about_zeros()[:, which]
     total = powers[0]
     for c in powers[1:]:
         total = total * d + c
-    return reflected + total * d
+    return (reflected + total * d).astype(np.float64)
 
 
 @functools.cache
@@ -145,43 +149,50 @@ def _about_zeros() -> Any:
     power first.
     """
     places = np.arange(4, 4 + len(_ZEROS))
-    y = 1 + (places + 1) // 2 - _ZEROS[:, 0]
-    higher = [polygamma(y, k - 1) * ((-1) ** (k + 1) / math.factorial(k)) for k in range(20, 1, -1)]
-    return np.array([*higher, digamma(y)])
+    y = 1 + (places + 1) // 2 - _ZEROS[:, 0].astype(_LONG) - _ZEROS[:, 1]
+    higher = [polygamma(y.astype(np.float64), k - 1) * ((-1) ** (k + 1) / math.factorial(k)) for k in range(20, 1, -1)]
+    return np.array([*higher, _digamma_right(y)])
 
 
 def _reflected(x: Any) -> Any:
-    sine = np.abs(np.sin(math.pi * (x - np.round(x))))
-    return np.log(math.pi / sine) - _right(1 - x)
+    sine = np.abs(np.sin(_PI * (x - np.round(x))))
+    return (np.log(_PI / sine) - _stirling(1 - x.astype(_LONG))).astype(np.float64)
 
 
-def _left(x: Any) -> Any:
+def left(x: Any) -> Any:
     """ln |gamma| for x below 0.75."""
     return piecewise(x, x > -2, _about_zero, lambda x: piecewise(x, x >= _LOWEST, _from_zeros, _reflected))
 
 
+def with_poles(x: Any, found: Any) -> Any:
+    """inf at integers that are not positive, and at both ends."""
+    if not (x.min(initial=1.0) > 0 and x.max(initial=1.0) < math.inf):  # nan is neither
+        found[((x <= 0) & (x == np.round(x))) | np.isinf(x)] = np.inf
+    return found
+
+
 @in_float64
 def lgamma(x: Any) -> Any:
-    found = piecewise(x, ~(x < 0.75), _right, _left)
-    pole = (x <= 0) & (x == np.round(x))
-    return np.where(pole | np.isinf(x), np.inf, found)
+    return with_poles(x, piecewise(x, ~(x < 0.75), _right, left))
+
+
+def _digamma_right(z: Any) -> Any:
+    """digamma of numbers that are not negative."""
+    shift = np.zeros_like(z)
+    for _ in range(10):
+        small = z < 10
+        shift = np.where(small, shift - 1 / z, shift)
+        z = np.where(small, z + 1, z)
+    y = 1 / (z * z)
+    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * (691 / 32760 - y / 12))))))
+    return np.log(z) - 0.5 / z - series + shift
 
 
 def digamma(x: Any) -> Any:
     work = np.asarray(x, dtype=np.float64)
     with np.errstate(all="ignore"):
         reflect = work < 0
-        z = np.where(reflect, 1 - work, work)
-        shift = np.zeros_like(z)
-        for _ in range(10):
-            small = z < 10
-            shift = np.where(small, shift - 1 / z, shift)
-            z = np.where(small, z + 1, z)
-        y = 1 / (z * z)
-        series = y * (
-            1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * (691 / 32760 - y / 12)))))
-        )
-        value = np.log(z) - 0.5 / z - series + shift
+        value = _digamma_right(np.where(reflect, 1 - work, work))
         value = np.where(reflect, value - math.pi / np.tan(math.pi * (work - np.round(work))), value)
         value = np.where(reflect & (work == np.round(work)), np.nan, value)
         value = np.where(work == 0, np.copysign(np.inf, -work), value)

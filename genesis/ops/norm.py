@@ -12,6 +12,7 @@ from genesis.core.call.kinds import case, composite
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.reduce import norm
+from genesis.ops.standard import centered, root_mean_square, standardized
 
 
 def _trailing(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
@@ -48,8 +49,7 @@ def layer_norm(
     tensor([-1.0000,  1.0000])
     """
     dims = _trailing("layer_norm", input, normalized_shape)
-    away = input - input.mean(dims, True)
-    out = away / ((away * away).mean(dims, True) + eps).sqrt()
+    out = standardized(input, dims, eps)
     out = out if weight is None else out * weight
     return out if bias is None else out + bias
 
@@ -74,7 +74,7 @@ def rms_norm(
 
     dims = _trailing("rms_norm", input, normalized_shape)
     small = finfo(input.dtype).eps if eps is None else eps
-    out = input / ((input * input).mean(dims, True) + small).sqrt()
+    out = input / root_mean_square(input, dims, small)
     return out if weight is None else out * weight
 
 
@@ -124,15 +124,13 @@ def batch_norm(
             raise ArgumentValueError(
                 message("batch_norm", f"more than one value per channel is needed in training, got {list(input.shape)}")
             )
-        mean = input.mean(dims, True)
-        away = input - mean
-        var = (away * away).mean(dims, True)
+        out = standardized(input, dims, eps)
         if training and running_mean is not None and running_var is not None:
-            _move_running(running_mean, running_var, mean, var * (count / (count - 1)), momentum)
+            with no_grad():
+                mean, var = input.mean(dims), centered(input, dims).square().mean(dims)
+                _move_running(running_mean, running_var, mean, var * (count / (count - 1)), momentum)
     else:
-        mean, var = wide(running_mean).reshape(shape), wide(running_var).reshape(shape)
-        away = input - mean
-    out = away / (var + eps).sqrt()
+        out = (input - wide(running_mean).reshape(shape)) / (wide(running_var).reshape(shape) + eps).sqrt()
     out = out if weight is None else out * weight.reshape(shape)
     return out if bias is None else out + bias.reshape(shape)
 
@@ -144,12 +142,11 @@ wrong_inputs(
 )
 
 
-@no_grad()
 def _move_running(
     running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: float | Tensor
 ) -> None:
     for running, found in ((running_mean, mean), (running_var, var)):
-        running.copy_(wide(running) * (1 - momentum) + found.detach().reshape(-1) * momentum)
+        running.copy_(wide(running) * (1 - momentum) + found * momentum)
 
 
 @composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.group_norm")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-_BLOCK = 4096  # elements; a dozen arrays of so many float64 numbers fit into the level-2 cache
+BLOCK = 8192  # elements; half a dozen arrays of so many float64 numbers fit into the level-2 cache
 
 Formula = Callable[[Any], Any]
 
@@ -20,13 +21,15 @@ def in_blocks(formula: Formula, dtype: Any = None) -> Formula:
 
     @functools.wraps(formula)
     def kernel(x: Any) -> Any:
-        if not isinstance(x, np.ndarray) or x.size <= _BLOCK:  # or it is a symbol (`core/call/scalars.py`)
+        if isinstance(x, np.ndarray) and not x.ndim:  # functions of these give scalars, and write into no memory
+            return kernel(x.reshape(1)).reshape(())
+        if not isinstance(x, np.ndarray) or x.size <= BLOCK:  # or it is a symbol (`core/call/scalars.py`)
             return formula(x if dtype is None else x.astype(dtype)).astype(x.dtype)
         out = np.empty_like(x)
-        kinds, access = [dtype or x.dtype, x.dtype], [["readonly"], ["writeonly"]]
-        with np.nditer(
-            [x, out], ["external_loop", "buffered"], access, kinds, casting="same_kind", buffersize=_BLOCK
-        ) as blocks:  # type: ignore[list-item, arg-type]
+        kinds: Any = [dtype or x.dtype, x.dtype]
+        flags: Any = ["external_loop", "buffered"]
+        access: Any = [["readonly"], ["writeonly"]]
+        with np.nditer([x, out], flags, access, kinds, casting="same_kind", buffersize=BLOCK) as blocks:
             for source, target in blocks:
                 target[...] = formula(source)
         return out
@@ -39,6 +42,30 @@ def in_float64(formula: Formula) -> Formula:
     return in_blocks(formula, np.float64)
 
 
+_ROWS = 1 << 15  # elements of a block of rows
+
+
+def row_blocks(x: Any, dim: Sequence[int]) -> list[tuple[slice, ...]]:
+    """Indices of blocks of rows along ``dim``, which stay in the cache; of one with all where that is not possible."""
+    axis = next((i for i in range(x.ndim) if i not in dim), None)
+    if x.size <= _ROWS or axis is None or (axis and math.prod(x.shape[axis + 1 :]) < 64):
+        return [()]
+    step = max(1, _ROWS * x.shape[axis] // x.size)
+    return [(*[slice(None)] * axis, slice(i, i + step)) for i in range(0, x.shape[axis], step)]
+
+
+def in_row_blocks(formula: Formula, x: Any, dim: Sequence[int], reduced: bool = False) -> Any:
+    """A formula of float64 arrays that treats each row along ``dim`` alone, applied to a block of rows at a time.
+
+    Args:
+        reduced: the result has size 1 along ``dim``, not the shape of x
+    """
+    out = np.empty([1 if i in dim else n for i, n in enumerate(x.shape)], x.dtype) if reduced else np.empty_like(x)
+    for part in row_blocks(x, dim):
+        out[part] = formula(x[part].astype(np.float64))
+    return out
+
+
 def piecewise(x: Any, here: Any, formula: Formula, elsewhere: Formula) -> Any:
     """One formula where ``here`` holds, another elsewhere; each sees its own elements only."""
     if here.all():
@@ -47,6 +74,13 @@ def piecewise(x: Any, here: Any, formula: Formula, elsewhere: Formula) -> Any:
     out[here] = formula(x[here])
     out[there] = elsewhere(x[there])
     return out
+
+
+def corrected(found: Any, x: Any, where: Any, formula: Formula) -> Any:
+    """What was found, and in its place where few of the elements want another formula what that says of them."""
+    if where.any():
+        found[where] = formula(x[where])
+    return found
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:

@@ -10,15 +10,19 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import DTypeError, message
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.call.dispatch import HALVES
+from genesis.core.call.dispatch import F32, HALVES
 from genesis.core.graph.site import warn_user
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.along import total
+from genesis.ops.pieces import in_row_blocks
 from genesis.ops.reduce import sum
 
 _samples = lambda t: [case(t(3, 4), 1), case(t(3, 4), 0), case(t(2, 3, 4), -2), case(t(), 0), case(t(0, 3), 1)]  # noqa: E731
 _range = (lambda t: case(t(2, 3), 2), IndexError, "dim 2 is out of range for 2 dimensions")
+
+
+_SHORT = (*HALVES, F32)
 
 
 def _prepared(name: str) -> Any:
@@ -52,6 +56,14 @@ def _shifted(x: Any, dim: int) -> tuple[Any, Any]:
     return (wide - wide.max(dim, keepdims=True) if x.size and x.ndim else wide - wide), x.dtype
 
 
+def _wide_softmax(x: Any, dim: Any) -> Any:
+    """In place of a float64 array."""
+    x -= x.max(dim, keepdims=True)
+    np.exp(x, out=x)
+    x /= np.add.reduce(x, dim, None, None, True)
+    return x
+
+
 def _infer(input: Spec, dim: int, dtype: Any) -> Spec:
     return input
 
@@ -76,6 +88,8 @@ def softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     >>> genesis.softmax(genesis.tensor([0., 0.]), dim=0)
     tensor([0.5000, 0.5000])
     """
+    if input.dtype in _SHORT and input.ndim and input.size:
+        return in_row_blocks(lambda x: _wide_softmax(x, dim), input, (dim,))
     x, kind = _shifted(input, dim)
     e = np.exp(x)
     e = np.asarray(e)

@@ -82,7 +82,7 @@ def checkpoint(
     >>> x = genesis.ones(3, requires_grad=True)
     >>> checkpoint(lambda t: t.exp().sin(), x).sum().backward()
     >>> x.grad
-    tensor([-2.4784, -2.4784, -2.4784])
+    tensor([-2.4783, -2.4783, -2.4783])
     """
     if determinism_check not in ("default", "none", "values"):
         raise ArgumentValueError(

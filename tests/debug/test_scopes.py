@@ -49,9 +49,12 @@ def test_composites_are_one_box_that_opens():
     closed, opened, some = block(), block(expand=True), block(expand=["gelu"])
     names = [b.name for b in closed._boxes]
     assert (
-        names.count("layer_norm") == 2 and names.count("gelu") == 1 and "NormalCdf" not in names and "Sqrt" not in names
+        names.count("layer_norm") == 2
+        and names.count("gelu") == 1
+        and "NormalCdf" not in names
+        and "Standardized" not in names
     )
-    assert "NormalCdf" in opened.text and "Sqrt" in opened.text and not any(b.inside for b in opened._boxes)
+    assert "NormalCdf" in opened.text and "Standardized" in opened.text and not any(b.inside for b in opened._boxes)
     assert "NormalCdf" in some.text and "layer_norm" in some.text
     assert block(expand="gelu").text.count("NormalCdf") == 1 and "NormalCdf" not in block(expand="not_gelu").text
     assert sum(b.saved for b in closed._boxes) == sum(b.saved for b in opened._boxes)

@@ -2640,6 +2640,30 @@ class Methods:
         [3, 2, 2]
         """
     def tile(self, *dims: Any) -> Any: ...
+    def times_sigmoid(self, *, out: Tensor | None = ...) -> Tensor:
+        """$x \\sigma(x)$, rounded once.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.activation.times_sigmoid(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.7311])
+        """
+    def times_tanh_log1pexp(self, *, out: Tensor | None = ...) -> Tensor:
+        """$x \\tanh(\\ln(1 + e^x))$, rounded once.
+
+        Element by element, on tensors that broadcast together; floating dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.activation.times_tanh_log1pexp(genesis.tensor([0., 1.]))
+        tensor([0.0000, 0.8651])
+        """
     def to(self, *args: Any, dtype: Any = ..., device: Any = ..., non_blocking: builtins.bool = ..., copy: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
         """This tensor in another dtype or on another device; itself when nothing changes.
 

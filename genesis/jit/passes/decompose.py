@@ -26,13 +26,13 @@ def decomposition(program: Program) -> Program:
 
     The numbers may differ from the kernels' in the last bits. A backward whose forward is not in the program stays.
 
-    Before: ``a = fused.silu(x)``     After: ``b = sigmoid(x); a = mul(x, b)``
+    Before: ``a = fused.silu(x)``     After: ``a = times_sigmoid(x)``
 
     >>> import genesis
     >>> from genesis import jit
     >>> graph = jit.trace(genesis.nn.functional.silu, genesis.ones(2))
     >>> [n.op for n in graph.nodes], [n.op for n in jit.decomposition(graph).nodes]
-    (['fused.silu'], ['sigmoid', 'mul'])
+    (['fused.silu'], ['times_sigmoid'])
     """
     forward = {var: call for call in program.calls if op_of(call).kind is FUSION for var in call.outs}
     needed = _needed(program, forward)

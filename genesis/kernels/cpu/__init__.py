@@ -1,7 +1,7 @@
-"""Kernels for NumPy arrays, where the meaning of an op is not what is fastest.
+"""Kernels for NumPy arrays, where the meaning of an op is not what is fastest, or not exact enough.
 
 `matmul`      large outer products
-`special`     the normal distribution function
+`elementwise`, `pointwise`, `special`  functions of float32 arrays by way of float64, in blocks
 `norm`        layer and RMS norm, fused
 `activation`  SiLU, fused
 `loss`        cross entropy, fused
@@ -15,8 +15,10 @@ Each attaches what it has to the ops (`genesis.core.call.kernels`) when it is im
 
 from genesis.kernels.cpu import activation as activation
 from genesis.kernels.cpu import attention as attention
+from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import loss as loss
 from genesis.kernels.cpu import matmul as matmul
 from genesis.kernels.cpu import norm as norm
 from genesis.kernels.cpu import optim as optim
+from genesis.kernels.cpu import pointwise as pointwise
 from genesis.kernels.cpu import special as special

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genesis.core.call.kernels import attach
-from genesis.core.call.op import REGISTRY
+from genesis.kernels.cpu.pointwise import silu_and_gate
 
 
 @attach(
@@ -18,8 +18,8 @@ from genesis.core.call.op import REGISTRY
 )
 def silu(input: Any, *_: Any) -> Any:
     """The kernel of `genesis.nn.functional.silu`."""
-    s = np.ascontiguousarray(REGISTRY["sigmoid"].kernel(input))
-    return np.multiply(input, s, order="C"), (s, input)
+    out, gate = silu_and_gate(input)
+    return out, (gate, input)
 
 
 @silu.backward

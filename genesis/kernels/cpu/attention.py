@@ -55,9 +55,7 @@ def attention(
     weights = np.ascontiguousarray(matmul(query * factor, key.swapaxes(-1, -2)))
     if is_causal:
         np.copyto(weights, -np.inf, where=np.tri(*weights.shape[-2:], dtype=np.bool_) ^ True)
-    weights -= weights.max(-1, keepdims=True)
-    np.exp(weights, weights)
-    weights /= np.add.reduce(weights, -1, keepdims=True)
+    weights = REGISTRY["softmax"].kernel(weights, weights.ndim - 1, None)
     return np.ascontiguousarray(matmul(weights, value)), (query, key, value, weights, factor)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
+from genesis.ops.standard import standardized_and_deviation
 
 F32 = np.dtype(np.float32)
 
@@ -20,13 +21,6 @@ def _fits(input: Any, normalized_shape: Any, *parameters: Any) -> bool:
         input.dtype == F32 and input.ndim > 0 and input.size > 0 and shape == input.shape[-1:]
         and all([p.dtype == F32 and p.shape == shape for p in tensors])
     )  # fmt: skip
-
-
-def _root(rows: Any, eps: float) -> Any:
-    """sqrt(mean of squares + eps) of each row."""
-    root = _mean(rows * rows)
-    root += eps
-    return np.sqrt(root, root)
 
 
 def _mean(x: Any) -> Any:
@@ -59,9 +53,7 @@ def _across(h: Any, rows: Any) -> Any:
 def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of `genesis.nn.functional.layer_norm`."""
     input = np.ascontiguousarray(input)
-    rows = input - _mean(input)
-    root = _root(rows, eps)
-    rows /= root
+    rows, root = standardized_and_deviation(input, (input.ndim - 1,), eps)
     out = rows.copy() if weight is None else rows * weight
     if bias is not None:
         out += bias
@@ -89,7 +81,7 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
 def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     """The kernel of `genesis.nn.functional.rms_norm`."""
     input = np.ascontiguousarray(input)
-    root = _root(input, np.finfo(F32).eps if eps is None else eps)
+    root = REGISTRY["root_mean_square"].kernel(input, (input.ndim - 1,), np.finfo(F32).eps if eps is None else eps)
     rows = input / root
     return rows.copy() if weight is None else rows * weight, (rows, root, weight)
 
