@@ -1,13 +1,14 @@
 """How exact every op is: the largest error in units of the last place, against PyTorch, for each dtype and layout.
 
-    python benchmarks/accuracy.py [--write] [--only NAME ...]
+    python benchmarks/accuracy.py [--write] [--only NAME ...] [--times]
 
-Elementwise ops are compared with mpmath (40 digits, more where the formula cancels) at points over their whole domain,
-the others with longdouble. An op passes where its error is at most 2 units in each layout, or PyTorch's own on the same
+Elementwise ops are compared with mpmath (40 digits, more where the formula cancels) at points over their whole domain:
+4,000 in float64; in float32 those of 120,000 where an op, or PyTorch's, is farthest from itself in float64; 300 in 16
+bits. The others are compared with longdouble. An op passes where its error is at most 2 units in each layout, or PyTorch's own on the same
 numbers in that layout. Units are those of the exact result. Where the result is a sum of terms of both signs, no sum of
 rounded terms has more digits near its zero than the terms have: there they are units of the largest term, which the
 case names (`terms`), or of a part of the largest result (`floor`). With --write the table goes to
-benchmarks/accuracy.md.
+benchmarks/accuracy.md. With --times the table is another: the time of elementwise ops beside PyTorch's, with one thread.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import os
 import platform
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +30,7 @@ import mpmath
 import numpy as np
 import torch
 from mpmath import mp
+from page import write_section
 
 import genesis
 from genesis.core.graph.tensor import wrap
@@ -37,6 +40,8 @@ mp.dps = 40
 LONG = np.longdouble
 BAR = 2.0
 DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": genesis.bfloat16.np}
+SETS = {"float64": 14, "float32": 400, "float16": 1, "bfloat16": 1}  # of about 300 points, for elementwise ops
+PICKED = 300  # of these, where they are searched for the worst
 LAYOUTS = ("contiguous", "transposed", "strided", "reversed")
 
 
@@ -494,18 +499,44 @@ class Row(NamedTuple):
         return all(a <= max(BAR, b) for a, b in zip(self.ours, self.peers, strict=True))
 
 
+def _points(case: Case, name: str) -> list[Any]:
+    """The numbers to try an op on."""
+    dtype, rng = np.dtype(DTYPES[name]), np.random.default_rng(3)
+    sets = [case.inputs(rng) for _ in range(SETS[name] if case.elementwise else 1)]
+    arrays = [
+        np.concatenate(parts, axis=-1).astype(dtype) if len(parts) > 1 else parts[0].astype(dtype)
+        for parts in zip(*sets, strict=True)
+    ]
+    largest = np.asarray(genesis.finfo(getattr(genesis, name)).max / 4, dtype)
+    arrays = [np.where(np.isfinite(x.astype(np.float64)), x, largest) for x in arrays]
+    return _worst(case, arrays, name) if case.elementwise and name == "float32" else arrays
+
+
+def _worst(case: Case, arrays: list[Any], name: str) -> list[Any]:
+    """Of many numbers those where an op, or PyTorch's, is farthest from what the op is in float64."""
+    near = _in_genesis(case, [a.astype(np.float64) for a in arrays])
+    least = _least(case, arrays, near)
+    picked: list[Any] = []
+    for result in (_in_genesis(case, arrays), _in_torch(case, arrays, name)):
+        away = np.where(np.isnan(near), -1.0, ulps(result, near, np.float32, least))
+        picked.append(np.argsort(away, axis=None)[-PICKED:])
+    indices = np.concatenate(picked)
+    return [a.reshape(-1)[indices].reshape(20, -1) for a in arrays]
+
+
+def _in_genesis(case: Case, arrays: list[Any]) -> Any:
+    return case.call(genesis, genesis.nn.functional, *[wrap(x) for x in arrays])._array.astype(np.float64)
+
+
 def measure(case: Case, name: str) -> Row:
     dtype = np.dtype(DTYPES[name])
-    arrays = [x.astype(dtype) for x in case.inputs(np.random.default_rng(3))]
-    limits = genesis.finfo(getattr(genesis, name))
-    arrays = [np.where(np.isfinite(x.astype(np.float64)), x, np.asarray(limits.max / 4, dtype)) for x in arrays]
+    arrays = _points(case, name)
     exact = _exact_value(case, arrays)
     least = _least(case, arrays, exact)
     ours, peers = [], []
     for layout in LAYOUTS:
         placed = [in_layout(x, layout) for x in arrays]
-        result = case.call(genesis, genesis.nn.functional, *[wrap(x) for x in placed])._array
-        ours.append(_error(result.astype(np.float64), exact, dtype, least))
+        ours.append(_error(_in_genesis(case, placed), exact, dtype, least))
         try:
             peers.append(_error(_in_torch(case, placed, name), exact, dtype, least))
         except RuntimeError:  # not for this dtype
@@ -533,13 +564,47 @@ def short_table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def time_table(names: list[str] | None, count: int = 1_000_000, rounds: int = 7) -> str:
+    """Nanoseconds of processor time for an element, the least of several rounds in turns."""
+    lines = ["| op | float32, ns | PyTorch | ratio | float64, ns | PyTorch | ratio |", "| --- |" + " ---: |" * 6]
+    for case in cases():
+        if not case.elementwise or (names and case.name not in names):
+            continue
+        cells = [case.name]
+        for dtype in ("float32", "float64"):
+            rng = np.random.default_rng(3)
+            flat = [rng.permutation(np.resize(x, count)).astype(dtype) for x in case.inputs(rng)]
+            ours, peers = [wrap(x) for x in flat], [torch.from_numpy(x) for x in flat]
+            times: tuple[list[float], list[float]] = [], []
+            for _ in range(rounds):
+                for spent, lib, xs in ((times[0], genesis, ours), (times[1], torch, peers)):
+                    begun = time.thread_time()
+                    case.call(lib, lib.nn.functional, *xs)
+                    spent.append((time.thread_time() - begun) / count * 1e9)
+            a, b = min(times[0]), min(times[1])
+            cells += [f"{a:.2f}", f"{b:.2f}", f"{a / b:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+        print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write benchmarks/accuracy.md")
     parser.add_argument("--only", nargs="*", default=None, help="names of ops, or dtypes")
+    parser.add_argument("--times", action="store_true", help="measure times instead, of elementwise ops")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    if options.times:
+        found = time_table(options.only)
+        if options.write:
+            write_section(
+                "Times of elementwise ops",
+                "Written by `python benchmarks/accuracy.py --times --write`: one million elements over the domain of each op, one thread.\n\n"
+                + found,
+            )
+        return
     rows = []
     print("| op | dtype | " + " | ".join(LAYOUTS) + " | PyTorch's worst | |\n| --- | --- |" + " ---: |" * 5 + " --- |")
     for case in cases():
