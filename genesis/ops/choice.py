@@ -101,9 +101,19 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     return select_where(condition, input, other)
 
 
-def together(*operands: Any) -> Any:
-    """Operands in the dtype that all of them promote to: one after the other, two of them may promote to less."""
-    kind = dtypes.result_np_dtype([x._array if isinstance(x, Tensor) else x for x in operands if x is not None])
+_NUMBERS = (False, 0, 0.0, 0j)  # one of each category
+
+
+def together(input: Tensor, *others: Any, as_numbers: bool = False) -> Any:
+    """Operands in the dtype that all of them promote to: one after the other, two of them may promote to less.
+
+    ``as_numbers``: 0-d tensors among the others promote as numbers, which PyTorch makes of them beside one.
+    """
+    operands = (input, *others)
+    arrays = [x._array if isinstance(x, Tensor) else x for x in operands]
+    if as_numbers:
+        arrays[1:] = [_NUMBERS[x.dtype.category] if isinstance(x, Tensor) and not x.ndim else x for x in others]
+    kind = dtypes.result_np_dtype([x for x in arrays if x is not None])
     return tuple([x.to(kind) if isinstance(x, Tensor) and x._array.dtype is not kind else x for x in operands])
 
 
@@ -125,7 +135,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
         raise ArgumentValueError(message("clamp", "at least one of min and max is needed"))
     result = input
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        result, min, max = together(input, min, max)
+        beside_number = None not in (min, max) and not (isinstance(min, Tensor) and isinstance(max, Tensor))
+        result, min, max = together(input, min, max, as_numbers=beside_number)
     if min is not None:
         result = _clamp_min(result, min)
     if max is not None:

@@ -41,3 +41,15 @@ def test_nothing_is_rounded_to_the_smaller_of_two_first():
     x = genesis.tensor(1 + 1j, dtype=genesis.complex128)
     y = genesis.addcdiv(x, genesis.tensor([1], dtype=genesis.int8), genesis.tensor(3.0, dtype=genesis.bfloat16))
     assert y.dtype == genesis.complex128 and y.item() == 1 + 1j + 1 / 3
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("limits", [("int64", 2), ("float64", 1), ("bool", 2), ("uint16", -1), ("int8", 1.5)], ids=str)
+@pytest.mark.parametrize("kind", ["int8", "int16", "float16", "float32"])
+def test_a_limit_of_no_dimensions_beside_a_number_is_a_number(kind, limits):
+    found = []
+    for lib in (genesis, pytest.importorskip("torch")):
+        low = lib.tensor(1, dtype=getattr(lib, limits[0]))
+        result = lib.clamp(lib.tensor([0, 1, 5], dtype=getattr(lib, kind)), low, limits[1])
+        found.append((str(result.dtype).partition(".")[2], result.tolist()))
+    assert found[0] == found[1]
