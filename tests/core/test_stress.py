@@ -11,9 +11,9 @@ import threading
 
 import numpy as np
 import pytest
+from custom_functions import Cube
 
 import genesis
-from genesis import Function
 from genesis.autograd import forward_ad
 from genesis.autograd.checking.surroundings import at_once
 from genesis.core.graph import lost, modes, switches
@@ -25,17 +25,6 @@ THREADS = 8
 def in_threads(work, repeats=20):
     """The results of ``work(k)`` for k in range(8), each called ``repeats`` times in a thread of its own, all at once."""
     return at_once(work, THREADS, repeats)
-
-
-class Cube(Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x * x
-
-    @staticmethod
-    def backward(ctx, g):
-        return 3 * g * ctx.saved_tensors[0] ** 2
 
 
 def blocks(k):

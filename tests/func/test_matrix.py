@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from custom_functions import Cube
 
 import genesis
 from genesis import Function
@@ -13,20 +14,6 @@ from genesis.func import grad, hessian, hvp, jacfwd, jacrev, jvp, linearize, vjp
 from genesis.utils.checkpoint import checkpoint
 
 F64 = genesis.float64
-
-
-class Cube(Function):
-    """Without rules of its own for forward mode and batches."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x * x
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return 3 * x * x * g
 
 
 class CubeWithRules(Function):

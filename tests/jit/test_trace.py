@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from custom_functions import Cube
 
 import genesis
 from genesis import jit, nn
@@ -216,17 +217,6 @@ def test_transforms_are_traced_away():
 
 
 def test_custom_functions_and_checkpoints_are_traced_away():
-    class Cube(genesis.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x * x
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 3 * x * x * g
-
     def f(x):
         x = x.detach().requires_grad_()
         y = genesis.utils.checkpoint.checkpoint(lambda v: Cube.apply(v).exp(), x)
