@@ -223,3 +223,13 @@ def test_grad_of_a_computed_tensor_warns_once_it_is_asked_for():
     assert z.grad is None  # no warning: it will be kept
     z.sum().backward()
     assert z.grad.tolist() == [1, 1]
+
+
+def test_a_post_hook_sees_gradients_without_the_dimensions_of_a_broadcast():
+    x, y = torch.zeros(2, requires_grad=True), torch.zeros((), requires_grad=True)
+    z = x + y
+    seen = []
+    z.grad_fn.register_hook(lambda grads, _: seen.extend([g.tolist() for g in grads]))
+    z.backward(torch.tensor([1.0, 2.0]))
+    assert seen == [[1.0, 2.0], 3.0]
+    assert y.grad.item() == 3.0

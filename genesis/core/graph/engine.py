@@ -344,6 +344,11 @@ class _Task:
                     r if e is not None and (e.node if e.__class__ is Output else e) in self.wanted else None
                     for e, r in zip(node._edges, results, strict=True)
                 ]
+            if hooks.post:  # they see what goes on, without the dimensions of a broadcast
+                results = [
+                    r if e is None or getattr(r, "_array", None) is None else fit(node, e, r)
+                    for e, r in zip(node._edges, results, strict=True)
+                ]
             results = hooks.after(node, results, came)
         if not self.keep_graph:
             node._release()
