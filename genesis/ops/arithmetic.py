@@ -295,7 +295,8 @@ def ldexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     kind = dtypes.result_type(input, other)
     kind = kind if kind.is_floating_point or kind.is_complex else dtypes.get_default_dtype()
     if kind.is_complex:
-        result = mul(input, pow(2.0, other))
+        x, y = (v.to(kind) if isinstance(v, Tensor) else v for v in (input, other))
+        result = mul(x, pow(2.0, y))
     else:
         x, y = (
             v.to(dtypes.float64) if isinstance(v, Tensor) else wrap(np.asarray(v, np.float64)) for v in (input, other)

@@ -56,10 +56,11 @@ SPELT = (
 )
 # The same where the two differ: its rule of copysign reads the result, so that the second derivative with respect to
 # the very tensor that was written to is not zero; and where an operand shares memory with what is written to and
-# PyTorch does not notice, it reads what it wrote before.
+# PyTorch does not notice, it reads what it wrote before; and a write without recording takes the history of views away.
 STATED = (
     (r"(\w+)\.copysign_\((\w+)\)$", r"\1.mul_(T.copysign(T.ones_like(\1), \1.detach() * \2.detach()))"),
     (r"^(v\d+\.[a-z]+_)\((v\d+)\)$", r"\1(\2.clone())"),
+    (r"^with T\.no_grad\(\): (v\d+)\.", r"\1.data."),
 )
 COPIES = "__copies__"  # in the scope of a reference that saves copies
 # What PyTorch refuses on principle, whatever the answer: the operands of a backward by their version, several views of

@@ -117,3 +117,11 @@ def test_ldexp_in_place_keeps_the_dtype():
     assert genesis.ones(2).ldexp_(genesis.tensor([1, 2])).tolist() == [2, 4]
     with pytest.raises(RuntimeError, match="cannot be cast"):
         genesis.tensor([1, 2]).ldexp_(genesis.tensor([1, 2]))
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "float32"])
+def test_ldexp_of_a_complex_number_of_no_dimensions(kind):
+    other = genesis.tensor([0, 1]).to(getattr(genesis, kind))
+    found = genesis.ldexp(genesis.tensor(1 + 2j, dtype=genesis.complex128), other)
+    assert found.dtype == genesis.result_type(genesis.tensor(1j, dtype=genesis.complex128), other)
+    assert found.tolist() == [1 + 2j, 2 + 4j]
