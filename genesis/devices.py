@@ -13,18 +13,23 @@ from __future__ import annotations
 
 from genesis.arrays.memory import DeviceArray, Memory, memory_of, register
 from genesis.core.call.kernels import attach, on_host
+from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import REGISTRY, Op
 
 
 def primitives() -> list[Op]:
-    """The ops that a device needs kernels for: all but composites, and but those that every device has from its memory
-    (`clone`, ``.to``).
+    """The ops that a device needs kernels for: all but composites, users' own, and those that every device has from its
+    memory (`clone`, ``.to``).
 
     >>> [op.name for op in primitives()][:3]
     ['abs', 'acos', 'acosh']
     """
     return sorted(
-        [op for op in REGISTRY.values() if not (op.kind.composed or op.kind.draws) and DeviceArray not in op.kernels],
+        [
+            op
+            for op in REGISTRY.values()
+            if not (op.kind.composed or op.kind.draws or op.kind is OPAQUE) and DeviceArray not in op.kernels
+        ],
         key=lambda op: op.name,
     )
 

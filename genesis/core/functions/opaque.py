@@ -69,7 +69,14 @@ class _Call:
             name, OPAQUE, inspect.signature(_variadic), lambda arrays: meaning(list(arrays)), infer=infer, torch_name=""
         )
         op.kernel, op.run, op.tensors, op.variadic = op.meaning, dispatch.run, (0,), True
-        op.call, op.module = _variadic, self.cls.__module__
+        op.module = self.cls.__module__
+
+        def call(tensors: Sequence[Tensor]) -> Any:
+            return dispatch.run(op, (list(tensors),))
+
+        call.op = op  # type: ignore[attr-defined]
+        call.__doc__ = f"`{title}` of a user's Function, for traces."
+        op.call = call
         REGISTRY[name] = op
         return op
 
