@@ -335,3 +335,9 @@ def test_numerical_gradient_check():
     with pytest.raises(genesis.autograd.GradcheckError, match="the gradient of `x` is wrong"):
         numerical_gradient_check(wrong, x, raise_exception=True)
     assert numerical_gradient_check(lambda x: x.detach() * 2, x) is False
+
+
+@pytest.mark.parametrize("make", ["from_numpy", "from_scalar", "from_ctypes"])
+def test_a_name_is_a_string(make):
+    with pytest.raises(TypeError, match=rf"^{make}: name must be a string, got float"):
+        getattr(genesis.autograd, make)(np.sin, name=-0.5)

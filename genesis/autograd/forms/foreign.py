@@ -30,6 +30,12 @@ from genesis.ops.matmul import tensordot
 Rule = Callable[..., Any]
 
 
+def expect_name(call: str, name: Any) -> None:
+    """Refuse what is no name."""
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(message(call, f"name must be a string, got {type(name).__name__}"))
+
+
 def from_numpy(
     f: Rule, df: Any = None, *, vjp: Any = None, jac: Any = None, ddf: Rule | None = None, name: str | None = None
 ) -> ForeignFunction:
@@ -56,6 +62,7 @@ def from_numpy(
     tensor([-1.2732, -1.0000])
     """
     given = {form: rules for form, rules in (("df", df), ("vjp", vjp), ("jac", jac)) if rules is not None}
+    expect_name("from_numpy", name)
     title = name or getattr(f, "__name__", type(f).__name__).strip("<>")
     if not callable(f):
         raise ArgumentError(message("from_numpy", f"expected a function, got {type(f).__name__}"))

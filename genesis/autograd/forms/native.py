@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.autograd.forms.foreign import ForeignFunction, Rule, from_numpy
+from genesis.autograd.forms.foreign import ForeignFunction, Rule, expect_name, from_numpy
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import expect_function, explain_all
 
@@ -35,6 +35,7 @@ def from_scalar(
     tensor([1.1284, 0.4151])
     """
     expect_function("from_scalar", "f", f)
+    expect_name("from_scalar", name)
     for rule in df if isinstance(df, tuple) else (df, ddf):
         expect_function("from_scalar", "a derivative", f if rule is None else rule)
     over = lambda rule: None if rule is None else rule if isinstance(rule, ForeignFunction) else _each(rule)
@@ -93,6 +94,7 @@ def from_ctypes(
         return _through_pointers(rule, kind, pointer) if isinstance(rule, ctypes._CFuncPtr) else rule
 
     rules = tuple(over(rule) for rule in df) if isinstance(df, tuple) else over(df)
+    expect_name("from_ctypes", name)
     title = name or getattr(function, "__name__", "c_function")
     return from_numpy(
         _through_pointers(function, kind, pointer),
