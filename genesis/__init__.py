@@ -72,7 +72,7 @@ from genesis.core.graph.autocast import default as _default_autocast
 from genesis.core.graph.printing import set_printoptions
 from genesis.core.graph.tensor import Size, Tensor
 from genesis.kernels import cpu as _cpu_kernels  # attach themselves to the ops
-from genesis.ops import random
+from genesis.ops.creation import random
 
 Device, DType = device, dtype  # the classes, under the names that annotations are written with
 

@@ -19,7 +19,7 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph.boundary import inside_copy
 from genesis.core.graph.modes import enable_grad
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.join import stack
+from genesis.ops.shapes.join import stack
 
 Function = Callable[..., Any]
 

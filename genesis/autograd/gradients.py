@@ -11,8 +11,8 @@ from genesis.base.errors import ArgumentError, GraphError, ShapeError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph import engine
 from genesis.core.graph.tensor import Tensor, input_edge, inputs_of_backward
-from genesis.ops.create import zeros
-from genesis.ops.join import stack
+from genesis.ops.creation.create import zeros
+from genesis.ops.shapes.join import stack
 
 
 def _listed(value: Any) -> list[Any]:

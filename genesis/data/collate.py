@@ -11,8 +11,8 @@ import numpy as np
 from genesis.base.errors import ArgumentError, GenesisError, ShapeError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.create import tensor
-from genesis.ops.join import stack
+from genesis.ops.creation.outside import tensor
+from genesis.ops.shapes.join import stack
 
 # what to do with other types: default_collate_fn_map[Image] = lambda batch, *, collate_fn_map=None: ...
 default_collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] = {}

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import described, explain_all
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.random import randperm
+from genesis.ops.creation.random import randperm
 
 T_co = TypeVar("T_co", covariant=True)
 

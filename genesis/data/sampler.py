@@ -18,8 +18,8 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import described, explain_all
 from genesis.core.graph.generator import Generator, default_generator, mixed
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.create import tensor
-from genesis.ops.random import multinomial
+from genesis.ops.creation.outside import tensor
+from genesis.ops.creation.random import multinomial
 
 T_co = TypeVar("T_co", covariant=True)
 _CHUNK = 8192  # numbers that are drawn, or turned into Python integers, at once

@@ -21,7 +21,7 @@ from genesis.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSN
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.sparse import Embedding
 from genesis.nn.summary import Summary, summary
-from genesis.ops.loss import BroadcastWarning, allow_loss_broadcast
+from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
 
 __all__ = [
     "BatchNorm1d",

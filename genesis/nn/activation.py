@@ -13,7 +13,7 @@ from genesis.nn import init
 from genesis.nn.linear import Linear
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
-from genesis.ops import create
+from genesis.ops.creation import create
 
 
 class _Activation(Module):

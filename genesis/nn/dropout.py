@@ -6,7 +6,7 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
-from genesis.ops.random import dropout
+from genesis.ops.learning.dropout import dropout
 
 
 class Dropout(Module):

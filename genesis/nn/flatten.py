@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
-from genesis.ops.shape import flatten, unflatten
+from genesis.ops.shapes.reshape import flatten, unflatten
 
 
 class Flatten(Module):

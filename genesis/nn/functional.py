@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from genesis import ops
 from genesis.core.graph.tensor import Tensor
-from genesis.ops import activation
-from genesis.ops.elementwise import tanh
-from genesis.ops.matmul import bilinear, linear
-from genesis.ops.random import dropout
+from genesis.ops.learning import activation
+from genesis.ops.learning.dropout import dropout
+from genesis.ops.pointwise.elementwise import tanh
+from genesis.ops.products.linear import bilinear, linear
 
 if TYPE_CHECKING:
     from genesis.nn.functions import *

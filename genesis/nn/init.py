@@ -11,7 +11,7 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.random import rand, randn
+from genesis.ops.creation.random import rand, randn
 
 _GAINS = {
     "linear": 1.0,

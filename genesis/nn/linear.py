@@ -10,8 +10,8 @@ from genesis.core.graph.tensor import Tensor
 from genesis.nn import init
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
-from genesis.ops import create
-from genesis.ops.matmul import bilinear, linear
+from genesis.ops.creation import create
+from genesis.ops.products.linear import bilinear, linear
 
 
 class Identity(Module):

@@ -10,7 +10,7 @@ from genesis.core.call.refusal import check_types
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import functional as F
 from genesis.nn.module import Module
-from genesis.ops.loss import reduction_of
+from genesis.ops.losses.numbers import reduction_of
 
 _OLD = ("size_average", "reduce")  # what they mean is kept as `reduction`
 

@@ -10,8 +10,8 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
-from genesis.ops import create
-from genesis.ops.norm import batch_norm, group_norm, layer_norm, rms_norm
+from genesis.ops.creation import create
+from genesis.ops.learning.norm import batch_norm, group_norm, layer_norm, rms_norm
 
 
 class LayerNorm(Module):

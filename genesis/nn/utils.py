@@ -9,8 +9,8 @@ from genesis.base.errors import GraphError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.join import cat, stack
-from genesis.ops.reduce import norm
+from genesis.ops.reductions.norms import norm
+from genesis.ops.shapes.join import cat, stack
 
 
 def _grads(parameters: Any) -> list[Tensor]:
@@ -22,7 +22,7 @@ def _grads(parameters: Any) -> list[Tensor]:
 def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
     """The norm of all elements of several tensors."""
     parts = [norm(t, norm_type) for t in tensors]
-    from genesis.ops.create import tensor
+    from genesis.ops.creation.outside import tensor
 
     total = norm(stack(parts), norm_type) if parts else tensor(0.0)
     if error_if_nonfinite and not bool(total.isfinite()):  # type: ignore[attr-defined]

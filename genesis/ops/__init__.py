@@ -1,12 +1,14 @@
 """All operations, declared one by one.
 
-`arithmetic` `rounding` `choice` `elementwise`   element by element       `matmul`             products
-`special` `activation` `compare`
-`reduce` `scan` `sort`                           along dimensions         `softmax` `loss`     learning
-`shape` `convert` `join` `index` `gather` `mask`  form and place           `norm` `attention` `embedding`
-`windows`                                        along a dimension
-`create` `random`                                out of nothing           `update`             steps of optimizers
-`registration`                                   ops replaced and added by users
+`pointwise/`    element by element
+`reductions/`   along dimensions: reductions, running reductions, sorts and searches
+`shapes/`       form and place: views, joins, parts and turns
+`indexing/`     elements named by indices and masks, read and written
+`creation/`     tensors out of nothing, out of Python and NumPy, at random, and of other dtypes and devices
+`products/`     products of matrices and tensors
+`learning/`     what networks are made of: activations, normalisations, attention, embeddings, dropout, steps of optimizers
+`losses/`       what is minimised
+`registration`  ops replaced and added by users
 
 ``python -m genesis.ops`` prints the matrix of what each op has.
 """
@@ -14,36 +16,14 @@
 from __future__ import annotations
 
 from genesis.core.call.op import REGISTRY
-from genesis.ops import (
-    activation,
-    attention,
-    compare,
-    convert,
-    create,
-    arithmetic,
-    choice,
-    elementwise,
-    rounding,
-    embedding,
-    gather as _gather,
-    index,
-    join,
-    mask,
-    loss,
-    loss_classes,
-    loss_distances,
-    matmul as _matmul,
-    norm as _norm,
-    random,
-    reduce,
-    scan,
-    shape,
-    softmax as _softmax,
-    sort as _sort,
-    special,
-    update,
-    windows,
-)
+from genesis.ops.creation import convert, create, outside, random, random_fills, sequences
+from genesis.ops.indexing import assign, gather, index, mask, rows
+from genesis.ops.learning import activation, attention, dropout, embedding, norm, softmax, update
+from genesis.ops.losses import classes, distances, numbers
+from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, rounding, special
+from genesis.ops.products import einsum, geometry, linear, matmul
+from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
+from genesis.ops.shapes import expand, flip, join, narrow, permute, repeat, reshape, split, windows
 from genesis.ops.registration import (
     register_function,
     register_operation,
@@ -58,29 +38,48 @@ MODULES = (
     rounding,
     elementwise,
     special,
-    activation,
+    curves,
     compare,
     reduce,
+    extremes,
+    norms,
     scan,
-    _sort,
-    shape,
-    convert,
+    sort,
+    search,
+    expand,
+    reshape,
+    permute,
+    narrow,
     join,
+    split,
+    repeat,
+    flip,
+    windows,
     index,
-    _gather,
+    assign,
+    gather,
+    rows,
     mask,
     create,
+    outside,
+    sequences,
+    convert,
     random,
-    _matmul,
-    _softmax,
-    loss,
-    loss_classes,
-    loss_distances,
-    _norm,
+    random_fills,
+    matmul,
+    linear,
+    einsum,
+    geometry,
+    activation,
+    softmax,
+    norm,
     attention,
     embedding,
+    dropout,
     update,
-    windows,
+    numbers,
+    classes,
+    distances,
 )
 
 PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}

@@ -7,7 +7,7 @@ from typing import Any
 
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tracing import advance, host
-from genesis.ops.update import adam_step
+from genesis.ops.learning.update import adam_step
 from genesis.optim.optimizer import Group, Optimizer, check_options
 
 

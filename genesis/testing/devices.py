@@ -24,8 +24,9 @@ from genesis.core.graph.generator import default_generator
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.tracer import trace
-from genesis.ops.create import tensor, zeros
-from genesis.ops.join import stack
+from genesis.ops.creation.create import zeros
+from genesis.ops.creation.outside import tensor
+from genesis.ops.shapes.join import stack
 from genesis.testing.arguments import replace, tensors_in
 from genesis.testing.kernels import _derivatives
 from genesis.testing.make import Maker

@@ -12,7 +12,7 @@ from genesis.core.graph.generator import Generator
 from genesis.core.graph.tensor import Tensor
 from genesis.jit.passes import optimized
 from genesis.jit.tracer import trace
-from genesis.ops.create import zeros
+from genesis.ops.creation.create import zeros
 
 
 def check_draw(op: Op, sample: Case) -> None:

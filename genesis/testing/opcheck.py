@@ -1,7 +1,7 @@
 """Check an op from its record: values, infer, gradients to second order, 16-bit floats, layouts, surroundings, and its
 wrong inputs.
 
-    opcheck(genesis.ops.reduce.sum)
+    opcheck(genesis.ops.reductions.reduce.sum)
     opcheck(my_op, samples=lambda t: [case(t(2, 3))])
 
 Each check is a function of an op and one sample; `CHECKS` names them, and `OWN` those that operations of users get,

@@ -14,7 +14,10 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.testing.arguments import tensors_in
 from genesis.testing.precision import ulps
 
-SHAPE, DIM = (3, 130, 4), 1  # long enough for sums by trees (`ops/along.py`), whose last rows are added in another way
+SHAPE, DIM = (
+    (3, 130, 4),
+    1,
+)  # long enough for sums by trees (`ops/reductions/along.py`), whose last rows are added in another way
 BAR = 4.0  # units of the last place of float32, of the result or of 1/64 of the largest one
 BARS = {"prod": 16.0}  # 129 roundings one after the other
 # $x / \\sigma - \\bar x / \\sigma$: units are those of the largest result

@@ -17,8 +17,8 @@ from genesis.core.graph.generator import default_generator
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.passes import optimized
 from genesis.jit.tracer import trace
-from genesis.ops.create import zeros
-from genesis.ops.join import stack
+from genesis.ops.creation.create import zeros
+from genesis.ops.shapes.join import stack
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import _call, _direction, _floating, replace, samples_of, tensors_in
 from genesis.testing.tolerance import assert_close

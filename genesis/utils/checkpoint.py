@@ -395,7 +395,7 @@ def checkpoint_name(x: Tensor, name: str) -> Tensor:
     >>> checkpoint_name(genesis.ones(2), "hidden")
     tensor([1., 1.])
     """
-    from genesis.ops.convert import named
+    from genesis.ops.creation.convert import named
 
     return named(x, name)
 

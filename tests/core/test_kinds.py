@@ -26,12 +26,12 @@ from genesis.core.call.kinds import (
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.layers import batches, duals
-from genesis.ops.along import restore
-from genesis.ops.gather import scatter_sum
-from genesis.ops.index import place, put
-from genesis.ops.join import pad_dim
+from genesis.ops.indexing.gather import scatter_sum
+from genesis.ops.indexing.index import place, put
 from genesis.ops.matrix import matrix
-from genesis.ops.shape import sum_to
+from genesis.ops.reductions.along import restore
+from genesis.ops.shapes.expand import sum_to
+from genesis.ops.shapes.narrow import pad_dim
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import opcheck, samples_of
 from genesis.testing.transform_checks import check_transforms

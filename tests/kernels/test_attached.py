@@ -34,8 +34,8 @@ def test_a_kernel_is_what_its_op_means(op, dtype, layout):
 
 def test_the_normal_distribution_function_to_one_unit_in_the_last_place():
     x = np.concatenate([np.linspace(-13, 13, 20_001), -np.geomspace(1e-30, 13, 5000)]).astype(np.float32)
-    found = genesis.ops.special.normal_cdf(genesis.tensor(x)).numpy()
-    exact = genesis.ops.special.normal_cdf(genesis.tensor(x.astype(np.float64))).numpy()
+    found = genesis.ops.pointwise.special.normal_cdf(genesis.tensor(x)).numpy()
+    exact = genesis.ops.pointwise.special.normal_cdf(genesis.tensor(x.astype(np.float64))).numpy()
     assert np.max(np.abs(found - exact) / np.spacing(exact.astype(np.float32))) <= 1
-    special = genesis.ops.special.normal_cdf(genesis.tensor([np.inf, -np.inf, np.nan, 0.0])).numpy()
+    special = genesis.ops.pointwise.special.normal_cdf(genesis.tensor([np.inf, -np.inf, np.nan, 0.0])).numpy()
     np.testing.assert_array_equal(special, np.float32([1, 0, np.nan, 0.5]))

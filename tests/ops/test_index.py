@@ -424,4 +424,4 @@ def test_more_dimensions_than_an_index_has_are_refused(dtype):
             with pytest.raises((RuntimeError, ValueError, TypeError)):
                 x.index_put(index, values, accumulate)
     with pytest.raises(RuntimeError, match=r"cannot be added at an index of shape \[3, 2\]"):
-        genesis.ops.index.add_at(np.zeros((3, 4)), (slice(None), np.array([0, 1])), np.ones((2, 3, 2, 2)))
+        genesis.ops.indexing.index.add_at(np.zeros((3, 4)), (slice(None), np.array([0, 1])), np.ones((2, 3, 2, 2)))

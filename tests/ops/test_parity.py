@@ -124,7 +124,7 @@ def test_parity(op, dtype):
             pairs.append((t, _to_torch(t)))
             return pairs[-1][1]
 
-        if op.module.startswith(("genesis.ops.loss", "genesis.ops.norm")):
+        if op.module.startswith(("genesis.ops.losses", "genesis.ops.learning.norm")):
             sample = _constants(op, sample)
         args, kwargs = replace(list(sample.args), twin), replace(dict(sample.kwargs), twin)
         try:

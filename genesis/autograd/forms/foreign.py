@@ -25,7 +25,7 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.functions.function import Function
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.matmul import tensordot
+from genesis.ops.products.einsum import tensordot
 
 Rule = Callable[..., Any]
 

@@ -29,7 +29,7 @@ from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.node import AccumulateGrad, Output, next_number
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.join import stack
+from genesis.ops.shapes.join import stack
 
 _open: ContextVar[tuple[GradientTape, ...]] = ContextVar("genesis_open_tapes", default=())
 

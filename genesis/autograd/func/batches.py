@@ -15,7 +15,7 @@ from genesis.core.graph.generator import default_generator
 from genesis.core.graph.levels import Level, opened
 from genesis.core.graph.tensor import Tensor
 from genesis.core.layers import batches as batches  # ops act on batched arrays from here on
-from genesis.ops.join import cat
+from genesis.ops.shapes.join import cat
 
 RANDOMNESS = ("error", "different", "same")
 

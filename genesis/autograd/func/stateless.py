@@ -9,7 +9,7 @@ from typing import Any
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.join import stack
+from genesis.ops.shapes.join import stack
 
 
 def functional_call(

@@ -1142,7 +1142,7 @@ class Methods:
             RuntimeError: shapes, dtypes or devices that do not fit
 
         >>> import genesis
-        >>> genesis.ops.activation.gate(genesis.tensor([5., 6.]), genesis.tensor([-1., 1.]))
+        >>> genesis.ops.pointwise.curves.gate(genesis.tensor([5., 6.]), genesis.tensor([-1., 1.]))
         tensor([0., 6.])
         """
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = ...) -> Tensor:
@@ -1526,7 +1526,7 @@ class Methods:
             RuntimeError: shapes, dtypes or devices that do not fit
 
         >>> import genesis
-        >>> genesis.ops.activation.log1pexp(genesis.tensor([0., 1.]))
+        >>> genesis.ops.pointwise.curves.log1pexp(genesis.tensor([0., 1.]))
         tensor([0.6931, 1.3133])
         """
     def log1pexp_(self) -> Tensor:
@@ -2039,7 +2039,7 @@ class Methods:
             RuntimeError: shapes, dtypes or devices that do not fit
 
         >>> import genesis
-        >>> genesis.ops.special.normal_cdf(genesis.tensor([0., 1.]))
+        >>> genesis.ops.pointwise.special.normal_cdf(genesis.tensor([0., 1.]))
         tensor([0.5000, 0.8413])
         """
     def not_equal(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
@@ -2078,7 +2078,7 @@ class Methods:
         """The derivative of order $n \\ge 1$ of `digamma`, with the tensor first.
 
         >>> import genesis
-        >>> genesis.ops.special.polygamma_of(genesis.tensor([1.0, 2.0]), 1)
+        >>> genesis.ops.pointwise.special.polygamma_of(genesis.tensor([1.0, 2.0]), 1)
         tensor([1.6449, 0.6449])
         """
     def positive(self) -> Tensor:
@@ -2627,7 +2627,7 @@ class Methods:
             RuntimeError: shapes, dtypes or devices that do not fit
 
         >>> import genesis
-        >>> genesis.ops.activation.tanh_rest(genesis.tensor([0., 1.]))
+        >>> genesis.ops.pointwise.curves.tanh_rest(genesis.tensor([0., 1.]))
         tensor([0.0000, 0.2384])
         """
     def tanh_rest_(self) -> Tensor:
@@ -2649,7 +2649,7 @@ class Methods:
             RuntimeError: shapes, dtypes or devices that do not fit
 
         >>> import genesis
-        >>> genesis.ops.activation.times_sigmoid(genesis.tensor([0., 1.]))
+        >>> genesis.ops.pointwise.curves.times_sigmoid(genesis.tensor([0., 1.]))
         tensor([0.0000, 0.7311])
         """
     def times_tanh_log1pexp(self, *, out: Tensor | None = ...) -> Tensor:
@@ -2661,7 +2661,7 @@ class Methods:
             RuntimeError: shapes, dtypes or devices that do not fit
 
         >>> import genesis
-        >>> genesis.ops.activation.times_tanh_log1pexp(genesis.tensor([0., 1.]))
+        >>> genesis.ops.pointwise.curves.times_tanh_log1pexp(genesis.tensor([0., 1.]))
         tensor([0.0000, 0.8651])
         """
     def to(self, *args: Any, dtype: Any = ..., device: Any = ..., non_blocking: builtins.bool = ..., copy: builtins.bool = ..., memory_format: Any = ...) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.ops.standard import standardized_and_deviation
+from genesis.ops.learning.standard import standardized_and_deviation
 
 F32 = np.dtype(np.float32)
 

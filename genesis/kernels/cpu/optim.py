@@ -1,6 +1,6 @@
 """One step of Adam on NumPy arrays, in place, in blocks that stay in the cache.
 
-The composition in `genesis.ops.update` goes over each array sixteen times; in blocks of 16,384 elements all passes but
+The composition in `genesis.ops.learning.update` goes over each array sixteen times; in blocks of 16,384 elements all passes but
 the first find their data in the level-2 cache, and small parameters save the cost of sixteen calls through tensors.
 """
 
@@ -48,7 +48,7 @@ def adam_step(
     rate: float,
     shrink: float | None,
 ) -> None:
-    """The kernel of `genesis.ops.update.adam_step`."""
+    """The kernel of `genesis.ops.learning.update.adam_step`."""
     p, g, m, v = param.reshape(-1), grad.reshape(-1), exp_avg.reshape(-1), exp_avg_sq.reshape(-1)
     scratch = np.empty(min(BLOCK, p.size), p.dtype)
     scales = beta1, beta2, root, eps, rate, 1.0 if shrink is None else shrink

@@ -8,7 +8,7 @@ import numpy as np
 
 from genesis.core.call.dispatch import F32, F64
 from genesis.core.call.kernels import attach
-from genesis.ops.pieces import BLOCK, corrected, in_float64
+from genesis.ops.pointwise.pieces import BLOCK, corrected, in_float64
 
 
 def is_float32(x: Any) -> bool:

@@ -16,8 +16,8 @@ import numpy as np
 
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu.pointwise import is_float32
-from genesis.ops import gamma_functions
-from genesis.ops.pieces import corrected, in_float64, polynomial
+from genesis.ops.pointwise import gamma_functions
+from genesis.ops.pointwise.pieces import corrected, in_float64, polynomial
 
 _FARTHEST = 40.0
 _SLOPE = 0.3

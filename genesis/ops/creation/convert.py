@@ -1,0 +1,361 @@
+"""Copies, conversions between dtypes and devices, complex parts, and fills."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.memory import DeviceArray, copied, memory_of
+from genesis.arrays.protocol import Array
+from genesis.arrays.spec import Spec, meta
+from genesis.base import dtypes
+from genesis.base.device import CPU, MEMORIES, as_device, device, names_device, require_available
+from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
+from genesis.core.call.dispatch import public
+from genesis.core.call.op import samples
+from genesis.core.call.kernels import attach
+from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.call.views import inplace
+
+# ---- copies and conversions
+
+clone = unary(
+    "clone",
+    lambda x: x.copy(),
+    "A copy with its own memory; the gradient passes through.",
+    "[1., 2.] -> [1., 2.]",
+    vjp=lambda g: g,
+    inplace=False,
+    strides=lambda input: None,
+)
+_plain_clone = clone
+
+
+def _clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
+    return _plain_clone(self)
+
+
+_clone.__doc__ = clone.__doc__
+_clone.op = clone.op
+Tensor.clone = _clone
+
+
+def _contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
+    """This tensor if its memory is in row-major order, else a copy that is."""
+    return (
+        self
+        if self.is_contiguous()
+        else _plain_clone(self).reshape(self.shape)
+        if self.is_meta
+        else convert(self, self._array.dtype)
+    )
+
+
+Tensor.contiguous = _contiguous
+
+
+@primitive(
+    "elementwise_cast",
+    {"input": lambda g: g},
+    infer=lambda input, dtype: Spec(input.shape, dtype, input.device),
+    method=False,
+    dtypes="fcib",
+    torch_name="",
+)
+def convert(input: Array, dtype: Any) -> Any:
+    """Elements converted to another dtype, in row-major memory; the gradient is converted back. What `Tensor.to` calls.
+
+    >>> import genesis
+    >>> genesis.tensor([1.5]).to(genesis.int64)
+    tensor([1])
+    """
+    if input.dtype.kind == "c" and dtype.kind not in "cb":  # bool: either part is not zero
+        input = input.real
+    return np.array(input, dtype=dtype, order="C", copy=True)
+
+
+samples(convert, lambda t: [case(t(2, 3), np.dtype(np.float64)), case(t(), np.dtype(np.complex128))])
+
+
+@primitive(
+    "elementwise_cast",
+    {"input": lambda g: g},
+    infer=lambda input, name: input,
+    method=False,
+    dtypes="fcib",
+    torch_name="",
+)
+def named(input: Array, name: str) -> Any:
+    """The same elements, copied, under a name that checkpoint policies and reports know.
+
+    >>> import genesis
+    >>> genesis.ops.creation.convert.named(genesis.ones(2), "hidden")
+    tensor([1., 1.])
+    """
+    return input.copy()
+
+
+samples(named, lambda t: [case(t(2, 3), "hidden"), case(t(), "h")])
+
+
+def _to(
+    self: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """This tensor in another dtype or on another device; itself when nothing changes.
+
+    ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` and ``to(other)`` are all understood. Differentiable.
+
+    >>> import genesis
+    >>> genesis.ones(2).to(genesis.float64).dtype
+    genesis.float64
+    """
+    for arg in args:
+        if isinstance(arg, Tensor):
+            dtype, device = arg._array.dtype, arg.device
+        elif isinstance(arg, bool):
+            copy = arg
+        elif names_device(arg):
+            device = arg
+        elif arg is not None:
+            dtype = arg
+    out = self
+    want = self._array.dtype if dtype is None else dtype if isinstance(dtype, np.dtype) else dtypes.as_np(dtype)
+    if want is not self._array.dtype or copy:
+        out = convert(self, want)
+    if device is not None:
+        where, here = require_available(as_device(device)), self.device
+        if where.type == "meta" != here.type:
+            return wrap(meta(tuple(self._array.shape), want))
+        if where != here:
+            if here.type == "meta":
+                raise ArgumentError(
+                    message(
+                        "to",
+                        f"a meta tensor has no data to move to {where}",
+                        hint=f"genesis.empty_like(x, device='{where}')",
+                    )
+                )
+            out = transfer(out, where, here)
+    return out
+
+
+Tensor.to = _to
+
+
+@primitive(
+    "transfer",
+    {"input": lambda g, device, source: transfer(g, source, device)},
+    infer=lambda input, device, source: Spec(input.shape, input.dtype, device),
+    jvp="linear",
+    batch=as_it_is,
+    method=False,
+    dtypes="fcib",
+    torch_name="",
+)
+def transfer(input: Array, device: device, source: device) -> Any:
+    """The same elements in the memory of ``device``, from that of ``source``; the gradient goes back. What `Tensor.to`
+    calls.
+
+    >>> import genesis
+    >>> x = genesis.ones(2)
+    >>> genesis.ops.creation.convert.transfer(x, x.device, x.device)
+    tensor([1., 1.])
+    """
+    return (
+        memory_of(input).to_host(input)
+        if device == CPU
+        else MEMORIES[device.type].from_host(memory_of(input).to_host(input), device)
+    )
+
+
+samples(transfer, lambda t: [case(t(2, 3), CPU, CPU), case(t(), CPU, CPU)])
+
+
+# what every device has: made of its memory
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = wrap(x).real._array  # type: ignore[attr-defined]
+    out = memory_of(x).empty(tuple(x.shape), dtype, x.device)
+    memory_of(x).assign(out, x)
+    return out
+
+
+attach(transfer, DeviceArray, transfer.op.meaning)
+attach(clone, DeviceArray, copied)
+attach(named, DeviceArray, lambda input, name: copied(input))
+attach(convert, DeviceArray, _cast)
+
+
+def _caster(name: str, kind: Any) -> None:
+    def cast(self: Tensor) -> Tensor:
+        return self.to(kind)
+
+    cast.__name__, cast.__doc__ = name, f"This tensor as {kind}."
+    setattr(Tensor, name, cast)
+
+
+for _name, _kind in {
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "short": dtypes.int16,
+    "char": dtypes.int8,
+    "byte": dtypes.uint8,
+    "bool": dtypes.bool,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
+}.items():
+    _caster(_name, _kind)
+Tensor.cpu = lambda self: self.to(device="cpu")
+Tensor.type_as = lambda self, other: self.to(other._array.dtype)
+
+
+def _type(self: Tensor, dtype: Any = None) -> Any:
+    """The dtype's name, or with an argument this tensor converted."""
+    return f"genesis.{self.dtype.name}" if dtype is None else self.to(dtype)
+
+
+Tensor.type = _type
+
+
+def _cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """This tensor on a GPU; an error where there is no backend for one."""
+    return self.to(device="cuda" if device is None else device)  # type: ignore[attr-defined, no-any-return]
+
+
+Tensor.cuda = _cuda
+
+
+class _Elsewhere:
+    """A name that NumPy's arrays have and tensors have not: reading it says what to write instead, ``hasattr`` that it
+    is not there.
+    """
+
+    def __init__(self, instead: str) -> None:
+        self.instead = instead
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Any, owner: type) -> Any:
+        raise AttributeError(message("Tensor", f"has no attribute {self.name!r}", hint=self.instead))
+
+
+for _name, _instead in {
+    "astype": "x.to(genesis.float32), x.float()",
+    "copy": "x.clone(), or y.copy_(x) to write into y",
+    "fill": "x.fill_(value)",
+    "strides": "x.stride()",
+    "tobytes": "x.numpy().tobytes()",
+    "flat": "x.flatten()",
+    "concatenate": "genesis.cat([x, y])",
+}.items():
+    _elsewhere = _Elsewhere(_instead)
+    _elsewhere.name = _name
+    setattr(Tensor, _name, _elsewhere)
+
+
+def _complex_part(name: str, meaning: Any, rule: Any, doc: str) -> Any:
+    def infer(input: Spec) -> Spec:
+        return Spec(input.shape, dtypes.from_numpy(input.dtype).to_real().np, input.device)
+
+    meaning.__name__, meaning.__doc__ = name, doc
+    return view({"input": rule}, infer=infer, dtypes="c", holomorphic=False, method=False, batch=as_it_is,
+                put=partial(_put_part, name), samples=lambda t: [case(t(2, 3))])(meaning)  # fmt: skip
+
+
+def _put_part(name: str, whole: Tensor, part: Tensor) -> Tensor:
+    """A complex tensor with other real or imaginary parts; the bytes side by side, for ``inf * 1j`` is no number."""
+    parts = [part, imag(whole)] if name == "real" else [real(whole), part]
+    return public("view_dtype")(public("stack")(parts, -1), whole._array.dtype).reshape(whole.shape)
+
+
+def _real(input: Array) -> Any:
+    return input.real
+
+
+def _imag(input: Array) -> Any:
+    return input.imag
+
+
+def _imag_rule(g: Any) -> Any:
+    return g * 1j
+
+
+real = _complex_part(
+    "real",
+    _real,
+    lambda g: g,
+    "Real parts, as a view.\n\n>>> import genesis\n>>> genesis.real(genesis.tensor([1 + 2j]))\ntensor([1.])\n",
+)
+imag = _complex_part(
+    "imag",
+    _imag,
+    _imag_rule,
+    "Imaginary parts, as a view.\n\n>>> import genesis\n>>> genesis.imag(genesis.tensor([1 + 2j]))\ntensor([2.])\n",
+)
+Tensor.real = property(lambda self: real(self) if self.is_complex() else self)
+
+
+def _imag_of(self: Tensor) -> Tensor:
+    if not self.is_complex():
+        raise DTypeError(message("imag", f"real tensors have no imaginary part, this one is {self.dtype}"))
+    return imag(self)
+
+
+Tensor.imag = property(_imag_of)
+
+# ---- fills
+
+
+def _fill(x: Any, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ArgumentValueError(message("fill_", f"needs a 0-d value, got {value.ndim} dimensions"))
+        return value.expand(x._array.shape)
+    from genesis.ops.creation.create import full_like
+
+    return full_like(x.detach(), value)
+
+
+def _copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write ``src``, broadcast and converted, into this tensor's memory."""
+    from genesis.ops.creation.outside import as_tensor
+
+    source = src if isinstance(src, Tensor) else as_tensor(src)
+    return inplace(
+        "copy_",
+        lambda old, value: value.to(old._array.dtype, device=old.device).expand(old._array.shape),
+        self,
+        (source,),
+        {},
+    )
+
+
+def _fill_(self: Tensor, value: Any) -> Tensor:
+    """Set all elements to a number or 0-d tensor."""
+    return inplace("fill_", lambda old, v: _fill(old, v), self, (value,), {})
+
+
+def _zero_(self: Tensor) -> Tensor:
+    """Set all elements to zero."""
+    return inplace("zero_", lambda old: _fill(old, 0), self, (), {})
+
+
+Tensor.copy_, Tensor.fill_, Tensor.zero_ = _copy_, _fill_, _zero_
+
+__all__ = ["clone", "imag", "real"]

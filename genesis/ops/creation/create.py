@@ -1,0 +1,235 @@
+"""Tensors out of nothing: zeros, ones and other fills, in given shapes and in those of others."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.memory import placed
+from genesis.arrays.spec import Spec, meta
+from genesis.base import dtypes
+from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, require_available
+from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.base.memory import impossible, too_large
+from genesis.core.call.dispatch import made_inside, write_out
+from genesis.core.call.refusal import described, explain_all, refuse_call
+from genesis.core.graph.modes import ACTIVE, LEVELS
+from genesis.core.graph.tensor import Tensor, in_dtype, wrap
+from genesis.ops.shapes.expand import sizes
+
+
+def finished(array: Any, requires_grad: bool) -> Tensor:
+    out = wrap(array)
+    if ACTIVE or LEVELS:
+        made_inside(out)
+    return out.requires_grad_() if requires_grad else out
+
+
+def new_filled(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make: Any) -> Any:
+    for n in shape:
+        if n < 0:
+            raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
+    place = require_available(default_device() if device is None else as_device(device))
+    kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
+    if place == META:
+        return meta(shape, kind)
+    if impossible(shape, kind):
+        raise too_large(name, shape, kind, Spec(shape, kind))
+    try:
+        return make(shape, kind) if place == CPU else _made_elsewhere(name, shape, kind, place, make)
+    except MemoryError:
+        raise too_large(name, shape, kind, Spec(shape, kind)) from None
+
+
+def _made_elsewhere(name: str, shape: tuple[int, ...], kind: Any, place: Any, make: Any) -> Any:
+    """By the memory of the device if it has such a method, else made on the host and copied."""
+    plain = name.removeprefix("new_").removesuffix("_like")
+    own = getattr(MEMORIES[place.type], plain) if plain in ("zeros", "ones", "empty") else None
+    return placed(np.asarray(make(shape, kind)), place) if own is None else own(shape, kind, place)
+
+
+def _maker(name: str, make: Any, what: str) -> Any:
+    def create(
+        *size: Any, out: Tensor | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> Tensor:
+        try:
+            if out is not None:
+                return write_out(name, wrap(new_filled(name, sizes(size), out._array.dtype, out.device, make)), out)
+            return finished(new_filled(name, sizes(size), dtype, device, make), requires_grad)
+        except Exception as error:
+            refuse_call(
+                create,
+                {"size": size, "out": out, "dtype": dtype, "device": device, "requires_grad": requires_grad},
+                error,
+            )
+            raise
+
+    def create_like(
+        input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None
+    ) -> Tensor:
+        try:
+            kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
+            return finished(new_filled(name + "_like", tuple(input._array.shape), kind, place, make), requires_grad)
+        except Exception as error:
+            refuse_call(
+                create_like, {"input": input, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error
+            )
+            raise
+
+    def new(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
+        return finished(new_filled("new_" + name, sizes(size), kind, place, make), requires_grad)
+
+    example = f">>> import genesis\n>>> genesis.{name}(2, 3).shape\ngenesis.Size([2, 3])\n"
+    create.__doc__ = f"A tensor of {what}, in the default dtype unless given.\n\n{example}"
+    create_like.__doc__ = f"A tensor of {what}, in the shape, dtype and place of ``input``."
+    new.__doc__ = f"A tensor of {what}, in this one's dtype and place."
+    create.__name__, create_like.__name__, new.__name__ = name, name + "_like", "new_" + name
+    setattr(Tensor, "new_" + name, new)
+    return create, create_like
+
+
+zeros, zeros_like = _maker("zeros", np.zeros, "zeros")
+ones, ones_like = _maker("ones", np.ones, "ones")
+empty, empty_like = _maker("empty", np.empty, "whatever the memory holds")
+
+
+def _fill_dtype(value: Any) -> Any:
+    return dtypes.bool if isinstance(value, bool) else dtypes.int64 if isinstance(value, int) else (
+        dtypes.get_default_dtype().to_complex() if isinstance(value, builtins.complex) else dtypes.get_default_dtype()
+    )  # fmt: skip
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of one value; its dtype follows from the value unless given.
+
+    >>> import genesis
+    >>> genesis.full((2,), 7)
+    tensor([7, 7])
+    """
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    kind = _fill_dtype(value) if dtype is None else dtype
+    return finished(
+        new_filled("full", sizes((size,)), kind, device, lambda shape, k: np.full(shape, in_dtype("full", value, k))),
+        requires_grad,
+    )
+
+
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of one value in the shape, dtype and place of ``input``.
+
+    >>> import genesis
+    >>> genesis.full_like(genesis.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
+    return full(tuple(input._array.shape), fill_value, dtype=kind, device=place, requires_grad=requires_grad)
+
+
+def _new_full(
+    self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of one value, in this one's dtype and place."""
+    kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
+    return full(size, fill_value, dtype=kind, device=place, requires_grad=requires_grad)
+
+
+Tensor.new_full = _new_full
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A 0-d tensor in the default dtype unless given.
+
+    >>> import genesis
+    >>> genesis.scalar_tensor(2)
+    tensor(2.)
+    """
+    return full(
+        (), s, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device, requires_grad=requires_grad
+    )
+
+
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """A complex tensor of its real and imaginary parts, of one dtype.
+
+    Raises:
+        RuntimeError: the parts differ in dtype
+
+    >>> import genesis
+    >>> genesis.complex(genesis.tensor([1.]), genesis.tensor([2.]))
+    tensor([1.+2.j])
+    """
+    if real.dtype is not imag.dtype:
+        raise DTypeError(message("complex", f"the parts differ in dtype, {real.dtype} and {imag.dtype}"))
+    return real + imag * 1j
+
+
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """A complex tensor of absolute values and angles in radians.
+
+    >>> import genesis
+    >>> genesis.polar(genesis.tensor([2.]), genesis.tensor([0.]))
+    tensor([2.+0.j])
+    """
+    return complex(abs * angle.cos(), abs * angle.sin())
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether ``obj`` is a tensor.
+
+    >>> import genesis
+    >>> genesis.is_tensor([1.0])
+    False
+    """
+    return isinstance(obj, Tensor)
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    raise ArgumentError(message(name, f"input must be a tensor, got {described(value)}"))
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements.
+
+    >>> import genesis
+    >>> genesis.numel(genesis.zeros(2, 3))
+    6
+    """
+    return _tensor("numel", input).numel()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is floating."""
+    return _tensor("is_floating_point", input).is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return _tensor("is_complex", input).is_complex()
+
+
+explain_all(globals(), "complex", "full", "full_like", "polar", "scalar_tensor")
+
+__all__ = [
+    "complex",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "is_complex",
+    "is_floating_point",
+    "is_tensor",
+    "numel",
+    "ones",
+    "ones_like",
+    "polar",
+    "scalar_tensor",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,1 @@
+"""Elements named by indices and masks, read and written."""

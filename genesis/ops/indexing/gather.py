@@ -1,0 +1,336 @@
+"""Elements named along one dimension: gather, scatter and take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.memory import placed
+from genesis.arrays.protocol import Array
+from genesis.arrays.spec import Spec
+from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.core.call.kinds import case, composite, indexing, normalize_dim
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.strides import packed
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.ops.indexing.index import add_at, check_index, index_by
+from genesis.ops.indexing.keys import as_index, in_range
+from genesis.ops.pointwise.choice import where
+
+_ALL = "fcib"
+
+
+def _along(name: str, input: Tensor, dim: int, index: Any, exact: bool = False) -> tuple[int, Any]:
+    """Check the shapes of gather and scatter: no dimension but ``dim`` may be larger than the input's."""
+    array = as_index(name, index)
+    check_index(name, input, index)
+    d = normalize_dim(name, dim, input.ndim)
+    shape = tuple(input._array.shape)
+    if array.size and len(array.shape) != len(shape):
+        raise ShapeError(
+            message(
+                name,
+                f"index has {len(array.shape)} dimensions, input {len(shape)}",
+                [("input", input._spec()), ("index", index._spec())],
+            )
+        )
+    if array.size and any(a > b for i, (a, b) in enumerate(zip(array.shape, shape, strict=True)) if i != d):
+        raise ShapeError(
+            message(name, f"index of shape {list(array.shape)} is larger than the input {list(shape)} outside dim {d}")
+        )
+    size = shape[d] if shape else 1
+    return d, in_range(name, index, size, f"dim {d} of size {size}")
+
+
+def along_key(index: Any, dim: int) -> tuple[Any, ...]:
+    """The advanced index that names, for each element of ``index``, its element along ``dim``."""
+    if not index.ndim:
+        return ()
+    key = []
+    for i, n in enumerate(index.shape):
+        shape = [1] * index.ndim
+        shape[i] = n
+        key.append(index if i == dim else np.arange(n).reshape(shape))
+    return tuple(key)
+
+
+@indexing(
+    {"input": lambda g, input_shape, dim, index: scatter_sum(g, input_shape, dim, index)},
+    infer=lambda input, dim, index: Spec(index.shape, input.dtype, input.device),
+    dtypes=_ALL,
+)
+def gather_at(input: Array, dim: int, index: Array) -> Any:
+    """Elements named by an index array along ``dim``; what `gather` calls.
+
+    >>> import genesis
+    >>> genesis.gather(genesis.tensor([1., 2.]), 0, genesis.tensor([1]))
+    tensor([2.])
+    """
+    return packed(np.asarray(input[along_key(index, dim)])) if index.ndim else input.reshape(()).copy()
+
+
+samples(gather_at, lambda t: [case(t(3, 4), 1, wrap(np.array([[0, 1], [3, 3]])))])
+
+
+@indexing(
+    {"input": lambda g, dim, index: gather_at(g, dim, index)},
+    infer=lambda input, shape, dim, index: Spec(tuple(shape), input.dtype, input.device),
+    dtypes="fci",
+)
+def scatter_sum(input: Array, shape: Sequence[int], dim: int, index: Array) -> Any:
+    """Zeros of a shape, with elements added at the places of an index array along ``dim``: the transpose of `gather`.
+
+    >>> import genesis
+    >>> from importlib import import_module
+    >>> import_module("genesis.ops.indexing.gather").scatter_sum(genesis.ones(2), (3,), 0, genesis.tensor([2, 2]))
+    tensor([0., 0., 2.])
+    """
+    out = np.zeros(shape, input.dtype)
+    if index.size:
+        add_at(out, along_key(index, dim), input[tuple(slice(0, n) for n in index.shape)])
+    return out
+
+
+samples(scatter_sum, lambda t: [case(t(2, 2), (3, 4), 1, wrap(np.array([[0, 1], [3, 3]])))])
+
+
+_AT = lambda t: t.int(2, 2, low=0, high=3)  # noqa: E731
+
+
+@composite(dtypes=_ALL)
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """Elements named along ``dim``, ``out[i][j] = input[index[i][j]][j]`` for dim 0; in the shape of ``index``.
+
+    Raises:
+        IndexError: an index out of range
+        RuntimeError: ``index`` has other dimensions, or is larger than the input elsewhere
+
+    >>> import genesis
+    >>> genesis.gather(genesis.tensor([[1., 2.], [3., 4.]]), 1, genesis.tensor([[0], [1]]))
+    tensor([[1.],
+            [4.]])
+    """
+    d, array = _along("gather", input, dim, index)
+    return gather_at(input, d, wrap(array))
+
+
+samples(gather, lambda t: [case(t(3, 4), 1, _AT(t)), case(t(3, 4), 0, _AT(t))])
+
+wrong_inputs(
+    gather,
+    (
+        lambda t: case(t(2, 2), 0, t.int(2, 2, low=5, high=6)),
+        IndexError,
+        "gather: index 5 is out of range for dim 0 of size 2",
+    ),
+    (lambda t: case(t(2, 2), 0, t.int(2)), RuntimeError, "gather: index has 1 dimensions, input 2"),
+)
+
+
+def _scatter_into(input: Tensor, d: int, array: Any, src: Tensor) -> Tensor:
+    """``input`` with elements of ``src`` in place of those named; the last one written stays."""
+    key = along_key(array, d)
+    part = src[tuple(slice(0, n) for n in array.shape)] if src.ndim else src.expand(array.shape)
+    out = input.clone()
+    if array.ndim:
+        out[key] = part
+    else:
+        out.copy_(part)
+    return out
+
+
+@composite(dtypes=_ALL, inplace=True)
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """``input`` with the elements named along ``dim`` replaced by those of ``src`` (or by one value).
+
+    Args:
+        reduce: "add" or "multiply" to combine instead of replacing
+
+    Raises:
+        IndexError: an index out of range
+
+    >>> import genesis
+    >>> genesis.scatter(genesis.zeros(3), 0, genesis.tensor([2]), genesis.tensor([5.]))
+    tensor([0., 0., 5.])
+    """
+    d, array = _along("scatter", input, dim, index)
+    source = src if src is not None else value
+    if not isinstance(source, Tensor):
+        source = input.new_full((), source)
+    if reduce is None:
+        return _scatter_into(input, d, array, source)
+    if reduce not in ("add", "multiply"):
+        raise ArgumentValueError(
+            message("scatter", f"reduce must be 'add' or 'multiply', got {reduce!r}", hint="scatter_reduce")
+        )
+    return scatter_reduce(
+        input,
+        dim,
+        index,
+        source.expand(array.shape) if not source.ndim else source,
+        "sum" if reduce == "add" else "prod",
+    )
+
+
+samples(
+    scatter,
+    lambda t: [
+        case(t(3, 4), 1, t.int(1, 1, low=0, high=3), t(1, 1)),
+        case(t(3, 4), 0, t.int(1, 1, low=0, high=3), 2.0),
+    ],
+)
+
+wrong_inputs(
+    scatter,
+    (
+        lambda t: case(t(2, 2), 0, t.int(1, 1, low=0, high=1), t(1, 1), reduce="max"),
+        ValueError,
+        "scatter: reduce must be 'add' or 'multiply'",
+    ),
+)
+
+
+@composite(halves="wide", dtypes="fi", inplace=True)
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """``input`` with elements of ``src`` added at the places named along ``dim``.
+
+    >>> import genesis
+    >>> genesis.scatter_add(genesis.zeros(3), 0, genesis.tensor([2, 2]), genesis.tensor([5., 1.]))
+    tensor([0., 0., 6.])
+    """
+    d, array = _along("scatter_add", input, dim, index)
+    part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
+    return input + scatter_sum(part, tuple(input._array.shape), d, wrap(array))
+
+
+samples(scatter_add, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
+
+
+@composite(halves="wide", dtypes="f", inplace=True)
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
+
+    >>> import genesis
+    >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
+    tensor([0., 4.])
+    """
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise ArgumentValueError(
+            message("scatter_reduce", f"unknown reduce {reduce!r}", hint="sum, prod, mean, amax or amin")
+        )
+    d, array = _along("scatter_reduce", input, dim, index)
+    shape = tuple(input._array.shape)
+    part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src
+    hits = scatter_sum(part.detach().new_ones(part.shape), shape, d, wrap(array))
+    own = input if include_self else where(hits > 0, _neutral(reduce, input), input)
+    if reduce in ("sum", "mean"):
+        total = own + scatter_sum(part, shape, d, wrap(array))
+        count = hits + 1 if include_self else where(hits > 0, hits, 1)
+        mean = total / count if total.is_floating_point() or total.is_complex() else total.floor_divide(count)
+        return total if reduce == "sum" else where(hits > 0, mean, input)
+    return (_scatter_slow if isinstance(array, np.ndarray) else _scatter_dense)(own, part, d, array, reduce)
+
+
+samples(scatter_reduce, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2), "sum"), case(t(3, 4), 1, _AT(t), t(2, 2), "amax")])
+
+wrong_inputs(
+    scatter_reduce,
+    (lambda t: case(t(2), 0, t.int(2, low=0, high=2), t(2), "max"), ValueError, "scatter_reduce: unknown reduce 'max'"),
+)
+
+
+def _neutral(reduce: str, x: Tensor) -> Any:
+    """What changes no result, in the dtype."""
+    whole = x._array.dtype.kind in "iu"
+    low, high = (
+        (int(np.iinfo(x._array.dtype).min), int(np.iinfo(x._array.dtype).max))
+        if whole
+        else (float("-inf"), float("inf"))
+    )
+    return {"prod": 1, "amax": low, "amin": high}.get(reduce, 0)
+
+
+def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
+    """The same where the index is known to a transform only: every element against every place along the dimension."""
+    if not array.ndim:
+        own, part, array = own.unsqueeze(0), part.unsqueeze(0), wrap(array).unsqueeze(0)._array
+        return _scatter_dense(own, part, 0, array, reduce).squeeze(0)
+    places = wrap(placed(np.arange(own.shape[d]), own.device))
+    hit = wrap(array).movedim(d, -1).unsqueeze(-1) == places  # (..., elements, places)
+    spread = where(hit, part.movedim(d, -1).unsqueeze(-1), _neutral(reduce, part))
+    found = (spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)).movedim(
+        -1, d
+    )
+    head = tuple(slice(0, n) for n in found.shape)
+    combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
+    out = own.clone()
+    out[head] = combine(own[head], found)
+    return out
+
+
+def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:
+    """Product and extremes: one write for each rank of repetition, so that gradients come from `maximum` and `mul`."""
+    key = along_key(array, d)
+    flat = np.ravel_multi_index(np.broadcast_arrays(*key), own._array.shape).reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    first = np.concatenate(([True], flat[order][1:] != flat[order][:-1])) if flat.size else np.zeros(0, bool)
+    starts = np.maximum.accumulate(np.where(first, np.arange(flat.size), 0)) if flat.size else order
+    rank = np.empty(flat.size, np.int64)
+    rank[order] = np.arange(flat.size) - starts
+    out, values = own.reshape(-1), part.reshape(-1)
+    combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
+    for r in range(int(rank.max()) + 1 if flat.size else 0):
+        chosen = np.flatnonzero(rank == r)
+        at = wrap(flat[chosen])
+        out = out.index_copy(0, at, combine(out[at], values[wrap(chosen)]))
+    return out.reshape(own.shape)
+
+
+@composite(dtypes=_ALL)
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of the flattened tensor, in the shape of ``index``.
+
+    >>> import genesis
+    >>> genesis.take(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([0, 3]))
+    tensor([1., 4.])
+    """
+    return index_by(input.reshape(-1), (as_index("take", index),))
+
+
+samples(take, lambda t: [case(t(3, 4), t.int(2, 2, low=0, high=12))])
+
+
+@composite(dtypes=_ALL)
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """Elements named along ``dim``, the indices broadcast against the input; of the flattened tensor for None.
+
+    >>> import genesis
+    >>> genesis.take_along_dim(genesis.tensor([[3., 1.]]), genesis.tensor([[1, 0]]), 1)
+    tensor([[1., 3.]])
+    """
+    if dim is None:
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
+    d = normalize_dim("take_along_dim", dim, input.ndim)
+    shape = [max(a, b) if i != d else b for i, (a, b) in enumerate(zip(input.shape, indices.shape, strict=True))]
+    source = input.expand([input.shape[i] if i == d else n for i, n in enumerate(shape)])
+    return gather(source, d, indices.expand(shape))
+
+
+samples(
+    take_along_dim, lambda t: [case(t(3, 4), t.int(3, 1, low=0, high=4), 1), case(t(3, 4), t.int(5, low=0, high=12))]
+)
+
+__all__ = [
+    "gather",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "take",
+    "take_along_dim",
+]

@@ -1,0 +1,1 @@
+"""What networks are made of: activations, normalisations, attention, embeddings, dropout, steps of optimizers."""

@@ -1,0 +1,104 @@
+"""Looking up rows by number, and numbers as one-hot rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
+from genesis.base.memory import impossible, too_large
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.kinds import case, composite
+from genesis.base.dtypes import int64
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.ops.creation.sequences import arange
+from genesis.ops.pointwise.choice import where
+from genesis.ops.indexing.keys import in_range
+
+
+def _checked(name: str, input: Tensor, rows: int, what: str) -> Tensor:
+    if input._array.dtype.kind not in "iu":
+        raise DTypeError(message(name, f"indices must be integers, they are {input.dtype}", hint="input.long()"))
+    return input if isinstance(input._array, Spec) else wrap(in_range(name, input, rows, f"{rows} {what}"))
+
+
+@composite(method=False, torch_name="nn.functional.embedding")
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of ``weight`` by number; the row ``padding_idx`` gets no gradient.
+
+    Raises:
+        IndexError: a number without a row
+        RuntimeError: numbers that are not integers, or a weight that is not a matrix
+
+    >>> import genesis
+    >>> genesis.nn.functional.embedding(genesis.tensor([1, 0]), genesis.tensor([[1., 2.], [3., 4.]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
+    if weight.ndim != 2:
+        raise ShapeError(
+            message(
+                "embedding", f"weight must be a matrix, it has {weight.ndim} dimensions", [("weight", weight._spec())]
+            )
+        )
+    input = _checked("embedding", input, weight.shape[0], "rows")
+    if isinstance(input._array, Spec):
+        return wrap(Spec((*input._array.shape, weight.shape[1]), weight._array.dtype, input.device))
+    rows = weight[input.reshape(-1)].reshape((*input._array.shape, weight.shape[1]))
+    if padding_idx is None or not weight.requires_grad:
+        return rows
+    padding = padding_idx % weight.shape[0]
+    return where((input == padding).unsqueeze(-1), rows.detach(), rows)
+
+
+samples(embedding, lambda t: [case(t.int(2, 3, low=0, high=4), t(4, 2)), case(t.int(low=0, high=4), t(4, 2))])
+
+wrong_inputs(
+    embedding,
+    (lambda t: case(t.int(1, low=9, high=10), t(4, 2)), IndexError, "embedding: index 9 is out of range for 4 rows"),
+    (lambda t: case(t(1), t(4, 2)), RuntimeError, "embedding: indices must be integers"),
+)
+
+
+@composite(method=False, dtypes="i", torch_name="nn.functional.one_hot")
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Each number as a row of zeros with a one at its place, int64; as many classes as needed for -1.
+
+    >>> import genesis
+    >>> genesis.nn.functional.one_hot(genesis.tensor([1, 0]), 2)
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    if isinstance(tensor._array, Spec):
+        return wrap(Spec((*tensor._array.shape, num_classes), np.dtype(np.int64), tensor.device))
+    if not isinstance(num_classes, int) or num_classes < -1:
+        raise ArgumentValueError(
+            message(
+                "one_hot", f"num_classes must be an integer from 0, or -1 for as many as needed, got {num_classes!r}"
+            )
+        )
+    classes = int(tensor.max()) + 1 if num_classes == -1 else num_classes
+    shape = (*tensor.shape, classes)
+    if impossible(shape, np.dtype(np.int64)):
+        raise too_large("one_hot", shape, np.dtype(np.int64), f"i64{list(shape)}")
+    tensor = _checked("one_hot", tensor, classes, "classes")
+    return (tensor.unsqueeze(-1) == arange(classes, device=tensor.device)).to(int64)
+
+
+samples(one_hot, lambda t: [case(t.int(3, low=0, high=4), 4), case(t.int(low=0, high=2), 2)])
+
+wrong_inputs(
+    one_hot, (lambda t: case(t.int(1, low=4, high=5), 3), IndexError, "one_hot: index 4 is out of range for 3 classes")
+)
+
+
+FUNCTIONAL = ["embedding", "one_hot"]
+__all__: list[str] = []

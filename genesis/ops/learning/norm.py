@@ -1,0 +1,203 @@
+"""Normalisation, attention's companion: layer, RMS, batch and group norms, and unit vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from genesis.base.errors import ShapeError, message
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.halves import wide
+from genesis.core.call.kinds import case, composite
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.reductions.norms import norm
+from genesis.ops.learning.standard import centered, root_mean_square, standardized
+
+
+def _trailing(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape or tuple(input._array.shape[-len(shape) :]) != shape:
+        raise ShapeError(
+            message(
+                name,
+                f"normalized_shape {list(shape)} is not the end of the input's {list(input.shape)}",
+                [("input", input._spec())],
+            )
+        )
+    return tuple(range(-len(shape), 0))
+
+
+_bad = (lambda t: case(t(2, 3), (4,)), RuntimeError, "normalized_shape [4] is not the end of the input's [2, 3]")
+
+
+@composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.layer_norm")
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """$(x - \\bar x) / \\sqrt{var + eps} \\cdot w + b$ over the last dimensions (Ba et al. 2016).
+
+    Raises:
+        RuntimeError: ``normalized_shape`` is not the end of the input's shape
+
+    >>> import genesis
+    >>> genesis.nn.functional.layer_norm(genesis.tensor([1., 3.]), (2,))
+    tensor([-1.0000,  1.0000])
+    """
+    dims = _trailing("layer_norm", input, normalized_shape)
+    out = standardized(input, dims, eps)
+    out = out if weight is None else out * weight
+    return out if bias is None else out + bias
+
+
+samples(layer_norm, lambda t: [case(t(2, 3), (3,)), case(t(2, 3, 4), (3, 4), t(3, 4), t(3, 4)), case(t(4), (4,), t(4))])
+
+wrong_inputs(layer_norm, _bad)
+
+
+@composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.rms_norm")
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """$x / \\sqrt{mean(x^2) + eps} \\cdot w$ over the last dimensions (Zhang and Sennrich 2019); eps is the dtype's
+    unless given.
+
+    >>> import genesis
+    >>> genesis.nn.functional.rms_norm(genesis.tensor([3., 3.]), (2,))
+    tensor([1., 1.])
+    """
+    from genesis.base.dtypes import finfo
+
+    dims = _trailing("rms_norm", input, normalized_shape)
+    small = finfo(input.dtype).eps if eps is None else eps
+    out = input / root_mean_square(input, dims, small)
+    return out if weight is None else out * weight
+
+
+samples(rms_norm, lambda t: [case(t(2, 3), (3,)), case(t(2, 3), (3,), t(3)), case(t(2, 3), (3,), None, 1e-6)])
+
+wrong_inputs(rms_norm, _bad)
+
+
+@composite(
+    halves="input",
+    written=("running_mean", "running_var"),
+    method=False,
+    autocast="float32",
+    torch_name="nn.functional.batch_norm",
+)
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float | Tensor = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel (dim 1) by the batch's mean and variance, or in evaluation by the running ones (Ioffe and
+    Szegedy 2015).
+
+    In training the running statistics move by ``momentum`` towards the batch's (with the unbiased variance).
+
+    Raises:
+        ValueError: training with one value per channel
+
+    >>> import genesis
+    >>> genesis.nn.functional.batch_norm(genesis.tensor([[1.], [3.]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    from genesis.base.errors import ArgumentValueError
+
+    dims = [0, *range(2, input.ndim)]
+    shape = [1, -1] + [1] * (input.ndim - 2)
+    use_batch = training or running_mean is None or running_var is None
+    if use_batch:
+        count = input.numel() // max(input.shape[1], 1)
+        if training and count <= 1:
+            raise ArgumentValueError(
+                message("batch_norm", f"more than one value per channel is needed in training, got {list(input.shape)}")
+            )
+        out = standardized(input, dims, eps)
+        if training and running_mean is not None and running_var is not None:
+            with no_grad():
+                mean, var = input.mean(dims), centered(input, dims).square().mean(dims)
+                _move_running(running_mean, running_var, mean, var * (count / (count - 1)), momentum)
+    else:
+        out = (input - wide(running_mean).reshape(shape)) / (wide(running_var).reshape(shape) + eps).sqrt()
+    out = out if weight is None else out * weight.reshape(shape)
+    return out if bias is None else out + bias.reshape(shape)
+
+
+samples(batch_norm, lambda t: [case(t(4, 3), None, None, t(3), t(3), True), case(t(4, 3), t(3), t.positive(3))])
+
+wrong_inputs(
+    batch_norm, (lambda t: case(t(1, 3), None, None, training=True), ValueError, "batch_norm: more than one value")
+)
+
+
+def _move_running(
+    running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: float | Tensor
+) -> None:
+    for running, found in ((running_mean, mean), (running_var, var)):
+        running.copy_(wide(running) * (1 - momentum) + found * momentum)
+
+
+@composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.group_norm")
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalise groups of channels (dim 1) of each example (Wu and He 2018).
+
+    Raises:
+        RuntimeError: the channels cannot be divided into that many groups
+
+    >>> import genesis
+    >>> genesis.nn.functional.group_norm(genesis.tensor([[1., 3.]]), 1)
+    tensor([[-1.0000,  1.0000]])
+    """
+    channels = input.shape[1]
+    if channels % num_groups:
+        raise ShapeError(
+            message(
+                "group_norm",
+                f"{channels} channels cannot be divided into {num_groups} groups",
+                [("input", input._spec())],
+            )
+        )
+    x = input.reshape(input.shape[0], num_groups, -1)
+    out = layer_norm(x, (x.shape[-1],), eps=eps).reshape(input.shape)
+    shape = [1, -1] + [1] * (input.ndim - 2)
+    out = out if weight is None else out * weight.reshape(shape)
+    return out if bias is None else out + bias.reshape(shape)
+
+
+samples(group_norm, lambda t: [case(t(2, 4, 3), 2), case(t(2, 4), 2, t(4), t(4))])
+
+wrong_inputs(
+    group_norm, (lambda t: case(t(2, 4), 3), RuntimeError, "group_norm: 4 channels cannot be divided into 3 groups")
+)
+
+
+@composite(halves="wide", method=False, torch_name="nn.functional.normalize")
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors along ``dim`` divided by their p-norm (but at least ``eps``).
+
+    >>> import genesis
+    >>> genesis.nn.functional.normalize(genesis.tensor([[3., 4.]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    return input / norm(input, p, dim, True).clamp(min=eps)
+
+
+samples(normalize, lambda t: [case(t(3, 4)), case(t(3, 4), 1.0, 0)])
+
+
+FUNCTIONAL = ["batch_norm", "group_norm", "layer_norm", "normalize", "rms_norm"]
+__all__: list[str] = []

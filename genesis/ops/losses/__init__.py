@@ -1,0 +1,1 @@
+"""Losses. Each is a composition; ``reduction`` is "mean", "sum" or "none"."""

@@ -1,0 +1,380 @@
+"""Losses of classes and of probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+from genesis.base.errors import (
+    ArgumentValueError,
+    DomainError,
+    DTypeError,
+    IndexOutOfRange,
+    ShapeError,
+    message,
+)
+from genesis.core.call.kinds import case
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.graph.tensor import Tensor, known_values
+from genesis.ops.pointwise.curves import log1pexp
+from genesis.ops.pointwise.choice import where
+from genesis.ops.losses.numbers import _bad_reduction, _loss, _paired, _repairs, _tensor, reduced, reduction_of
+from genesis.ops.learning.softmax import log_softmax
+
+
+def _classes(name: str, input: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    if target._array.dtype.kind not in "iu":
+        raise DTypeError(
+            message(name, f"class indices must be integers, target is {target.dtype}", hint="target.long()")
+        )
+    if (
+        input.ndim == 0
+        or (input.ndim == 1 and target.ndim)
+        or (input.ndim > 1 and (input.shape[0], *input.shape[2:]) != tuple(target.shape))
+    ):
+        raise ShapeError(
+            message(
+                name,
+                f"target of shape {list(target.shape)} does not fit input of shape {list(input.shape)}",
+                [("input", input._spec()), ("target", target._spec())],
+                "input (N, C, ...) and target (N, ...) of class indices",
+            )
+        )
+    count = input.shape[1 if input.ndim > 1 else 0]
+    if weight is not None and tuple(weight.shape) != (count,):
+        raise ShapeError(
+            message(
+                name,
+                f"weight has shape {list(weight.shape)}, there are {count} classes",
+                [("input", input._spec()), ("weight", weight._spec())],
+            )
+        )
+
+
+def _all_count(name: str, target: Tensor, count: int, ignore_index: int) -> bool:
+    """Whether no target is seen to be ignored; a class out of range is an error that names it."""
+    classes = known_values(target)
+    if classes is None:
+        return False
+    outside = (classes < 0) | (classes >= count)
+    if outside.any():
+        wrong = classes[outside & (classes != ignore_index)]
+        if wrong.size:
+            raise IndexOutOfRange(
+                message(
+                    name,
+                    f"target {int(wrong.flat[0])} is out of range for {count} classes",
+                    hint="classes count from 0",
+                )
+            )
+        return False
+    return not 0 <= ignore_index < count or not (classes == ignore_index).any()
+
+
+def _of_classes(
+    name: str, logp: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
+) -> Tensor:
+    """The loss of log probabilities and class indices."""
+    dim = 1 if logp.ndim > 1 else 0
+    if _all_count(name, target, logp.shape[dim], ignore_index) and weight is None and not smoothing:
+        picked = -logp.gather(dim, target.unsqueeze(dim))
+        return reduced(name, picked.squeeze(dim) if reduction == "none" else picked, reduction)
+    valid = target != ignore_index
+    safe = where(valid, target, 0)
+    counted = valid.to(logp._array.dtype)
+    scale = counted if weight is None else weight[safe] * counted
+    loss = where(valid, -logp.gather(dim, safe.unsqueeze(dim)).squeeze(dim) * scale, 0.0)
+    if smoothing:
+        spread = -(logp if weight is None else logp * _over_classes(weight, logp.ndim, dim)).sum(dim)
+        loss = (1 - smoothing) * loss + smoothing / logp.shape[dim] * where(valid, spread, 0.0)
+    return loss.sum() / scale.sum() if reduction == "mean" else reduced(name, loss, reduction)
+
+
+@_loss()
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log likelihood of class indices, $-w_{y} x_{y}$, averaged over the weights of those that count.
+
+    Args:
+        input: log probabilities, (N, C, ...) or (C,)
+        target: class indices, (N, ...) or a scalar
+
+    Raises:
+        IndexError: a class out of range
+        RuntimeError: shapes or dtypes that do not fit
+
+    >>> import genesis
+    >>> genesis.nn.functional.nll_loss(genesis.tensor([[-1., -2.]]), genesis.tensor([1]))
+    tensor(2.)
+    """
+    _tensor("nll_loss", "input", input), _tensor("nll_loss", "target", target)
+    _classes("nll_loss", input, target, weight)
+    return _of_classes(
+        "nll_loss", input, target, weight, ignore_index, reduction_of("nll_loss", size_average, reduce, reduction), 0.0
+    )
+
+
+samples(
+    nll_loss,
+    lambda t: [
+        case(t(4, 3), t.int(4, low=0, high=3)),
+        case(t(2, 3, 4), t.int(2, 4, low=0, high=3), reduction="sum"),
+        case(t(3), t.int(low=0, high=3)),
+        case(t(4, 3), t.int(4, low=0, high=3), weight=t.positive(3)),
+        case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="none"),
+    ],
+)
+
+
+wrong_inputs(
+    nll_loss,
+    (lambda t: case(t(2, 3), t.int(2, low=5, high=6)), IndexError, "nll_loss: target 5 is out of range for 3 classes"),
+    (
+        lambda t: case(t(2, 3), t.int(3)),
+        RuntimeError,
+        "nll_loss: target of shape [3] does not fit input of shape [2, 3]",
+    ),
+    (lambda t: case(t(2, 3), t(2)), RuntimeError, "nll_loss: class indices must be integers"),
+)
+
+
+@_loss()
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy of logits with class indices or class probabilities.
+
+    $-\\sum_c w_c y_c \\ln softmax(x)_c$, with $y$ the (smoothed) one-hot target or the given probabilities.
+
+    Args:
+        input: logits, (N, C, ...) or (C,)
+        target: class indices (N, ...), or probabilities of the input's shape
+        weight: one factor for each class
+        ignore_index: targets that do not count
+        label_smoothing: the part of the target spread evenly over all classes, in [0, 1]
+
+    Raises:
+        IndexError: a class out of range
+        RuntimeError: shapes or dtypes that do not fit
+        ValueError: smoothing outside [0, 1]
+
+    >>> import genesis
+    >>> genesis.nn.functional.cross_entropy(genesis.tensor([[0., 0.]]), genesis.tensor([1]))
+    tensor(0.6931)
+    """
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentValueError(
+            message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}")
+        )
+    _tensor("cross_entropy", "input", input), _tensor("cross_entropy", "target", target)
+    dim = 1 if input.ndim > 1 else 0
+    reduction = reduction_of("cross_entropy", size_average, reduce, reduction)
+    if target.is_floating_point():
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
+    _classes("cross_entropy", input, target, weight)
+    return _of_classes(
+        "cross_entropy", log_softmax(input, dim), target, weight, ignore_index, reduction, label_smoothing
+    )
+
+
+samples(
+    cross_entropy,
+    lambda t: [
+        case(t(4, 3), t.int(4, low=0, high=3)),
+        case(t(2, 3, 4), t.int(2, 4, low=0, high=3)),
+        case(t(3), t.int(low=0, high=3)),
+        case(t(4, 3), t.int(4, low=0, high=3), label_smoothing=0.1, weight=t.positive(3)),
+        case(t(4, 3), t(4, 3).softmax(1)),
+        case(t(4, 3), t.int(4, low=0, high=3), ignore_index=1, reduction="sum", label_smoothing=0.2),
+    ],
+)
+
+
+wrong_inputs(
+    cross_entropy,
+    (
+        lambda t: case(t(2, 3), t.int(2, low=5, high=6)),
+        IndexError,
+        "cross_entropy: target 5 is out of range for 3 classes",
+    ),
+    (
+        lambda t: case(t(2, 3), t.int(2, low=0, high=2), label_smoothing=1.5),
+        ValueError,
+        "label_smoothing must be between 0 and 1",
+    ),
+    (
+        lambda t: case(t(2, 3), t.int(3)),
+        RuntimeError,
+        "cross_entropy: target of shape [3] does not fit input of shape [2, 3]",
+    ),
+)
+
+
+def _over_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:
+    return weight.reshape([-1 if i == dim else 1 for i in range(ndim)])
+
+
+def _soft_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, dim: int
+) -> Tensor:
+    if input.shape != target.shape:
+        of_classes = tuple(target.shape) == (*input.shape[:dim], *input.shape[dim + 1 :])
+        raise ShapeError(
+            message(
+                "cross_entropy",
+                f"class indices must be integers, target is {target.dtype} of shape {list(target.shape)}"
+                if of_classes
+                else f"probabilities of shape {list(target.shape)} do not fit input of shape {list(input.shape)}",
+                [("input", input._spec()), ("target", target._spec())],
+                "target.long()" if of_classes else "probabilities of the input's shape, or class indices",
+            )
+        )
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / input.shape[dim]
+    terms = -log_softmax(input, dim) * target
+    loss = (terms if weight is None else terms * _over_classes(weight, input.ndim, dim)).sum(dim)
+    if reduction == "mean":
+        return loss.sum() / (input.numel() // input.shape[dim])
+    return reduced("cross_entropy", loss, reduction)
+
+
+def _same_shape(name: str, input: Any, target: Any) -> None:
+    x, y = _tensor(name, "input", input), _tensor(name, "target", target)
+    if x.shape != y.shape:
+        text = f"target of shape {list(y.shape)} is not the input's, {list(x.shape)}"
+        raise ArgumentValueError(message(name, text, [("input", x._spec()), ("target", y._spec())], _repairs(x, y)))
+
+
+_unit = lambda t: [
+    case(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9)),
+    case(t(3, low=0.1, high=0.9), t(3, low=0, high=1), t.positive(3), reduction="sum"),
+]  # noqa: E501, E731
+
+
+def _check_unit(what: str, x: Tensor) -> None:
+    """Refuse numbers outside [0, 1] where they are known."""
+    values = known_values(x)
+    if values is not None and values.size and not (values.min() >= 0 and values.max() <= 1):
+        raise DomainError(
+            message(
+                "binary_cross_entropy",
+                f"all elements of {what} must be between 0 and 1, they are between {values.min()} and {values.max()}",
+                hint="x.sigmoid(), or binary_cross_entropy_with_logits",
+            )
+        )
+
+
+@_loss()
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross entropy of probabilities, $-(y \\ln x + (1 - y) \\ln(1 - x))$; logarithms are not below -100.
+
+    >>> import genesis
+    >>> genesis.nn.functional.binary_cross_entropy(genesis.tensor([0.5]), genesis.tensor([1.]))
+    tensor(0.6931)
+    """
+    _same_shape("binary_cross_entropy", input, target)
+    _check_unit("input", input)
+    _check_unit("target", target)
+    loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
+    return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction, size_average, reduce)
+
+
+samples(binary_cross_entropy, _unit)
+
+
+wrong_inputs(
+    binary_cross_entropy,
+    (lambda t: case(t(2, low=0, high=1), t(2, low=0, high=1), reduction="max"), ValueError, "reduction"),
+    (lambda t: case(t(2, low=1.1, high=1.5), t(2, low=0.1, high=0.9)), RuntimeError, "all elements of input must be"),
+)
+
+
+@_loss()
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """`binary_cross_entropy` of sigmoid(x), without overflow; ``pos_weight`` scales the positive part.
+
+    >>> import genesis
+    >>> genesis.nn.functional.binary_cross_entropy_with_logits(genesis.tensor([0.]), genesis.tensor([1.]))
+    tensor(0.6931)
+    """
+    _same_shape("binary_cross_entropy_with_logits", input, target)
+    positive = target if pos_weight is None else target * pos_weight
+    loss = positive * log1pexp(-input) + (1 - target) * log1pexp(input)
+    return reduced(
+        "binary_cross_entropy_with_logits", loss if weight is None else loss * weight, reduction, size_average, reduce
+    )
+
+
+samples(
+    binary_cross_entropy_with_logits,
+    lambda t: [
+        case(t(2, 3), t(2, 3, low=0, high=1)),
+        case(t(2, 3), t(2, 3, low=0, high=1), pos_weight=t.positive(3), reduction="none"),
+    ],
+)
+
+
+wrong_inputs(binary_cross_entropy_with_logits, _bad_reduction)
+
+
+@_loss()
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Kullback and Leibler's divergence, $y (\\ln y - x)$ with x the log probabilities; also reduction "batchmean".
+
+    >>> import genesis
+    >>> genesis.nn.functional.kl_div(genesis.zeros(2), genesis.ones(2), reduction="sum")
+    tensor(0.)
+    """
+    input, target = _paired("kl_div", input, target)
+    loss = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
+    reduction = reduction_of("kl_div", size_average, reduce, reduction)
+    return loss.sum() / input.shape[0] if reduction == "batchmean" else reduced("kl_div", loss, reduction)
+
+
+samples(kl_div, lambda t: [case(t(2, 3), t.positive(2, 3)), case(t(2, 3), t(2, 3), reduction="sum", log_target=True)])
+
+
+FUNCTIONAL = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "kl_div",
+    "nll_loss",
+]
+__all__: list[str] = []

@@ -1,0 +1,307 @@
+"""Elementwise mathematics: one statement each; more in `arithmetic`, `rounding`, `choice`, `special` and `curves`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from genesis.base import dtypes
+from genesis.base.errors import DTypeError, message
+from genesis.core.call.dispatch import public
+from genesis.core.call.kinds import alias, binary, case, composite, unary
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.pointwise.arithmetic import _is_zero, log_of
+from genesis.ops.pointwise.choice import where
+
+neg = unary(
+    "neg",
+    np.negative,
+    "Negation, $-x$.",
+    "[1., -2.] -> [-1.,  2.]",
+    vjp=lambda g: -g,
+    dtypes="fci",
+    operators=["__neg__"],
+)
+
+
+@composite(dtypes="fci", operators=["__pos__"])
+def positive(input: Tensor) -> Tensor:
+    """The same tensor.
+
+    Raises:
+        RuntimeError: of bool
+
+    >>> import genesis
+    >>> +genesis.tensor([1., -2.])
+    tensor([ 1., -2.])
+    """
+    if input.dtype is dtypes.bool:
+        raise DTypeError(
+            message("positive", f"{input.dtype} is not supported, it takes floating, complex, integer tensors")
+        )
+    return input
+
+
+samples(positive, lambda t: [case(t(2, 3)), case(t())])
+
+wrong_inputs(positive, (lambda t: case(t.bool(2)), RuntimeError, "positive: genesis.bool is not supported"))
+
+
+square = unary(
+    "square", np.square, "Square, $x^2$.", "[1., -2.] -> [1., 4.]", vjp=lambda g, input: g * (2 * input), dtypes="fci"
+)
+reciprocal = unary(
+    "reciprocal",
+    np.reciprocal,
+    "Reciprocal, $1 / x$.",
+    "[1., -2.] -> [ 1.0000, -0.5000]",
+    vjp=lambda g, out: -(g * (out * out)),
+    result="float",
+    samples=lambda t: [case(t.positive(2, 3)), case(t.positive(0))],
+)  # noqa: E501
+
+# ---- exponentials, logarithms and powers
+
+_positive = lambda t: [case(t.positive()), case(t.positive(2, 3)), case(t.positive(0, 3))]  # noqa: E731
+_LN2, _LN10 = math.log(2.0), math.log(10.0)
+
+exp = unary(
+    "exp",
+    np.exp,
+    "Exponential, $e^x$.",
+    "[0., 1.] -> [1.0000, 2.7183]",
+    vjp=lambda g, out: g * out,
+    result="float",
+    autocast="float32",
+)
+exp2 = unary(
+    "exp2",
+    np.exp2,
+    "Power of two, $2^x$.",
+    "[0., 3.] -> [1., 8.]",
+    vjp=lambda g, out: g * (out * _LN2),
+    result="float",
+    dtypes="fib",
+)
+expm1 = unary(
+    "expm1",
+    np.expm1,
+    "Exponential minus one, $e^x - 1$, accurate near zero.",
+    "[0., 1.] -> [0.0000, 1.7183]",
+    vjp=lambda g, out: g * (out + 1),
+    result="float",
+    autocast="float32",
+)
+log = unary("log", np.log, "Natural logarithm, $\\ln x$.", "[1., 2.] -> [0.0000, 0.6931]",
+    vjp=lambda g, input: g / input, result="float", samples=_positive, autocast="float32")  # fmt: skip
+log2 = unary("log2", np.log2, "Logarithm to base two.", "[1., 8.] -> [0., 3.]",
+    vjp=lambda g, input: g / (input * _LN2), result="float", samples=_positive, autocast="float32")  # fmt: skip
+log10 = unary("log10", np.log10, "Logarithm to base ten.", "[1., 50.] -> [0.0000, 1.6990]",
+    vjp=lambda g, input: g / (input * _LN10), result="float", samples=_positive, autocast="float32")  # fmt: skip
+log1p = unary("log1p", np.log1p, "Logarithm of one plus $x$, accurate near zero.", "[0., 1.] -> [0.0000, 0.6931]",
+    vjp=lambda g, input: g / (input + 1), result="float", samples=_positive, autocast="float32")  # fmt: skip
+sqrt = unary(
+    "sqrt",
+    np.sqrt,
+    "Square root.",
+    "[4., 9.] -> [2., 3.]",
+    vjp=lambda g, out: g / (2 * out),
+    result="float",
+    samples=_positive,
+)
+rsqrt = unary(
+    "rsqrt",
+    lambda x: 1 / np.sqrt(x),
+    "Reciprocal square root, $1 / \\sqrt x$.",
+    "[4., 16.] -> [0.5000, 0.2500]",
+    vjp=lambda g, out: g * (-0.5 * (out * out * out)),
+    result="float",
+    samples=_positive,
+    autocast="float32",
+)
+
+# ---- trigonometry
+
+_inside = lambda t: [case(t(low=-0.9, high=0.9)), case(t(2, 3, low=-0.9, high=0.9)), case(t(0, low=0, high=0.5))]  # noqa: E731
+_over_one = lambda t: [case(t(low=1.2, high=3)), case(t(2, 3, low=1.2, high=3)), case(t(0))]  # noqa: E731
+
+sin = unary(
+    "sin",
+    np.sin,
+    "Sine, of radians.",
+    "[0., 1.] -> [0.0000, 0.8415]",
+    vjp=lambda g, input: g * cos(input),
+    result="float",
+)
+cos = unary(
+    "cos",
+    np.cos,
+    "Cosine, of radians.",
+    "[0., 1.] -> [1.0000, 0.5403]",
+    vjp=lambda g, input: -(g * sin(input)),
+    result="float",
+)
+tan = unary("tan", np.tan, "Tangent, of radians.", "[0., 1.] -> [0.0000, 1.5574]",
+    vjp=lambda g, out: g * (1 + out * out), result="float", samples=_inside, autocast="float32")  # fmt: skip
+asin = unary("asin", np.arcsin, "Arc sine, in radians.", "[0., 1.] -> [0.0000, 1.5708]",
+    vjp=lambda g, input: g * rsqrt(1 - input * input), result="float", samples=_inside, autocast="float32")  # fmt: skip
+acos = unary("acos", np.arccos, "Arc cosine, in radians.", "[0., 1.] -> [1.5708, 0.0000]",
+    vjp=lambda g, input: -(g * rsqrt(1 - input * input)), result="float", samples=_inside, autocast="float32")  # fmt: skip
+atan = unary("atan", np.arctan, "Arc tangent, in radians.", "[0., 1.] -> [0.0000, 0.7854]",
+    vjp=lambda g, input: g / (1 + input * input), result="float", samples=_inside)  # fmt: skip
+sinh = unary("sinh", np.sinh, "Hyperbolic sine.", "[0., 1.] -> [0.0000, 1.1752]",
+    vjp=lambda g, input: g * cosh(input), result="float", autocast="float32")  # fmt: skip
+cosh = unary("cosh", np.cosh, "Hyperbolic cosine.", "[0., 1.] -> [1.0000, 1.5431]",
+    vjp=lambda g, input: g * sinh(input), result="float", autocast="float32")  # fmt: skip
+tanh = unary("tanh", np.tanh, "Hyperbolic tangent.", "[0., 1.] -> [0.0000, 0.7616]",
+    vjp=lambda g, out: g * (1 - out * out), result="float")  # fmt: skip
+asinh = unary("asinh", np.arcsinh, "Inverse hyperbolic sine.", "[0., 1.] -> [0.0000, 0.8814]",
+    vjp=lambda g, input: g * rsqrt(input * input + 1), result="float")  # fmt: skip
+acosh = unary("acosh", np.arccosh, "Inverse hyperbolic cosine.", "[1., 2.] -> [0.0000, 1.3170]",
+    vjp=lambda g, input: g * (rsqrt(input - 1) * rsqrt(input + 1)), result="float", samples=_over_one)  # fmt: skip
+atanh = unary("atanh", np.arctanh, "Inverse hyperbolic tangent.", "[0., 0.5] -> [0.0000, 0.5493]",
+    vjp=lambda g, input: g / (1 - input * input), result="float", samples=_inside)  # fmt: skip
+
+
+def _angle_of(y: Any, x: Any) -> Any:
+    """NumPy's vector code for float32 is 3 units of the last place off."""
+    return np.arctan2(y, x, dtype=np.float64).astype(np.float32) if y.dtype == np.float32 else np.arctan2(y, x)
+
+
+atan2 = binary(
+    "atan2",
+    _angle_of,
+    "Angle of the point $(y, x)$, in radians.",
+    "[0., 1.], 1. -> [0.0000, 0.7854]",
+    vjp=(
+        lambda g, input, other: g * (other / (input * input + other * other)),
+        lambda g, input, other: -(g * (input / (input * input + other * other))),
+    ),
+    result="float",
+    dtypes="fib",
+    samples=lambda t: [case(t.positive(2, 3), t.positive(3)), case(t.positive(), t.positive(2))],
+)
+hypot = binary("hypot", np.hypot, "Length of $(x, y)$, $\\sqrt{x^2 + y^2}$.", "[3., 5.], [4., 12.] -> [ 5., 13.]",
+    vjp=(lambda g, input, out: g * (input / out), lambda g, other, out: g * (other / out)), result="float", dtypes="f")  # fmt: skip
+deg2rad = unary("deg2rad", np.deg2rad, "Degrees to radians.", "[0., 180.] -> [0.0000, 3.1416]",
+    vjp=lambda g: g * (math.pi / 180), result="float", dtypes="fib")  # fmt: skip
+rad2deg = unary("rad2deg", np.rad2deg, "Radians to degrees.", "[0., 1.] -> [ 0.0000, 57.2958]",
+    vjp=lambda g: g * (180 / math.pi), result="float", dtypes="fib")  # fmt: skip
+sinc = unary("sinc", np.sinc, "Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.", "[0., 0.5] -> [1.0000, 0.6366]",
+    vjp=lambda g, input, out: g * where(input == 0, 0.0, (cos(input * math.pi) - out) / where(input == 0, 1.0, input)),
+    result="float", dtypes="fib", samples=_positive)  # fmt: skip
+
+
+# ---- blends
+
+
+logaddexp = binary(
+    "logaddexp",
+    np.logaddexp,
+    "Stable $\\ln(e^x + e^y)$.",
+    "[0., 1.], [0., 2.] -> [0.6931, 2.3133]",
+    dtypes="f",
+    result="float",
+    vjp=(
+        lambda g, input, other: g * public("sigmoid")(input - other),
+        lambda g, input, other: g * public("sigmoid")(other - input),
+    ),
+)
+logaddexp2 = binary(
+    "logaddexp2",
+    np.logaddexp2,
+    "Stable $\\log_2(2^x + 2^y)$.",
+    "[0., 1.], [0., 1.] -> [1., 2.]",
+    dtypes="f",
+    result="float",
+    vjp=(
+        lambda g, input, other: g * public("sigmoid")((input - other) * _LN2),
+        lambda g, input, other: g * public("sigmoid")((other - input) * _LN2),
+    ),
+)
+xlogy = binary(
+    "xlogy",
+    lambda x, y: np.where(np.equal(x, 0) & ~np.isnan(y), 0, x * np.log(y)),
+    "$x \\ln y$, zero where $x$ is zero.",
+    "[0., 2.], [0., 1.] -> [0., 0.]",
+    dtypes="fib",
+    result="float",
+    vjp=(
+        lambda g, input, other: g * where(_is_zero(input), 0.0, log_of(other)),
+        lambda g, input, other: g * (input / other),
+    ),
+    samples=lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0)],
+)
+
+
+# ---- complex numbers
+
+conj_physical = unary(
+    "conj_physical",
+    np.conj,
+    "Complex conjugate, in new memory.",
+    "[1., 2.] -> [1., 2.]",
+    vjp=lambda g: g.conj(),
+    holomorphic=False,
+)
+
+
+@composite(dtypes="fcib")
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugate; of a real tensor the same tensor.
+
+    >>> import genesis
+    >>> genesis.conj(genesis.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return conj_physical(input) if input.is_complex() else input
+
+
+samples(conj, lambda t: [case(t(2, 3)), case(t())])
+
+
+angle = unary(
+    "angle",
+    np.angle,
+    "Argument of a complex number in radians; for reals 0 or pi.",
+    "[1., -1.] -> [0.0000, 3.1416]",
+    result=lambda operands, want: _real_float(operands, want),
+    dtypes="fci",
+    holomorphic=False,
+    vjp=lambda g, input: _angle_rule(g, input),
+)
+
+
+def _real_float(operands: Any, want: str) -> Any:
+    dtype = operands[0].dtype
+    if dtype.kind in "iub":
+        dtype = dtypes.get_default_dtype().np
+    return dtypes.from_numpy(dtype).to_real().np if want == "result" else [dtype]
+
+
+def _angle_rule(g: Any, input: Any) -> Any:
+    if not input.is_complex():
+        return g * 0
+    return g * (1j * input / (input * input.conj()).real)
+
+
+for _name, _call in [
+    ("negative", neg),
+    ("arcsin", asin),
+    ("arccos", acos),
+    ("arctan", atan),
+    ("arcsinh", asinh),
+    ("arccosh", acosh),
+    ("arctanh", atanh),
+    ("arctan2", atan2),
+]:
+    globals()[_name] = alias(_name, _call, inplace=True)
+
+__all__ = [
+    name
+    for name, value in list(globals().items())
+    if name[0] != "_" and getattr(value, "__module__", None) == __name__ and (hasattr(value, "op") or name == "where")
+]

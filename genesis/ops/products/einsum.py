@@ -1,0 +1,240 @@
+"""Sums of products over named and numbered dimensions: einsum and tensordot."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Array
+from genesis.arrays.spec import Spec
+from genesis.base.blas import one_thread
+from genesis.base.errors import ShapeError, message
+from genesis.core.call.halves import F32, HALVES
+from genesis.core.call.kinds import case, composite, contraction
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.strides import packed
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.products.matmul import matmul, product_spec, same_dtype
+from genesis.ops.shapes.expand import sum_to
+
+
+@composite(halves="alike")
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Products summed over the last dimensions.
+
+    >>> import genesis
+    >>> genesis.inner(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
+    tensor(11.)
+    """
+    if not input.ndim or not other.ndim:
+        return input * other
+    return tensordot(input, other, ([-1], [-1]))
+
+
+samples(inner, lambda t: [case(t(2, 3), t(4, 3)), case(t(3), t(3)), case(t(), t(2))])
+
+
+def _parse_einsum(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Subscripts of the operands and of the result, ellipses spelled out."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ShapeError(message("einsum", f"{equation!r} names {len(terms)} operands, {len(ranks)} were given"))
+    spare = [c for c in string.ascii_letters if c not in equation]
+    wide = 0
+    for i, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
+        if "..." in term:
+            wide = max(wide, rank - len(term) + 3)
+        elif len(term) != rank:
+            raise ShapeError(message("einsum", f"operand {i} has {rank} dimensions, {term!r} names {len(term)}"))
+    dots = "".join(spare[:wide])
+    full = [
+        term.replace("...", dots[len(dots) - (rank - len(term) + 3) :] if rank - len(term) + 3 else "")
+        for term, rank in zip(terms, ranks, strict=True)
+    ]
+    if arrow:
+        result = right.replace("...", dots)
+    else:
+        joined = "".join(terms).replace("...", "")
+        result = dots + "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
+    unknown = set(result) - set("".join(full))
+    if unknown:
+        raise ShapeError(message("einsum", f"the result names {sorted(unknown)}, which no operand has"))
+    return full, result
+
+
+def _einsum_sizes(terms: Sequence[str], shapes: Sequence[Sequence[int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for c, n in zip(term, shape, strict=True):
+            if found.get(c, 1) != n and 1 not in (found.get(c, 1), n):
+                raise ShapeError(message("einsum", f"sizes for {c!r} differ, {found[c]} and {n}"))
+            found[c] = max(found.get(c, 1), n) if n else 0
+    return found
+
+
+def _einsum_prepare(operands: Any, terms: Any, result: Any) -> tuple[Any, ...]:
+    return list(operands), terms, result
+
+
+def _einsum_rule(g: Any, operands: Any, operands_shapes: Any, terms: Any, result: Any) -> Any:
+    """The gradient of one operand is an einsum of g with all the others; what g cannot name is broadcast, repeats are a
+    diagonal.
+    """
+    grads = []
+    sizes = _einsum_sizes(terms, operands_shapes)
+    for i, (term, shape) in enumerate(zip(terms, operands_shapes, strict=True)):
+        if not operands[i].requires_grad:
+            grads.append(None)
+            continue
+        others = [x for j, x in enumerate(operands) if j != i]
+        names = [t for j, t in enumerate(terms) if j != i]
+        unique = "".join(dict.fromkeys(term))
+        known = set(result).union(*names) if names else set(result)
+        part = "".join(c for c in unique if c in known)
+        gx = einsum_terms([g, *others], [result, *names], part)
+        for place, c in enumerate(unique):
+            if c not in known:
+                gx = gx.unsqueeze(place)
+        gx = gx.expand([sizes[c] for c in unique])
+        gx = sum_to(gx, [shape[term.index(c)] for c in unique])
+        grads.append(_onto_diagonal(gx, unique, term))
+    return grads
+
+
+def _onto_diagonal(gx: Tensor, unique: str, term: str) -> Tensor:
+    for place, c in enumerate(term):
+        if term.index(c) != place:
+            first = unique.index(c)
+            gx = gx.diag_embed(0, first, -1).movedim(-1, min(place, gx.ndim))
+            unique = unique[:place] + c + unique[place:]
+    return gx
+
+
+def _infer_einsum(operands: Sequence[Spec], terms: Any, result: Any) -> Spec:
+    sizes = _einsum_sizes(terms, [x.shape for x in operands])
+    same_dtype("einsum", *operands)
+    return Spec(tuple(sizes[c] for c in result), operands[0].dtype, operands[0].device)
+
+
+def _einsum_batch(b: Any, operands: Sequence[Tensor], terms: Sequence[str], result: str) -> Any:
+    hidden = next(c for c in string.ascii_letters if not any(c in term for term in terms))
+    return b.run(
+        operands, [hidden + term if f else term for term, f in zip(terms, b.batched, strict=True)], hidden + result
+    )
+
+
+@contraction(
+    {"operands": _einsum_rule},
+    batch=_einsum_batch,
+    infer=_infer_einsum,
+    prepare=_einsum_prepare,
+    dtypes="f",
+    method=False,
+    torch_name="",
+    autocast="low",
+)
+def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -> Any:
+    """`einsum` with its equation taken apart; what `einsum` calls.
+
+    >>> import genesis
+    >>> genesis.einsum("i,i->", genesis.ones(2), genesis.ones(2))
+    tensor(2.)
+    """
+    kind = operands[0].dtype
+    if any(x.dtype is not kind for x in operands):
+        same_dtype("einsum", *[product_spec(x) for x in operands])
+    arrays = [x.astype(F32) for x in operands] if kind in HALVES else list(operands)
+    _einsum_sizes(terms, [x.shape for x in arrays])
+    equation = ",".join(terms) + "->" + result
+    with one_thread():
+        out = np.einsum(equation, *arrays, optimize=len(arrays) > 1)
+    return packed(np.array(out, kind, copy=True) if out.base is not None or out.dtype is not kind else out)
+
+
+samples(einsum_terms, lambda t: [case([t(2, 3), t(3, 4)], ["ij", "jk"], "ik")])
+
+
+@composite(halves="alike", method=False, dtypes="f", autocast="low")
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sum of products over the indices that an equation does not keep (Einstein's convention).
+
+    Each letter is a dimension, ``...`` any number of broadcast ones; without ``->`` the result has the letters that
+    occur once, in alphabetical order. A letter repeated in one operand takes its diagonal.
+
+    Raises:
+        RuntimeError: an equation that does not fit the operands
+
+    >>> import genesis
+    >>> genesis.einsum("ij,j->i", genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
+    tensor([3., 7.])
+    """
+    parts = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else list(operands)
+    terms, result = _parse_einsum(equation, [x.ndim for x in parts])
+    return einsum_terms(parts, terms, result)
+
+
+samples(
+    einsum,
+    lambda t: [
+        case("ij,jk->ik", t(2, 3), t(3, 4)),
+        case("bij,bjk", t(2, 2, 3), t(2, 3, 2)),
+        case("ii", t(3, 3)),
+        case("ij->ji", t(2, 3)),
+        case("i,j,k->ijk", t(2), t(3), t(2)),
+        case("...ij,...jk", t(2, 2, 3), t(3, 2)),
+        case("ij->", t(2, 3)),
+        case("ii->i", t(3, 3)),
+    ],
+)
+
+wrong_inputs(
+    einsum,
+    (lambda t: case("ij,jk->ik", t(2, 3), t(4, 2)), RuntimeError, "einsum: sizes for 'j' differ, 3 and 4"),
+    (lambda t: case("ij->ik", t(2, 3)), RuntimeError, "einsum: the result names ['k']"),
+    (lambda t: case("ij", t(2)), RuntimeError, "einsum: operand 0 has 1 dimensions, 'ij' names 2"),
+)
+
+
+@composite(halves="alike", method=False)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Product summed over dimensions: the last ``dims`` of ``a`` and first of ``b``, or two lists of them.
+
+    >>> import genesis
+    >>> genesis.tensordot(genesis.ones(2, 3), genesis.ones(3, 2), 1)
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
+    left, right = (
+        (list(range(a.ndim - dims, a.ndim)), list(range(dims)))
+        if isinstance(dims, int)
+        else (list(dims[0]), list(dims[1]))
+    )
+    left, right = [d % a.ndim for d in left], [d % b.ndim for d in right]
+    if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
+        raise ShapeError(
+            message(
+                "tensordot",
+                f"sizes of the summed dims differ, {[a.shape[d] for d in left]} and {[b.shape[d] for d in right]}",
+            )
+        )
+    keep_a, keep_b = [d for d in range(a.ndim) if d not in left], [d for d in range(b.ndim) if d not in right]
+    inner = math.prod([a.shape[d] for d in left])
+    x = a.permute(keep_a + left).reshape([math.prod([a.shape[d] for d in keep_a]), inner])
+    y = b.permute(right + keep_b).reshape([inner, math.prod([b.shape[d] for d in keep_b])])
+    return matmul(x, y).reshape([a.shape[d] for d in keep_a] + [b.shape[d] for d in keep_b])
+
+
+samples(
+    tensordot, lambda t: [case(t(2, 3, 4), t(3, 4, 2)), case(t(2, 3), t(3, 2), 1), case(t(2, 3), t(2, 4), ([0], [0]))]
+)
+
+__all__ = [
+    "einsum",
+    "inner",
+    "tensordot",
+]

@@ -1,0 +1,1 @@
+"""Operations along dimensions: reductions, running reductions, sorts and searches."""

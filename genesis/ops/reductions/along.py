@@ -1,0 +1,182 @@
+"""What reductions, scans and sorts share: shapes, accumulation, picking by position, and refusals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.base import dtypes
+from genesis.base.errors import DTypeError, message
+from genesis.core.call.dispatch import F32, F64, HALVES
+from genesis.core.graph.modes import ACTIVE, grad_mode
+from genesis.core.graph.tracing import tracer
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.ops.shapes.join import cat
+from genesis.ops.shapes.expand import expand
+
+WIDE = dict.fromkeys(HALVES, F32)  # 16-bit floats are accumulated in float32
+
+# ---- on arrays
+
+
+def count(shape: Sequence[int], dim: Sequence[int]) -> int:
+    """How many elements are reduced to one."""
+    return math.prod(shape) if len(dim) >= len(shape) else math.prod([shape[d] for d in dim])
+
+
+def resized(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
+    """The shape with another size along ``dim``."""
+    return tuple(size if i == dim else n for i, n in enumerate(shape))
+
+
+def axes(x: Any, dim: tuple[int, ...]) -> Any:
+    """Dimensions as NumPy wants them: None for all, which it does faster."""
+    return None if len(dim) >= x.ndim else dim
+
+
+def widened(x: Any) -> Any:
+    """16-bit floats as float32, all others as they are."""
+    return x.astype(F32) if x.dtype in WIDE else x
+
+
+def rounded(x: Any, dtype: Any) -> Any:
+    """A result in its dtype; ``astype`` alone takes 0.7 us to find that there is nothing to do."""
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def real_of(dtype: Any) -> Any:
+    """The real dtype of the same precision."""
+    return dtypes.from_numpy(dtype).to_real().np
+
+
+def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """``ufunc.reduce`` with a result in ``dtype``."""
+    wide = WIDE.get(dtype, dtype)
+    if ufunc is np.add and dtype.kind not in "iub":
+        found = total(x if x.dtype == wide else x.astype(wide), dim, keepdim)
+    else:
+        found = ufunc.reduce(x, axes(x, dim), wide, None, keepdim)
+    return found if wide is dtype else found.astype(dtype)
+
+
+_LEAF = 8  # rows that are added one after the other
+EXACT = {F32: F64, F64: np.dtype(np.longdouble)}  # for the last few rows, whose rounding nothing averages out
+
+
+def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    """The sum over ``dim`` by a tree, whatever the layout.
+
+    NumPy adds in pairs along the dimension whose elements lie closest together, and one after the other along all
+    others: the
+    error of a column sum grows with its length, to 400 units of the last place for a million rows.
+    """
+    axis = axes(x, dim)
+    if (
+        x.size <= _LEAF
+        or (x.flags.c_contiguous and (axis is None or dim[0] >= x.ndim - len(dim)))
+        or (axis is None and x.flags.f_contiguous)
+    ):
+        return np.add.reduce(x, axis, None, None, keepdim)
+    if len(dim) == 1:
+        d = dim[0]
+        steps = [abs(s) for s, n in zip(x.strides, x.shape, strict=True) if n > 1]
+        if x.shape[d] <= _LEAF or (len(steps) > 1 and abs(x.strides[d]) == min(steps)):
+            return np.add.reduce(x, d, None, None, keepdim)
+        return _tree(x, d, keepdim)
+    for d in sorted(dim, key=lambda d: -x.shape[d]):
+        x = total(x, (d,), True)
+    return x if keepdim else x.reshape([n for i, n in enumerate(x.shape) if i not in dim])
+
+
+def _tree(x: Any, d: int, keepdim: bool) -> Any:
+    """The sum along one dimension: rows are added `_LEAF` at a time, and the last of many more exactly."""
+    rows = np.moveaxis(x, d, 0) if d else x
+    exact = EXACT.get(x.dtype) if len(rows) > _LEAF * _LEAF else None
+    while len(rows) > _LEAF:
+        k = len(rows) // _LEAF
+        whole = rows if k * _LEAF == len(rows) else rows[: k * _LEAF]
+        added = np.add.reduce(whole.reshape(_LEAF, k, *rows.shape[1:]), 0)
+        rows = added if whole is rows else np.concatenate((added, rows[k * _LEAF :]))
+    last = np.add.reduce(rows, 0, exact, None, keepdim)
+    last = last if exact is None else last.astype(x.dtype)
+    return np.moveaxis(last, 0, d) if keepdim and d else last
+
+
+def average(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    """The mean over ``dim``; of equal numbers exactly that number, so that nothing is left when it is taken off."""
+    n = count(x.shape, dim)
+    mean = total(x, dim, keepdim) / n
+    if n > 1 and x.size and _may_be_constant(x, dim):
+        off = total(
+            x - (mean if keepdim else mean.reshape(tuple([1 if i in dim else s for i, s in enumerate(x.shape)]))),
+            dim,
+            keepdim,
+        )
+        mean = np.where(np.isfinite(off), mean + off / n, mean).astype(x.dtype)
+    return mean
+
+
+def _may_be_constant(x: Any, dim: tuple[int, ...]) -> bool:
+    """Whether the first and the last of the numbers along ``dim`` are equal somewhere."""
+    if len(dim) >= x.ndim:
+        return bool(x.item(0) == x.item(-1))
+    first, last = (x[tuple([end if i in dim else slice(None) for i in range(x.ndim)])] for end in (0, -1))
+    return bool(np.equal(first, last).any())
+
+
+# ---- on tensors
+
+
+def restore(reduced: Tensor, shape: Sequence[int], dim: Sequence[int]) -> Tensor:
+    """Undo a reduction's change of shape: the reduced dimensions come back, expanded to their sizes."""
+    array = reduced._array
+    if 0 < array.ndim < len(shape):
+        reduced = reduced.reshape([1 if i in dim else n for i, n in enumerate(shape)])
+        array = reduced._array
+    if math.prod(shape) <= 256 and not grad_mode.get():  # for few elements a copy costs a third of a view
+        if array.__class__ is np.ndarray and (not ACTIVE or tracer.get() is None):
+            full = np.empty(shape, array.dtype)
+            full[...] = array
+            return wrap(full)
+        if tracer.get() is not None:  # a product of it rounds as it does outside of a trace
+            return expand(reduced, shape).clone()
+    return expand(reduced, shape)
+
+
+def pick(input: Tensor, dim: int, indices: Tensor, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """One element along ``dim`` for each index, and the indices; the gradient goes back to where they were."""
+    values = input.gather(dim, indices)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def product_of_others(x: Tensor, dim: Sequence[int]) -> Tensor:
+    """For each element the product of the others along ``dim``: of those before times that of those after.
+
+    Dividing the whole product by the element would fail where it is zero, and lose digits where the product underflows.
+    """
+    order = [*(i for i in range(x.ndim) if i not in dim), *(i for i in range(x.ndim) if i in dim)]
+    swept = x.permute(order)
+    flat = swept.reshape([*(n for i, n in enumerate(x.shape) if i not in dim), count(x.shape, dim)])
+    one = x.new_ones(flat[..., :1].shape)
+    before = cat([one, flat[..., :-1]], -1).cumprod(-1)
+    after = cat([flat[..., 1:], one], -1).flip(-1).cumprod(-1).flip(-1)
+    return (before * after).reshape(swept.shape).permute([order.index(i) for i in range(x.ndim)])
+
+
+def check_floating(name: str, input: Tensor, kinds: str = "floating or complex") -> None:
+    """Refuse integers, and complex numbers where ``kinds`` does not name them."""
+    if input.dtype.category < 2 or (input.is_complex() and "complex" not in kinds):
+        raise DTypeError(
+            message(name, f"the input must be {kinds}, it is {input.dtype}", hint=f"x.float().{name}(...)")
+        )
+
+
+def check_ordered(name: str, input: Tensor) -> None:
+    """Refuse complex numbers, which have no order."""
+    if input.is_complex():
+        raise DTypeError(
+            message(name, f"{input.dtype} has no order", [("input", input._spec())], hint=f"x.abs().{name}(...)")
+        )

@@ -1,0 +1,1 @@
+"""Form and place: views, joins, parts and turns."""

@@ -1,0 +1,175 @@
+"""Broadcasting: one shape for several tensors, and views that repeat along a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Array
+from genesis.arrays.spec import Spec
+from genesis.base.errors import ArgumentError, ShapeError, message
+from genesis.core.call.kinds import case, composite, view
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor
+
+_ALL = "fcib"
+
+
+def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Varargs or one sequence of integers: ``(2, 3)`` or ``((2, 3),)``."""
+    if (
+        len(args) == 1
+        and not isinstance(args[0], int | np.integer)
+        and not (isinstance(args[0], Tensor) and not args[0].ndim)
+    ):
+        if isinstance(args[0], str | bytes) or not hasattr(args[0], "__iter__"):
+            raise ArgumentError(message("size", f"sizes must be integers, got {type(args[0]).__name__}"))
+        args = tuple(args[0])
+    try:
+        return tuple([n.__index__() for n in args])
+    except AttributeError:
+        bad = next(n for n in args if not hasattr(n, "__index__"))
+        raise ArgumentError(message("size", f"sizes must be integers, got {type(bad).__name__}")) from None
+
+
+def varargs(call: Any, name: str) -> Any:
+    """The method form ``x.reshape(2, 3)`` of ``reshape(x, (2, 3))``."""
+
+    def method(self: Tensor, *shape: Any) -> Tensor:
+        return call(self, sizes(shape))
+
+    method.__name__, method.__doc__ = name, call.__doc__
+    setattr(Tensor, name, method)
+    return call
+
+
+def _expand(x: Any, size: tuple[int, ...]) -> Any:
+    if not x.ndim and x.dtype.kind != "V":
+        out = np.ndarray(size, x.dtype, x, 0, (0,) * len(size))  # broadcast_to costs 2 us more
+        out.flags.writeable = False
+        return out
+    return np.broadcast_to(x, size)
+
+
+def _expanded(input: Tensor, size: Any) -> tuple[Any, ...]:
+    shape = input._array.shape
+    size = tuple(size) if size.__class__ is not tuple else size
+    if -1 in size or len(size) < len(shape):
+        extra = len(size) - len(shape)
+        if extra < 0:
+            raise ShapeError(
+                message("expand", f"{len(size)} sizes for {len(shape)} dimensions", [("input", input._spec())])
+            )
+        if -1 in size[:extra]:
+            raise ShapeError(message("expand", "-1 is not allowed for a new leading dimension"))
+        size = tuple(shape[i - extra] if n == -1 else n for i, n in enumerate(size))
+    return input, size
+
+
+def _infer_expand(input: Spec, size: tuple[int, ...]) -> Spec:
+    extra = len(size) - len(input.shape)
+    for i, n in enumerate(input.shape):
+        if n not in (1, size[i + extra]):
+            raise ShapeError(
+                message(
+                    "expand",
+                    f"dim {i} has size {n}, it cannot be expanded to {size[i + extra]}",
+                    [("input", input)],
+                    hint="only dimensions of size 1 can be expanded, repeat copies others",
+                )
+            )
+    return Spec(size, input.dtype, input.device)
+
+
+def sum_to(g: Tensor, shape: Sequence[int]) -> Tensor:
+    """Sum over the axes that broadcasting added or stretched."""
+    extra = g.ndim - len(shape)
+    dims = [*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 != g.shape[i + extra])]
+    return (g.sum(dims) if dims else g).reshape(shape)
+
+
+@view(
+    {"input": lambda g, input_shape: sum_to(g, input_shape)},
+    infer=_infer_expand,
+    prepare=_expanded,
+    torch_name="Tensor.expand",
+    batch=lambda b, x, size: b.run(b.padded(x, True, len(size)), (b.size, *size)),
+)
+def expand(input: Array, size: Sequence[int]) -> Any:
+    """The same elements seen in a larger shape, without copying: dimensions of size 1 are stretched, -1 keeps one.
+
+    Raises:
+        RuntimeError: a dimension of another size is to change
+
+    >>> import genesis
+    >>> genesis.tensor([[1.], [2.]]).expand(2, 3)
+    tensor([[1., 1., 1.],
+            [2., 2., 2.]])
+    """
+    return _expand(input, size)
+
+
+samples(expand, lambda t: [case(t(3, 1), (2, 3, 4)), case(t(1, 3), (-1, 3)), case(t(), (2, 3)), case(t(0, 1), (0, 4))])
+
+wrong_inputs(
+    expand, (lambda t: case(t(2, 3), (4, 3)), RuntimeError, "expand: dim 0 has size 2, it cannot be expanded to 4")
+)
+
+
+varargs(expand, "expand")
+
+
+@composite(dtypes=_ALL)
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """The tensor in a shape it broadcasts to, as a view.
+
+    >>> import genesis
+    >>> genesis.broadcast_to(genesis.tensor([1., 2.]), (2, 2))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    return expand(input, size)
+
+
+samples(broadcast_to, lambda t: [case(t(3, 1), (2, 3, 4)), case(t(), (2,))])
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Tensors expanded to their common shape.
+
+    >>> import genesis
+    >>> a, b = genesis.broadcast_tensors(genesis.ones(3, 1), genesis.ones(4))
+    >>> a.shape, b.shape
+    (genesis.Size([3, 4]), genesis.Size([3, 4]))
+    """
+    shape = broadcast_shapes(*[x.shape for x in tensors])
+    return tuple(x if x.shape == shape else expand(x, shape) for x in tensors)
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> Any:
+    """The shape that shapes broadcast to.
+
+    >>> import genesis
+    >>> genesis.broadcast_shapes((3, 1), (4,))
+    genesis.Size([3, 4])
+    """
+    from genesis.core.call.kinds import broadcast
+    from genesis.core.graph.tensor import Size
+
+    kind = np.dtype(np.float32)
+    return Size(broadcast("broadcast_shapes", [Spec((s,) if isinstance(s, int) else tuple(s), kind) for s in shapes]))
+
+
+Tensor.expand_as = lambda self, other: expand(self, other._array.shape)
+
+
+explain_all(globals(), "broadcast_tensors", "broadcast_shapes")
+
+__all__ = [
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
+]

@@ -1,0 +1,131 @@
+"""Turning tensors: backwards, around and by quarter turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Array
+from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims, primitive
+from genesis.core.call.op import samples
+from genesis.core.call.refusal import explain_all
+from genesis.core.call.strides import packed
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.shapes.reshape import reshape
+
+_ALL = "fcib"
+
+
+def _flip_dims(input: Tensor, dims: Any) -> tuple[Any, ...]:
+    return input, normalize_dims("flip", dims, input.ndim)
+
+
+@primitive(
+    "movement",
+    {"input": lambda g, dims: g.flip(dims)},
+    prepare=_flip_dims,
+    dtypes=_ALL,
+    infer=lambda input, dims: input,
+)
+def flip(input: Array, dims: Sequence[int]) -> Any:
+    """A copy in reverse order along ``dims``.
+
+    >>> import genesis
+    >>> genesis.flip(genesis.tensor([1., 2., 3.]), (0,))
+    tensor([3., 2., 1.])
+    """
+    return np.flip(input, dims).copy() if input.ndim else input.copy()
+
+
+samples(flip, lambda t: [case(t(2, 3), (0,)), case(t(2, 3), (0, -1)), case(t(), ())])
+
+
+Tensor.flip = lambda self, *dims: flip(self, dims[0] if len(dims) == 1 else dims)
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """Columns in reverse order."""
+    return flip(input, 1)
+
+
+def flipud(input: Tensor) -> Tensor:
+    """Rows in reverse order."""
+    return flip(input, 0)
+
+
+@primitive(
+    "movement",
+    {"input": lambda g, shifts, dims: g.roll([-s for s in shifts], dims)},
+    dtypes=_ALL,
+    method=False,
+    torch_name="",
+    infer=lambda input, shifts, dims: input,
+)
+def roll_dims(input: Array, shifts: Sequence[int], dims: Sequence[int]) -> Any:
+    """Slices moved on along dimensions, the last ones coming first; what `roll` calls.
+
+    >>> import genesis
+    >>> genesis.roll(genesis.arange(4), 1)
+    tensor([3, 0, 1, 2])
+    """
+    return packed(np.roll(input, tuple(shifts), tuple(dims)))
+
+
+samples(roll_dims, lambda t: [case(t(2, 3), (1,), (0,)), case(t(2, 3), (1, 2), (0, 1))])
+
+
+@composite(dtypes=_ALL)
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+    """Slices moved on by ``shifts`` along ``dims`` (None: the flattened tensor), the last ones coming first.
+
+    >>> import genesis
+    >>> genesis.roll(genesis.arange(4), 1)
+    tensor([3, 0, 1, 2])
+    """
+    if dims is None:
+        return roll_dims(reshape(input, (-1,)), (int(shifts if isinstance(shifts, int) else shifts[0]),), (0,)).reshape(
+            input.shape
+        )
+    where = (
+        normalize_dims("roll", dims, input.ndim)
+        if not isinstance(dims, int)
+        else (normalize_dim("roll", dims, input.ndim),)
+    )
+    return roll_dims(input, (shifts,) if isinstance(shifts, int) else tuple(shifts), where)
+
+
+samples(roll, lambda t: [case(t(2, 3), 1), case(t(2, 3), 1, 0), case(t(2, 3), (1, 2), (0, 1))])
+
+
+@composite(dtypes=_ALL)
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """Turned by ``k`` right angles in the plane of two dimensions.
+
+    >>> import genesis
+    >>> genesis.rot90(genesis.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    a, b = normalize_dims("rot90", dims, input.ndim)
+    k %= 4
+    if k == 0:
+        return input.clone()
+    if k == 2:
+        return flip(input, (a, b))
+    return flip(input, b).transpose(a, b) if k == 1 else flip(input.transpose(a, b), b)
+
+
+samples(rot90, lambda t: [case(t(2, 3)), case(t(2, 3), 2), case(t(2, 3), -1, (1, 0))])
+
+
+explain_all(globals(), "fliplr", "flipud")
+
+__all__ = [
+    "flip",
+    "fliplr",
+    "flipud",
+    "roll",
+    "rot90",
+]

@@ -1,0 +1,78 @@
+"""Repeating tensors as a whole and element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.memory import placed
+from genesis.base.errors import ShapeError, message
+from genesis.core.call.kinds import case, composite, normalize_dim
+from genesis.core.call.op import samples
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.shapes.expand import sizes
+from genesis.ops.shapes.reshape import reshape
+
+_ALL = "fcib"
+
+
+@composite(dtypes=_ALL)
+def tile(input: Tensor, dims: Sequence[int]) -> Tensor:
+    """The tensor repeated like tiles; missing repeats and dimensions count as 1.
+
+    >>> import genesis
+    >>> genesis.tile(genesis.tensor([1., 2.]), (2,))
+    tensor([1., 2., 1., 2.])
+    """
+    counts = [1] * max(0, input.ndim - len(dims)) + [int(n) for n in dims]
+    shape = [1] * (len(counts) - input.ndim) + list(input._array.shape)
+    x = reshape(input, [n for size in shape for n in (1, size)])
+    x = x.expand([n for count, size in zip(counts, shape, strict=True) for n in (count, size)])
+    return reshape(x.clone(), [count * size for count, size in zip(counts, shape, strict=True)])
+
+
+samples(tile, lambda t: [case(t(2, 3), (2, 2)), case(t(3), (2, 1, 2)), case(t(2, 3), (2,))])
+
+
+Tensor.tile = lambda self, *dims: tile(self, sizes(dims))
+
+
+def _repeat(self: Tensor, *repeats: Any) -> Tensor:
+    """The tensor repeated like tiles, one count for each dimension.
+
+    >>> import genesis
+    >>> genesis.tensor([1., 2.]).repeat(2, 1).shape
+    genesis.Size([2, 2])
+    """
+    counts = sizes(repeats)
+    if len(counts) < self.ndim:
+        raise ShapeError(message("repeat", f"{len(counts)} repeats for {self.ndim} dimensions"))
+    return tile(self, counts)
+
+
+Tensor.repeat = _repeat
+
+
+@composite(dtypes=_ALL)
+def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
+    """Each slice repeated in place, the same or its own number of times.
+
+    >>> import genesis
+    >>> genesis.repeat_interleave(genesis.tensor([1., 2.]), 2)
+    tensor([1., 1., 2., 2.])
+    """
+    x, d = (reshape(input, (-1,)), 0) if dim is None else (input, normalize_dim("repeat_interleave", dim, input.ndim))
+    counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
+    from genesis.core.graph.tensor import wrap
+
+    return x.index_select(d, wrap(placed(np.repeat(np.arange(x.shape[d]), counts), x.device)))
+
+
+samples(repeat_interleave, lambda t: [case(t(2, 3), 2), case(t(2, 3), 2, 1)])
+
+__all__ = [
+    "repeat_interleave",
+    "tile",
+]
