@@ -10,7 +10,7 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
-from genesis.ops.creation import create
+from genesis.ops.creation import create, outside
 from genesis.ops.learning.norm import batch_norm, group_norm, layer_norm, rms_norm
 
 
@@ -103,7 +103,7 @@ class _BatchNorm(Module):
         self.register_parameter("bias", Parameter(create.zeros(num_features)) if affine else None)
         self.register_buffer("running_mean", create.zeros(num_features) if track_running_stats else None)
         self.register_buffer("running_var", create.ones(num_features) if track_running_stats else None)
-        self.register_buffer("num_batches_tracked", create.tensor(0) if track_running_stats else None)
+        self.register_buffer("num_batches_tracked", outside.tensor(0) if track_running_stats else None)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in self.dims:

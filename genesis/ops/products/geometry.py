@@ -39,7 +39,7 @@ def trace(input: Tensor) -> Tensor:
     tensor(3.)
     """
     if input.ndim != 2:
-        raise ShapeError(message("trace", f"expected a matrix, got {input.ndim}-D", [("input", input.product_spec())]))
+        raise ShapeError(message("trace", f"expected a matrix, got {input.ndim}-D", [("input", input._spec())]))
     return input.diagonal().sum()
 
 
@@ -65,7 +65,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
             message(
                 "cross",
                 f"dim {d} must have size 3, it has {input.shape[d]}",
-                [("input", input.product_spec()), ("other", other.product_spec())],
+                [("input", input._spec()), ("other", other._spec())],
             )
         )
     a, b = input.roll(-1, d), other.roll(-1, d)

@@ -189,7 +189,7 @@ def _ranks(name: str, *pairs: tuple[Tensor, int]) -> None:
                 message(
                     name,
                     f"expected {ndim}-D tensors, got {x.ndim}-D",
-                    [("operand", x.product_spec())],
+                    [("operand", x._spec())],
                     "matmul takes any",
                 )
             )
@@ -203,7 +203,7 @@ def _strict_product(name: str, left: int, right: int, doc: str, sample: Any) -> 
                 message(
                     name,
                     f"batch sizes differ, {input.shape[0]} and {mat2.shape[0]}",
-                    [("input", input.product_spec()), ("mat2", mat2.product_spec())],
+                    [("input", input._spec()), ("mat2", mat2._spec())],
                 )
             )
         return matmul(input, mat2, out=out)

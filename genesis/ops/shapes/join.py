@@ -230,10 +230,8 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return cat(rows, 0)
 
 
-row_stack = vstack
-
-
 explain_all(globals(), "hstack", "vstack", "dstack", "column_stack", "block_diag", "cartesian_prod", "meshgrid")
+row_stack = vstack
 
 __all__ = [
     "block_diag",
