@@ -1,0 +1,164 @@
+"""Public programs written for PyTorch, run as they are: do they end, and are their losses those of PyTorch?
+
+    python benchmarks/programs.py CHECKOUTS [--only TEXT] [--steps 20] [--write]
+
+CHECKOUTS is a folder with one folder for each repository that programs.toml names, called owner+name. Each program runs in a copy, first with
+PyTorch, then by `genesis run --torch`, from the same weights and with the same random numbers (see recorder.py), for some steps. Packages that
+exist for PyTorch only come from benchmarks/standins. What PyTorch does not run here is left out and said. --write puts the table into programs.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+HERE = Path(__file__).resolve().parent
+RECORDER = HERE / "recorder.py"
+PAGE = HERE / "programs.md"
+EQUAL = 1e-3  # the largest relative difference of losses that count as equal: float32, after some steps of training
+
+
+@dataclass
+class Program:
+    repository: str
+    path: str
+    arguments: list[str]
+    folder: str
+
+
+@dataclass
+class Result:
+    program: Program
+    torch: dict[str, Any]
+    genesis: dict[str, Any]
+
+    @property
+    def difference(self) -> float:
+        """The largest difference of two losses, relative to the largest of the losses up to there."""
+        worst, scale = 0.0, 0.0
+        for a, b in zip(self.torch["losses"], self.genesis["losses"], strict=False):
+            scale = max(scale, abs(a))
+            if a != b and not (a != a and b != b):
+                worst = max(worst, abs(a - b) / scale if scale and abs(a - b) < float("inf") else float("inf"))
+        return worst
+
+    @property
+    def verdict(self) -> str:
+        if self.torch["error"]:
+            return "not run: " + str(self.torch["error"])
+        if self.genesis["error"]:
+            return "fails: " + str(self.genesis["error"])
+        if len(self.torch["losses"]) != len(self.genesis["losses"]):
+            return f"fails: {len(self.genesis['losses'])} losses, {len(self.torch['losses'])} of PyTorch"
+        return "runs" if self.difference <= EQUAL else "differs"
+
+
+def programs(text: str) -> Iterator[Program]:
+    listed = tomllib.loads((HERE / "programs.toml").read_text())
+    for repository, entry in listed.items():
+        for line in entry["programs"]:
+            path, *arguments = line.split(" ") if ".py " in line else [line]
+            if text in f"{repository}/{line}":
+                yield Program(repository, path, arguments, entry.get("in", str(Path(path).parent)))
+
+
+def run(program: Program, checkout: Path, weights: Path, steps: int, genesis: bool, seconds: float) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as top:
+        copy, output = Path(top) / "copy", Path(top) / "losses.json"
+        shutil.copytree(checkout, copy)
+        start = [sys.executable, "-W", "ignore"]
+        start += ["-m", "genesis", "run", str(RECORDER), "--torch"] if genesis else [str(RECORDER)]
+        script = [str(output), str(weights), str(steps), str(copy / program.path), *program.arguments]
+        path = os.pathsep.join([str(HERE / "standins"), str(HERE.parent), str(copy), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
+        try:
+            done = subprocess.run(
+                start + script,
+                cwd=copy / program.folder,
+                env=environment,
+                timeout=seconds,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+            )
+        except subprocess.TimeoutExpired:
+            return {"losses": [], "error": f"not done after {seconds:.0f} s"}
+        if output.exists():
+            return {**json.loads(output.read_text()), "said": done.stderr[-3000:]}
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        return {"losses": [], "error": " ".join(last) or f"exit status {done.returncode}", "said": done.stderr[-3000:]}
+
+
+def compared(program: Program, checkout: Path, steps: int, seconds: float) -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder) / "weights.npz"
+        torch = run(program, checkout, weights, steps, False, seconds)
+        if torch["error"]:
+            return Result(program, torch, {"losses": [], "error": None})
+        return Result(program, torch, run(program, checkout, weights, steps, True, seconds))
+
+
+def table(results: list[Result], steps: int) -> str:
+    ran = [r for r in results if not r.torch["error"]]
+    good = [r for r in ran if r.verdict == "runs"]
+    lines = [
+        "# Public programs",
+        "",
+        f"Written by `python benchmarks/programs.py CHECKOUTS --write`: programs of public repositories, not changed, each for at most {steps} losses,",
+        "with PyTorch and with `genesis run --torch` from the same weights and the same random numbers, dropout off. The difference is that of two losses",
+        f"relative to the largest loss until then; up to {EQUAL:g} they count as equal.",
+        "",
+        f"{len(good)} of {len(ran)} run with equal losses.",
+        "",
+        "| program | losses | difference | |",
+        "| --- | ---: | ---: | --- |",
+    ]
+    for r in results:
+        name = " ".join([f"{r.program.repository}: {r.program.path}", *r.program.arguments])
+        verdict = r.verdict.replace("|", "\\|")
+        number = f"{r.difference:.1e}" if r.genesis["losses"] else ""
+        lines.append(f"| {name} | {len(r.genesis['losses'])} | {number} | {verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkouts", type=Path)
+    parser.add_argument("--only", default="", help="programs whose repository and path contain this")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long a program may run")
+    parser.add_argument("--write", action="store_true", help="write programs.md")
+    parser.add_argument("--said", action="store_true", help="print the end of what a failing program said")
+    options = parser.parse_args()
+    results = []
+    for program in tqdm(list(programs(options.only)), disable=not sys.stderr.isatty()):
+        checkout = options.checkouts / program.repository.replace("/", "+")
+        if not checkout.is_dir():
+            print(f"no folder {checkout}", file=sys.stderr)
+            continue
+        results.append(compared(program, checkout, options.steps, options.seconds))
+        print(f"{program.repository}/{program.path}: {results[-1].verdict} {results[-1].difference:.1e}", flush=True)
+        if options.said and results[-1].verdict not in ("runs", "differs"):
+            print((results[-1].torch if results[-1].torch["error"] else results[-1].genesis).get("said", ""))
+    text = table(results, options.steps)
+    print(text)
+    if options.write:
+        PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

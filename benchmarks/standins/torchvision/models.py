@@ -1,0 +1,1 @@
+"""Trained models are not here."""
