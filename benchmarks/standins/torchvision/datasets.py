@@ -57,7 +57,7 @@ class FashionMNIST(Pictures):
 
 class CIFAR10(Pictures):
     shape = (32, 32, 3)
-    classes = tuple("plane car bird cat deer dog frog horse ship truck".split())
+    classes = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 class FakeData(Pictures):
