@@ -1,14 +1,35 @@
 """Optimizers and learning-rate schedules.
 
-`optimizer` what all share     `sgd` `adam` `rmsprop` the updates     `lr_scheduler` learning rates over time
+`optimizer` `options` `state` `hooks` what all share     `sgd` `adam` `rmsprop` `matrix` `lbfgs` the updates
+`lr_scheduler` learning rates over time
 """
 
 from __future__ import annotations
 
 from genesis.optim import lr_scheduler
-from genesis.optim.adam import Adam, AdamW
+from genesis.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
+from genesis.optim.lbfgs import LBFGS
+from genesis.optim.matrix import Adafactor, Muon
 from genesis.optim.optimizer import Optimizer
-from genesis.optim.rmsprop import Adagrad, RMSprop
-from genesis.optim.sgd import SGD
+from genesis.optim.rmsprop import Adadelta, Adagrad, RMSprop
+from genesis.optim.sgd import ASGD, SGD, Rprop
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "lr_scheduler",
+]

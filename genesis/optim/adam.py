@@ -1,17 +1,20 @@
-"""Adam and AdamW."""
+"""Adam and its relatives: running averages of the gradient and of its size."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from typing import Any
 
+from genesis.base.errors import UnsupportedError, message
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.tracing import advance, host
-from genesis.ops.learning.update import adam_step
-from genesis.optim.optimizer import Group, Optimizer, check_options
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.learning.update import adam_step, add_quotient, add_square, average
+from genesis.ops.pointwise.choice import maximum
+from genesis.optim.optimizer import Group, Optimizer, Stateful
+from genesis.optim.options import chosen, number, scalar
 
 
-class Adam(Optimizer):
+class Adam(Stateful):
     """Steps scaled by running averages of the gradient and its square (Kingma and Ba 2014).
 
     $m \\leftarrow \\beta_1 m + (1 - \\beta_1) g$, $v \\leftarrow \\beta_2 v + (1 - \\beta_2) g^2$,
@@ -29,55 +32,31 @@ class Adam(Optimizer):
     tensor([0.9000])
     """
 
-    decoupled = False
-    decay = 0.0
-
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
-        weight_decay: float | None = None,
+        weight_decay: float = 0,
         amsgrad: bool = False,
         *,
-        foreach: Any = None,
+        foreach: bool | None = None,
         maximize: bool = False,
         capturable: bool = False,
         differentiable: bool = False,
-        fused: Any = None,
+        fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        decay = self.decay if weight_decay is None else weight_decay
-        options = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "decoupled_weight_decay": decoupled_weight_decay or self.decoupled,
-        }
-        super().__init__(params, options)
+        super().__init__(params, chosen(locals()))
 
-    def check_group(self, group: Group) -> None:
-        check_options(type(self).__name__, **{k: group[k] for k in ("lr", "betas", "eps", "weight_decay")})
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
+        return dict.fromkeys(names, 0.0)
 
-    def state_names(self, group: Group) -> tuple[str, ...]:
-        return ("step", "exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []))
-
-    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        b1, b2 = group["betas"]
-        if not state:
-            state["step"] = 0
-            state["exp_avg"], state["exp_avg_sq"] = param.new_zeros(param.shape), param.new_zeros(param.shape)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = param.new_zeros(param.shape)
-        advance(state, "step")
-        decay, decoupled = group["weight_decay"], group["decoupled_weight_decay"]
-        g = -grad if group["maximize"] else grad
-        if decay and not decoupled:
-            g = g + param * decay
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        b1, b2 = group["betas"] if group["differentiable"] else map(scalar, group["betas"])
+        decay = group["weight_decay"] if group["decoupled_weight_decay"] else 0
         adam_step(
             param,
             g,
@@ -86,10 +65,10 @@ class Adam(Optimizer):
             state.get("max_exp_avg_sq"),
             b1,
             b2,
-            host(lambda: math.sqrt(1 - b2 ** state["step"])),
+            number(group, state, lambda lr, step: (1 - b2**step) ** 0.5),
             group["eps"],
-            host(lambda: group["lr"] / (1 - b1 ** state["step"])),
-            host(lambda: 1 - group["lr"] * decay) if decay and decoupled else None,
+            number(group, state, lambda lr, step: -lr / (1 - b1**step)),
+            number(group, state, lambda lr, step: 1 - lr * decay) if decay else None,
         )
 
 
@@ -102,8 +81,191 @@ class AdamW(Adam):
     tensor([0.8990])
     """
 
-    decoupled = True
-    decay = 0.01
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(params, decoupled_weight_decay=True, **chosen(locals()))
+
+
+def _averages(g: Any, state: dict[str, Any], group: Group) -> tuple[Any, Any]:
+    """The running averages of the gradient and of its square, with this one."""
+    b1, b2 = group["betas"]
+    return average(state["exp_avg"], g, 1 - b1), add_square(state["exp_avg_sq"].mul_(b2), g, 1 - b2)
+
+
+def _shrink(param: Any, state: dict[str, Any], group: Group) -> None:
+    """The weight decay that is no part of the gradient."""
+    decay = group["weight_decay"]
+    if decay and group["decoupled_weight_decay"]:
+        param.mul_(number(group, state, lambda lr, step: 1 - lr * decay))
+
+
+class Adamax(Stateful):
+    """`Adam` with the largest gradient, which decays, in the place of the root of the average square (Kingma and Ba
+    2014).
+
+    >>> import genesis
+    >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
+    >>> genesis.optim.Adamax([p], lr=0.1).step(); p.detach()
+    tensor([0.9000])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        super().__init__(params, chosen(locals()))
+
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        return {"exp_avg": 0.0, "exp_inf": 0.0}
+
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        b1, b2 = group["betas"]
+        mean, largest = average(state["exp_avg"], g, 1 - b1), state["exp_inf"]
+        largest.copy_(maximum(largest * b2, g.abs().add_(float(group["eps"]))))
+        add_quotient(param, mean, largest, number(group, state, lambda lr, step: -lr / (1 - b1**step)))
+
+
+class NAdam(Stateful):
+    """`Adam` with Nesterov's momentum: a step ahead, along the gradient and the average as it will be (Dozat 2016).
+
+    Args:
+        momentum_decay: how fast the momentum of step $t$, $\\beta_1 (1 - 0.96^{t \\psi} / 2)$, grows
+        decoupled_weight_decay: shrink the parameter itself, as `AdamW` does
+
+    >>> import genesis
+    >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
+    >>> genesis.optim.NAdam([p], lr=0.1).step(); p.detach()
+    tensor([0.9000])
+    """
+
+    checked = ("lr", "eps", "weight_decay", "betas", "momentum_decay")
+    single = ("mu_product",)
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, chosen(locals()))
+
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        return {"mu_product": 1.0, "exp_avg": 0.0, "exp_avg_sq": 0.0}
+
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        (b1, b2), psi = group["betas"], group["momentum_decay"]
+
+        def momentum(step: int) -> float:
+            return b1 * (1 - 0.5 * 0.96 ** (step * psi))  # type: ignore[no-any-return]
+
+        _shrink(param, state, group)
+        mean, squares = _averages(g, state, group)
+        size = squares.div(number(group, state, lambda lr, step: 1 - b2**step)).sqrt_().add_(float(group["eps"]))
+        product = state["mu_product"].mul_(number(group, state, lambda lr, step: momentum(step))).double()
+        ahead = product * number(group, state, lambda lr, step: momentum(step + 1))
+        now = number(group, state, lambda lr, step: lr * (1 - momentum(step))) / (1 - product)
+        then = number(group, state, lambda lr, step: lr * momentum(step + 1)) / (1 - ahead)
+        param.sub_(g / size * now).sub_(mean / size * then)
+
+
+class RAdam(Stateful):
+    """`Adam` that divides by the size of the gradients only as far as its variance is known: at first it does not (Liu
+    et al. 2020).
+
+    >>> import genesis
+    >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
+    >>> genesis.optim.RAdam([p], lr=0.1).step(); p.detach()
+    tensor([0.9000])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, chosen(locals()))
+
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
+
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        b1, b2 = group["betas"]
+        _shrink(param, state, group)
+        mean, squares = _averages(g, state, group)
+        known = number(group, state, lambda lr, step: float(_rectification(b2, step) > 0))
+        unknown = number(group, state, lambda lr, step: float(_rectification(b2, step) == 0))
+        # by the size where that is known, else by one; a replay may begin in one case and end in the other
+        size = squares.sqrt().add_(float(group["eps"])).mul_(known).add_(unknown)
+        rate = number(group, state, lambda lr, step: -lr / (1 - b1**step) * (_rectification(b2, step) or 1))
+        add_quotient(param, mean, size, rate)
+
+
+def _rectification(b2: float, step: int) -> float:
+    """The root of the ratio of variances, with the correction of the average square; 0 while that is too uncertain."""
+    most = 2 / (1 - b2) - 1
+    length = most - 2 * step * b2**step / (1 - b2**step)
+    if length <= 5:
+        return 0.0
+    ratio = (length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)
+    return float((ratio * (1 - b2**step)) ** 0.5)
+
+
+class SparseAdam(Optimizer):
+    """`Adam` for sparse gradients, of which there are none here.
+
+    Raises:
+        NotImplementedError: always
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        raise UnsupportedError(message("SparseAdam", "there are no sparse gradients here", hint="Adam, for dense ones"))
 
 
 explain_all(globals())

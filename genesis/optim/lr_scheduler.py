@@ -14,7 +14,9 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, m
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tracing import tracer
-from genesis.optim.optimizer import Optimizer, StateDictError, whole_number
+from genesis.optim.optimizer import Optimizer
+from genesis.optim.options import whole_number
+from genesis.optim.state import StateDictError
 
 _EARLY = message(
     "lr_scheduler.step()",

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
-from genesis.base.errors import ArgumentError, ArgumentValueError, GenesisError, message
+from genesis.base.dtypes import float32
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.core.call.refusal import expect_function
+from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.interrupts import uninterrupted
 from genesis.core.graph.modes import enable_grad, no_grad
+from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, depends, keep, plain_only, tracer
+from genesis.core.graph.tracing import Dependable, advance, depends, keep, plain_only, tracer
+from genesis.ops.creation.convert import imag, real
+from genesis.ops.creation.create import complex as from_parts
+from genesis.ops.creation.create import full, full_like
+from genesis.ops.learning.update import plus
+from genesis.ops.shapes.join import stack
+from genesis.optim.hooks import Hooks, added, every, hooked
+from genesis.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
+from genesis.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
+from genesis.optim.options import check_options, refuse_both, scalar
+from genesis.optim.state import checked, packed, unpacked
 
 Group = dict[str, Any]
-
-
-class StateDictError(GenesisError, ValueError, RuntimeError):
-    """A state that does not fit an optimizer or a schedule; says all that is wrong."""
 
 
 class Optimizer(Dependable):
@@ -34,11 +43,12 @@ class Optimizer(Dependable):
     """
 
     _opt_called = False  # whether `step` was called: schedules ask
+    _stepping = False  # inside of a step, between its hooks
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
-            cls.step = _noticed(cls.step)  # type: ignore[method-assign]
+            cls.step = hooked(cls.step)  # type: ignore[method-assign]
 
     def __init__(self, params: Any, defaults: Group) -> None:
         name = type(self).__name__
@@ -68,6 +78,7 @@ class Optimizer(Dependable):
                     hint=f"{name}(model.parameters())",
                 )
             )
+        self._hooks: Hooks = {}
         self.check_group(defaults)
         self.defaults = defaults
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -81,9 +92,13 @@ class Optimizer(Dependable):
     def check_group(self, group: Group) -> None:
         """Refuse options of a group that make no sense; subclasses say which."""
 
-    def state_names(self, group: Group) -> tuple[str, ...]:
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         """What the state of a parameter is made of, once there is one."""
         return ()
+
+    def state_shape(self, name: str, param: Tensor) -> tuple[int, ...] | None:
+        """The shape of a tensor in the state of a parameter; None if it may be any."""
+        return param.shape
 
     def add_param_group(self, param_group: Group) -> None:
         """Add parameters with options of their own.
@@ -113,16 +128,15 @@ class Optimizer(Dependable):
             raise ArgumentError(
                 message(name, f"expected tensors, got {type(params).__name__}", hint="model.parameters()")
             )
-        params = (
-            [params]
-            if isinstance(params, Tensor)
-            else [p[1] if isinstance(p, tuple) and len(p) == 2 else p for p in params]
-        )
+        given = [params] if isinstance(params, Tensor) else list(params)
+        params = [p[1] if isinstance(p, tuple) and len(p) == 2 else p for p in given]
+        names = [p[0] for p in given if isinstance(p, tuple) and len(p) == 2]
+        self._check_names(names, params)
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
             if not isinstance(p, Tensor):
                 raise ArgumentError(message(name, f"expected tensors, got {type(p).__name__}"))
-            if not p.is_leaf:
+            if not p.is_leaf and not p.retains_grad and not self.defaults.get("differentiable"):
                 raise ArgumentValueError(
                     message(
                         name,
@@ -134,9 +148,22 @@ class Optimizer(Dependable):
             if id(p) in known:
                 raise ArgumentValueError(message(name, "a parameter appears twice", [("parameter", p._spec())]))
             known.add(id(p))
-        group = {**self.defaults, **param_group, "params": params}
+        group = {**self.defaults, **param_group, "params": params, **({"param_names": names} if names else {})}
         self.check_group(group)
         self.param_groups.append(group)
+
+    def _check_names(self, names: list[str], params: list[Any]) -> None:
+        """Refuse names for some parameters only."""
+        others = {"param_names" in group for group in self.param_groups}
+        if len(names) not in (0, len(params)) or (params and others and others != {bool(names)}):
+            raise ArgumentValueError(
+                message(
+                    type(self).__name__,
+                    f"all parameters have names or none: {len(names)} of these {len(params)} have one, those before "
+                    f"{'do' if True in others else 'do not'}",
+                    hint="model.named_parameters() for all groups, or model.parameters() for all",
+                )
+            )
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget (or zero) the gradients of all parameters."""
@@ -144,17 +171,23 @@ class Optimizer(Dependable):
             for p in group["params"]:
                 p.zero_grad(set_to_none)
 
+    @hooked
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; ``closure`` evaluates the loss again first. Ctrl-C leaves all
         updated or none.
         """
-        self._opt_called = True
         loss = None
         if closure is not None:
+            expect_function(f"{type(self).__name__}.step", "closure", closure)
             with enable_grad():
                 loss = closure()
-        uninterrupted(self._update_all)
+        if self.defaults.get("differentiable"):
+            # what is saved for backward is a copy: parameters and states are written to again
+            with enable_grad(), saved_tensors_hooks(_copy, _as_it_is):
+                self._update_all()
+        else:
+            uninterrupted(self._update_all)
         return loss
 
     def _update_all(self) -> None:
@@ -199,15 +232,19 @@ class Optimizer(Dependable):
 
     def state_dict(self) -> dict[str, Any]:
         """State and options, with parameters replaced by their numbers."""
+        for hook in every("state_dict_pre", self._hooks):
+            hook(self)
         numbers = {id(p): i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
         groups = [
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
             for g in self.param_groups
         ]
-        return {
-            "state": {numbers[id(p)]: dict(s) for p, s in self.state.items() if id(p) in numbers},
-            "param_groups": groups,
-        }
+        states = {numbers.get(id(p), p): packed(s) for p, s in self.state.items() if s}
+        found: dict[str, Any] = {"state": states, "param_groups": groups}
+        for hook in every("state_dict_post", self._hooks):
+            changed = hook(self, found)
+            found = found if changed is None else changed
+        return found
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over a state of the same parameter groups; nothing is changed unless all of it fits.
@@ -217,86 +254,28 @@ class Optimizer(Dependable):
             ValueError: no state of an optimizer, groups of other sizes, tensors of other shapes: all that is wrong is
                 listed
         """
-        order = self._checked(state_dict)
+        if isinstance(state_dict, Mapping):
+            state_dict = dict(state_dict)
+        for hook in every("load_state_dict_pre", self._hooks):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        order = checked(self, state_dict)
         params = [p for group in self.param_groups for p in group["params"]]
         states = {int(k): v for k, v in state_dict["state"].items()}
-        loaded = {p: _copied(states[i], p) for p, i in zip(params, order, strict=True) if i in states}
+        loaded = {p: unpacked(states[i], p) for p, i in zip(params, order, strict=True) if i in states}
         for group, other in zip(self.param_groups, state_dict["param_groups"], strict=True):
-            group.update({k: v for k, v in other.items() if k != "params"})
+            group.update({k: deepcopy(v) for k, v in other.items() if k != "params"})
         self.state = defaultdict(dict, loaded)
+        for hook in every("load_state_dict_post", self._hooks):
+            hook(self)
 
-    def _checked(self, state: Any) -> list[int]:
-        """The numbers that a state gives the parameters, in order; or an error with all that does not fit."""
-        name = f"{type(self).__name__}.load_state_dict"
-        if not isinstance(state, Mapping):
-            raise ArgumentError(
-                message(name, f"expected a mapping, got {type(state).__name__}", hint="optimizer.state_dict()")
-            )
-        groups, states = state.get("param_groups"), state.get("state")
-        if (
-            not isinstance(states, Mapping)
-            or not isinstance(groups, list | tuple)
-            or not all(_is_group(g) for g in groups)
-        ):
-            keys = ", ".join(map(str, state)) or "(none)"
-            raise StateDictError(
-                message(
-                    name,
-                    f"a state has 'state' and 'param_groups', a list of dicts with 'params'; got the keys {keys}",
-                    hint="optimizer.state_dict() gives one, of a module it is module.load_state_dict(...)",
-                )
-            )
-        sizes, given = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in groups]
-        if sizes != given:
-            raise StateDictError(
-                message(
-                    name,
-                    f"the state has groups of {given} parameters, the optimizer of {sizes}",
-                    hint="the same groups as when it was saved",
-                )
-            )
-        order = [i for group in groups for i in group["params"]]
-        problems = [p for i, group in enumerate(groups) for p in self._group_problems(i, group)]
-        problems += self._state_problems(states, order, groups)
-        if problems:
-            raise StateDictError(
-                f"{name}: the state does not fit\n  "
-                + "\n  ".join(problems)
-                + f"\n  try: the state of a {type(self).__name__} of the same parameters"
-            )
-        return order
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: everything but the hooks."""
+        return {k: v for k, v in self.__dict__.items() if k != "_hooks"}
 
-    def _group_problems(self, number: int, group: Mapping[str, Any]) -> list[str]:
-        # versions add switches
-        missing = [k for k, v in self.defaults.items() if k not in group and not isinstance(v, bool | None)]
-        if missing:
-            return [f"group {number}: missing {', '.join(missing)}"]
-        try:
-            self.check_group({**self.defaults, **group})
-        except GenesisError as error:
-            return [f"group {number}: {error}"]
-        return []
-
-    def _state_problems(self, states: Mapping[Any, Any], order: list[int], groups: Any) -> list[str]:
-        wrong = [k for k in states if not str(k).isdecimal() or int(k) not in order]
-        problems = [f"state: unknown parameters {', '.join(map(repr, wrong))}"] if wrong else []
-        by_number = {int(k): v for k, v in states.items() if str(k).isdecimal()}
-        params = [
-            (p, self.state_names({**group, **other}))
-            for group, other in zip(self.param_groups, groups, strict=True)
-            for p in group["params"]
-        ]
-        for (p, names), i in zip(params, order, strict=True):
-            values = by_number.get(i, {})
-            if not isinstance(values, Mapping):
-                problems.append(f"state of parameter {i}: expected a mapping, got {type(values).__name__}")
-                continue
-            missing = [name for name in names if values and name not in values]
-            problems += [f"state of parameter {i}: missing {', '.join(missing)}"] if missing else []
-            problems += [f"{key} of parameter {i}: shape {list(v.shape)} in the state, {list(p.shape)} of the "
-                         "parameter"
-                         for key, v in values.items() if isinstance(v, Tensor) and v.ndim and v.shape != p.shape]  # fmt: skip
-        return problems
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__.setdefault("_hooks", {})
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -304,72 +283,107 @@ class Optimizer(Dependable):
             lines += [f"Parameter Group {i}"] + [f"    {k}: {v}" for k, v in sorted(group.items()) if k != "params"]
         return "\n".join([*lines, ")"])
 
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return others."""
+        return added(self._hooks, "step_pre", hook)
 
-def _is_group(group: Any) -> bool:
-    return (
-        isinstance(group, Mapping)
-        and isinstance(group.get("params"), list | tuple)
-        and all(type(i) is int for i in group["params"])
-    )
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` after each step."""
+        return added(self._hooks, "step_post", hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before the state is given."""
+        return added(self._hooks, "state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` on the state that is given; it may return another."""
+        return added(self._hooks, "state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` on a state before it is looked at; it may return another."""
+        return added(self._hooks, "load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after a state was loaded."""
+        return added(self._hooks, "load_state_dict_post", hook, prepend)
 
 
-def _copied(state: Mapping[str, Any], param: Tensor) -> dict[str, Any]:
-    """The state of one parameter: copies in its dtype, on its device; a step that was saved as a tensor is a number
-    here.
+def _copy(x: Tensor) -> Tensor:
+    return x.clone()  # type: ignore[attr-defined, no-any-return]
+
+
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
+class Stateful(Optimizer):
+    """Base of optimizers that keep a count of steps, and tensors like the parameter: subclasses define `first_state`
+    and `change`.
+
+    The gradient that `change` gets points downhill and includes the weight decay, if that is not decoupled. A complex
+    parameter is changed as two real ones.
     """
-    copied: dict[str, Any] = {}
-    for k, v in state.items():
-        dtype = (
-            param.dtype
-            if k != "step" and isinstance(v, Tensor) and v.is_floating_point() and param.is_floating_point()
-            else None
-        )
-        copied[k] = v.detach().to(dtype=dtype, device=param.device, copy=True) if isinstance(v, Tensor) else v  # type: ignore[attr-defined]
-    if isinstance(copied.get("step"), Tensor):
-        copied["step"] = int(copied["step"])
-    return copied
+
+    checked: tuple[str, ...] = ("lr", "eps", "weight_decay", "betas", "momentum")  # options that are not negative
+    single: tuple[str, ...] = ()  # entries of the state that are one number each
+
+    def check_group(self, group: Group) -> None:
+        name = type(self).__name__
+        check_options(name, **{k: group[k] for k in self.checked if k in group})
+        refuse_both(name, group)
+
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers that the tensors in the state of a parameter begin with."""
+        return {}
+
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("step", *self.first_state(group))
+
+    def decoupled(self, group: Group) -> bool:
+        """Whether weight decay is no part of the gradient."""
+        return bool(group.get("decoupled_weight_decay"))
+
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        """Change one parameter in place, and its state; ``g`` is the gradient to go down along."""
+        raise NotImplementedError(f"{type(self).__name__} defines no change")
+
+    def begin(self, param: Any, state: dict[str, Any], group: Group) -> None:
+        """Make the state of a parameter."""
+        state["step"] = 0
+        for name, start in self.first_state(group).items():
+            if isinstance(start, Tensor) and group.get("differentiable"):
+                state[name] = (start * 1).reshape(()) if name in self.single else full_like(param, 1) * start
+            elif name in self.single:
+                state[name] = full((), scalar(start), dtype=float32, device=param.device)
+            else:
+                start = scalar(start)
+                state[name] = full_like(param, complex(start, start) if param.is_complex() else start)
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        if not state:
+            self.begin(param, state, group)
+        advance(state, "step")
+        g = -grad if group.get("maximize") else grad
+        decay = group.get("weight_decay")
+        if decay and not self.decoupled(group):
+            g = plus(g, param, decay)
+        if param.is_complex():
+            self._change_pairs(param, g, state, group)
+        else:
+            self.change(param, g, state, group)
+
+    def _change_pairs(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        """`change` for the real and imaginary parts of a complex parameter."""
+        complex_ones = {k: v for k, v in state.items() if isinstance(v, Tensor) and v.is_complex()}
+        there, pairs = _pair(param), {k: _pair(v) for k, v in complex_ones.items()}
+        state.update(pairs)
+        try:
+            self.change(there, _pair(g), state, group)
+        finally:
+            state.update(complex_ones)
+        for x, pair in [(param, there), *((complex_ones[k], pair) for k, pair in pairs.items())]:
+            x.copy_(from_parts(pair[0], pair[1]))  # type: ignore[attr-defined]
 
 
-def _noticed(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step that is written by a subclass, and leaves a note that it was called."""
-
-    @functools.wraps(step)
-    def noticed(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        self._opt_called = True
-        return step(self, *args, **kwargs)
-
-    return noticed
-
-
-def whole_number(name: str, what: str, value: Any, least: int) -> int:
-    """An integer that is not too small, or an error that says which argument is wrong."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None:
-        raise ArgumentError(message(name, f"{what} must be an integer, got {type(value).__name__}"))
-    if number < least:
-        raise ArgumentValueError(message(name, f"{what} must be at least {least}, got {number}"))
-    return number
-
-
-def check_options(name: str, **options: Any) -> None:
-    """Refuse options that are not numbers, or negative, and betas outside [0, 1)."""
-    for key, value in options.items():
-        if key == "betas":
-            if not isinstance(value, list | tuple) or len(value) != 2:
-                raise ArgumentError(message(name, f"betas must be two numbers, got {value!r}"))
-            for i, beta in enumerate(value):
-                if not 0.0 <= _as_number(name, f"betas[{i}]", beta) < 1.0:
-                    raise ArgumentValueError(message(name, f"betas[{i}] must be in [0, 1), got {beta}"))
-        elif not _as_number(name, key, value) >= 0.0:
-            raise ArgumentValueError(message(name, f"{key} must not be negative, got {value}"))
-
-
-def _as_number(name: str, key: str, value: Any) -> Any:
-    """The value, if it is a number or a tensor of one element."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number and not (isinstance(value, Tensor) and value.numel() == 1):
-        raise ArgumentError(message(name, f"{key} must be a number, got {type(value).__name__}"))
-    return value
+def _pair(x: Any) -> Any:
+    return stack([real(x), imag(x)])

@@ -1,16 +1,24 @@
-"""RMSprop and Adagrad."""
+"""RMSprop, Adagrad and Adadelta: steps divided by the size of the gradients so far."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.tracing import advance, host
-from genesis.optim.optimizer import Group, Optimizer, check_options
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.learning.update import add_quotient, add_scaled, add_square, average
+from genesis.optim.optimizer import Group, Stateful
+from genesis.optim.options import chosen, number
 
 
-class RMSprop(Optimizer):
+class RMSprop(Stateful):
     """Steps divided by the root of a running average of squared gradients (Tieleman and Hinton 2012).
+
+    Args:
+        alpha: what the average is multiplied by at each step
+        centered: divide by the root of the running variance instead (Graves 2013)
 
     >>> import genesis
     >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
@@ -18,67 +26,48 @@ class RMSprop(Optimizer):
     tensor([0.9000])
     """
 
+    checked = ("lr", "alpha", "eps", "weight_decay", "momentum")
+
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-2,
+        lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
         momentum: float = 0,
         centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
         maximize: bool = False,
-        foreach: Any = None,
+        differentiable: bool = False,
     ) -> None:
-        options = {
-            "lr": lr,
-            "alpha": alpha,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "centered": centered,
-            "maximize": maximize,
-        }
-        super().__init__(params, options)
+        super().__init__(params, chosen(locals()))
 
-    def check_group(self, group: Group) -> None:
-        check_options("RMSprop", **{k: group[k] for k in ("lr", "alpha", "eps", "weight_decay", "momentum")})
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        names = ["square_avg", *(["momentum_buffer"] if group["momentum"] else [])]
+        return dict.fromkeys([*names, *(["grad_avg"] if group["centered"] else [])], 0.0)
 
-    def state_names(self, group: Group) -> tuple[str, ...]:
-        return (
-            "step",
-            "square_avg",
-            *(["momentum_buffer"] if group["momentum"] else []),
-            *(["grad_avg"] if group["centered"] else []),
-        )
-
-    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        g = -grad if group["maximize"] else grad
-        if group["weight_decay"]:
-            g = g + param * group["weight_decay"]
-        if not state:
-            state["step"] = 0
-            for name, used in (
-                ("square_avg", True),
-                ("momentum_buffer", group["momentum"]),
-                ("grad_avg", group["centered"]),
-            ):
-                if used:
-                    state[name] = param.new_zeros(param.shape)
-        advance(state, "step")
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         alpha = group["alpha"]
-        v = state["square_avg"].mul_(alpha).add_((g * g).mul_(1 - alpha))
+        squares = add_square(state["square_avg"].mul_(alpha), g, 1 - alpha)
         if group["centered"]:
-            mean = state["grad_avg"].mul_(alpha).add_(g * (1 - alpha))
-            v = v - mean * mean
-        step = g / (v.sqrt().add_(float(group["eps"])))
+            mean = average(state["grad_avg"], g, 1 - alpha)
+            squares = squares.addcmul(mean, mean, value=-1)
+        size = squares.sqrt().add_(float(group["eps"]))
+        rate = number(group, state, lambda lr, step: -lr)
         if group["momentum"]:
-            step = state["momentum_buffer"].mul_(group["momentum"]).add_(step)
-        param.sub_(step * host(lambda: group["lr"]))
+            add_scaled(param, add_quotient(state["momentum_buffer"].mul_(group["momentum"]), g, size, 1), rate)
+        else:
+            add_quotient(param, g, size, rate)
 
 
-class Adagrad(Optimizer):
+class Adagrad(Stateful):
     """Steps divided by the root of the sum of all squared gradients (Duchi et al. 2011).
+
+    Args:
+        lr_decay: the rate of step $t$ is $lr / (1 + (t - 1) \\cdot$ ``lr_decay`` $)$
+        initial_accumulator_value: what the sum begins with
 
     >>> import genesis
     >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
@@ -86,49 +75,79 @@ class Adagrad(Optimizer):
     tensor([0.9000])
     """
 
+    checked = ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
+
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-2,
+        lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
         eps: float = 1e-10,
+        foreach: bool | None = None,
         *,
         maximize: bool = False,
-        foreach: Any = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        options = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "eps": eps,
-            "maximize": maximize,
-        }
-        super().__init__(params, options)
+        super().__init__(params, chosen(locals()))
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.begin(p, self.state[p], group)
+
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        return {"sum": group["initial_accumulator_value"]}
+
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        decay = group["lr_decay"]
+        size = add_square(state["sum"], g, 1).sqrt().add_(float(group["eps"]))
+        add_quotient(param, g, size, number(group, state, lambda lr, step: -lr / (1 + (step - 1) * decay)))
+
+
+class Adadelta(Stateful):
+    """Steps with the size of those before, by a running average of their squares: no unit is left over (Zeiler 2012).
+
+    $p \\leftarrow p - lr \\cdot g \\sqrt{u + eps} / \\sqrt{v + eps}$, with the running averages $v$ of $g^2$ and $u$ of
+    the squared steps.
+
+    >>> import genesis
+    >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
+    >>> genesis.optim.Adadelta([p]).step(); p.detach()
+    tensor([0.9968])
+    """
+
+    checked = ("lr", "rho", "eps", "weight_decay")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, chosen(locals()))
 
     def check_group(self, group: Group) -> None:
-        check_options(
-            "Adagrad", **{k: group[k] for k in ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")}
-        )
+        super().check_group(group)
+        if group["rho"] > 1:
+            raise ArgumentValueError(message("Adadelta", f"rho must be in [0, 1], got {group['rho']}"))
 
-    def state_names(self, group: Group) -> tuple[str, ...]:
-        return "step", "sum"
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        return {"square_avg": 0.0, "acc_delta": 0.0}
 
-    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        g = -grad if group["maximize"] else grad
-        if group["weight_decay"]:
-            g = g + param * group["weight_decay"]
-        if not state:
-            state["step"], state["sum"] = (
-                0,
-                param.new_full(tuple(param.shape), float(group["initial_accumulator_value"])),
-            )
-        advance(state, "step")
-        rate = host(lambda: group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"]))
-        total = state["sum"].add_(g * g)
-        param.sub_((g / total.sqrt().add_(float(group["eps"]))).mul_(rate))
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        rho, eps = group["rho"], float(group["eps"])
+        size = add_square(state["square_avg"].mul_(rho), g, 1 - rho).add(eps).sqrt_()
+        delta = state["acc_delta"].add(eps).sqrt_().div_(size).mul_(g)
+        add_square(state["acc_delta"].mul_(rho), delta, 1 - rho)
+        add_scaled(param, delta, number(group, state, lambda lr, step: -lr))
 
 
-explain_all(globals())
+explain_all(globals(), "RMSprop", "Adagrad", "Adadelta")

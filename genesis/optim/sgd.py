@@ -1,17 +1,21 @@
-"""Stochastic gradient descent."""
+"""Stochastic gradient descent: plain, averaged, and by signs alone."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from genesis.base.errors import ArgumentValueError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import host
-from genesis.optim.optimizer import Group, Optimizer, check_options
+from genesis.ops.creation.create import ones_like
+from genesis.ops.learning.update import add_scaled, plus
+from genesis.ops.pointwise.choice import where
+from genesis.optim.optimizer import Group, Stateful
+from genesis.optim.options import chosen, number
 
 
-class SGD(Optimizer):
+class SGD(Stateful):
     """$v \\leftarrow \\mu v + (1 - d) g$, $p \\leftarrow p - lr \\cdot v$, with $g$ including ``weight_decay`` $\\cdot
     p$.
 
@@ -28,29 +32,21 @@ class SGD(Optimizer):
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float = 0,
+        weight_decay: float | Tensor = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
-        foreach: Any = None,
+        foreach: bool | None = None,
         differentiable: bool = False,
-        fused: Any = None,
+        fused: bool | None = None,
     ) -> None:
-        options = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-        }
-        super().__init__(params, options)
+        super().__init__(params, chosen(locals()))
 
     def check_group(self, group: Group) -> None:
-        check_options("SGD", **{k: group[k] for k in ("lr", "momentum", "weight_decay")})
+        super().check_group(group)
         momentum, dampening = group["momentum"], group["dampening"]
         if group["nesterov"] and (momentum <= 0 or dampening != 0):
             raise ArgumentValueError(
@@ -60,18 +56,121 @@ class SGD(Optimizer):
                 )
             )
 
+    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ()
+
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        g: Tensor = -grad if group["maximize"] else grad
+        g: Any = -grad if group["maximize"] else grad
         if group["weight_decay"]:
-            g = g + param * group["weight_decay"]
+            g = plus(g, param, group["weight_decay"])
         if group["momentum"]:
             buffer = state.get("momentum_buffer")
             if buffer is None:
-                buffer = state["momentum_buffer"] = g.clone()  # type: ignore[attr-defined]
+                buffer = state["momentum_buffer"] = g.clone()
             else:
-                buffer.mul_(group["momentum"]).add_(g if group["dampening"] == 0 else g * (1 - group["dampening"]))
-            g = g + buffer * group["momentum"] if group["nesterov"] else buffer
-        param.sub_(g * host(lambda: group["lr"]))
+                buffer.mul_(group["momentum"])
+                buffer.add_(g) if group["dampening"] == 0 else add_scaled(buffer, g, 1 - group["dampening"])
+            g = plus(g, buffer, group["momentum"]) if group["nesterov"] else buffer
+        add_scaled(param, g, number(group, state, lambda lr, step: -lr))
 
 
-explain_all(globals())
+class ASGD(Stateful):
+    """`SGD` that also keeps the average of the parameters, in its state under "ax" (Polyak and Juditsky 1992).
+
+    The rate of step $t$ is $lr / (1 + \\lambda \\cdot lr \\cdot t)^\\alpha$, each step shrinks the parameter by
+    $\\lambda$ times it, and averaging begins at step ``t0``.
+
+    >>> import genesis
+    >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
+    >>> genesis.optim.ASGD([p], lr=0.1).step(); p.detach()
+    tensor([0.9000])
+    """
+
+    checked = ("lr", "weight_decay")
+    single = ("eta", "mu")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        super().__init__(params, chosen(locals()))
+
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        return {"eta": group["lr"], "mu": 1.0, "ax": 0.0}
+
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        lambd, alpha, t0 = group["lambd"], group["alpha"], group["t0"]
+        eta, mu, ax = state["eta"].double(), state["mu"], state["ax"]
+        param.mul_(1 - lambd * eta).sub_(g * eta)
+        ax.copy_(where(mu == 1, param, ax + (param - ax) * mu))
+        state["eta"].mul_(0).add_(number(group, state, lambda lr, step: lr / (1 + lambd * lr * step) ** alpha))
+        mu.mul_(0).add_(number(group, state, lambda lr, step: 1 / max(1, step - t0)))
+
+
+class Rprop(Stateful):
+    """Steps along the sign of the gradient, of a size of its own for each element, which grows while the sign stays and
+    shrinks where it turns (Riedmiller and Braun 1993).
+
+    Args:
+        etas: what the size is multiplied by where the sign turned, and where it stayed
+        step_sizes: the smallest and the largest size; ``lr`` is the first one
+
+    >>> import genesis
+    >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
+    >>> genesis.optim.Rprop([p], lr=0.1).step(); p.detach()
+    tensor([0.9000])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, chosen(locals()))
+
+    def check_group(self, group: Group) -> None:
+        super().check_group(group)
+        for name in ("etas", "step_sizes"):
+            two_numbers("Rprop", name, group[name])
+        shrink, grow = group["etas"]
+        if not 0 < shrink < 1 < grow:
+            raise ArgumentValueError(message("Rprop", f"etas must be a < 1 < b, got {shrink} and {grow}"))
+
+    def first_state(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        return {"prev": 0.0, "step_size": group["lr"]}
+
+    def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
+        (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
+        agreement = g * state["prev"]
+        turned = agreement < 0
+        factor = where(turned, shrink, where(agreement > 0, grow, ones_like(g)))
+        size = state["step_size"].mul_(factor).clamp_(least, most)
+        g = where(turned, 0.0, g)
+        param.sub_(g.sign() * size)
+        state["prev"].copy_(g)
+
+
+def two_numbers(name: str, what: str, values: Any) -> None:
+    """Refuse what is not a pair of numbers."""
+    pair = isinstance(values, list | tuple) and len(values) == 2
+    if not pair or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        raise ArgumentError(message(name, f"{what} must be two numbers, got {values!r}"))
+
+
+explain_all(globals(), "SGD", "ASGD", "Rprop")

@@ -46,6 +46,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.nn.utils.stateless": ("genesis.func",),
     "torch.optim": ("genesis.optim",),
     "torch.optim.lr_scheduler": ("genesis.optim.lr_scheduler",),
+    "torch.optim.optimizer": ("genesis.optim.optimizer",),
     "torch.optim.swa_utils": (),
     "torch.random": ("genesis",),
     "torch.serialization": ("genesis",),

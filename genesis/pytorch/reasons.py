@@ -47,14 +47,24 @@ INSTEAD = {
     "torch.utils.tensorboard.SummaryWriter": "from tensorboardX import SummaryWriter",
     "torch.nn.DataParallel": "the model itself",
     "torch.nn.parallel.DistributedDataParallel": "the model itself",
+    "torch.optim.swap_in_optimizer_params_and_state": "optimizer.state_dict() and load_state_dict(), "
+    "or bind() of a traced step",
     "torch.profiler.profile": "genesis.autograd.profile",
     "torch.jit.script": "genesis.jit.trace(function, *examples)",
+}
+
+INSTEAD |= {
+    f"torch.optim.{name}.{name}": "the class of this module, and its step()"
+    for name in "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd".split()
 }
 
 # names that are there and do not do all that PyTorch's do
 DIFFERENT = {
     "torch.compile": "the function runs as it is, nothing is compiled",
     "torch.load": "PyTorch's files are read with or without weights_only, and no code in them ever runs",
+    "torch.optim.Muon": "a momentum of 16 bits stays what it is (PyTorch divides it by its norm without nesterov)",
+    "torch.optim.SGD": "differentiable=True: the first momentum has a gradient, too",
+    "torch.optim.SparseAdam": "there are no sparse gradients: it refuses",
     "torch.save": "a name that ends in .pt, .pth or .bin gives PyTorch's format, others safetensors",
     "torch.nn.functional.mse_loss": "input and target of different shapes are refused (PyTorch warns)",
     "torch.nn.functional.l1_loss": "input and target of different shapes are refused (PyTorch warns)",

@@ -56,9 +56,16 @@ SPACES: dict[str, Any] = {
 }
 
 
-def _p(t: Maker) -> Any:
-    p = t(3).requires_grad_()
-    p.grad = t(3)
+_OPTIMIZERS = [
+    name
+    for name, kind in vars(optim).items()
+    if isinstance(kind, type) and name not in ("Optimizer", "SparseAdam", "Muon", "LBFGS")
+]
+
+
+def _p(t: Maker, *shape: int) -> Any:
+    p = t(*(shape or (3,))).requires_grad_()
+    p.grad = t(*p.shape)
     return p
 
 
@@ -79,7 +86,7 @@ def _unit(t: Maker) -> Any:
 
 
 def _stepped(optimizer: Any, t: Maker) -> None:
-    optimizer.step()
+    optimizer.step(lambda: 0.0)
 
 
 def _scheduled(schedule: Any, t: Maker) -> None:
@@ -191,7 +198,8 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
     "nn.ModuleDict": _listed,
     "nn.ParameterList": _listed,
     "nn.ParameterDict": _listed,
-    **{f"optim.{name}": _stepped for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")},
+    **{f"optim.{name}": _stepped for name in _OPTIMIZERS},
+    **{f"optim.{name}": _stepped for name in ("Muon", "LBFGS")},
     **{f"optim.lr_scheduler.{name}": _scheduled for name in lr_scheduler.__all__ if name != "LRScheduler"},
     **{f"func.{name}": _of_one for name in ("grad", "grad_and_value", "value_and_grad", "jacrev", "jacfwd", "hessian")},
     "func.vmap": lambda mapped, t: mapped(t(2, 3)),
@@ -282,7 +290,8 @@ CALLS: dict[str, Calls] = {
     "nn.utils.get_total_norm": lambda t: [case([t(3), t(2)])],
     "nn.utils.parameters_to_vector": lambda t: [case([t(3), t(2)])],
     "nn.utils.vector_to_parameters": lambda t: [case(t(5), [t(3), t(2)])],
-    **{f"optim.{name}": (lambda t: [case([_p(t)], 0.1)]) for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")},
+    **{f"optim.{name}": (lambda t: [case([_p(t)], 0.1)]) for name in (*_OPTIMIZERS, "LBFGS")},
+    "optim.Muon": lambda t: [case([_p(t, 3, 2)], 0.1)],
     "optim.lr_scheduler.StepLR": lambda t: [case(_sgd(t), 2)],
     "optim.lr_scheduler.MultiStepLR": lambda t: [case(_sgd(t), [1, 2])],
     "optim.lr_scheduler.ExponentialLR": lambda t: [case(_sgd(t), 0.9)],
@@ -499,6 +508,7 @@ UNCALLED = {  # public, and not to be called by their users
     ),
     **dict.fromkeys(("nn.BroadcastWarning", "autograd.GradcheckError", "autograd.VerifyError"), "warnings and errors"),
     "autograd.from_ctypes": "takes a function of a C library",
+    "optim.SparseAdam": "refuses: there are no sparse gradients",
 }
 
 

@@ -185,16 +185,21 @@ OPTIMIZERS = [
 ]
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "Optimizer"])
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name not in ("Optimizer", "SparseAdam")])
 def test_optimizers_do_what_they_do_on_the_cpu(name, pretend):
     reached = {}
     for place in ("cpu", pretend):
-        w = nn.Parameter(genesis.tensor([1.0, -2.0, 3.0], device=place))
+        w = nn.Parameter(genesis.tensor([[1.0, -2.0, 3.0]] if name == "Muon" else [1.0, -2.0, 3.0], device=place))
         optimizer = getattr(genesis.optim, name)([w], lr=0.05)
-        for _ in range(4):
+
+        def closure(w=w, optimizer=optimizer):
             optimizer.zero_grad(set_to_none=False)
-            (w**4).sum().backward()
-            optimizer.step()
+            loss = (w**4).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(4):
+            optimizer.step(closure)
         reached[place] = w
         state = optimizer.state_dict()
         optimizer.load_state_dict(state)

@@ -29,6 +29,14 @@ OPTIMIZERS = {
     "adamw": lambda p: genesis.optim.AdamW(p, lr=0.01),
     "rmsprop": lambda p: genesis.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
     "adagrad": lambda p: genesis.optim.Adagrad(p, lr=0.05, lr_decay=0.1),
+    **{
+        name: lambda p, name=name: getattr(genesis.optim, name)(p, lr=0.05)
+        for name in genesis.optim.__all__
+        if name not in ("Optimizer", "SparseAdam", "LBFGS", "Muon", "lr_scheduler")
+    },
+    "averaged": lambda p: genesis.optim.ASGD(p, lr=0.05, t0=2, lambd=0.1),
+    "radam": lambda p: genesis.optim.RAdam(p, lr=0.05, betas=(0.5, 0.8)),
+    "tensor rate": lambda p: genesis.optim.NAdam(p, lr=genesis.tensor(0.05)),
 }
 
 

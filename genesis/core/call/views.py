@@ -275,7 +275,7 @@ def inplace(
 ) -> Tensor:
     """``x.op_(...)`` for any op: compute, check, then write, so that an error leaves ``x`` as it was."""
     recording = grad_mode.get() and (
-        x._node is not None or any(isinstance(a, Tensor) and a._node is not None for a in args)
+        x._node is not None or any(isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))
     )
     check_writable(x, op_name, recording)
     traced = ACTIVE and tracer.get() is not None

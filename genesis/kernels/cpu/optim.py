@@ -65,8 +65,8 @@ def _block(
 ) -> None:
     if shrink != 1.0:
         np.multiply(p, shrink, p)
-    np.multiply(m, b1, m)
-    np.multiply(g, 1 - b1, t)
+    np.subtract(g, m, t)
+    np.multiply(t, 1 - b1, t)
     np.add(m, t, m)
     np.multiply(v, b2, v)
     np.multiply(g, g, t)
@@ -77,4 +77,4 @@ def _block(
     np.add(t, eps, t)
     np.divide(m, t, t)
     np.multiply(t, rate, t)
-    np.subtract(p, t, p)
+    np.add(p, t, p)

@@ -15,6 +15,7 @@ from genesis.core.call.kinds import alias, binary, case, composite, fails
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.views import inplace_method
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import HostNumber
 from genesis.ops.pointwise.choice import together, where
 from genesis.ops.pointwise.rounding import trunc
 
@@ -59,15 +60,24 @@ _quotient = binary(
 )  # fmt: skip
 
 
-def _times(name: str, input: Any, other: Any, alpha: Any) -> Any:
-    """``other * alpha`` in the dtype of the sum, so that a negative alpha does not wrap around in an unsigned one."""
+def _with_factor(name: str, plain: Any, input: Any, other: Any, alpha: Any) -> Any:
+    """A sum with ``other * alpha`` in the dtype of the sum, so that a negative alpha does not wrap around in an unsigned
+    one; of 16-bit floats both are rounded once.
+    """
     kind = dtypes.result_type(input, other)
     _check_factor(name, "alpha", alpha, kind)
+    if kind.itemsize == 2 and kind.is_floating_point:
+        return plain(wide(input), wide(other) * wide(alpha)).to(kind)
     if isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype is not other.dtype:
         other = other.to(kind)
     if kind is dtypes.bool:
-        return other if alpha else other & False
-    return other * alpha
+        return plain(input, other if alpha else other & False)
+    return plain(input, other * alpha)
+
+
+def _is_one(factor: Any) -> bool:
+    """Whether nothing is to be multiplied; a number of the host may be another at the next replay."""
+    return factor.__class__ is not HostNumber and bool(factor == 1)
 
 
 def _check_factor(name: str, title: str, factor: Any, kind: Any) -> None:
@@ -93,7 +103,7 @@ def _scaled(name: str, plain: Any, doc: str) -> Any:
     def scaled(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         if alpha.__class__ is not int and not isinstance(alpha, int | float | complex | np.number | Tensor):
             raise ArgumentError(message(name, f"alpha must be a number, got {type(alpha).__name__}"))
-        result: Tensor = plain(input, other if alpha == 1 else _times(name, input, other, alpha))
+        result: Tensor = plain(input, other) if _is_one(alpha) else _with_factor(name, plain, input, other, alpha)
         return result if out is None else write_out(name, result, out)
 
     scaled.__name__ = scaled.__qualname__ = name
@@ -334,7 +344,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     >>> genesis.addcmul(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([3., 4.]), value=0.5)
     tensor([2.5000, 5.0000])
     """
-    if value != 1:
+    if not _is_one(value):
         _check_factor(
             "addcmul",
             "value",
@@ -342,7 +352,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
             dtypes.promote_types(input.dtype, dtypes.promote_types(tensor1.dtype, tensor2.dtype)),
         )
     input, tensor1, tensor2 = together(input, tensor1, tensor2)
-    return input + (tensor1 * tensor2 if value == 1 else tensor1 * tensor2 * value)
+    return input + (tensor1 * tensor2 if _is_one(value) else tensor1 * tensor2 * value)
 
 
 samples(addcmul, lambda t: [case(t(2, 3), t(3), t(2, 1)), case(t(3), t(3), t(3), value=2)])
@@ -357,7 +367,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     tensor([2., 2.])
     """
     input, tensor1, tensor2 = together(input, tensor1, tensor2)
-    return input + (tensor1 / tensor2 if value == 1 else tensor1 / tensor2 * value)
+    return input + (tensor1 / tensor2 if _is_one(value) else tensor1 / tensor2 * value)
 
 
 samples(addcdiv, lambda t: [case(t(2, 3), t(3), t.positive(2, 1)), case(t(3), t(3), t.positive(3), value=2)])
