@@ -55,7 +55,7 @@ INSTEAD = {
 
 INSTEAD |= {
     f"torch.optim.{name}.{name}": "the class of this module, and its step()"
-    for name in "adadelta adagrad adam adamax adamw asgd nadam radam rmsprop rprop sgd".split()
+    for name in ["adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"]
 }
 
 # names that are there and do not do all that PyTorch's do

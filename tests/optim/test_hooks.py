@@ -92,7 +92,9 @@ def test_names_of_parameters():
     other = genesis.ones(1, requires_grad=True)
     optimizer.add_param_group({"params": [("other", other)], "lr": 1.0})
     assert optimizer.param_groups[1]["param_names"] == ["other"]
-    with pytest.raises(ValueError, match=r"all parameters have names or none: 0 of these 1 have one, those before do\n"):
+    with pytest.raises(
+        ValueError, match=r"all parameters have names or none: 0 of these 1 have one, those before do\n"
+    ):
         optimizer.add_param_group({"params": [genesis.ones(1, requires_grad=True)]})
     with pytest.raises(ValueError, match="all parameters have names or none: 1 of these 2 have one"):
         optim.SGD([("a", other), genesis.ones(1, requires_grad=True)])
