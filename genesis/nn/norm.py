@@ -124,6 +124,13 @@ class _BatchNorm(Module):
         mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
         return batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
 
+    def reset_running_stats(self) -> None:
+        """Forget the statistics of the batches so far."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
     def extra_repr(self) -> str:
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, track_running_stats={self.track_running_stats}"
 

@@ -1,12 +1,12 @@
 """Optimizers and learning-rate schedules.
 
 `optimizer` `options` `state` `hooks` what all share     `sgd` `adam` `rmsprop` `matrix` `lbfgs` the updates
-`lr_scheduler` learning rates over time
+`lr_scheduler` learning rates over time, in `schedules`     `swa_utils` averages of models
 """
 
 from __future__ import annotations
 
-from genesis.optim import lr_scheduler
+from genesis.optim import lr_scheduler, swa_utils
 from genesis.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
 from genesis.optim.lbfgs import LBFGS
 from genesis.optim.matrix import Adafactor, Muon
@@ -32,4 +32,5 @@ __all__ = [
     "Rprop",
     "SparseAdam",
     "lr_scheduler",
+    "swa_utils",
 ]

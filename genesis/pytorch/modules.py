@@ -47,7 +47,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.optim": ("genesis.optim",),
     "torch.optim.lr_scheduler": ("genesis.optim.lr_scheduler",),
     "torch.optim.optimizer": ("genesis.optim.optimizer",),
-    "torch.optim.swa_utils": (),
+    "torch.optim.swa_utils": ("genesis.optim.swa_utils",),
     "torch.random": ("genesis",),
     "torch.serialization": ("genesis",),
     "torch.testing": ("genesis.testing",),

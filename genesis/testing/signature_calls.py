@@ -19,7 +19,7 @@ from genesis import amp, autograd, data, func, nn, optim
 from genesis.core.call.op import Case, Op, case
 from genesis.nn import functional as F
 from genesis.nn import init, utils
-from genesis.optim import lr_scheduler
+from genesis.optim import lr_scheduler, swa_utils
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
 
@@ -49,6 +49,7 @@ SPACES: dict[str, Any] = {
     "nn.utils": utils,
     "optim": optim,
     "optim.lr_scheduler": lr_scheduler,
+    "optim.swa_utils": swa_utils,
     "data": data,
     "amp": amp,
     "autograd": autograd,
@@ -92,7 +93,7 @@ def _stepped(optimizer: Any, t: Maker) -> None:
 def _scheduled(schedule: Any, t: Maker) -> None:
     for _ in range(3):
         schedule.optimizer.step()
-        schedule.step()
+        schedule.step(*([1.0] if isinstance(schedule, lr_scheduler.ReduceLROnPlateau) else []))
 
 
 def _listed(loader: Any, t: Maker) -> list[Any]:
@@ -201,6 +202,7 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
     **{f"optim.{name}": _stepped for name in _OPTIMIZERS},
     **{f"optim.{name}": _stepped for name in ("Muon", "LBFGS")},
     **{f"optim.lr_scheduler.{name}": _scheduled for name in lr_scheduler.__all__ if name != "LRScheduler"},
+    "optim.swa_utils.SWALR": _scheduled,
     **{f"func.{name}": _of_one for name in ("grad", "grad_and_value", "value_and_grad", "jacrev", "jacfwd", "hessian")},
     "func.vmap": lambda mapped, t: mapped(t(2, 3)),
     "func.linear_transpose": _transposed,
@@ -298,6 +300,21 @@ CALLS: dict[str, Calls] = {
     "optim.lr_scheduler.LinearLR": lambda t: [case(_sgd(t))],
     "optim.lr_scheduler.CosineAnnealingLR": lambda t: [case(_sgd(t), 4)],
     "optim.lr_scheduler.LambdaLR": lambda t: [case(_sgd(t), lambda step: 0.5)],
+    "optim.lr_scheduler.MultiplicativeLR": lambda t: [case(_sgd(t), lambda step: 0.5)],
+    **{
+        f"optim.lr_scheduler.{name}": (lambda t: [case(_sgd(t))])
+        for name in ("ConstantLR", "PolynomialLR", "ReduceLROnPlateau")
+    },
+    "optim.lr_scheduler.CosineAnnealingWarmRestarts": lambda t: [case(_sgd(t), 4)],
+    "optim.lr_scheduler.CyclicLR": lambda t: [case(_sgd(t), 0.1, 0.2, 3)],
+    "optim.lr_scheduler.OneCycleLR": lambda t: [case(_sgd(t), 0.1, 10)],
+    "optim.swa_utils.SWALR": lambda t: [case(_sgd(t), 0.1)],
+    "optim.swa_utils.AveragedModel": lambda t: [case(nn.Linear(2, 2))],
+    "optim.swa_utils.update_bn": lambda t: [case([t(3, 2).float()], nn.BatchNorm1d(2))],
+    "optim.swa_utils.get_ema_avg_fn": lambda t: [case(0.5)],
+    "optim.swa_utils.get_ema_multi_avg_fn": lambda t: [case(0.5)],
+    "optim.swa_utils.get_swa_avg_fn": _PLAIN,
+    "optim.swa_utils.get_swa_multi_avg_fn": _PLAIN,
     "optim.lr_scheduler.ChainedScheduler": lambda t: [case([lr_scheduler.ExponentialLR(_sgd(t), 0.9)])],
     "optim.lr_scheduler.SequentialLR": lambda t: [
         case((s := lr_scheduler.ExponentialLR(_sgd(t), 0.9)).optimizer, [s], [])

@@ -32,7 +32,7 @@ OPTIMIZERS = {
     **{
         name: lambda p, name=name: getattr(genesis.optim, name)(p, lr=0.05)
         for name in genesis.optim.__all__
-        if name not in ("Optimizer", "SparseAdam", "LBFGS", "Muon", "lr_scheduler")
+        if name not in ("Optimizer", "SparseAdam", "LBFGS", "Muon", "lr_scheduler", "swa_utils")
     },
     "averaged": lambda p: genesis.optim.ASGD(p, lr=0.05, t0=2, lambd=0.1),
     "radam": lambda p: genesis.optim.RAdam(p, lr=0.05, betas=(0.5, 0.8)),

@@ -14,7 +14,7 @@ from genesis import nn, optim
 from genesis.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from genesis.testing import meanings_only
 
-KINDS = [name for name in optim.__all__ if name not in ("Optimizer", "SparseAdam", "lr_scheduler")]
+KINDS = [name for name in optim.__all__ if name not in ("Optimizer", "SparseAdam", "lr_scheduler", "swa_utils")]
 STEPPING = [name for name in KINDS if name != "LBFGS"]
 
 

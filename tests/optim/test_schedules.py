@@ -124,7 +124,8 @@ def test_a_jump_is_the_closed_form():
     optimizer = _optimizer(lr=1.0)
     schedule = schedules.StepLR(optimizer, 2, 0.5)
     optimizer.step()
-    schedule.step(5)
+    with pytest.warns(UserWarning, match="an epoch is deprecated"):
+        schedule.step(5)
     assert schedule.get_last_lr() == [0.25] and schedule.last_epoch == 5
 
 
