@@ -157,7 +157,7 @@ class NAdam(Stateful):
     >>> import genesis
     >>> p = genesis.nn.Parameter(genesis.ones(1)); p.sum().backward()
     >>> genesis.optim.NAdam([p], lr=0.1).step(); p.detach()
-    tensor([0.9000])
+    tensor([0.8944])
     """
 
     checked = ("lr", "eps", "weight_decay", "betas", "momentum_decay")

@@ -115,7 +115,7 @@ class Muon(Stateful):
     >>> import genesis
     >>> p = genesis.nn.Parameter(genesis.ones(1, 1)); p.sum().backward()
     >>> genesis.optim.Muon([p], lr=0.1, weight_decay=0.0).step(); p.shape
-    (1, 1)
+    genesis.Size([1, 1])
     """
 
     def __init__(
