@@ -47,6 +47,8 @@ INSTEAD = {
     "torch.utils.tensorboard.SummaryWriter": "from tensorboardX import SummaryWriter",
     "torch.nn.DataParallel": "the model itself",
     "torch.nn.parallel.DistributedDataParallel": "the model itself",
+    "torch.nn.utils.convert_conv2d_weight_memory_format": "nothing: a weight has the layout that it was made with",
+    "torch.nn.utils.convert_conv3d_weight_memory_format": "nothing: a weight has the layout that it was made with",
     "torch.optim.swap_in_optimizer_params_and_state": "optimizer.state_dict() and load_state_dict(), "
     "or bind() of a traced step",
     "torch.profiler.profile": "genesis.autograd.profile",

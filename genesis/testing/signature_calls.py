@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,6 +48,9 @@ SPACES: dict[str, Any] = {
     "nn.functional": F,
     "nn.init": init,
     "nn.utils": utils,
+    "nn.utils.parametrize": utils.parametrize,
+    "nn.utils.parametrizations": utils.parametrizations,
+    "nn.utils.prune": utils.prune,
     "optim": optim,
     "optim.lr_scheduler": lr_scheduler,
     "optim.swa_utils": swa_utils,
@@ -106,6 +110,16 @@ def _square(x: Any) -> Any:
 
 def _double(x: Any) -> Any:
     return x * 2
+
+
+def _normed() -> Any:
+    return utils.parametrizations.weight_norm(nn.Linear(3, 2))
+
+
+def _hooked(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return getattr(utils, name)(nn.Linear(3, 2))
 
 
 def _leaf(t: Maker) -> Any:
@@ -292,6 +306,50 @@ CALLS: dict[str, Calls] = {
     "nn.utils.get_total_norm": lambda t: [case([t(3), t(2)])],
     "nn.utils.parameters_to_vector": lambda t: [case([t(3), t(2)])],
     "nn.utils.vector_to_parameters": lambda t: [case(t(5), [t(3), t(2)])],
+    "nn.utils.clip_grad_norm": lambda t: [case([_p(t)], 1.0)],
+    "nn.utils.clip_grads_with_norm_": lambda t: [case([_p(t)], 1.0, t.positive())],
+    "nn.utils.skip_init": lambda t: [case(nn.Linear, 3, 2)],
+    **{
+        f"nn.utils.{name}": (lambda t: [case(nn.Linear(3, 2))])
+        for name in ("weight_norm", "spectral_norm", "parametrizations.weight_norm", "parametrizations.spectral_norm")
+    },
+    "nn.utils.remove_weight_norm": lambda t: [case(_hooked("weight_norm"))],
+    "nn.utils.remove_spectral_norm": lambda t: [case(_hooked("spectral_norm"))],
+    **{
+        f"nn.utils.{name}": (lambda t: [case(nn.Linear(3, 2).eval(), nn.BatchNorm1d(2).eval())])
+        for name in ("fuse_linear_bn_eval", "fuse_conv_bn_eval")
+    },
+    **{
+        f"nn.utils.{name}": (lambda t: [case(t(3, 2), t(3), t(3), t.positive(3), 1e-5, t(3), t(3))])
+        for name in ("fuse_linear_bn_weights", "fuse_conv_bn_weights")
+    },
+    "nn.utils.parametrize.ParametrizationList": lambda t: [case([nn.Identity()], t(3))],
+    "nn.utils.parametrize.cached": _PLAIN,
+    "nn.utils.parametrize.register_parametrization": lambda t: [case(nn.Linear(3, 2), "weight", nn.Identity())],
+    **{
+        f"nn.utils.parametrize.{name}": (lambda t: [case(_normed(), "weight")])
+        for name in ("is_parametrized", "remove_parametrizations")
+    },
+    "nn.utils.parametrize.type_before_parametrizations": lambda t: [case(_normed())],
+    "nn.utils.parametrize.transfer_parametrizations_and_params": lambda t: [case(_normed(), nn.Linear(3, 2))],
+    **{
+        f"nn.utils.prune.{name}": (lambda t: [case(nn.Linear(3, 2), "weight", 0.5)])
+        for name in ("random_unstructured", "l1_unstructured")
+    },
+    "nn.utils.prune.identity": lambda t: [case(nn.Linear(3, 2), "weight")],
+    "nn.utils.prune.random_structured": lambda t: [case(nn.Linear(3, 2), "weight", 0.5, 0)],
+    "nn.utils.prune.ln_structured": lambda t: [case(nn.Linear(3, 2), "weight", 0.5, 2, 0)],
+    "nn.utils.prune.custom_from_mask": lambda t: [case(nn.Linear(3, 2), "weight", genesis.ones(2, 3))],
+    "nn.utils.prune.global_unstructured": lambda t: [
+        case([(nn.Linear(3, 2), "weight")], utils.prune.L1Unstructured, amount=0.5)
+    ],
+    "nn.utils.prune.remove": lambda t: [case(utils.prune.identity(nn.Linear(3, 2), "weight"), "weight")],
+    "nn.utils.prune.is_pruned": lambda t: [case(nn.Linear(3, 2))],
+    **{f"nn.utils.prune.{name}": _PLAIN for name in ("Identity", "PruningContainer")},
+    **{f"nn.utils.prune.{name}": (lambda t: [case(0.5)]) for name in ("RandomUnstructured", "L1Unstructured")},
+    "nn.utils.prune.RandomStructured": lambda t: [case(0.5, 0)],
+    "nn.utils.prune.LnStructured": lambda t: [case(0.5, 2, 0)],
+    "nn.utils.prune.CustomFromMask": lambda t: [case(t(2, 3))],
     **{f"optim.{name}": (lambda t: [case([_p(t)], 0.1)]) for name in (*_OPTIMIZERS, "LBFGS")},
     "optim.Muon": lambda t: [case([_p(t, 3, 2)], 0.1)],
     "optim.lr_scheduler.StepLR": lambda t: [case(_sgd(t), 2)],
@@ -500,6 +558,7 @@ UNCALLED = {  # public, and not to be called by their users
             "Function",
             "autograd.Function",
             "nn.Module",
+            "nn.utils.prune.BasePruningMethod",
             "optim.Optimizer",
             "optim.lr_scheduler.LRScheduler",
             "data.Dataset",

@@ -1,0 +1,100 @@
+"""Gradients kept in bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from genesis.base.errors import ArgumentError, GraphError, message
+from genesis.core.call.refusal import explain_all
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.site import warn_user
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.creation.outside import tensor
+from genesis.ops.reductions.norms import norm
+from genesis.ops.shapes.join import stack
+
+
+def _listed(name: str, tensors: Any) -> list[Tensor]:
+    found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    for t in found:
+        if not isinstance(t, Tensor):
+            raise ArgumentError(message(name, f"expected tensors, got {type(t).__name__}"))
+    return found
+
+
+def _grads(name: str, parameters: Any) -> list[Any]:
+    return [p.grad for p in _listed(name, parameters) if p.grad is not None]
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all elements of several tensors.
+
+    Raises:
+        RuntimeError: with ``error_if_nonfinite``, it is infinite or no number
+    """
+    parts: list[Any] = [norm(t, float(norm_type)) for t in _listed("get_total_norm", tensors)]
+    if not parts:
+        return tensor(0.0)
+    total: Any = norm(stack([part.to(parts[0].device) for part in parts]), float(norm_type))
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise GraphError(
+            message(
+                "clip_grad_norm_", f"the total norm is {float(total)}", hint="error_if_nonfinite=False clips anyway"
+            )
+        )
+    return total  # type: ignore[no-any-return]
+
+
+@no_grad()
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
+    """Scale gradients in place as if ``total_norm`` were their norm, so that it is at most ``max_norm``."""
+    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)  # type: ignore[operator]
+    for g in _grads("clip_grads_with_norm_", parameters):
+        g.mul_(factor.to(g.device))
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale gradients in place so that their total norm is at most ``max_norm``; returns the norm before.
+
+    >>> import genesis
+    >>> x = genesis.ones(4, requires_grad=True); x.sum().backward()
+    >>> genesis.nn.utils.clip_grad_norm_([x], 1.0), x.grad
+    (tensor(2.), tensor([0.5000, 0.5000, 0.5000, 0.5000]))
+    """
+    several = _listed("clip_grad_norm_", parameters)
+    if not several:
+        warn_user(message("clip_grad_norm_", "there are no parameters", hint="a generator can be used once"))
+    total = get_total_norm([p.grad for p in several if p.grad is not None], norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(several, max_norm, total)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The old name of `clip_grad_norm_`."""
+    warn_user(message("clip_grad_norm", "this name is deprecated", hint="clip_grad_norm_"), FutureWarning)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)
+
+
+@no_grad()
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
+    """Limit each gradient element to $\\pm$ ``clip_value``, in place."""
+    for g in _grads("clip_grad_value_", parameters):
+        g.clamp_(-float(clip_value), float(clip_value))
+
+
+explain_all(globals())

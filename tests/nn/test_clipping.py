@@ -1,0 +1,76 @@
+"""Clipped gradients, vectors of parameters, fused and uninitialised layers: as PyTorch's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis import nn
+from genesis.nn import utils
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("norm", [2.0, 1.0, 3, float("inf"), "inf"])
+def test_clipping_as_pytorch(norm):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here")
+    found = []
+    for lib in (genesis, torch):
+        params = [lib.ones(n, requires_grad=True) for n in (3, 2)]
+        rng = np.random.default_rng(0)
+        for p in params:
+            p.grad = lib.tensor(rng.normal(size=p.shape[0]).astype("float32"))
+        total = lib.nn.utils.clip_grad_norm_((p for p in params), 0.5, norm_type=norm)
+        again = lib.nn.utils.get_total_norm([p.grad for p in params], norm_type=float(norm))
+        lib.nn.utils.clip_grads_with_norm_(params, 0.1, again)
+        lib.nn.utils.clip_grad_value_(params, 0.05)
+        found.append([float(total), float(again), *params[0].grad.tolist(), *params[1].grad.tolist()])
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_gradients_that_are_no_numbers():
+    p = genesis.ones(1, requires_grad=True)
+    p.grad = genesis.tensor([float("nan")])
+    with pytest.raises(RuntimeError, match="the total norm is nan"):
+        utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
+    with pytest.warns(UserWarning, match="there are no parameters"):
+        assert utils.clip_grad_norm_(iter(()), 1.0) == 0
+    with pytest.warns(FutureWarning, match="clip_grad_norm: this name is deprecated"):
+        utils.clip_grad_norm([p], 1.0)
+
+
+def test_a_vector_that_is_too_short_changes_nothing():
+    params = [genesis.zeros(2), genesis.zeros(3)]
+    with pytest.raises(RuntimeError, match="needs a vector of 5 elements"):
+        utils.vector_to_parameters(genesis.ones(4), params)
+    assert params[0].tolist() == [0.0, 0.0]
+    utils.vector_to_parameters(genesis.arange(5.0), params)
+    assert utils.parameters_to_vector(params).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_fused_layer_does_what_two_do(affine, bias):
+    linear, bn = nn.Linear(3, 4, bias=bias), nn.BatchNorm1d(4, affine=affine)
+    bn(genesis.randn(20, 4) * 3 + 1)
+    linear.eval(), bn.eval()
+    x = genesis.randn(5, 3)
+    expected = bn(linear(x))
+    fused = utils.fuse_linear_bn_eval(linear, bn)
+    np.testing.assert_allclose(fused(x).tolist(), expected.tolist(), rtol=1e-4, atol=1e-5)
+    weight, shift = utils.fuse_conv_bn_weights(
+        linear.weight, linear.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    )
+    np.testing.assert_allclose((x @ weight.T + shift).tolist(), expected.tolist(), rtol=1e-4, atol=1e-5)
+    with pytest.raises(TypeError, match="Linear is in training mode"):
+        utils.fuse_linear_bn_eval(linear.train(), bn)
+
+
+def test_uninitialised_modules():
+    layer = utils.skip_init(nn.Linear, 3, 2, bias=False, dtype=genesis.float64)
+    assert layer.weight.device.type == "cpu" and layer.weight.dtype is genesis.float64
+    assert isinstance(layer.weight, nn.Parameter)
+    with pytest.raises(TypeError, match="ReLU takes no device"):
+        utils.skip_init(nn.ReLU)
+    with pytest.raises(TypeError, match="expected a class of modules, got 3"):
+        utils.skip_init(3)
