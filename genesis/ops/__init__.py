@@ -8,6 +8,7 @@
 `products/`     products of matrices and tensors
 `learning/`     what networks are made of: activations, normalisations, attention, embeddings, dropout, steps of optimizers
 `losses/`       what is minimised
+`spatial/`      images, signals and volumes: convolutions, pooling, borders, interpolation
 `registration`  ops replaced and added by users
 
 ``python -m genesis.ops`` prints the matrix of what each op has.
@@ -24,6 +25,7 @@ from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwi
 from genesis.ops.products import einsum, geometry, linear, matmul
 from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
 from genesis.ops.shapes import expand, flip, join, narrow, permute, repeat, reshape, split, windows
+from genesis.ops.spatial import convolution, padding, sums
 from genesis.ops.registration import (
     register_function,
     register_operation,
@@ -80,6 +82,9 @@ MODULES = (
     numbers,
     classes,
     distances,
+    convolution,
+    sums,
+    padding,
 )
 
 PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}

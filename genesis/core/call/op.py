@@ -85,6 +85,7 @@ class Op:
     core: tuple[int | None, ...] = ()  # contractions: see `core/call/kinds/contraction.py`
     spare: tuple[int, ...] = ()
     added: str | None = None
+    added_dim: int | None = None
     result: str | Callable[..., Any] = "same"  # elementwise: how the result's dtype follows from the operands'
     halves: str = ""  # composites of 16-bit floats: "wide", "input" or "alike", see `core/call/halves.py`
     written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are

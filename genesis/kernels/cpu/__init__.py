@@ -6,6 +6,7 @@
 `activation`  SiLU, fused
 `loss`        cross entropy, fused
 `attention`   attention, fused
+`convolution`  in blocks
 `optim`       optimizer steps
 `memory`      memory of large arrays, used again
 `native`      machine code through LLVM, where llvmlite is installed
@@ -15,6 +16,7 @@ Each attaches what it has to the ops (`genesis.core.call.kernels`) when it is im
 
 from genesis.kernels.cpu import activation as activation
 from genesis.kernels.cpu import attention as attention
+from genesis.kernels.cpu import convolution as convolution
 from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import loss as loss
 from genesis.kernels.cpu import matmul as matmul

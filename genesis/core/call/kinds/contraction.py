@@ -37,6 +37,8 @@ def with_addend(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) ->
     added = tangents[place]
     if added is None:
         return total
+    if op.added_dim is not None:
+        added = added.reshape([-1 if i == op.added_dim else 1 for i in range(out.ndim)])
     return added.expand(out.shape) if total is None else total + added
 
 
@@ -78,5 +80,6 @@ def contraction(vjp: Rules, *, infer: Callable[..., Any], **options: Any) -> Cal
         spare: where an operand may lack one of them, as the vector in a product with a matrix: the dimension of size 1
             that it stands for
         added: the parameter that is added to the product, broadcast, if there is one
+        added_dim: the dimension of the result that it runs along, where that is not the last
     """
     return primitive(CONTRACTION, vjp, infer=infer, **options)

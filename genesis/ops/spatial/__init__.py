@@ -1,0 +1,1 @@
+"""Images, signals and volumes: what slides over the spatial dimensions of tensors (N, C, *sizes)."""

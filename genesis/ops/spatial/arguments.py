@@ -1,0 +1,54 @@
+"""Sizes, strides and paddings: one number for all spatial dimensions, or one for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from genesis.base.dtypes import is_integer
+from genesis.base.errors import ArgumentError, ShapeError, message
+from genesis.core.graph.tensor import Tensor
+
+Sizes = tuple[int, ...]
+AXES = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
+
+
+def per_dim(name: str, what: str, value: Any, dims: int, least: int | None = None) -> Sizes:
+    """``value`` for each of ``dims`` dimensions.
+
+    >>> per_dim("conv2d", "stride", 2, 2, 1)
+    (2, 2)
+    """
+    one = is_integer(value)
+    if not one and not isinstance(value, list | tuple):
+        raise ArgumentError(
+            message(name, f"{what} must be an integer or {dims} of them, got {type(value).__name__} {value!r}")
+        )
+    items = [value] if one else list(value)
+    if len(items) == 1:
+        items *= dims
+    if len(items) != dims:
+        raise ShapeError(message(name, f"{what} must be one number or {dims}, got {len(items)}: {list(value)}"))
+    for n in items:
+        if not is_integer(n):
+            raise ArgumentError(message(name, f"{what} must be integers, got {value!r}"))
+        if least is not None and n < least:
+            raise ShapeError(message(name, f"{what} must be at least {least}, got {value!r}"))
+    return tuple([int(n) for n in items])
+
+
+def batched(name: str, input: Tensor, dims: int) -> tuple[Tensor, bool]:
+    """The input with a dimension of examples, and whether it had none."""
+    if not isinstance(input, Tensor):
+        raise ArgumentError(message(name, f"expected a tensor, got {type(input).__name__}"))
+    if input.ndim not in (dims + 1, dims + 2):
+        one = AXES[dims].replace("N, ", "")
+        raise ShapeError(
+            message(
+                name,
+                f"expected input {one} or {AXES[dims]}, got {input.ndim}-D",
+                [("input", input._spec())],
+                "x.unsqueeze(0) adds a dimension",
+            )
+        )
+    alone = input.ndim == dims + 1
+    return (input.unsqueeze(0) if alone else input), alone  # type: ignore[attr-defined]

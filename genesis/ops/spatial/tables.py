@@ -1,0 +1,195 @@
+"""Which elements of a dimension go into which element of a result, and by how much.
+
+Interpolation, average pooling, padding by reflection: all of them are sums along one dimension, $y_i = \\sum_j a_{ij}
+x_j$ with few $a_{ij}$ that are not zero. A *rule* says which, as a tuple of a name and numbers; `steps` makes of it what
+is to be done.
+
+==============================================  =====================================================================
+rule                                            $y_i$
+==============================================  =====================================================================
+``("windows", n, m, size, stride, p, d)``       sum of the i-th of m windows, with padding p and dilation d
+``("cells", n, m)``                             mean of the i-th of m nearly equal parts that cover n elements
+``("spans", n, m)``                             the same parts, to take a maximum of
+``("reflect", n, before, after)``               continued as in a mirror at the last element; "replicate", "circular"
+``("nearest", n, m, scale)``                    the element at the place of i, rounded down; "nearest-exact": to the nearest
+``("linear", n, m, corners, scale, smooth)``    between two neighbours, or with ``smooth`` a mean over all that i covers
+``("cubic", n, m, corners, scale, smooth)``     the same of four neighbours (Keys 1981)
+==============================================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Rule = tuple[Any, ...]
+Table = tuple[Any, Any]  # places (m, taps), -1 where there is none, and their weights or None
+
+
+def sizes_of(rule: Rule, back: bool = False) -> tuple[int, int]:
+    """From how many elements to how many."""
+    n, m = rule[1], rule[1] + rule[2] + rule[3] if rule[0] in _BORDERS else rule[2]
+    return (m, n) if back else (n, m)
+
+
+@functools.lru_cache(maxsize=512)
+def table(rule: Rule) -> Table:
+    """The places and weights of a rule."""
+    places, weights = _RULES[rule[0]](rule[0], *rule[1:])
+    return np.asarray(places, np.int64), weights
+
+
+@functools.lru_cache(maxsize=512)
+def steps(rule: Rule, back: bool = False) -> tuple[tuple[Any, Any, Any], ...]:
+    """What to add to what: ``y[to] += weight * x[source]``, with slices where these will do; ``weight`` None is 1.
+
+    With ``back`` it is the transpose. A step names no element of y twice; the first names all that have any.
+    """
+    places, weights = table(rule)
+    if back:
+        places, weights = _transposed(places, weights, rule[1])
+    found = []
+    for t in range(places.shape[1]):
+        to = np.flatnonzero(places[:, t] >= 0)
+        if len(to):
+            weight = None if weights is None else weights[to, t]
+            found.append((_slice(to), _slice(places[to, t]), None if weight is None or (weight == 1).all() else weight))
+    return tuple(found)
+
+
+def _slice(places: Any) -> Any:
+    """Places with equal steps as a slice."""
+    if len(places) == 1:
+        return slice(int(places[0]), int(places[0]) + 1)
+    step = int(places[1] - places[0])
+    if step > 0 and (np.diff(places) == step).all():
+        return slice(int(places[0]), int(places[-1]) + 1, step)
+    return places
+
+
+def _transposed(places: Any, weights: Any, n: int) -> Table:
+    rows, taps = np.nonzero(places >= 0)
+    columns = places[rows, taps]
+    order = np.argsort(columns, kind="stable")
+    rows, taps, columns = rows[order], taps[order], columns[order]
+    many = np.bincount(columns, minlength=n)
+    rank = np.arange(len(columns)) - np.repeat(np.cumsum(many) - many, many)
+    out = np.full((n, max(many.max(initial=0), 1)), -1, np.int64)
+    out[columns, rank] = rows
+    if weights is None:
+        return out, None
+    factors = np.zeros(out.shape)
+    factors[columns, rank] = weights[rows, taps]
+    return out, factors
+
+
+# ---- rules
+
+
+def _windows(name: str, n: int, m: int, size: int, stride: int, padding: int, dilation: int) -> Table:
+    places = np.arange(m)[:, None] * stride - padding + np.arange(size) * dilation
+    return np.where((places >= 0) & (places < n), places, -1), None
+
+
+def _spans(name: str, n: int, m: int) -> Table:
+    start, stop = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
+    places = start[:, None] + np.arange(max((stop - start).max(initial=0), 1))
+    return np.where(places < stop[:, None], places, -1), None
+
+
+def _cells(name: str, n: int, m: int) -> Table:
+    places, _ = _spans(name, n, m)
+    return places, np.broadcast_to(1 / np.maximum((places >= 0).sum(1, keepdims=True), 1), places.shape)
+
+
+def _border(name: str, n: int, before: int, after: int) -> Table:
+    i = np.arange(-before, n + after)
+    if name == "reflect":
+        i = np.abs(i)
+        i = np.where(i >= n, 2 * (n - 1) - i, i)
+    return (np.clip(i, 0, n - 1) if name == "replicate" else i % max(n, 1))[:, None], None
+
+
+_BORDERS = ("reflect", "replicate", "circular")
+
+
+def _nearest(name: str, n: int, m: int, scale: float | None) -> Table:
+    step = np.float32(n / m if scale is None else 1 / scale)  # as exact as PyTorch's, so that ties fall alike
+    at = np.arange(m, dtype=np.float32)
+    at = np.floor((at + np.float32(0.5)) * step) if name == "nearest-exact" else np.floor(at * step)
+    return np.minimum(at.astype(np.int64), n - 1)[:, None], None
+
+
+def _step(n: int, m: int, corners: bool, scale: float | None) -> float:
+    if corners:
+        return (n - 1) / (m - 1) if m > 1 else 0.0
+    return n / m if scale is None else 1 / scale
+
+
+def _middle(m: int, corners: bool, step: float) -> Any:
+    """Where the middles of results are among the inputs."""
+    return np.arange(m) * step if corners else (np.arange(m) + 0.5) * step - 0.5
+
+
+def _linear(name: str, n: int, m: int, corners: bool, scale: float | None, smooth: bool) -> Table:
+    step = _step(n, m, corners, scale)
+    if smooth:
+        return _smoothed(n, m, step, corners, 1, lambda x: np.maximum(1 - np.abs(x), 0))
+    at = np.maximum(_middle(m, corners, step), 0)
+    low = np.minimum(np.floor(at).astype(np.int64), n - 1)
+    share = np.minimum(np.maximum(at - low, 0), 1)
+    return np.stack([low, np.minimum(low + 1, n - 1)], 1), np.stack([1 - share, share], 1)
+
+
+def cubic(x: Any, a: float) -> Any:
+    """Keys' kernel: a cubic spline through its points whose slope there is set by ``a``."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x - 5) * x + 8) * x * a - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+
+
+def _cubic(name: str, n: int, m: int, corners: bool, scale: float | None, smooth: bool) -> Table:
+    step = _step(n, m, corners, scale)
+    if smooth:
+        return _smoothed(n, m, step, corners, 2, lambda x: cubic(x, -0.5))
+    at = _middle(m, corners, step)
+    low = np.floor(at).astype(np.int64)
+    offsets = np.arange(-1, 3)
+    weights = cubic((at - low)[:, None] - offsets, -0.75)
+    return np.clip(low[:, None] + offsets, 0, n - 1), weights
+
+
+def _smoothed(n: int, m: int, step: float, corners: bool, reach: int, kernel: Callable[[Any], Any]) -> Table:
+    """Means weighted by a kernel that is as wide as what a result covers, so that nothing is skipped."""
+    wide = max(step, 1.0)
+    middle = (np.arange(m) + 0.5) * step if not corners else np.arange(m) * step + 0.5
+    start = np.maximum((middle - reach * wide + 0.5).astype(np.int64), 0)
+    stop = np.minimum((middle + reach * wide + 0.5).astype(np.int64), n)
+    places = start[:, None] + np.arange(max(int((stop - start).max(initial=1)), 1))
+    weights = np.where(places < stop[:, None], kernel((places - middle[:, None] + 0.5) / wide), 0.0)
+    total = weights.sum(1, keepdims=True)
+    return np.where(places < stop[:, None], places, -1), weights / np.where(total == 0, 1.0, total)
+
+
+_RULES: dict[str, Callable[..., Table]] = {
+    "windows": _windows,
+    "spans": _spans,
+    "cells": _cells,
+    **dict.fromkeys(_BORDERS, _border),
+    "nearest": _nearest,
+    "nearest-exact": _nearest,
+    "linear": _linear,
+    "cubic": _cubic,
+}
+
+
+def windows_along(n: int, size: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """How many windows a pooling has along a dimension; the last begins inside of the input or the padding before it."""
+    left = n + 2 * padding - dilation * (size - 1) - 1
+    count = (math.ceil(left / stride) if ceil_mode else left // stride) + 1
+    return count - 1 if ceil_mode and (count - 1) * stride >= n + padding else count
