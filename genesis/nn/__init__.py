@@ -1,6 +1,7 @@
 """Neural networks: modules, their parameters, losses and initialisation.
 
 `module` `parameter`    what a module is          `activation` `dropout` `norm` `linear` `sparse` `flatten`   layers
+`conv` `padding`         of images, signals and volumes
 `container`             modules of modules        `loss`         losses          `init`        first values
 `functional`            the same as functions     `utils`        gradients and parameters as vectors
 """
@@ -11,6 +12,8 @@ from genesis.nn import functional, init, utils
 from genesis.nn.activation import *  # noqa: F403
 from genesis.nn.activation import __all__ as _activations
 from genesis.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from genesis.nn.conv import *  # noqa: F403
+from genesis.nn.conv import __all__ as _convolutions
 from genesis.nn.dropout import Dropout
 from genesis.nn.flatten import Flatten, Unflatten
 from genesis.nn.linear import Bilinear, Identity, Linear
@@ -18,6 +21,8 @@ from genesis.nn.loss import *  # noqa: F403
 from genesis.nn.loss import __all__ as _losses
 from genesis.nn.module import Module
 from genesis.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
+from genesis.nn.padding import *  # noqa: F403
+from genesis.nn.padding import __all__ as _borders
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.sparse import Embedding
 from genesis.nn.summary import Summary, summary
@@ -52,5 +57,7 @@ __all__ = [
     "init",
     "utils",
     *_activations,
+    *_borders,
+    *_convolutions,
     *_losses,
 ]

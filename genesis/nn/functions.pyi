@@ -5,7 +5,16 @@ from typing import Any
 
 from genesis.core.graph.tensor import Tensor
 
-def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = ..., bias: Tensor | None = ..., training: builtins.bool = ..., momentum: builtins.float | Tensor = ..., eps: builtins.float = ...) -> Tensor:
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = ...,
+    bias: Tensor | None = ...,
+    training: builtins.bool = ...,
+    momentum: builtins.float | Tensor = ...,
+    eps: builtins.float = ...,
+) -> Tensor:
     """Normalise each channel (dim 1) by the batch's mean and variance, or in evaluation by the running ones (Ioffe and
     Szegedy 2015).
 
@@ -19,20 +28,38 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     tensor([[-1.0000],
             [ 1.0000]])
     """
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = ...,
+    size_average: builtins.bool | None = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+) -> Tensor:
     """Cross entropy of probabilities, $-(y \\ln x + (1 - y) \\ln(1 - x))$; logarithms are not below -100.
 
     >>> import genesis
     >>> genesis.nn.functional.binary_cross_entropy(genesis.tensor([0.5]), genesis.tensor([1.]))
     tensor(0.6931)
     """
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ..., pos_weight: Tensor | None = ...) -> Tensor:
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = ...,
+    size_average: builtins.bool | None = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+    pos_weight: Tensor | None = ...,
+) -> Tensor:
     """`binary_cross_entropy` of sigmoid(x), without overflow; ``pos_weight`` scales the positive part.
 
     >>> import genesis
     >>> genesis.nn.functional.binary_cross_entropy_with_logits(genesis.tensor([0.]), genesis.tensor([1.]))
     tensor(0.6931)
     """
+
 def celu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ...) -> Tensor:
     """$\\max(x, 0) + \\min(0, \\alpha (e^{x/\\alpha} - 1))$ (Barron 2017).
 
@@ -40,8 +67,10 @@ def celu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ..
     >>> genesis.celu(genesis.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
+
 def celu_(input: Any, alpha: Any = ...) -> Any:
     """In-place form of `celu`: writes the result into this tensor and returns it."""
+
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = ..., eps: builtins.float = ...) -> Tensor:
     """Cosine of the angle between vectors along ``dim``.
 
@@ -49,7 +78,17 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = ..., eps: buil
     >>> genesis.nn.functional.cosine_similarity(genesis.tensor([[1., 0.]]), genesis.tensor([[1., 1.]]))
     tensor([0.7071])
     """
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: builtins.bool | None = ..., ignore_index: builtins.int = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ..., label_smoothing: builtins.float = ...) -> Tensor:
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = ...,
+    size_average: builtins.bool | None = ...,
+    ignore_index: builtins.int = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+    label_smoothing: builtins.float = ...,
+) -> Tensor:
     """Cross entropy of logits with class indices or class probabilities.
 
     $-\\sum_c w_c y_c \\ln softmax(x)_c$, with $y$ the (smoothed) one-hot target or the given probabilities.
@@ -70,6 +109,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., si
     >>> genesis.nn.functional.cross_entropy(genesis.tensor([[0., 0.]]), genesis.tensor([1]))
     tensor(0.6931)
     """
+
 def elu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ...) -> Tensor:
     """$x$ above zero, $\\alpha (e^x - 1)$ below (Clevert et al. 2015).
 
@@ -77,9 +117,19 @@ def elu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ...
     >>> genesis.nn.functional.elu(genesis.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
+
 def elu_(input: Any, alpha: Any = ...) -> Any:
     """In-place form of `elu`: writes the result into this tensor and returns it."""
-def embedding(input: Tensor, weight: Tensor, padding_idx: builtins.int | None = ..., max_norm: builtins.float | None = ..., norm_type: builtins.float = ..., scale_grad_by_freq: builtins.bool = ..., sparse: builtins.bool = ...) -> Tensor:
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: builtins.int | None = ...,
+    max_norm: builtins.float | None = ...,
+    norm_type: builtins.float = ...,
+    scale_grad_by_freq: builtins.bool = ...,
+    sparse: builtins.bool = ...,
+) -> Tensor:
     """Rows of ``weight`` by number; the row ``padding_idx`` gets no gradient.
 
     Raises:
@@ -91,7 +141,15 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: builtins.int | None = 
     tensor([[3., 4.],
             [1., 2.]])
     """
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | builtins.float, full: builtins.bool = ..., eps: builtins.float = ..., reduction: builtins.str = ...) -> Tensor:
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | builtins.float,
+    full: builtins.bool = ...,
+    eps: builtins.float = ...,
+    reduction: builtins.str = ...,
+) -> Tensor:
     """Negative log likelihood of a normal distribution, $\\frac{1}{2} (\\ln v + (x - y)^2 / v)$.
 
     Args:
@@ -107,6 +165,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | builtins.floa
     >>> genesis.nn.functional.gaussian_nll_loss(genesis.ones(1), genesis.ones(1), genesis.ones(1))
     tensor(0.)
     """
+
 def gelu(input: Tensor, approximate: builtins.str = ...) -> Tensor:
     """Gaussian error linear unit, $x \\Phi(x)$, or its tanh approximation (Hendrycks and Gimpel 2016).
 
@@ -117,6 +176,7 @@ def gelu(input: Tensor, approximate: builtins.str = ...) -> Tensor:
     >>> genesis.nn.functional.gelu(genesis.tensor([-1., 1.]))
     tensor([-0.1587,  0.8413])
     """
+
 def glu(input: Tensor, dim: builtins.int = ...) -> Tensor:
     """Gated linear unit, $a \\sigma(b)$ of the two halves along ``dim`` (Dauphin et al. 2016).
 
@@ -127,7 +187,14 @@ def glu(input: Tensor, dim: builtins.int = ...) -> Tensor:
     >>> genesis.nn.functional.glu(genesis.tensor([1., 0.]))
     tensor([0.5000])
     """
-def group_norm(input: Tensor, num_groups: builtins.int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: builtins.float = ...) -> Tensor:
+
+def group_norm(
+    input: Tensor,
+    num_groups: builtins.int,
+    weight: Tensor | None = ...,
+    bias: Tensor | None = ...,
+    eps: builtins.float = ...,
+) -> Tensor:
     """Normalise groups of channels (dim 1) of each example (Wu and He 2018).
 
     Raises:
@@ -137,6 +204,7 @@ def group_norm(input: Tensor, num_groups: builtins.int, weight: Tensor | None = 
     >>> genesis.nn.functional.group_norm(genesis.tensor([[1., 3.]]), 1)
     tensor([[-1.0000,  1.0000]])
     """
+
 def hardsigmoid(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """Piecewise linear sigmoid, 0 below -3, 1 above 3, $x / 6 + 1 / 2$ between.
 
@@ -144,6 +212,7 @@ def hardsigmoid(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     >>> genesis.nn.functional.hardsigmoid(genesis.tensor([-4., 0.]))
     tensor([0.0000, 0.5000])
     """
+
 def hardswish(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """$x$ times `hardsigmoid` (Howard et al. 2019).
 
@@ -151,16 +220,27 @@ def hardswish(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     >>> genesis.nn.functional.hardswish(genesis.tensor([-4., 3.]))
     tensor([-0., 3.])
     """
-def hardtanh(input: Tensor, min_val: builtins.float = ..., max_val: builtins.float = ..., inplace: builtins.bool = ...) -> Tensor:
+
+def hardtanh(
+    input: Tensor, min_val: builtins.float = ..., max_val: builtins.float = ..., inplace: builtins.bool = ...
+) -> Tensor:
     """Limit to a range, with slope 0 on its edges.
 
     >>> import genesis
     >>> genesis.nn.functional.hardtanh(genesis.tensor([-2., 0.5]))
     tensor([-1.0000,  0.5000])
     """
+
 def hardtanh_(input: Any, min_val: Any = ..., max_val: Any = ...) -> Any:
     """In-place form of `hardtanh`: writes the result into this tensor and returns it."""
-def huber_loss(input: Tensor, target: Tensor, reduction: builtins.str = ..., delta: builtins.float = ..., weight: Tensor | None = ...) -> Tensor:
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: builtins.str = ...,
+    delta: builtins.float = ...,
+    weight: Tensor | None = ...,
+) -> Tensor:
     """Squared error near zero, absolute error from ``delta`` on (Huber 1964).
 
     Raises:
@@ -170,21 +250,44 @@ def huber_loss(input: Tensor, target: Tensor, reduction: builtins.str = ..., del
     >>> genesis.nn.functional.huber_loss(genesis.tensor([1.]), genesis.tensor([4.]))
     tensor(2.5000)
     """
-def kl_div(input: Tensor, target: Tensor, size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ..., log_target: builtins.bool = ...) -> Tensor:
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: builtins.bool | None = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+    log_target: builtins.bool = ...,
+) -> Tensor:
     """Kullback and Leibler's divergence, $y (\\ln y - x)$ with x the log probabilities; also reduction "batchmean".
 
     >>> import genesis
     >>> genesis.nn.functional.kl_div(genesis.zeros(2), genesis.ones(2), reduction="sum")
     tensor(0.)
     """
-def l1_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ..., weight: Tensor | None = ...) -> Tensor:
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: builtins.bool | None = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+    weight: Tensor | None = ...,
+) -> Tensor:
     """Absolute error, $|x - y|$.
 
     >>> import genesis
     >>> genesis.nn.functional.l1_loss(genesis.tensor([1., 2.]), genesis.tensor([1., 4.]))
     tensor(1.)
     """
-def layer_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = ..., bias: Tensor | None = ..., eps: builtins.float = ...) -> Tensor:
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[builtins.int],
+    weight: Tensor | None = ...,
+    bias: Tensor | None = ...,
+    eps: builtins.float = ...,
+) -> Tensor:
     """$(x - \\bar x) / \\sqrt{var + eps} \\cdot w + b$ over the last dimensions (Ba et al. 2016).
 
     Raises:
@@ -194,6 +297,7 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: 
     >>> genesis.nn.functional.layer_norm(genesis.tensor([1., 3.]), (2,))
     tensor([-1.0000,  1.0000])
     """
+
 def leaky_relu(input: Tensor, negative_slope: builtins.float = ..., inplace: builtins.bool = ...) -> Tensor:
     """$x$ above zero, ``negative_slope`` $\\cdot x$ below.
 
@@ -201,8 +305,10 @@ def leaky_relu(input: Tensor, negative_slope: builtins.float = ..., inplace: bui
     >>> genesis.nn.functional.leaky_relu(genesis.tensor([-2., 2.]), 0.1)
     tensor([-0.2000,  2.0000])
     """
+
 def leaky_relu_(input: Any, negative_slope: Any = ...) -> Any:
     """In-place form of `leaky_relu`: writes the result into this tensor and returns it."""
+
 def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
     """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
@@ -210,6 +316,7 @@ def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...)
     >>> genesis.log_softmax(genesis.tensor([0., 0.]), dim=0)
     tensor([-0.6931, -0.6931])
     """
+
 def logsigmoid(input: Tensor) -> Tensor:
     """Stable $\\ln \\sigma(x)$.
 
@@ -217,13 +324,23 @@ def logsigmoid(input: Tensor) -> Tensor:
     >>> genesis.nn.functional.logsigmoid(genesis.tensor([0., 1.]))
     tensor([-0.6931, -0.3133])
     """
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: builtins.float = ..., size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: builtins.float = ...,
+    size_average: builtins.bool | None = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+) -> Tensor:
     """$\\max(0, -y (x_1 - x_2) + margin)$ for y of 1 or -1.
 
     >>> import genesis
     >>> genesis.nn.functional.margin_ranking_loss(genesis.ones(1), genesis.zeros(1), -genesis.ones(1))
     tensor(1.)
     """
+
 def mish(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """$x \\tanh(\\ln(1 + e^x))$ (Misra 2019).
 
@@ -231,14 +348,31 @@ def mish(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     >>> genesis.nn.functional.mish(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8651])
     """
-def mse_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ..., weight: Tensor | None = ...) -> Tensor:
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: builtins.bool | None = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+    weight: Tensor | None = ...,
+) -> Tensor:
     """Squared error, $(x - y)^2$.
 
     >>> import genesis
     >>> genesis.nn.functional.mse_loss(genesis.tensor([1., 2.]), genesis.tensor([1., 4.]))
     tensor(2.)
     """
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: builtins.bool | None = ..., ignore_index: builtins.int = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = ...,
+    size_average: builtins.bool | None = ...,
+    ignore_index: builtins.int = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+) -> Tensor:
     """Negative log likelihood of class indices, $-w_{y} x_{y}$, averaged over the weights of those that count.
 
     Args:
@@ -253,6 +387,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_av
     >>> genesis.nn.functional.nll_loss(genesis.tensor([[-1., -2.]]), genesis.tensor([1]))
     tensor(2.)
     """
+
 def normalize(input: Tensor, p: builtins.float = ..., dim: builtins.int = ..., eps: builtins.float = ...) -> Tensor:
     """Vectors along ``dim`` divided by their p-norm (but at least ``eps``).
 
@@ -260,6 +395,7 @@ def normalize(input: Tensor, p: builtins.float = ..., dim: builtins.int = ..., e
     >>> genesis.nn.functional.normalize(genesis.tensor([[3., 4.]]))
     tensor([[0.6000, 0.8000]])
     """
+
 def one_hot(tensor: Tensor, num_classes: builtins.int = ...) -> Tensor:
     """Each number as a row of zeros with a one at its place, int64; as many classes as needed for -1.
 
@@ -268,13 +404,24 @@ def one_hot(tensor: Tensor, num_classes: builtins.int = ...) -> Tensor:
     tensor([[0, 1],
             [1, 0]])
     """
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: builtins.bool = ..., full: builtins.bool = ..., size_average: builtins.bool | None = ..., eps: builtins.float = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: builtins.bool = ...,
+    full: builtins.bool = ...,
+    size_average: builtins.bool | None = ...,
+    eps: builtins.float = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+) -> Tensor:
     """Negative log likelihood of a Poisson distribution, $e^x - y x$ (or $x - y \\ln x$).
 
     >>> import genesis
     >>> genesis.nn.functional.poisson_nll_loss(genesis.zeros(1), genesis.ones(1))
     tensor(1.)
     """
+
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with learned slopes, one for all elements or one per channel (dim 1).
 
@@ -285,6 +432,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> genesis.prelu(genesis.tensor([-2., 2.]), genesis.tensor([0.5]))
     tensor([-1.,  2.])
     """
+
 def relu6(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """Rectifier with a ceiling, $\\min(\\max(x, 0), 6)$.
 
@@ -292,9 +440,16 @@ def relu6(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     >>> genesis.nn.functional.relu6(genesis.tensor([-1., 3., 8.]))
     tensor([0., 3., 6.])
     """
+
 def relu_(input: Any) -> Any:
     """In-place form of `relu`: writes the result into this tensor and returns it."""
-def rms_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Tensor | None = ..., eps: builtins.float | None = ...) -> Tensor:
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[builtins.int],
+    weight: Tensor | None = ...,
+    eps: builtins.float | None = ...,
+) -> Tensor:
     """$x / \\sqrt{mean(x^2) + eps} \\cdot w$ over the last dimensions (Zhang and Sennrich 2019); eps is the dtype's
     unless given.
 
@@ -302,7 +457,14 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[builtins.int], weight: Te
     >>> genesis.nn.functional.rms_norm(genesis.tensor([3., 3.]), (2,))
     tensor([1., 1.])
     """
-def rrelu(input: Tensor, lower: builtins.float = ..., upper: builtins.float = ..., training: builtins.bool = ..., inplace: builtins.bool = ...) -> Tensor:
+
+def rrelu(
+    input: Tensor,
+    lower: builtins.float = ...,
+    upper: builtins.float = ...,
+    training: builtins.bool = ...,
+    inplace: builtins.bool = ...,
+) -> Tensor:
     """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al.
     2015).
 
@@ -313,9 +475,20 @@ def rrelu(input: Tensor, lower: builtins.float = ..., upper: builtins.float = ..
     >>> genesis.nn.functional.rrelu(genesis.tensor([-4., 1.]), 0.1, 0.4)
     tensor([-1.,  1.])
     """
+
 def rrelu_(input: Any, lower: Any = ..., upper: Any = ..., training: Any = ...) -> Any:
     """In-place form of `rrelu`: writes the result into this tensor and returns it."""
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = ..., dropout_p: builtins.float = ..., is_causal: builtins.bool = ..., scale: builtins.float | None = ..., enable_gqa: builtins.bool = ...) -> Tensor:
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = ...,
+    dropout_p: builtins.float = ...,
+    is_causal: builtins.bool = ...,
+    scale: builtins.float | None = ...,
+    enable_gqa: builtins.bool = ...,
+) -> Tensor:
     """$softmax(Q K^T / \\sqrt d + mask) V$ (Vaswani et al. 2017).
 
     Args:
@@ -332,6 +505,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     >>> genesis.nn.functional.scaled_dot_product_attention(q, q, q).shape
     genesis.Size([1, 2, 4])
     """
+
 def selu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """Self-normalising unit, a scaled `elu` (Klambauer et al. 2017).
 
@@ -339,8 +513,10 @@ def selu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     >>> genesis.selu(genesis.tensor([-1., 1.]))
     tensor([-1.1113,  1.0507])
     """
+
 def selu_(input: Any) -> Any:
     """In-place form of `selu`: writes the result into this tensor and returns it."""
+
 def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logistic function, $1 / (1 + e^{-x})$.
 
@@ -353,6 +529,7 @@ def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sigmoid(genesis.tensor([0., 1.]))
     tensor([0.5000, 0.7311])
     """
+
 def silu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """Sigmoid linear unit, $x \\sigma(x)$.
 
@@ -360,13 +537,22 @@ def silu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     >>> genesis.nn.functional.silu(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7311])
     """
-def smooth_l1_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ..., beta: builtins.float = ...) -> Tensor:
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: builtins.bool | None = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+    beta: builtins.float = ...,
+) -> Tensor:
     """`huber_loss` divided by ``beta``; with ``beta=0`` the absolute error.
 
     >>> import genesis
     >>> genesis.nn.functional.smooth_l1_loss(genesis.tensor([1.]), genesis.tensor([4.]))
     tensor(2.5000)
     """
+
 def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
@@ -381,6 +567,7 @@ def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> 
     >>> genesis.softmax(genesis.tensor([0., 0.]), dim=0)
     tensor([0.5000, 0.5000])
     """
+
 def softmin(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
     """Softmax of the negated input.
 
@@ -388,6 +575,7 @@ def softmin(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> 
     >>> genesis.nn.functional.softmin(genesis.tensor([0., 0.]), dim=0)
     tensor([0.5000, 0.5000])
     """
+
 def softplus(input: Tensor, beta: builtins.float = ..., threshold: builtins.float = ...) -> Tensor:
     """Smooth rectifier, $\\ln(1 + e^{\\beta x}) / \\beta$; linear where $\\beta x$ is above ``threshold``.
 
@@ -395,6 +583,7 @@ def softplus(input: Tensor, beta: builtins.float = ..., threshold: builtins.floa
     >>> genesis.nn.functional.softplus(genesis.tensor([0., 1.]))
     tensor([0.6931, 1.3133])
     """
+
 def softsign(input: Tensor) -> Tensor:
     """$x / (1 + |x|)$.
 
@@ -402,6 +591,7 @@ def softsign(input: Tensor) -> Tensor:
     >>> genesis.nn.functional.softsign(genesis.tensor([-1., 3.]))
     tensor([-0.5000,  0.7500])
     """
+
 def tanhshrink(input: Tensor) -> Tensor:
     """$x - \\tanh x$.
 
@@ -409,6 +599,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     >>> genesis.nn.functional.tanhshrink(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.2384])
     """
+
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = ...) -> Tensor:
     """$x$ above the threshold, ``value`` elsewhere.
 
@@ -416,9 +607,22 @@ def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, i
     >>> genesis.threshold(genesis.tensor([0., 1.]), 0.5, -1.0)
     tensor([-1.,  1.])
     """
+
 def threshold_(input: Any, threshold: Any, value: Any) -> Any:
     """In-place form of `threshold`: writes the result into this tensor and returns it."""
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: builtins.float = ..., p: builtins.float = ..., eps: builtins.float = ..., swap: builtins.bool = ..., size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: builtins.float = ...,
+    p: builtins.float = ...,
+    eps: builtins.float = ...,
+    swap: builtins.bool = ...,
+    size_average: builtins.bool | None = ...,
+    reduce: builtins.bool | None = ...,
+    reduction: builtins.str = ...,
+) -> Tensor:
     """$\\max(0, d(a, p) - d(a, n) + margin)$ of distances in the p-norm.
 
     >>> import genesis

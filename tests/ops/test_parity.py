@@ -30,6 +30,8 @@ DIFFERENT = {
     ("select_scatter", "complex128"): "torch has no gradient of it",
     ("all", "uint8"): "torch keeps uint8 here and bool for all others",
     ("any", "uint8"): "torch keeps uint8 here and bool for all others",
+    ("convolution", "complex128"): "torch has no gradient of it",
+    ("conv_tbc", "complex128"): "torch has no gradient of it",
     ("kthvalue", "int64"): "the order of equals",
     ("kthvalue", "uint8"): "the order of equals",
     ("topk", "int64"): "the order of equals",
