@@ -296,7 +296,7 @@ def _fractional_max_pool(dims: int) -> Any:
     ) -> Any:
         return fractional(name, input, dims, kernel_size, output_size, output_ratio, _random_samples, return_indices)
 
-    shape = _sizes(dims, 5, 4, 3)
+    shape = _sizes(dims, 5, 4, 4)
     return _declared(
         "fractional_max_pool",
         dims,

@@ -138,7 +138,9 @@ def _middle(m: int, corners: bool, step: float) -> Any:
 def _linear(name: str, n: int, m: int, corners: bool, scale: float | None, smooth: bool) -> Table:
     step = _step(n, m, corners, scale)
     if smooth:
-        return _smoothed(n, m, step, corners, 1, lambda x: np.maximum(1 - np.abs(x), 0))
+        return _smoothed(n, m, step, 1, lambda x: np.maximum(1 - np.abs(x), 0))
+    if n == m:
+        return np.arange(n)[:, None], None
     at = np.maximum(_middle(m, corners, step), 0)
     low = np.minimum(np.floor(at).astype(np.int64), n - 1)
     share = np.minimum(np.maximum(at - low, 0), 1)
@@ -156,7 +158,7 @@ def cubic(x: Any, a: float) -> Any:
 def _cubic(name: str, n: int, m: int, corners: bool, scale: float | None, smooth: bool) -> Table:
     step = _step(n, m, corners, scale)
     if smooth:
-        return _smoothed(n, m, step, corners, 2, lambda x: cubic(x, -0.5))
+        return _smoothed(n, m, step, 2, lambda x: cubic(x, -0.5))
     at = _middle(m, corners, step)
     low = np.floor(at).astype(np.int64)
     offsets = np.arange(-1, 3)
@@ -164,10 +166,12 @@ def _cubic(name: str, n: int, m: int, corners: bool, scale: float | None, smooth
     return np.clip(low[:, None] + offsets, 0, n - 1), weights
 
 
-def _smoothed(n: int, m: int, step: float, corners: bool, reach: int, kernel: Callable[[Any], Any]) -> Table:
+def _smoothed(n: int, m: int, step: float, reach: int, kernel: Callable[[Any], Any]) -> Table:
     """Means weighted by a kernel that is as wide as what a result covers, so that nothing is skipped."""
+    if n == m:
+        return np.arange(n)[:, None], None
     wide = max(step, 1.0)
-    middle = (np.arange(m) + 0.5) * step if not corners else np.arange(m) * step + 0.5
+    middle = (np.arange(m) + 0.5) * step
     start = np.maximum((middle - reach * wide + 0.5).astype(np.int64), 0)
     stop = np.minimum((middle + reach * wide + 0.5).astype(np.int64), n)
     places = start[:, None] + np.arange(max(int((stop - start).max(initial=1)), 1))
