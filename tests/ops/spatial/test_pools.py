@@ -71,9 +71,12 @@ def test_random_arguments(stem):
         numbers = rng.permutation(np.prod(shape)).reshape(shape) / 4 + 0.25
         if stem in ("max_pool", "adaptive_max_pool") and seed % 3 == 0:  # equals
             numbers = np.floor(numbers / 4)
-        ours, theirs = (_derivatives(lib, name, numbers, args, more) for lib in (genesis, torch))
+        ours = _derivatives(genesis, name, numbers, args, more)
+        if "sees nothing" in str(ours):
+            continue  # PyTorch reads and writes elsewhere in memory
+        theirs = _derivatives(torch, name, numbers, args, more)
         what = str((name, shape, args, more))
-        if "sees nothing" in str(ours) or any(words in str(theirs) for words in NARROWER):
+        if any(words in str(theirs) for words in NARROWER):
             continue
         assert isinstance(ours, Exception) == isinstance(theirs, Exception), (what, ours, theirs)
         for a, b in zip(ours, theirs, strict=True) if not isinstance(ours, Exception) else ():
@@ -101,12 +104,12 @@ def test_special_numbers_and_16_bits(dims):
             np.testing.assert_array_equal(a, b)
     whole = np.abs(rng.normal(size=(1, 2, *[6] * dims)))
     for name, args in (("max_pool", (2,)), ("avg_pool", (3, 2, 1)), ("adaptive_avg_pool", (4,)), ("lp_pool", (2.0, 2))):
-        if name == "avg_pool" and dims == 3:
-            continue  # not there in PyTorch
-        a, b = (
-            getattr(lib.nn.functional, f"{name}{dims}d")(lib.tensor(whole).to(lib.bfloat16), *args)
-            for lib in (genesis, torch)
-        )
+        pool = f"{name}{dims}d"
+        a = getattr(F, pool)(genesis.tensor(whole).to(genesis.bfloat16), *args)
+        try:
+            b = getattr(torch.nn.functional, pool)(torch.tensor(whole).to(torch.bfloat16), *args)
+        except NotImplementedError:
+            continue
         assert a.dtype is genesis.bfloat16
         np.testing.assert_allclose(a.float().numpy(), b.float().numpy(), rtol=2**-7)
 
