@@ -208,7 +208,7 @@ def _op(name: str) -> Op:
     public = getattr(sys.modules["genesis.ops"], "PUBLIC", {})
     found = REGISTRY.get(name) or getattr(public.get(name), "op", None)
     if found is None:
-        near = difflib.get_close_matches(str(name), [*REGISTRY, *public], 3)
+        near = difflib.get_close_matches(str(name), {**REGISTRY, **public}, 3)
         problem = (
             f"{name!r} is made of other operations or creates tensors; only ops can be replaced"
             if name in public

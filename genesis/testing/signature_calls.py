@@ -21,6 +21,9 @@ from genesis.core.call.op import Case, Op, case
 from genesis.nn import functional as F
 from genesis.nn import init, utils
 from genesis.optim import lr_scheduler, swa_utils
+from genesis.optim import lr_scheduler
+from genesis.optim import lr_scheduler, swa_utils
+from genesis.testing import spatial_calls
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
 
@@ -198,6 +201,7 @@ TWO = {
     "PoissonNLLLoss": _PLAIN,
 }
 AFTER: dict[str, Callable[[Any, Maker], Any]] = {
+    **spatial_calls.AFTER,
     **{f"nn.{name}": _ran(_x(2, 4)) for name in ONE},
     **{f"nn.{name}": _ran(_unit, _unit) for name in TWO},
     **{f"nn.{name}": _ran(_x(4, 3), lambda t: t.int(4, low=0, high=3)) for name in ("CrossEntropyLoss", "NLLLoss")},
@@ -260,6 +264,8 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
 }
 _params: Calls = lambda t: [case([_p(t)])]  # noqa: E731
 CALLS: dict[str, Calls] = {
+    **FACTORS,
+    **spatial_calls.CALLS,
     **{f"nn.{name}": calls for name, calls in {**ONE, **TWO}.items()},
     **{
         f"nn.{name}": _PLAIN
@@ -552,6 +558,11 @@ CALLS: dict[str, Calls] = {
 }
 UNCALLED = {  # public, and not to be called by their users
     **dict.fromkeys(("Context", "autograd.Context", "autograd.FunctionCtx"), "what a Function is given"),
+    "linalg.LinAlgError": "an error",
+    **dict.fromkeys(
+        ("nn.functional.upsample", "nn.functional.upsample_bilinear", "nn.functional.upsample_nearest"),
+        "old: they warn",
+    ),
     **dict.fromkeys(("DType", "dtype", "NDArray"), "classes of values that exist, for isinstance"),
     **dict.fromkeys(
         (

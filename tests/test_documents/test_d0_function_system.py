@@ -542,7 +542,7 @@ def test_in_place_forms_and_out_are_kept_apart():
 
 
 @pytest.mark.parametrize("arguments, error, sentence", [
-    (("ad", abs), ValueError, "there is no op 'ad'.*did you mean add"),
+    (("ad", abs), ValueError, "there is no op 'ad'.*did you mean .*add"),
     (("zeros", abs), ValueError, "'zeros' is made of other operations or creates tensors"),
     (("add", 3), TypeError, "must be callable, got int"),
     (("add", AddFunction), TypeError, "AddFunction is a class.*pass AddFunction.apply"),

@@ -158,7 +158,7 @@ def fold_columns(
     out = np.zeros((columns.shape[0], channels, *sizes), kind)
     add_windows(out, columns, kernel_size, stride, dilation, count)
     shape = (*input.shape[:-2], channels, *output_size)
-    return out[inside(padding)].reshape(shape).astype(input.dtype, copy=not any(padding))
+    return out[inside(padding)].reshape(shape).astype(input.dtype, order="C")
 
 
 samples(
