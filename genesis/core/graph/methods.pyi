@@ -165,39 +165,21 @@ class Methods:
         >>> genesis.addmv(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2))
         tensor([3.])
         """
-    def all(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def all(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
 
         >>> import genesis
         >>> genesis.all(genesis.tensor([False, True]))
         tensor(False)
         """
-    def allclose(
-        self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...
-    ) -> builtins.bool:
+    def allclose(self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> builtins.bool:
         """Whether all elements are close, see `isclose`.
 
         >>> import genesis
         >>> genesis.allclose(genesis.ones(2), genesis.ones(2) + 1e-9)
         True
         """
-    def amax(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def amax(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Largest element over ``dim`` (None: all); nan if there is one. Equal maxima share the gradient evenly.
 
         Raises:
@@ -207,15 +189,7 @@ class Methods:
         >>> genesis.amax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
         tensor([5., 7.])
         """
-    def amin(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def amin(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Smallest element over ``dim`` (None: all); nan if there is one. Equal minima share the gradient evenly.
 
         Raises:
@@ -246,15 +220,7 @@ class Methods:
         """
     def angle_(self) -> Tensor:
         """In-place form of `angle`: writes the result into this tensor and returns it."""
-    def any(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def any(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Whether one element over ``dim`` (None: all) is non-zero; False of nothing. The result is bool (uint8 of uint8).
 
         >>> import genesis
@@ -359,15 +325,7 @@ class Methods:
         """
     def arctanh_(self) -> Tensor:
         """In-place form of `atanh`: writes the result into this tensor and returns it."""
-    def argmax(
-        self,
-        dim: builtins.int | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def argmax(self, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Index of the largest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
         Raises:
@@ -378,15 +336,7 @@ class Methods:
         >>> genesis.argmax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
         tensor([1, 0])
         """
-    def argmin(
-        self,
-        dim: builtins.int | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def argmin(self, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Index of the smallest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
         Raises:
@@ -876,9 +826,7 @@ class Methods:
         >>> genesis.diagonal(genesis.tensor([[1., 2.], [3., 4.]]))
         tensor([1., 4.])
         """
-    def diff(
-        self, n: builtins.int = ..., dim: builtins.int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...
-    ) -> Tensor:
+    def diff(self, n: builtins.int = ..., dim: builtins.int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
         """Differences of neighbours along ``dim``, $y_i = x_{i+1} - x_i$, taken ``n`` times; for bool, whether they differ.
 
         Args:
@@ -1368,9 +1316,7 @@ class Methods:
         """
     def int(self) -> Tensor:
         """This tensor as genesis.int32."""
-    def isclose(
-        self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...
-    ) -> Tensor:
+    def isclose(self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> Tensor:
         """Whether $|x - y| \\le atol + rtol |y|$; equal infinities are close, nan only with ``equal_nan``.
 
         >>> import genesis
@@ -1720,15 +1666,7 @@ class Methods:
         """
     def logit_(self) -> Tensor:
         """In-place form of `logit`: writes the result into this tensor and returns it."""
-    def logsumexp(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def logsumexp(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of
         nothing.
 
@@ -1807,14 +1745,7 @@ class Methods:
         tensor([[1., 3.],
                 [0., 1.]])
         """
-    def max(
-        self,
-        dim: Any = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: builtins.int | None = ...,
-        keepdims: builtins.bool | None = ...,
-    ) -> Any:
+    def max(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
         """Largest element: of all, along ``dim`` with its indices, or of two tensors.
 
         ``max(x)`` gives one value; ``max(x, dim)`` a named tuple ``(values, indices)``, the gradient going to that index;
@@ -1841,16 +1772,7 @@ class Methods:
         """
     def maximum_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `maximum`: writes the result into this tensor and returns it."""
-    def mean(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        dtype: Any = ...,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def mean(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Mean over ``dim`` (None: all), $\\frac{1}{n} \\sum_i x_i$; nan of nothing.
 
         Raises:
@@ -1874,14 +1796,7 @@ class Methods:
         >>> genesis.median(genesis.tensor([3., 1., 2., 9.]))
         tensor(2.)
         """
-    def min(
-        self,
-        dim: Any = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: builtins.int | None = ...,
-        keepdims: builtins.bool | None = ...,
-    ) -> Any:
+    def min(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
         """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
 
         >>> import genesis
@@ -1955,9 +1870,7 @@ class Methods:
         """
     def mul_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `mul`: writes the result into this tensor and returns it."""
-    def multinomial(
-        self, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ...
-    ) -> Tensor:
+    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ...) -> Tensor:
         """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
 
         Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
@@ -1991,43 +1904,23 @@ class Methods:
         >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
         tensor([2.])
         """
-    def nan_to_num(
-        self,
-        nan: builtins.float = ...,
-        posinf: builtins.float | None = ...,
-        neginf: builtins.float | None = ...,
-        *,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def nan_to_num(self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
         """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 
         >>> import genesis
         >>> genesis.nan_to_num(genesis.tensor([float("nan"), 1.]), nan=5.0)
         tensor([5., 1.])
         """
-    def nan_to_num_(
-        self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ...
-    ) -> Tensor:
+    def nan_to_num_(self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ...) -> Tensor:
         """In-place form of `nan_to_num`: writes the result into this tensor and returns it."""
-    def nanmean(
-        self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ...
-    ) -> Tensor:
+    def nanmean(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ...) -> Tensor:
         """Mean over ``dim`` (None: all) of the elements that are not nan.
 
         >>> import genesis
         >>> genesis.nanmean(genesis.tensor([1., float("nan"), 2.]))
         tensor(1.5000)
         """
-    def nansum(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        dtype: Any = ...,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def nansum(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Sum over ``dim`` (None: all) with nan counted as zero.
 
         >>> import genesis
@@ -2089,15 +1982,11 @@ class Methods:
     def nelement(self) -> builtins.int: ...
     def new_empty(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of whatever the memory holds, in this one's dtype and place."""
-    def new_full(
-        self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-    ) -> Tensor:
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of one value, in this one's dtype and place."""
     def new_ones(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of ones, in this one's dtype and place."""
-    def new_tensor(
-        self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-    ) -> Tensor:
+    def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """`tensor` in this one's dtype and place."""
     def new_zeros(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of zeros, in this one's dtype and place."""
@@ -2122,13 +2011,7 @@ class Methods:
         >>> genesis.nonzero(genesis.tensor([0., 3.]))
         tensor([[1]])
         """
-    def norm(
-        self,
-        p: builtins.float | builtins.str | None = ...,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        dtype: Any = ...,
-    ) -> Tensor:
+    def norm(self, p: builtins.float | builtins.str | None = ..., dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., dtype: Any = ...) -> Tensor:
         """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
         Args:
@@ -2232,16 +2115,7 @@ class Methods:
         >>> genesis.prelu(genesis.tensor([-2., 2.]), genesis.tensor([0.5]))
         tensor([-1.,  2.])
         """
-    def prod(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        dtype: Any = ...,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def prod(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Product over ``dim`` (None: all), $\\prod_i x_i$; 1 of nothing.
 
         Integers and bool are multiplied as int64. The gradient is right where elements are zero, too.
@@ -2253,9 +2127,7 @@ class Methods:
         >>> genesis.prod(genesis.tensor([2., 3., 4.]))
         tensor(24.)
         """
-    def quantile(
-        self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...
-    ) -> Tensor:
+    def quantile(self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
         """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
 
         Args:
@@ -2406,9 +2278,7 @@ class Methods:
         """
     def rsqrt_(self) -> Tensor:
         """In-place form of `rsqrt`: writes the result into this tensor and returns it."""
-    def scatter(
-        self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...
-    ) -> Tensor:
+    def scatter(self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...) -> Tensor:
         """``input`` with the elements named along ``dim`` replaced by those of ``src`` (or by one value).
 
         Args:
@@ -2421,9 +2291,7 @@ class Methods:
         >>> genesis.scatter(genesis.zeros(3), 0, genesis.tensor([2]), genesis.tensor([5.]))
         tensor([0., 0., 5.])
         """
-    def scatter_(
-        self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...
-    ) -> Tensor:
+    def scatter_(self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...) -> Tensor:
         """In-place form of `scatter`: writes the result into this tensor and returns it."""
     def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """``input`` with elements of ``src`` added at the places named along ``dim``.
@@ -2434,18 +2302,14 @@ class Methods:
         """
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """In-place form of `scatter_add`: writes the result into this tensor and returns it."""
-    def scatter_reduce(
-        self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...
-    ) -> Tensor:
+    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
         """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
 
         >>> import genesis
         >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
         tensor([0., 4.])
         """
-    def scatter_reduce_(
-        self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...
-    ) -> Tensor:
+    def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
         """In-place form of `scatter_reduce`: writes the result into this tensor and returns it."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The slice at ``index`` along ``dim``, without that dimension; a view.
@@ -2631,30 +2495,14 @@ class Methods:
         >>> genesis.squeeze(genesis.zeros(2, 1, 3)).shape
         genesis.Size([2, 3])
         """
-    def std(
-        self,
-        dim: Any = ...,
-        unbiased: builtins.bool | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        correction: builtins.float | None = ...,
-        axis: Any = ...,
-        keepdims: builtins.bool | None = ...,
-    ) -> Tensor:
+    def std(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
         """Standard deviation, the square root of `var`; its gradient is zero where it is zero.
 
         >>> import genesis
         >>> genesis.std(genesis.tensor([1., 2., 3., 4.]))
         tensor(1.2910)
         """
-    def std_mean(
-        self,
-        dim: Any = ...,
-        unbiased: builtins.bool | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        correction: builtins.float | None = ...,
-    ) -> Any:
+    def std_mean(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
         """Standard deviation and mean.
 
         >>> import genesis
@@ -2689,16 +2537,7 @@ class Methods:
         """
     def subtract_(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """In-place form of `sub`: writes the result into this tensor and returns it."""
-    def sum(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        dtype: Any = ...,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def sum(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Sum over ``dim`` (None: all), $\\sum_i x_i$.
 
         Integers and bool are summed as int64; an empty sum is 0.
@@ -2825,15 +2664,7 @@ class Methods:
         >>> genesis.ops.pointwise.curves.times_tanh_log1pexp(genesis.tensor([0., 1.]))
         tensor([0.0000, 0.8651])
         """
-    def to(
-        self,
-        *args: Any,
-        dtype: Any = ...,
-        device: Any = ...,
-        non_blocking: builtins.bool = ...,
-        copy: builtins.bool = ...,
-        memory_format: Any = ...,
-    ) -> Tensor:
+    def to(self, *args: Any, dtype: Any = ..., device: Any = ..., non_blocking: builtins.bool = ..., copy: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
         """This tensor in another dtype or on another device; itself when nothing changes.
 
         ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` and ``to(other)`` are all understood. Differentiable.
@@ -2842,9 +2673,7 @@ class Methods:
         >>> genesis.ones(2).to(genesis.float64).dtype
         genesis.float64
         """
-    def topk(
-        self, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...
-    ) -> Any:
+    def topk(self, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...) -> Any:
         """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
 
         Which of equal elements are among them is not said.
@@ -2953,13 +2782,7 @@ class Methods:
         """
     def uniform_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with uniform numbers in [from, to)."""
-    def unique(
-        self,
-        sorted: builtins.bool = ...,
-        return_inverse: builtins.bool = ...,
-        return_counts: builtins.bool = ...,
-        dim: builtins.int | None = ...,
-    ) -> Any:
+    def unique(self, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
         """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
         each occurs.
 
@@ -2984,16 +2807,7 @@ class Methods:
         >>> genesis.unsqueeze(genesis.zeros(3), 0).shape
         genesis.Size([1, 3])
         """
-    def var(
-        self,
-        dim: Any = ...,
-        unbiased: builtins.bool | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        correction: builtins.float | None = ...,
-        axis: Any = ...,
-        keepdims: builtins.bool | None = ...,
-    ) -> Tensor:
+    def var(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
         """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless
         given.
 
@@ -3008,14 +2822,7 @@ class Methods:
         >>> genesis.var(genesis.tensor([1., 2., 3., 4.]))
         tensor(1.6667)
         """
-    def var_mean(
-        self,
-        dim: Any = ...,
-        unbiased: builtins.bool | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        correction: builtins.float | None = ...,
-    ) -> Any:
+    def var_mean(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
         """Variance and mean.
 
         >>> import genesis
