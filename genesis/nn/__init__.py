@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from genesis.nn import functional, init, utils
+from genesis.nn import functional, init, parallel, utils
 from genesis.nn.activation import *  # noqa: F403
 from genesis.nn.activation import __all__ as _activations
 from genesis.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
@@ -23,6 +23,7 @@ from genesis.nn.module import Module
 from genesis.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from genesis.nn.padding import *  # noqa: F403
 from genesis.nn.padding import __all__ as _borders
+from genesis.nn.parallel import DataParallel
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.sparse import Embedding
 from genesis.nn.summary import Summary, summary
@@ -33,6 +34,7 @@ __all__ = [
     "BatchNorm2d",
     "Bilinear",
     "Buffer",
+    "DataParallel",
     "Dropout",
     "Embedding",
     "Flatten",
@@ -55,6 +57,7 @@ __all__ = [
     "allow_loss_broadcast",
     "functional",
     "init",
+    "parallel",
     "utils",
     *_activations,
     *_borders,

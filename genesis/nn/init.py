@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,14 +12,16 @@ import numpy as np
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
+from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.creation.random import rand, randn
+from genesis.ops.creation.random import rand, randn, randperm
 
 _GAINS = {
     "linear": 1.0,
     "conv1d": 1.0,
     "conv2d": 1.0,
     "conv3d": 1.0,
+    **{f"conv_transpose{n}d": 1.0 for n in (1, 2, 3)},
     "sigmoid": 1.0,
     "tanh": 5.0 / 3,
     "relu": math.sqrt(2.0),
@@ -151,5 +155,69 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     q = q.T if flat.shape[0] < flat.shape[1] else q
     return tensor.copy_(wrap(gain * q.reshape(tensor.shape)))  # type: ignore[attr-defined, no-any-return]
 
+
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Weights of a convolution that gives its input channels back, as many as there are, in each group.
+
+    Raises:
+        ValueError: not 3, 4 or 5 dimensions, or output channels that cannot be divided by the groups
+
+    >>> import genesis
+    >>> genesis.nn.init.dirac_(genesis.empty(2, 2, 3))[1]
+    tensor([[0., 0., 0.],
+            [0., 1., 0.]])
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ArgumentValueError(message("dirac_", f"needs 3, 4 or 5 dimensions, got {tensor.ndim}"))
+    rows, columns = tensor.shape[:2]
+    if not isinstance(groups, int) or groups < 1 or rows % groups:
+        raise ArgumentValueError(message("dirac_", f"{rows} output channels cannot be divided by {groups!r} groups"))
+    tensor.zero_()  # type: ignore[attr-defined]
+    center = tuple(size // 2 for size in tensor.shape[2:])
+    for group in range(groups):
+        for d in range(min(rows // groups, columns)):
+            tensor[(group * (rows // groups) + d, d, *center)] = 1.0  # type: ignore[index]
+    return tensor
+
+
+@no_grad()
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal numbers, but for a part of each column, at random places, which is zero (Martens 2010).
+
+    >>> import genesis
+    >>> (genesis.nn.init.sparse_(genesis.empty(4, 3), 0.5) == 0).sum(0)
+    tensor([2, 2, 2])
+    """
+    if tensor.ndim != 2:
+        raise ArgumentValueError(message("sparse_", f"needs a matrix, got {tensor.ndim} dimensions"))
+    if not 0 <= sparsity <= 1:
+        raise ArgumentValueError(message("sparse_", f"sparsity must be in [0, 1], got {sparsity}"))
+    rows, columns = tensor.shape
+    normal_(tensor, 0.0, std, generator)
+    zeros = math.ceil(sparsity * rows)
+    for column in range(columns):
+        places = randperm(rows, generator=generator, device=tensor.device)[:zeros]
+        tensor[places, column] = 0.0  # type: ignore[index]
+    return tensor
+
+
+def _old(new: Callable[..., Tensor]) -> Any:
+    """The name without an underscore, which PyTorch had before 0.4."""
+
+    @functools.wraps(new)
+    def old(*args: Any, **kwargs: Any) -> Tensor:
+        warn_user(message(f"nn.init.{old.__name__}", "this name is deprecated", hint=new.__name__), FutureWarning)
+        return new(*args, **kwargs)
+
+    old.__name__ = old.__qualname__ = new.__name__.removesuffix("_")
+    old.__doc__ = f"The old name of `{new.__name__}`."
+    return old
+
+
+uniform, normal, constant, eye, dirac = map(_old, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal = _old(xavier_uniform_), _old(xavier_normal_)
+kaiming_uniform, kaiming_normal = _old(kaiming_uniform_), _old(kaiming_normal_)
+orthogonal, sparse = _old(orthogonal_), _old(sparse_)
 
 explain_all(globals())

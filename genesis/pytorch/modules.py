@@ -35,7 +35,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.nn.functional": ("genesis.nn.functional",),
     "torch.nn.init": ("genesis.nn.init",),
     "torch.nn.intrinsic": (),
-    "torch.nn.parallel": (),
+    "torch.nn.parallel": ("genesis.nn.parallel",),
     "torch.nn.qat": (),
     "torch.nn.quantized": (),
     "torch.nn.utils": ("genesis.nn.utils",),

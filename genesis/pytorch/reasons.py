@@ -45,7 +45,6 @@ INSTEAD = {
     "torch.compile": "genesis.jit.trace(step) records a whole step and replays it",
     "torch.hub.load": "build the model in the program, and torch.load its weights",
     "torch.utils.tensorboard.SummaryWriter": "from tensorboardX import SummaryWriter",
-    "torch.nn.DataParallel": "the model itself",
     "torch.nn.parallel.DistributedDataParallel": "the model itself",
     "torch.nn.utils.convert_conv2d_weight_memory_format": "nothing: a weight has the layout that it was made with",
     "torch.nn.utils.convert_conv3d_weight_memory_format": "nothing: a weight has the layout that it was made with",
@@ -62,6 +61,7 @@ INSTEAD |= {
 
 # names that are there and do not do all that PyTorch's do
 DIFFERENT = {
+    "torch.nn.DataParallel": "there are no GPUs: the module as it is",
     "torch.compile": "the function runs as it is, nothing is compiled",
     "torch.load": "PyTorch's files are read with or without weights_only, and no code in them ever runs",
     "torch.optim.Muon": "a momentum of 16 bits stays what it is (PyTorch divides it by its norm without nesterov)",

@@ -22,6 +22,7 @@ from genesis.nn import functional as F
 from genesis.nn import init, utils
 from genesis.optim import lr_scheduler, swa_utils
 from genesis.testing import spatial_calls
+from genesis.optim import lr_scheduler
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
 
@@ -48,13 +49,14 @@ SPACES: dict[str, Any] = {
     "nn": nn,
     "nn.functional": F,
     "nn.init": init,
+    "nn.parallel": nn.parallel,
     "nn.utils": utils,
     "nn.utils.parametrize": utils.parametrize,
     "nn.utils.parametrizations": utils.parametrizations,
     "nn.utils.prune": utils.prune,
     "optim": optim,
     "optim.lr_scheduler": lr_scheduler,
-    "optim.swa_utils": swa_utils,
+    "optim.swa_utils": optim.swa_utils,
     "data": data,
     "amp": amp,
     "autograd": autograd,
@@ -301,8 +303,18 @@ CALLS: dict[str, Calls] = {
             "kaiming_uniform_",
             "kaiming_normal_",
             "orthogonal_",
+            "uniform",
+            "normal",
+            "eye",
+            "xavier_uniform",
+            "xavier_normal",
+            "kaiming_uniform",
+            "kaiming_normal",
+            "orthogonal",
         )
     },
+    **{f"nn.init.{name}": (lambda t: [case(t(4, 3, 3), 2)]) for name in ("dirac_", "dirac")},
+    **{f"nn.init.{name}": (lambda t: [case(t(4, 3), 0.5)]) for name in ("sparse_", "sparse", "constant")},
     "nn.init.constant_": lambda t: [case(t(3, 4), 0.5)],
     "nn.init.calculate_gain": lambda t: [case("leaky_relu", 0.1)],
     "nn.utils.clip_grad_norm_": lambda t: [case([_p(t)], 1.0)],
@@ -310,6 +322,8 @@ CALLS: dict[str, Calls] = {
     "nn.utils.get_total_norm": lambda t: [case([t(3), t(2)])],
     "nn.utils.parameters_to_vector": lambda t: [case([t(3), t(2)])],
     "nn.utils.vector_to_parameters": lambda t: [case(t(5), [t(3), t(2)])],
+    "nn.DataParallel": lambda t: [case(nn.Linear(3, 2))],
+    "nn.parallel.data_parallel": lambda t: [case(nn.Linear(3, 2), genesis.ones(3))],
     "nn.utils.clip_grad_norm": lambda t: [case([_p(t)], 1.0)],
     "nn.utils.clip_grads_with_norm_": lambda t: [case([_p(t)], 1.0, t.positive())],
     "nn.utils.skip_init": lambda t: [case(nn.Linear, 3, 2)],
