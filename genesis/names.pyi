@@ -79,6 +79,39 @@ def acosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acosh(genesis.tensor([1., 2.]))
     tensor([0.0000, 1.3170])
     """
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of as many nearly equal cells of (N, C, L) as the result is to have.
+
+    The i-th of m cells goes from $\\lfloor i n / m \\rfloor$ to $\\lceil (i + 1) n / m \\rceil$; cells may share elements.
+
+    Args:
+        output_size: one number for all dimensions or one for each; None keeps the input's
+
+    Raises:
+        RuntimeError: a shape or integers
+
+    >>> import genesis
+    >>> x = genesis.ones(1, 1, 4)
+    >>> genesis.nn.functional.adaptive_avg_pool1d(x, 2).shape
+    genesis.Size([1, 1, 2])
+    """
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: builtins.bool = ...) -> Any:
+    """The largest elements of as many nearly equal cells of (N, C, L) as the result is to have.
+
+    The i-th of m cells goes from $\\lfloor i n / m \\rfloor$ to $\\lceil (i + 1) n / m \\rceil$; cells may share elements.
+
+    Args:
+        output_size: one number for all dimensions or one for each; None keeps the input's
+        return_indices: give also where the elements are among all of the spatial dimensions, int64
+
+    Raises:
+        RuntimeError: a shape
+
+    >>> import genesis
+    >>> x = genesis.ones(1, 1, 4)
+    >>> genesis.nn.functional.adaptive_max_pool1d(x, 2).shape
+    genesis.Size([1, 1, 2])
+    """
 def add(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Sum, $x + alpha y$.
 
@@ -393,6 +426,23 @@ def atleast_2d(*tensors: Any) -> Any:
     """Tensors with at least 2 dimensions, ones added where they are missing."""
 def atleast_3d(*tensors: Any) -> Any:
     """Tensors with at least 3 dimensions, ones added where they are missing."""
+def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., ceil_mode: builtins.bool = ..., count_include_pad: builtins.bool = ...) -> Tensor:
+    """The mean of each window of (N, C, L).
+
+    Args:
+        kernel_size, stride, padding: one number for all dimensions or one for each; the stride is the kernel's size
+            unless given, the padding is zeros
+        ceil_mode: whether a last window may reach beyond the padding
+        count_include_pad: whether the padding counts in the mean
+
+    Raises:
+        RuntimeError: a shape, integers, or a padding of more than half the kernel
+
+    >>> import genesis
+    >>> x = genesis.ones(1, 1, 4)
+    >>> genesis.nn.functional.avg_pool1d(x, 2).shape
+    genesis.Size([1, 1, 2])
+    """
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha A_i B_i$ for batches of matrices.
 
@@ -583,6 +633,17 @@ def celu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ..
     """
 def celu_(input: Any, alpha: Any = ...) -> Any:
     """In-place form of `celu`: writes the result into this tensor and returns it."""
+def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
+    """Channels of ``groups`` groups in turns, (N, C, ...): what a convolution in groups needs after it (Zhang et al.
+    2018).
+
+    Raises:
+        RuntimeError: fewer than three dimensions, or channels that are not a multiple of the groups
+
+    >>> import genesis
+    >>> genesis.channel_shuffle(genesis.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
+    """
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
 
@@ -704,6 +765,161 @@ def conj_physical(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> import genesis
     >>> genesis.conj_physical(genesis.tensor([1., 2.]))
     tensor([1., 2.])
+    """
+def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: Any = ...) -> Tensor:
+    """A border of one value; negative numbers take elements away.
+
+    ``pad`` has how many elements are added before and after, for the last dimension first.
+
+    Raises:
+        RuntimeError: an odd number of them, or more than the dimensions have; a result of negative size
+
+    >>> import genesis
+    >>> genesis.constant_pad_nd(genesis.ones(2), (1, 0), 5.)
+    tensor([5., 1., 1.])
+    """
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
+    """Convolution over 1 spatial dimension: (N, C, L) with weight (out, in / groups, *kernel).
+
+    $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
+
+    Args:
+        bias: added to each of the output's channels
+        stride, dilation: one number for all dimensions or one for each
+        padding: zeros on both sides; 'valid' is none, 'same' as many as keep the size (for stride 1)
+        groups: so many parts of the channels, each with weights of its own
+
+    The input may lack the dimension of examples. Sizes of the output: $\\lfloor (n + 2 p - d (k - 1) - 1) / s \\rfloor + 1$.
+
+    Raises:
+        RuntimeError: shapes, dtypes, sizes or groups that do not fit
+
+    >>> import genesis
+    >>> x, w = genesis.ones(1, 2, 4), genesis.ones(3, 2, 2)
+    >>> genesis.nn.functional.conv1d(x, w).shape
+    genesis.Size([1, 3, 3])
+    """
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
+    """Convolution over 2 spatial dimensions: (N, C, H, W) with weight (out, in / groups, *kernel).
+
+    $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
+
+    Args:
+        bias: added to each of the output's channels
+        stride, dilation: one number for all dimensions or one for each
+        padding: zeros on both sides; 'valid' is none, 'same' as many as keep the size (for stride 1)
+        groups: so many parts of the channels, each with weights of its own
+
+    The input may lack the dimension of examples. Sizes of the output: $\\lfloor (n + 2 p - d (k - 1) - 1) / s \\rfloor + 1$.
+
+    Raises:
+        RuntimeError: shapes, dtypes, sizes or groups that do not fit
+
+    >>> import genesis
+    >>> x, w = genesis.ones(1, 2, 4, 4), genesis.ones(3, 2, 2, 2)
+    >>> genesis.nn.functional.conv2d(x, w).shape
+    genesis.Size([1, 3, 3, 3])
+    """
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
+    """Convolution over 3 spatial dimensions: (N, C, D, H, W) with weight (out, in / groups, *kernel).
+
+    $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
+
+    Args:
+        bias: added to each of the output's channels
+        stride, dilation: one number for all dimensions or one for each
+        padding: zeros on both sides; 'valid' is none, 'same' as many as keep the size (for stride 1)
+        groups: so many parts of the channels, each with weights of its own
+
+    The input may lack the dimension of examples. Sizes of the output: $\\lfloor (n + 2 p - d (k - 1) - 1) / s \\rfloor + 1$.
+
+    Raises:
+        RuntimeError: shapes, dtypes, sizes or groups that do not fit
+
+    >>> import genesis
+    >>> x, w = genesis.ones(1, 2, 4, 4, 4), genesis.ones(3, 2, 2, 2, 2)
+    >>> genesis.nn.functional.conv3d(x, w).shape
+    genesis.Size([1, 3, 3, 3, 3])
+    """
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = ...) -> Tensor:
+    """`conv1d` of (time, batch, channels) with weight (kernel, in, out).
+
+    >>> import genesis
+    >>> genesis.conv_tbc(genesis.ones(4, 1, 2), genesis.ones(3, 2, 1), genesis.zeros(1)).shape
+    genesis.Size([2, 1, 1])
+    """
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
+    """The transpose of a convolution (a gradient of one) over 1 spatial dimension: (N, C, L) with weight (in, out / groups, *kernel).
+
+    $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
+
+    Args:
+        bias: added to each of the output's channels
+        stride, padding, output_padding, dilation: one number for all dimensions or one for each; ``output_padding`` more at the end
+        groups: so many parts of the channels, each with weights of its own
+
+    The input may lack the dimension of examples. Sizes of the output: $(n - 1) s - 2 p + d (k - 1) + 1 + e$.
+
+    Raises:
+        RuntimeError: shapes, dtypes, sizes or groups that do not fit
+
+    >>> import genesis
+    >>> x, w = genesis.ones(1, 2, 4), genesis.ones(2, 3, 2)
+    >>> genesis.nn.functional.conv_transpose1d(x, w).shape
+    genesis.Size([1, 3, 5])
+    """
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
+    """The transpose of a convolution (a gradient of one) over 2 spatial dimensions: (N, C, H, W) with weight (in, out / groups, *kernel).
+
+    $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
+
+    Args:
+        bias: added to each of the output's channels
+        stride, padding, output_padding, dilation: one number for all dimensions or one for each; ``output_padding`` more at the end
+        groups: so many parts of the channels, each with weights of its own
+
+    The input may lack the dimension of examples. Sizes of the output: $(n - 1) s - 2 p + d (k - 1) + 1 + e$.
+
+    Raises:
+        RuntimeError: shapes, dtypes, sizes or groups that do not fit
+
+    >>> import genesis
+    >>> x, w = genesis.ones(1, 2, 4, 4), genesis.ones(2, 3, 2, 2)
+    >>> genesis.nn.functional.conv_transpose2d(x, w).shape
+    genesis.Size([1, 3, 5, 5])
+    """
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
+    """The transpose of a convolution (a gradient of one) over 3 spatial dimensions: (N, C, D, H, W) with weight (in, out / groups, *kernel).
+
+    $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
+
+    Args:
+        bias: added to each of the output's channels
+        stride, padding, output_padding, dilation: one number for all dimensions or one for each; ``output_padding`` more at the end
+        groups: so many parts of the channels, each with weights of its own
+
+    The input may lack the dimension of examples. Sizes of the output: $(n - 1) s - 2 p + d (k - 1) + 1 + e$.
+
+    Raises:
+        RuntimeError: shapes, dtypes, sizes or groups that do not fit
+
+    >>> import genesis
+    >>> x, w = genesis.ones(1, 2, 4, 4, 4), genesis.ones(2, 3, 2, 2, 2)
+    >>> genesis.nn.functional.conv_transpose3d(x, w).shape
+    genesis.Size([1, 3, 5, 5, 5])
+    """
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: builtins.bool, output_padding: Any, groups: builtins.int) -> Tensor:
+    """A convolution of (N, C, *sizes), or with ``transposed`` its transpose; what `conv1d` to `conv_transpose3d` call.
+
+    Weight is (out, in / groups, *kernel), of a transposed one (in, out / groups, *kernel).
+
+    Raises:
+        RuntimeError: shapes, dtypes, sizes or groups that do not fit
+
+    >>> import genesis
+    >>> x, w = genesis.ones(1, 1, 3), genesis.ones(1, 1, 2)
+    >>> genesis.convolution(x, w, None, [1], [0], [1], False, [0], 1)
+    tensor([[[2., 2.]]])
     """
 def copysign(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The size of $x$ with the sign of $y$.
@@ -1757,6 +1973,63 @@ def max(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: bu
     >>> genesis.max(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).indices
     tensor([1, 0])
     """
+def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
+    """The largest element of each window of (N, C, L).
+
+    NaN counts as largest; of equals the gradient goes to the first.
+
+    Args:
+        kernel_size, stride, padding, dilation: one number for all dimensions or one for each; the stride is the kernel's
+            size unless given, the padding is less than any number
+        ceil_mode: whether a last window may reach beyond the padding
+        return_indices: give also where the elements are among all of the spatial dimensions, int64
+
+    Raises:
+        RuntimeError: a shape, or a padding of more than half the kernel
+
+    >>> import genesis
+    >>> x = genesis.ones(1, 1, 4)
+    >>> genesis.nn.functional.max_pool1d(x, 2).shape
+    genesis.Size([1, 1, 2])
+    """
+def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
+    """The largest element of each window of (N, C, H, W).
+
+    NaN counts as largest; of equals the gradient goes to the first.
+
+    Args:
+        kernel_size, stride, padding, dilation: one number for all dimensions or one for each; the stride is the kernel's
+            size unless given, the padding is less than any number
+        ceil_mode: whether a last window may reach beyond the padding
+        return_indices: give also where the elements are among all of the spatial dimensions, int64
+
+    Raises:
+        RuntimeError: a shape, or a padding of more than half the kernel
+
+    >>> import genesis
+    >>> x = genesis.ones(1, 1, 4, 4)
+    >>> genesis.nn.functional.max_pool2d(x, 2).shape
+    genesis.Size([1, 1, 2, 2])
+    """
+def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
+    """The largest element of each window of (N, C, D, H, W).
+
+    NaN counts as largest; of equals the gradient goes to the first.
+
+    Args:
+        kernel_size, stride, padding, dilation: one number for all dimensions or one for each; the stride is the kernel's
+            size unless given, the padding is less than any number
+        ceil_mode: whether a last window may reach beyond the padding
+        return_indices: give also where the elements are among all of the spatial dimensions, int64
+
+    Raises:
+        RuntimeError: a shape, or a padding of more than half the kernel
+
+    >>> import genesis
+    >>> x = genesis.ones(1, 1, 4, 4, 4)
+    >>> genesis.nn.functional.max_pool3d(x, 2).shape
+    genesis.Size([1, 1, 2, 2, 2])
+    """
 def maximum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The larger of two, nan if either is.
 
@@ -1935,6 +2208,17 @@ def narrow(input: Tensor, dim: builtins.int, start: builtins.int, length: builti
     >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
+def native_channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
+    """Channels of ``groups`` groups in turns, (N, C, ...): what a convolution in groups needs after it (Zhang et al.
+    2018).
+
+    Raises:
+        RuntimeError: fewer than three dimensions, or channels that are not a multiple of the groups
+
+    >>> import genesis
+    >>> genesis.channel_shuffle(genesis.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
+    """
 def ne(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ne y$.
 
@@ -2062,6 +2346,27 @@ def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     >>> import genesis
     >>> genesis.permute(genesis.zeros(2, 3, 4), (2, 0, 1)).shape
     genesis.Size([4, 2, 3])
+    """
+def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
+    """Images (..., C r², H, W) as (..., C, H r, W r): channels become places (Shi et al. 2016).
+
+    Raises:
+        RuntimeError: fewer than three dimensions, or channels that are not a multiple of r²
+
+    >>> import genesis
+    >>> genesis.pixel_shuffle(genesis.arange(4).reshape(4, 1, 1), 2)
+    tensor([[[0, 1],
+             [2, 3]]])
+    """
+def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
+    """Images (..., C, H r, W r) as (..., C r², H, W): places become channels, the inverse of `pixel_shuffle`.
+
+    Raises:
+        RuntimeError: fewer than three dimensions, or sizes that are not a multiple of r
+
+    >>> import genesis
+    >>> genesis.pixel_unshuffle(genesis.arange(4).reshape(1, 2, 2), 2).flatten()
+    tensor([0, 1, 2, 3])
     """
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """A complex tensor of absolute values and angles in radians.

@@ -20,9 +20,8 @@ from genesis import amp, autograd, data, func, nn, optim
 from genesis.core.call.op import Case, Op, case
 from genesis.nn import functional as F
 from genesis.nn import init, utils
-from genesis.optim import lr_scheduler, swa_utils
-from genesis.testing import spatial_calls
 from genesis.optim import lr_scheduler
+from genesis.testing import spatial_calls
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
 
