@@ -263,7 +263,6 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
 }
 _params: Calls = lambda t: [case([_p(t)])]  # noqa: E731
 CALLS: dict[str, Calls] = {
-    **FACTORS,
     **spatial_calls.CALLS,
     **{f"nn.{name}": calls for name, calls in {**ONE, **TWO}.items()},
     **{
