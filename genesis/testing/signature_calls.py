@@ -568,7 +568,6 @@ CALLS: dict[str, Calls] = {
 }
 UNCALLED = {  # public, and not to be called by their users
     **dict.fromkeys(("Context", "autograd.Context", "autograd.FunctionCtx"), "what a Function is given"),
-    "linalg.LinAlgError": "an error",
     **dict.fromkeys(
         ("nn.functional.upsample", "nn.functional.upsample_bilinear", "nn.functional.upsample_nearest"),
         "old: they warn",
