@@ -82,6 +82,8 @@ METHODS = {
     "log1pexp_",
     "tanh_rest",
     "tanh_rest_",
+    "sigmoid_gradient",
+    "tanh_gradient",
     "times_sigmoid",
     "times_tanh_log1pexp",
     "logaddexp2_",

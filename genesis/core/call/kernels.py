@@ -270,7 +270,8 @@ class Fused:
             if isinstance(each, Spec):
                 kept.append(next(made))
             else:
-                kept.append(None if each is None else active.value(args[names.index(each)]))
+                given = None if each is None else args[names.index(each)]
+                kept.append(active.value(given) if isinstance(given, Tensor) else given)
         return self._wrapped(out, tuple(kept), args, edges, recording)
 
 

@@ -10,6 +10,7 @@
 `optim`       optimizer steps
 `memory`      memory of large arrays, used again
 `native`      machine code through LLVM, where llvmlite is installed
+`compiled`    elementwise functions as loops of machine code (`genesis.kernels.llvm`)
 
 Each attaches what it has to the ops (`genesis.core.call.kernels`) when it is imported.
 """
@@ -24,3 +25,5 @@ from genesis.kernels.cpu import norm as norm
 from genesis.kernels.cpu import optim as optim
 from genesis.kernels.cpu import pointwise as pointwise
 from genesis.kernels.cpu import special as special
+
+from genesis.kernels.cpu import compiled as compiled  # isort: skip  # on top of the others

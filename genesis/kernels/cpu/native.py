@@ -30,9 +30,18 @@ def function(name: str, code: str, *parameters: type) -> Callable[..., None] | N
     It takes numbers and addresses as its ``parameters`` (classes of `ctypes`) say, and lets other threads run
     meanwhile.
     """
-    llvm = binding()
-    if llvm is None:
+    if binding() is None:
         return None
+    compiled: Any = ctypes.CFUNCTYPE(None, *parameters)(address(name, code))
+    return compiled  # type: ignore[no-any-return]
+
+
+_engines: list[Any] = []  # the code is there as long as its engine
+
+
+def address(name: str, code: str) -> int:
+    """Where the function ``name`` in ``code`` is, compiled for this processor; it stays there. (Where llvmlite is.)"""
+    llvm: Any = binding()
     module = llvm.parse_assembly(code)
     module.verify()
     machine = llvm.Target.from_default_triple().create_target_machine(
@@ -40,6 +49,5 @@ def function(name: str, code: str, *parameters: type) -> Callable[..., None] | N
     )
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    compiled: Any = ctypes.CFUNCTYPE(None, *parameters)(engine.get_function_address(name))
-    compiled.engine = engine  # the code is there as long as its engine
-    return compiled  # type: ignore[no-any-return]
+    _engines.append(engine)
+    return engine.get_function_address(name)  # type: ignore[no-any-return]

@@ -37,10 +37,21 @@ gate = binary(
     inplace=False,
     path="ops.pointwise.curves.gate",
 )
+sigmoid_gradient = binary(
+    "sigmoid_gradient",
+    lambda x, y: x * (y * (1 - y)),
+    "$x y (1 - y)$; the gradient of `sigmoid`, whose value is y.",
+    "[1., 1.], [0.5, 0.] -> [0.2500, 0.0000]",
+    vjp=(lambda g, other: sigmoid_gradient(g, other), lambda g, input, other: g * input * (1 - 2 * other)),
+    dtypes="fc",
+    torch_name="",
+    inplace=False,
+    path="ops.pointwise.curves.sigmoid_gradient",
+)
 relu = unary("relu", _relu, "Rectifier, $\\max(x, 0)$, with slope 0 at 0.", "[-1., 2.] -> [0., 2.]",
     vjp=lambda g, out: gate(g, out), dtypes="fi")  # fmt: skip
 sigmoid = unary("sigmoid", _sigmoid, "Logistic function, $1 / (1 + e^{-x})$.", "[0., 1.] -> [0.5000, 0.7311]",
-    vjp=lambda g, out: g * (out * (1 - out)), result="float", dtypes="fib")  # fmt: skip
+    vjp=lambda g, out: sigmoid_gradient(g, out), result="float", dtypes="fib")  # fmt: skip
 
 
 @in_float64

@@ -156,8 +156,11 @@ sinh = unary("sinh", np.sinh, "Hyperbolic sine.", "[0., 1.] -> [0.0000, 1.1752]"
     vjp=lambda g, input: g * cosh(input), result="float", autocast="float32")  # fmt: skip
 cosh = unary("cosh", np.cosh, "Hyperbolic cosine.", "[0., 1.] -> [1.0000, 1.5431]",
     vjp=lambda g, input: g * sinh(input), result="float", autocast="float32")  # fmt: skip
+tanh_gradient = binary("tanh_gradient", lambda x, y: x * (1 - y * y), "$x (1 - y^2)$; the gradient of `tanh`, whose value is y.",
+    "[1., 1.], [0., 1.] -> [1., 0.]", vjp=(lambda g, other: tanh_gradient(g, other), lambda g, input, other: g * input * (-2 * other)),
+    torch_name="", inplace=False, path="ops.pointwise.elementwise.tanh_gradient")  # fmt: skip
 tanh = unary("tanh", np.tanh, "Hyperbolic tangent.", "[0., 1.] -> [0.0000, 0.7616]",
-    vjp=lambda g, out: g * (1 - out * out), result="float")  # fmt: skip
+    vjp=lambda g, out: tanh_gradient(g, out), result="float")  # fmt: skip
 asinh = unary("asinh", np.arcsinh, "Inverse hyperbolic sine.", "[0., 1.] -> [0.0000, 0.8814]",
     vjp=lambda g, input: g * rsqrt(input * input + 1), result="float")  # fmt: skip
 acosh = unary("acosh", np.arccosh, "Inverse hyperbolic cosine.", "[1., 2.] -> [0.0000, 1.3170]",

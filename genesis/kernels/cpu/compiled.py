@@ -1,0 +1,117 @@
+"""Elementwise functions as compiled loops, where llvmlite is: one pass over memory, in vectors.
+
+They take arrays from `LARGE` elements, whose time is more than that of a call. The rest, and every machine without
+llvmlite, is left to what was attached before. A loop is compiled when it is first needed (10 to 20 ms).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from genesis.core.call.kernels import attach
+from genesis.core.call.op import REGISTRY
+from genesis.core.graph.quiet import silent
+from genesis.kernels.llvm import functions, loops
+
+LARGE = [8192]  # elements; a list, since kernels that are called directly have no module (`core/graph/quiet.py`)
+_KINDS = {"f": "float", "d": "double"}
+
+
+class Loops(dict[str, Callable[..., Any]]):
+    """The ufunc for each dtype, by its letter; what was attached before where there is none."""
+
+    def __init__(self, name: str, before: Callable[..., Any], dtypes: str) -> None:
+        self.name, self.before, self.dtypes = name, before, dtypes
+
+    def __missing__(self, letter: str) -> Callable[..., Any]:
+        if letter not in self.dtypes or not loops.available():
+            return self.before
+        self[letter] = found = _ufunc(self.name, letter)
+        return found
+
+
+def _of_one(x: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
+    if x.size < large[0]:
+        return few(x)
+    return many[x.dtype.char](x)
+
+
+def _of_two(x: Any, y: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
+    if x.size < large[0] and y.size < large[0]:
+        return few(x, y)
+    return many[x.dtype.char](x, y)
+
+
+def _attach(op: str, name: str = "", dtypes: str = "fd") -> None:
+    """Attach a loop for large arrays. (No closure, so that it is called as directly as a ufunc.)"""
+    before = silent(REGISTRY[op].kernel)
+    many = Loops(name or op, before, dtypes)
+    form = _of_one if len(REGISTRY[op].tensors) == 1 else _of_two
+    attach(op, np.ndarray, FunctionType(form.__code__, globals(), op, (before, many, LARGE)))
+
+
+# of float64 numbers NumPy's loops for these are as fast
+ONLY_FLOAT32 = ("exp", "exp2", "expm1", "log", "log2", "log10")
+BOTH = ("sin", "cos", "erf", "erfc", "erfinv", "normal_cdf", "sigmoid", "logit", "log1pexp", "tanh_rest", "rsqrt", "frac",
+        "hypot", "fmod", "sigmoid_gradient", "tanh_gradient")  # fmt: skip
+for _name in ONLY_FLOAT32:
+    _attach(_name, dtypes="f")
+for _name in BOTH:
+    _attach(_name)
+_attach("times_sigmoid", "silu")
+
+
+# ---- composites, with their gradients
+
+
+@functools.cache
+def _ufunc(name: str, letter: str) -> np.ufunc:
+    function = getattr(functions, name)
+    return loops.ufunc(f"{name}_{_KINDS[letter]}", function, _KINDS[letter], function.__code__.co_argcount)
+
+
+def _fits(x: Any) -> bool:
+    return x.dtype.char in _KINDS and x.size >= LARGE[0] and loops.available()
+
+
+def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> None:
+    """Attach the loops of a composite and of its gradient.
+
+    Args:
+        choose: from the arguments after the input, the name of the function; None if there is none
+        names: the parameters whose numbers it takes
+    """
+    parameters = list(REGISTRY[op].signature.parameters)
+    places = [parameters.index(name) - 1 for name in names]
+
+    def when(input: Any, *options: Any) -> bool:
+        plain = all([options[i].__class__ in (int, float) for i in places])
+        return plain and choose(*options) is not None and _fits(input)
+
+    def forward(input: Any, *options: Any) -> Any:
+        loop = _ufunc(str(choose(*options)), input.dtype.char)
+        return loop(input, *[options[i] for i in places]), (input, *options)
+
+    def infer(input: Any, *options: Any) -> Any:
+        return input, tuple(parameters)
+
+    def backward(g: Any, kept: Any, needs: Any) -> Any:
+        input, *options = kept
+        loop = _ufunc(f"{choose(*options)}_gradient", input.dtype.char)
+        return (loop(g, input, *[options[i] for i in places]),)
+
+    attach(op, np.ndarray, forward, when=when, infer=infer).backward(backward)
+
+
+_attach_fused("gelu", {"none": "gelu", "tanh": "gelu_tanh"}.get)
+_attach_fused("silu", lambda *_: "silu")
+_attach_fused("hardsigmoid", lambda *_: "hardsigmoid")
+_attach_fused("hardswish", lambda *_: "hardswish")
+_attach_fused("leaky_relu", lambda *_: "leaky_relu", "negative_slope")
+_attach_fused("elu", lambda *_: "elu", "alpha")
+_attach_fused("celu", lambda alpha, *_: "celu" if alpha else None, "alpha")

@@ -1,0 +1,6 @@
+"""Code for numbers in LLVM's language, and loops made of it; llvmlite compiles them (`kernels/cpu/native.py`).
+
+`values`     vectors of numbers, with the operators of Python, that write instructions
+`functions`  exp, log, sin, erf and their relatives, made of these; `tables` has their coefficients
+`loops`      NumPy ufuncs whose inner loop is such a function
+"""

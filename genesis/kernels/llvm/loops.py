@@ -1,0 +1,186 @@
+"""NumPy ufuncs whose loop is compiled: a function of values is all that is written, NumPy does the rest (broadcasting,
+layouts, ``out=``, overlapping memory).
+
+    negated = ufunc("negated", lambda x: -x, "float")
+
+The loop takes a vector at a time. Where elements are not beside each other, and at the end, they are brought into a
+buffer first, so that there is one copy of the code and the same element always gives the same bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from genesis.kernels.cpu import native
+from genesis.kernels.llvm.values import Code, Value
+
+Function = Callable[..., Value]
+_TYPE_NUMBERS = {"float": np.dtype(np.float32).num, "double": np.dtype(np.float64).num}
+_SIZES = {"float": 4, "double": 8}
+
+
+@functools.cache
+def width() -> int:
+    """Bytes of the processor's vectors."""
+    llvm = native.binding()
+    features = llvm.get_host_cpu_features() if llvm is not None else {}
+    return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+
+
+@functools.cache
+def available() -> bool:
+    """Whether there is llvmlite, and a processor that multiplies and adds in one."""
+    llvm = native.binding()
+    if llvm is None:
+        return False
+    triple = llvm.get_default_triple().split("-")[0]
+    return triple in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma"))
+
+
+def ufunc(name: str, function: Function, kind: str, operands: int = 1) -> np.ufunc:
+    """A ufunc that computes ``function`` of arrays of one kind, "float" (which it computes in float64) or "double"."""
+    text = loop(name, function, kind, operands)
+    compiled = native.address(name, text)
+    return _made(name, compiled, kind, operands)
+
+
+def loop(name: str, function: Function, kind: str, operands: int = 1) -> str:
+    """The code of ``void name(char **args, intptr *sizes, intptr *steps, void *)``, a loop as NumPy has them."""
+    code = Code(lanes=width() // _SIZES[kind], short=kind == "float")
+    values = [code.argument(f"x{i}", kind) for i in range(operands)]
+    code.mark("compute")
+    values = [
+        code.write(kind, f"load {code.vector(kind)}, ptr %from{i}, align {_SIZES[kind]}") for i in range(operands)
+    ]
+    found = function(*[x.wide() for x in values])
+    found = found.narrow() if kind == "float" else found
+    code.lines.append(f"store {code.vector(kind)} {found}, ptr %to, align {_SIZES[kind]}")
+    code.lines.append("br i1 %whole, label %next, label %scatter")
+    body = "\n".join(code.lines[1:])
+    declared = "\n".join(code.declared.values())
+    names = range(operands)
+    every = (*names, "out")
+    size = _SIZES[kind]
+    return f"""
+{declared}
+define void @{name}(ptr %args, ptr %sizes, ptr %steps, ptr %unused) #0 {{
+entry:
+  %n = load i64, ptr %sizes
+{_lines(every, "%buffer# = alloca [" + str(code.lanes) + " x " + kind + "], align 64")}
+{
+        _lines(
+            every,
+            "%at# = getelementptr ptr, ptr %args, i64 &",
+            "%a# = load ptr, ptr %at#",
+            "%step_at# = getelementptr i64, ptr %steps, i64 &",
+            "%step# = load i64, ptr %step_at#",
+            f"%beside# = icmp eq i64 %step#, {size}",
+        )
+    }
+{_lines(names, "%same# = icmp eq i64 %step#, 0", "%dense# = or i1 %beside#, %same#")}
+  %denseout = or i1 %besideout, false
+  %all0 = and i1 true, %dense0
+{"".join([f"  %all{i + 1} = and i1 %all{i}, %dense{i + 1 if i + 1 < operands else 'out'}" + chr(10) for i in names])}
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %fill, label %done
+fill:
+  %f = phi i64 [ 0, %entry ], [ %next_f, %fill ]
+{
+        _lines(
+            names,
+            f"%first# = load {kind}, ptr %a#, align 1",
+            f"%fill_at# = getelementptr {kind}, ptr %buffer#, i64 %f",
+            f"store {kind} %first#, ptr %fill_at#",
+        )
+    }
+  %next_f = add i64 %f, 1
+  %more_f = icmp slt i64 %next_f, {code.lanes}
+  br i1 %more_f, label %fill, label %ready
+ready:
+{_lines(names, "%b# = select i1 %same#, ptr %buffer#, ptr %a#")}
+  %bout = getelementptr i8, ptr %aout, i64 0
+  br label %start
+start:
+  %i = phi i64 [ 0, %ready ], [ %next_i, %next ]
+{_lines(every, "%p# = phi ptr [ %b#, %ready ], [ %next_p#, %next ]")}
+  %rest = sub i64 %n, %i
+  %fits = icmp sge i64 %rest, {code.lanes}
+  %count = select i1 %fits, i64 {code.lanes}, i64 %rest
+  %whole = and i1 %fits, %all{operands}
+  br i1 %whole, label %compute, label %gather
+gather:
+  %k = phi i64 [ 0, %start ], [ %next_k, %gather ]
+{
+        _lines(
+            names,
+            "%offset# = mul i64 %k, %step#",
+            "%source# = getelementptr i8, ptr %p#, i64 %offset#",
+            f"%element# = load {kind}, ptr %source#, align 1",
+            f"%place# = getelementptr {kind}, ptr %buffer#, i64 %k",
+            f"store {kind} %element#, ptr %place#",
+        )
+    }
+  %next_k = add i64 %k, 1
+  %more = icmp slt i64 %next_k, %count
+  br i1 %more, label %gather, label %compute
+compute:
+{_lines(names, "%from# = phi ptr [ %p#, %start ], [ %buffer#, %gather ]")}
+  %to = phi ptr [ %pout, %start ], [ %bufferout, %gather ]
+{body}
+scatter:
+  %j = phi i64 [ 0, %END ], [ %next_j, %scatter ]
+  %result_at = getelementptr {kind}, ptr %bufferout, i64 %j
+  %result = load {kind}, ptr %result_at
+  %out_offset = mul i64 %j, %stepout
+  %out_at = getelementptr i8, ptr %pout, i64 %out_offset
+  store {kind} %result, ptr %out_at, align 1
+  %next_j = add i64 %j, 1
+  %more_j = icmp slt i64 %next_j, %count
+  br i1 %more_j, label %scatter, label %next
+next:
+  %next_i = add i64 %i, {code.lanes}
+{_lines(every, f"%jump# = mul i64 %step#, {code.lanes}", "%next_p# = getelementptr i8, ptr %p#, i64 %jump#")}
+  %again = icmp slt i64 %next_i, %n
+  br i1 %again, label %start, label %done
+done:
+  ret void
+}}
+attributes #0 = {{ "min-legal-vector-width"="{width() * 8}" "prefer-vector-width"="{width() * 8}" }}
+""".replace("%END", f"%{code.block}")
+
+
+def _lines(names: Any, *patterns: str) -> str:
+    """The lines for each operand, # its name and & its number."""
+    return "\n".join(
+        [f"  {p.replace('#', str(name)).replace('&', str(i))}" for i, name in enumerate(names) for p in patterns]
+    )
+
+
+_kept: list[Any] = []  # what the ufuncs point to
+
+
+def _made(name: str, address: int, kind: str, operands: int) -> np.ufunc:
+    """By NumPy's C interface: the function of ``PyUFunc_FromFuncAndData`` in its table, which is the same in every
+    version.
+    """
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    from numpy._core import _multiarray_umath
+
+    table = ctypes.cast(get(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 4, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int
+    )(table[1])
+    loops, data = (ctypes.c_void_p * 1)(address), (ctypes.c_void_p * 1)(None)
+    types = (ctypes.c_char * (operands + 1))(*[_TYPE_NUMBERS[kind]] * (operands + 1))
+    title = ctypes.create_string_buffer(name.encode())
+    _kept.append((loops, data, types, title))
+    return make(  # type: ignore[no-any-return]
+        *[ctypes.addressof(x) for x in (loops, data, types)], 1, operands, 1, -1,
+        ctypes.cast(title, ctypes.c_char_p), b"", 0,
+    )  # fmt: skip
