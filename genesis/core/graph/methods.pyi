@@ -2363,6 +2363,18 @@ class Methods:
         """
     def sigmoid_(self) -> Tensor:
         """In-place form of `sigmoid`: writes the result into this tensor and returns it."""
+    def sigmoid_gradient(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """$x y (1 - y)$; the gradient of `sigmoid`, whose value is y.
+
+        Element by element, on tensors that broadcast together; floating, complex dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.pointwise.curves.sigmoid_gradient(genesis.tensor([1., 1.]), genesis.tensor([0.5, 0.]))
+        tensor([0.2500, 0.0000])
+        """
     def sign(self, *, out: Tensor | None = ...) -> Tensor:
         """Sign: -1, 0 or 1.
 
@@ -2618,6 +2630,18 @@ class Methods:
         """
     def tanh_(self) -> Tensor:
         """In-place form of `tanh`: writes the result into this tensor and returns it."""
+    def tanh_gradient(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """$x (1 - y^2)$; the gradient of `tanh`, whose value is y.
+
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.ops.pointwise.elementwise.tanh_gradient(genesis.tensor([1., 1.]), genesis.tensor([0., 1.]))
+        tensor([1., 0.])
+        """
     def tanh_rest(self, *, out: Tensor | None = ...) -> Tensor:
         """$x - \\tanh x$, exact near zero.
 
