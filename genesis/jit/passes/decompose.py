@@ -41,7 +41,7 @@ def decomposition(program: Program) -> Program:
     same: dict[Var, Var] = {}
     for call in program.calls:
         call = call.renamed(lambda v: same.get(v, v))  # noqa: PLW2901
-        origin = _origin(call, forward) if op_of(call).kind is FUSION else None
+        origin = _origin(call, forward, program) if op_of(call).kind is FUSION else None
         if origin is None or origin in needed:
             calls.append(call)
             continue
@@ -55,11 +55,13 @@ def decomposition(program: Program) -> Program:
     return replaced(program.with_calls(program.calls, constants=constants), calls, same)
 
 
-def _origin(call: Call, forward: dict[Var, Call]) -> Call | None:
+def _origin(call: Call, forward: dict[Var, Call], program: Program) -> Call | None:
     """The forward call of a fused call; None if it is not in the program."""
     if not call.op.endswith(_BACKWARD):
         return call
     made = [forward[v] for v in call.inputs if v in forward and call.op == forward[v].op + _BACKWARD]
+    # one that keeps its arguments alone
+    made += [other for other in program.calls if call.op == other.op + _BACKWARD and call.args[1] == other.args]
     return made[0] if made else None
 
 

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.errors import UnsupportedError, message
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.quiet import silent
 from genesis.kernels.llvm import functions, loops
 
-LARGE = [8192]  # elements; a list, since kernels that are called directly have no module (`core/graph/quiet.py`)
+LARGE = {"elements": 8192}  # a table, since kernels that are called directly have no module (`core/graph/quiet.py`)
 _KINDS = {"f": "float", "d": "double"}
 
 
@@ -36,13 +37,13 @@ class Loops(dict[str, Callable[..., Any]]):
 
 
 def _of_one(x: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
-    if x.size < large[0]:
+    if x.size < large["elements"]:
         return few(x)
     return many[x.dtype.char](x)
 
 
 def _of_two(x: Any, y: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
-    if x.size < large[0] and y.size < large[0]:
+    if x.size < large["elements"] and y.size < large["elements"]:
         return few(x, y)
     return many[x.dtype.char](x, y)
 
@@ -71,12 +72,17 @@ _attach("times_sigmoid", "silu")
 
 @functools.cache
 def _ufunc(name: str, letter: str) -> np.ufunc:
+    if not loops.available():
+        raise UnsupportedError(
+            message(name, "this program calls a compiled loop, and there is no llvmlite here",
+                    hint='pip install "genesis-dl[jit]", or genesis.jit.decomposition(graph)')
+        )  # fmt: skip
     function = getattr(functions, name)
     return loops.ufunc(f"{name}_{_KINDS[letter]}", function, _KINDS[letter], function.__code__.co_argcount)
 
 
 def _fits(x: Any) -> bool:
-    return x.dtype.char in _KINDS and x.size >= LARGE[0] and loops.available()
+    return x.dtype.char in _KINDS and x.size >= LARGE["elements"] and loops.available()
 
 
 def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> None:
@@ -95,7 +101,7 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
 
     def forward(input: Any, *options: Any) -> Any:
         loop = _ufunc(str(choose(*options)), input.dtype.char)
-        return loop(input, *[options[i] for i in places]), (input, *options)
+        return loop(input, *[options[i] for i in places], np.empty(input.shape, input.dtype)), (input, *options)
 
     def infer(input: Any, *options: Any) -> Any:
         return input, tuple(parameters)
@@ -103,11 +109,12 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         input, *options = kept
         loop = _ufunc(f"{choose(*options)}_gradient", input.dtype.char)
-        return (loop(g, input, *[options[i] for i in places]),)
+        return (loop(g, input, *[options[i] for i in places], np.empty(input.shape, input.dtype)),)
 
     attach(op, np.ndarray, forward, when=when, infer=infer).backward(backward)
 
 
+FUSED = ("gelu", "silu", "hardsigmoid", "hardswish", "leaky_relu", "elu", "celu")
 _attach_fused("gelu", {"none": "gelu", "tanh": "gelu_tanh"}.get)
 _attach_fused("silu", lambda *_: "silu")
 _attach_fused("hardsigmoid", lambda *_: "hardsigmoid")

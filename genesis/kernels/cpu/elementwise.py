@@ -57,14 +57,6 @@ for _name, (_ufunc, _at) in _FAR_OFF.items():
         attach(_name, np.ndarray, in_float64(_ufunc))
 
 
-def _times(x: Any, unit: Any = None) -> Any:
-    return x * unit
-
-
-for _name, _unit in (("deg2rad", math.pi / 180), ("rad2deg", 180 / math.pi)):  # NumPy's are loops over numbers
-    attach(_name, np.ndarray, FunctionType(_times.__code__, globals(), _name, (_unit,)))
-
-
 @attach("xlogy", np.ndarray, when=lambda x, y: x.dtype is F32)
 def xlogy(x: Any, y: Any) -> Any:
     """Rounded once."""

@@ -189,9 +189,9 @@ atan2 = binary(
 )
 hypot = binary("hypot", np.hypot, "Length of $(x, y)$, $\\sqrt{x^2 + y^2}$.", "[3., 5.], [4., 12.] -> [ 5., 13.]",
     vjp=(lambda g, input, out: g * (input / out), lambda g, other, out: g * (other / out)), result="float", dtypes="f")  # fmt: skip
-deg2rad = unary("deg2rad", np.deg2rad, "Degrees to radians.", "[0., 180.] -> [0.0000, 3.1416]",
+deg2rad = unary("deg2rad", lambda x: x * (math.pi / 180), "Degrees to radians.", "[0., 180.] -> [0.0000, 3.1416]",
     vjp=lambda g: g * (math.pi / 180), result="float", dtypes="fib")  # fmt: skip
-rad2deg = unary("rad2deg", np.rad2deg, "Radians to degrees.", "[0., 1.] -> [ 0.0000, 57.2958]",
+rad2deg = unary("rad2deg", lambda x: x * (180 / math.pi), "Radians to degrees.", "[0., 1.] -> [ 0.0000, 57.2958]",
     vjp=lambda g: g * (180 / math.pi), result="float", dtypes="fib")  # fmt: skip
 sinc = unary("sinc", np.sinc, "Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.", "[0., 0.5] -> [1.0000, 0.6366]",
     vjp=lambda g, input, out: g * where(input == 0, 0.0, (cos(input * math.pi) - out) / where(input == 0, 1.0, input)),
