@@ -46,7 +46,8 @@ def decomposition(program: Program) -> Program:
             calls.append(call)
             continue
         function, tensors = _composition(call, origin.renamed(lambda v: same.get(v, v)))
-        made = trace(function, *[_like(v.spec) for v in tensors]).program
+        # a composite may be made of others
+        made = decomposition(trace(function, *[_like(v.spec) for v in tensors])).program
         inner: dict[Var, Var] = dict(zip(made.arguments, tensors, strict=True))
         constants += made.constants
         calls += [each.renamed(lambda v, inner=inner: inner.get(v, v)) for each in made.calls]  # type: ignore[misc]
