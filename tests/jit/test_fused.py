@@ -162,12 +162,12 @@ Y = genesis.tensor([0, 1, 2, 3, 4, 0])
 def test_training_steps_with_fused_kernels_bit_for_bit(passes):
     losses = []
     for traced in (False, True):
-        _, _, step = transformer()
+        model, _, step = transformer()
         step(X, Y)
         run = step
         if traced:
             graph = jit.trace(step, X, Y).verify()
-            assert sum(call.op.startswith("fused.") for call in graph.nodes) == 10
+            assert sum(call.op.startswith("fused.") for call in graph.nodes) == 10 + len(list(model.parameters()))
             run = (jit.optimized(graph).verify() if passes else graph).replay
         losses.append([run(X, Y).item() for _ in range(5)])
     assert losses[0] == losses[1]
@@ -257,3 +257,46 @@ def test_a_graph_of_outside_is_differentiated_in_a_trace():
     expected = genesis.autograd.grad(y.sum(), w, retain_graph=True)[0]
     graph = jit.trace(lambda g: genesis.autograd.grad(y, w, g, retain_graph=True)[0], genesis.ones(2, 3, 8))
     same(graph.replay(genesis.ones(2, 3, 8)), expected)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+def test_an_optimizer_step_is_one_call_for_each_parameter(name):
+    """It writes to nothing in the program: what it would have written are its results."""
+    runs = []
+    for changed in (None, lambda graph: graph, jit.decomposition):
+        genesis.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        optimizer = getattr(genesis.optim, name)(model.parameters(), lr=0.1, weight_decay=0.1)
+        x = genesis.randn(8, 3)
+
+        def step(x, model=model, optimizer=optimizer):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+
+        step(x)
+        if changed is not None:
+            graph = changed(jit.trace(step, x).verify())
+            counted = sum(call.op == "fused.adam_step" for call in graph.nodes)
+            assert counted == (0 if changed is jit.decomposition else 4)
+        for _ in range(5):
+            step(x) if changed is None else graph.replay(x)
+        runs.append([p.detach().numpy() for p in model.parameters()])
+    for eager, replayed, decomposed in zip(*runs, strict=True):
+        np.testing.assert_array_equal(replayed, eager)
+        np.testing.assert_allclose(decomposed, eager, rtol=1e-5)
+
+
+def test_a_step_that_is_differentiated_through_is_the_composition():
+    from genesis.ops.learning.update import adam_step
+
+    def step(w, x):
+        w = w.detach().requires_grad_()
+        p, m, v = w * 1.0, genesis.zeros(3), genesis.zeros(3)
+        adam_step(p, x, m, v, None, 0.9, 0.999, 1.0, 1e-8, 0.1, None)
+        return genesis.autograd.grad(p.sum(), [w])[0]
+
+    w, x = genesis.ones(3), genesis.ones(3)
+    graph = jit.trace(step, w, x).verify()
+    assert not any(call.op.startswith("fused.adam_step") for call in graph.nodes)
+    same(graph.replay(w, x), step(w, x))

@@ -32,7 +32,10 @@ def always(monkeypatch):
     monkeypatch.setitem(compiled.LARGE, "elements", 1)
 
 
-@pytest.mark.parametrize("name", [*PRIMITIVES, *compiled.FUSED])
+ROWS = ("softmax", "log_softmax", "standardized", "layer_norm", "group_norm", "scaled_dot_product_attention")
+
+
+@pytest.mark.parametrize("name", [*PRIMITIVES, *compiled.FUSED, *ROWS])
 def test_a_loop_is_what_its_op_means(always, name):
     op = REGISTRY[name]
     for dtype in sample_dtypes(op):
@@ -190,6 +193,39 @@ def test_numbers_beside_arrays(kind, n):
     np.testing.assert_array_equal(
         loop(x[:, None], np.abs(x)), np.where(x[:, None] > 0, x[:, None], x[:, None] * np.abs(x))
     )
+
+
+# ---- rows
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 100, 1000])
+def test_rows_of_any_length(always, n):
+    x = (np.random.default_rng(0).normal(size=(3, 4, n)) * 5).astype(np.float32)
+    wide = x.astype(np.longdouble)
+    power = np.exp(wide - wide.max(-1, keepdims=True))
+    share = power / power.sum(-1, keepdims=True)
+    away = wide - wide.mean(-1, keepdims=True)
+    standard = away / np.sqrt((away * away).mean(-1, keepdims=True) + np.longdouble(1e-5))
+    for layout in (lambda a: a, lambda a: a[::-1, ::2], lambda a: np.ascontiguousarray(a.T).T):
+        given = wrap(layout(x))
+        assert ulps(genesis.softmax(given, -1).numpy(), layout(share), np.float32).max() <= 0.51
+        assert ulps(genesis.log_softmax(given, -1).numpy(), np.log(layout(share)), np.float32, 0.1).max() <= 0.51
+        found = F.layer_norm(given, (n,)).numpy()
+        assert ulps(found, layout(standard), np.float32, float(np.abs(standard).max()) / 64 or 1).max() <= 0.51
+
+
+def test_infinities_and_nan_in_rows(always):
+    inf, nan = np.inf, np.nan
+    x = np.array([[1, -inf, 2], [-inf, -inf, -inf], [inf, 1, 2], [nan, 1, 2], [3e38, -3e38, 0]], np.float32)
+    for call in (genesis.softmax, genesis.log_softmax):
+        with genesis.testing.meanings_only():
+            want = call(wrap(x), 1).numpy()
+        np.testing.assert_allclose(call(wrap(x), 1).numpy(), want, rtol=1e-6)
+
+
+def test_a_constant_row_has_no_spread(always):
+    x = genesis.full((4, 100), 0.1)
+    assert F.layer_norm(x, (100,)).abs().max() == 0
 
 
 # ---- who takes what

@@ -234,7 +234,8 @@ def test_special_functions(name):
             call(wrap(np.tile(x.astype(np.float32), (2, times)).T)).numpy(),
         )
         assert ulps(wide, np.tile(exact, times), np.float64).max() <= 3
-        assert np.array_equal(narrow, np.tile(call(wrap(x.astype(np.float32))).numpy(), (2, times)).T)
+        few = np.tile(call(wrap(x.astype(np.float32))).numpy(), (2, times)).T
+        assert ulps(narrow, few, np.float32).max() <= 1  # many are computed by a compiled loop
     assert np.isnan(call(wrap(np.array([np.nan, 0.5])))[0].item())
 
 

@@ -24,7 +24,8 @@
       @attach(layer_norm, np.ndarray, when=fits, infer=lambda input, *rest: (input, (input, root_of(input))))
 
   Then ``when`` asks for dtypes, shapes and plain arguments only, and arrays that are no parameters are contiguous.
-  Without ``infer`` a trace records the composition, and replays a step bit for bit only if the kernel rounds as it does.
+  A kernel that writes (an optimizer's step) is recorded as the pure function of what it would have written. Another
+  without ``infer`` is recorded as the composition, and replays a step bit for bit only if the kernel rounds as it does.
 
 `genesis.testing.check_kernel` compares a kernel with the meaning.
 """
@@ -47,7 +48,7 @@ from genesis.core.call.dispatch import made_inside, refuse_inference
 from genesis.core.call.halves import called
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
-from genesis.core.call.views import bump
+from genesis.core.call.views import bump, write
 from genesis.core.graph import engine
 from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
@@ -150,6 +151,8 @@ class Fused:
         self.backward_op: Op | None = None
         if infer is not None:
             self.forward_op, self.backward_op = self._as_ops()
+        elif self.written:
+            self.forward_op = self._as_pure_op()
 
     def backward(self, pull: Kernel | None = None, *, reads: Sequence[str] | None = None) -> Any:
         """Decorate ``pull(g, kept, needs)``, the gradients of the tensor parameters in order (None where ``needs`` is
@@ -258,13 +261,38 @@ class Fused:
         FUSED.update({op.name: op for op in ops})
         return ops
 
+    def _as_pure_op(self) -> Op:
+        """A call that writes as one that does not: ``written = fused.name(*args)``, what it would have written."""
+
+        def forward(*arrays: Any) -> tuple[Any, ...]:
+            copies = [
+                np.array(a, order="C") if i in self.written and a is not None else a for i, a in enumerate(arrays)
+            ]
+            self.kernel(*copies)
+            return tuple([copies[i] for i in self.written if copies[i] is not None])
+
+        def meaning(*args: Any) -> tuple[Any, ...]:
+            copies = [a.clone() if i in self.written and a is not None else a for i, a in enumerate(args)]
+            self.op.meaning(*copies)
+            return tuple([copies[i] for i in self.written if copies[i] is not None])
+
+        def infer(*specs: Any) -> list[Spec]:
+            return [Spec(specs[i].shape, specs[i].dtype) for i in self.written if specs[i] is not None]
+
+        op = Op(f"fused.{self.op.name}", FUSION, self.op.signature, meaning, infer=infer)
+        op.kernel, op.tensors, op.written = forward, self.places, self.op.written
+        FUSED[op.name] = op
+        return op
+
     def traced(
         self, args: tuple[Any, ...], specs: Sequence[Any], edges: tuple[Any, ...], recording: bool, active: Any
     ) -> Any:
         """The call in a trace, as one call of the program."""
-        if self.forward_op is None or self.infer is None:
+        if self.forward_op is None:
             return NotImplemented
         out, *results = active.record(self.forward_op, args)
+        if self.infer is None:
+            return self._traced_writes(args, [out, *results])
         names, made, kept = list(self.op.signature.parameters), iter(results), []
         for each in self.infer(*specs)[1]:
             if isinstance(each, Spec):
@@ -273,6 +301,12 @@ class Fused:
                 given = None if each is None else args[names.index(each)]
                 kept.append(active.value(given) if isinstance(given, Tensor) else given)
         return self._wrapped(out, tuple(kept), args, edges, recording)
+
+    def _traced_writes(self, args: tuple[Any, ...], results: list[Any]) -> None:
+        site = site_here()
+        for x, result in zip([args[i] for i in self.written if args[i] is not None], results, strict=True):
+            write(x, wrap(result))
+            bump(x, self.op.name, site)
 
 
 class FusedNode(Node):
@@ -343,7 +377,7 @@ def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
     def fused(*args: Any) -> Any:
         if ACTIVE or LEVELS:
             active = tracer.get()
-            if op.written or not open_to_kernels(active):
+            if (op.written and active is None) or not open_to_kernels(active):
                 return NotImplemented
             if active is not None:
                 return _in_trace(table.get(np.ndarray), places, args, active)
@@ -369,6 +403,11 @@ def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
     return fused
 
 
+def _ghost(spec: Spec, written: bool) -> Any:
+    """What `when` is asked about in the place of an array, whose numbers it does not look at."""
+    return np.empty(spec.shape, spec.dtype) if written else np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
+
+
 def _in_trace(entry: Fused | None, places: tuple[int, ...], args: tuple[Any, ...], active: Any) -> Any:
     """The call recorded as one, where its kernel would compute it outside of the trace."""
     tensors = [args[i] for i in places if args[i] is not None]
@@ -376,13 +415,13 @@ def _in_trace(entry: Fused | None, places: tuple[int, ...], args: tuple[Any, ...
         return NotImplemented
     if any([device_of(x._array) != CPU for x in tensors]):
         return NotImplemented
-    if any([isinstance(a, HostNumber) for a in args]):
-        return NotImplemented  # it may be another at each replay
+    if any([isinstance(a, HostNumber) for a in args]) and not entry.written:
+        return NotImplemented  # it may be another at each replay, and what is computed another function
     specs, ghosts = list(args), list(args)
     for i in places:
         if args[i] is not None:
             specs[i] = spec_of(args[i]._array)
-            ghosts[i] = np.broadcast_to(np.zeros((), specs[i].dtype), specs[i].shape)
+            ghosts[i] = _ghost(specs[i], i in entry.written)
     edges = tuple([None if args[i] is None else args[i]._node for i in places])
     recording = grad_mode.get() and any([edge is not None for edge in edges])
     found = entry.choose(ghosts, recording)

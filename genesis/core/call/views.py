@@ -371,11 +371,16 @@ def same_device(name: str, x: Tensor, y: Tensor, what: str = "the tensor is on {
 
 def write(x: Tensor, result: Tensor) -> None:
     """Put the elements of a result into the memory of ``x``."""
-    if isinstance(x._array, Spec):
+    target, source = x._array, result._array
+    if isinstance(target, Spec):
+        return
+    plain = target.__class__ is np.ndarray and source.__class__ is np.ndarray and tracer.get() is None
+    if plain and target.dtype is source.dtype:
+        target[...] = source
         return
     with np.errstate(all="ignore"):
-        if x._array.__class__ is np.ndarray and result._array.__class__ is np.ndarray and tracer.get() is None:
-            x._array[...] = result._array
+        if plain:
+            target[...] = source
         else:
             store(x, result)
 

@@ -68,7 +68,7 @@ def _origin(call: Call, forward: dict[Var, Call], program: Program) -> Call | No
 
 def _needed(program: Program, forward: dict[Var, Call]) -> list[Call]:
     """The forward calls of which something that is kept has another use than their backward."""
-    kept = {v: call for v, call in forward.items() if v is not call.outs[0]}
+    kept = {v: call for v, call in forward.items() if v is not call.outs[0] and not op_of(call).written}
     used = [v for call in program.calls for v in call.inputs if v in kept and call.op != kept[v].op + _BACKWARD]
     return [kept[v] for v in (*used, *[v for v in program.ends if v in kept])]
 

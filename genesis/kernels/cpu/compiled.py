@@ -17,7 +17,10 @@ from genesis.base.errors import UnsupportedError, message
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.quiet import silent
+from genesis.kernels.cpu import activation, elementwise, pointwise, special  # what they attach comes before
 from genesis.kernels.llvm import functions, loops
+
+BEFORE = activation, elementwise, pointwise, special
 
 LARGE = {"elements": 8192}  # a table, since kernels that are called directly have no module (`core/graph/quiet.py`)
 _KINDS = {"f": "float", "d": "double"}

@@ -9,6 +9,7 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
+from genesis.kernels.cpu import rows as compiled
 from genesis.ops.learning.standard import standardized_and_deviation
 
 F32 = np.dtype(np.float32)
@@ -44,6 +45,14 @@ def _across(h: Any, rows: Any) -> Any:
     return np.subtract(h, gx, gx)
 
 
+def _less(h: Any, rows: Any, root: Any) -> Any:
+    """The gradient of rows that were standardized."""
+    gx = _across(h, rows)
+    gx -= _mean(h)
+    gx /= root
+    return gx
+
+
 @attach(
     "layer_norm",
     np.ndarray,
@@ -53,7 +62,9 @@ def _across(h: Any, rows: Any) -> Any:
 def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of `genesis.nn.functional.layer_norm`."""
     input = np.ascontiguousarray(input)
-    rows, root = standardized_and_deviation(input, (input.ndim - 1,), eps)
+    dims = (input.ndim - 1,)
+    standard = compiled.standardized_and_deviation if compiled.fits(input, dims) else standardized_and_deviation
+    rows, root = standard(input, dims, eps)
     out = rows.copy() if weight is None else rows * weight
     if bias is not None:
         out += bias
@@ -66,9 +77,7 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     gx = None
     if needs[0]:
         h = np.ascontiguousarray(g) if weight is None else np.multiply(g, weight, order="C")
-        gx = _across(h, rows)
-        gx -= _mean(h)
-        gx /= root
+        gx = compiled.standardized_gradient(h, rows, root) if compiled.fits(h, (h.ndim - 1,)) else _less(h, rows, root)
     return gx, _over_rows(g * rows) if needs[1] else None, _over_rows(g) if needs[2] else None
 
 

@@ -21,7 +21,6 @@ def _fits(param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: 
     if (
         kind not in (np.float32, np.float64)
         or max_exp_avg_sq is not None
-        or not grad.flags.c_contiguous
         or grad.dtype is not kind
         or grad.shape != param.shape
     ):

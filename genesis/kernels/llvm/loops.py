@@ -46,7 +46,7 @@ def ufunc(name: str, function: Function, kind: str, operands: int = 1) -> np.ufu
     """A ufunc that computes ``function`` of arrays of one kind, "float" (which it computes in float64) or "double"."""
     text = loop(name, function, kind, operands)
     compiled = native.address(name, text)
-    return _made(name, compiled, kind, operands)
+    return made(name, compiled, kind, operands)
 
 
 def loop(name: str, function: Function, kind: str, operands: int = 1) -> str:
@@ -71,9 +71,9 @@ def loop(name: str, function: Function, kind: str, operands: int = 1) -> str:
 define void @{name}(ptr %args, ptr %sizes, ptr %steps, ptr %unused) #0 {{
 entry:
   %n = load i64, ptr %sizes
-{_lines(every, "%buffer# = alloca [" + str(code.lanes) + " x " + kind + "], align 64")}
+{lines(every, "%buffer# = alloca [" + str(code.lanes) + " x " + kind + "], align 64")}
 {
-        _lines(
+        lines(
             every,
             "%at# = getelementptr ptr, ptr %args, i64 &",
             "%a# = load ptr, ptr %at#",
@@ -82,7 +82,7 @@ entry:
             f"%beside# = icmp eq i64 %step#, {size}",
         )
     }
-{_lines(names, "%same# = icmp eq i64 %step#, 0", "%dense# = or i1 %beside#, %same#")}
+{lines(names, "%same# = icmp eq i64 %step#, 0", "%dense# = or i1 %beside#, %same#")}
   %denseout = or i1 %besideout, false
   %all0 = and i1 true, %dense0
 {"".join([f"  %all{i + 1} = and i1 %all{i}, %dense{i + 1 if i + 1 < operands else 'out'}" + chr(10) for i in names])}
@@ -91,7 +91,7 @@ entry:
 fill:
   %f = phi i64 [ 0, %entry ], [ %next_f, %fill ]
 {
-        _lines(
+        lines(
             names,
             f"%first# = load {kind}, ptr %a#, align 1",
             f"%fill_at# = getelementptr {kind}, ptr %buffer#, i64 %f",
@@ -102,12 +102,12 @@ fill:
   %more_f = icmp slt i64 %next_f, {code.lanes}
   br i1 %more_f, label %fill, label %ready
 ready:
-{_lines(names, "%b# = select i1 %same#, ptr %buffer#, ptr %a#")}
+{lines(names, "%b# = select i1 %same#, ptr %buffer#, ptr %a#")}
   %bout = getelementptr i8, ptr %aout, i64 0
   br label %start
 start:
   %i = phi i64 [ 0, %ready ], [ %next_i, %next ]
-{_lines(every, "%p# = phi ptr [ %b#, %ready ], [ %next_p#, %next ]")}
+{lines(every, "%p# = phi ptr [ %b#, %ready ], [ %next_p#, %next ]")}
   %rest = sub i64 %n, %i
   %fits = icmp sge i64 %rest, {code.lanes}
   %count = select i1 %fits, i64 {code.lanes}, i64 %rest
@@ -116,7 +116,7 @@ start:
 gather:
   %k = phi i64 [ 0, %start ], [ %next_k, %gather ]
 {
-        _lines(
+        lines(
             names,
             "%offset# = mul i64 %k, %step#",
             "%source# = getelementptr i8, ptr %p#, i64 %offset#",
@@ -129,7 +129,7 @@ gather:
   %more = icmp slt i64 %next_k, %count
   br i1 %more, label %gather, label %compute
 compute:
-{_lines(names, "%from# = phi ptr [ %p#, %start ], [ %buffer#, %gather ]")}
+{lines(names, "%from# = phi ptr [ %p#, %start ], [ %buffer#, %gather ]")}
   %to = phi ptr [ %pout, %start ], [ %bufferout, %gather ]
 {body}
 scatter:
@@ -144,43 +144,51 @@ scatter:
   br i1 %more_j, label %scatter, label %next
 next:
   %next_i = add i64 %i, {code.lanes}
-{_lines(every, f"%jump# = mul i64 %step#, {code.lanes}", "%next_p# = getelementptr i8, ptr %p#, i64 %jump#")}
+{lines(every, f"%jump# = mul i64 %step#, {code.lanes}", "%next_p# = getelementptr i8, ptr %p#, i64 %jump#")}
   %again = icmp slt i64 %next_i, %n
   br i1 %again, label %start, label %done
 done:
   ret void
 }}
-attributes #0 = {{ "min-legal-vector-width"="{width() * 8}" "prefer-vector-width"="{width() * 8}" }}
+{attributes()}
 """.replace("%END", f"%{code.block}")
 
 
-def _lines(names: Any, *patterns: str) -> str:
+def lines(names: Any, *patterns: str) -> str:
     """The lines for each operand, # its name and & its number."""
     return "\n".join(
         [f"  {p.replace('#', str(name)).replace('&', str(i))}" for i, name in enumerate(names) for p in patterns]
     )
 
 
+def attributes() -> str:
+    """Of functions: LLVM may use the longest vectors."""
+    return f'attributes #0 = {{ "min-legal-vector-width"="{width() * 8}" "prefer-vector-width"="{width() * 8}" }}'
+
+
 _kept: list[Any] = []  # what the ufuncs point to
 
 
-def _made(name: str, address: int, kind: str, operands: int) -> np.ufunc:
-    """By NumPy's C interface: the function of ``PyUFunc_FromFuncAndData`` in its table, which is the same in every
-    version.
+def made(name: str, address: int, kind: str, operands: int, results: int = 1, signature: str = "") -> np.ufunc:
+    """By NumPy's C interface: ``PyUFunc_FromFuncAndData`` and, with a signature, its relative for gufuncs, from the table
+    of functions that is the same in every version.
     """
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     from numpy._core import _multiarray_umath
 
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = ctypes.cast(get(_multiarray_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
-    make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 4, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int
-    )(table[1])
-    loops, data = (ctypes.c_void_p * 1)(address), (ctypes.c_void_p * 1)(None)
-    types = (ctypes.c_char * (operands + 1))(*[_TYPE_NUMBERS[kind]] * (operands + 1))
-    title = ctypes.create_string_buffer(name.encode())
-    _kept.append((loops, data, types, title))
+    pointer, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
+    more = [text] if signature else []
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, *[pointer] * 3, *[number] * 4, text, text, number, *more)(
+        table[31 if signature else 1]
+    )
+    count = operands + results
+    places, data = (pointer * 1)(address), (pointer * 1)(None)
+    types = (ctypes.c_char * count)(*[_TYPE_NUMBERS[kind]] * count)
+    title, form = (ctypes.create_string_buffer(t.encode()) for t in (name, signature))
+    _kept.append((places, data, types, title, form))
     return make(  # type: ignore[no-any-return]
-        *[ctypes.addressof(x) for x in (loops, data, types)], 1, operands, 1, -1,
-        ctypes.cast(title, ctypes.c_char_p), b"", 0,
+        *[ctypes.addressof(x) for x in (places, data, types)], 1, operands, results, -1,
+        ctypes.cast(title, text), b"", 0, *([ctypes.cast(form, text)] if signature else []),
     )  # fmt: skip

@@ -1,0 +1,63 @@
+"""Functions of the rows of large float32 arrays as compiled loops, where llvmlite is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from genesis.core.call.dispatch import F32
+from genesis.core.call.kernels import attach
+from genesis.kernels.cpu.compiled import LARGE
+from genesis.kernels.llvm import loops, rows
+
+
+def fits(x: Any, dims: Any) -> bool:
+    """Whether it pays to compile: many float32 numbers, reduced over the last dimensions."""
+    return (
+        x.dtype is F32
+        and x.size >= LARGE["elements"]
+        and len(dims) > 0
+        and tuple(dims) == tuple(range(x.ndim - len(dims), x.ndim))
+        and loops.available()
+    )
+
+
+def on_rows(function: Callable[..., None], signature: str, dims: int, *operands: Any) -> Any:
+    """A function of rows on arrays of one shape, over their last ``dims`` dimensions, and numbers of each row."""
+    shape = operands[0].shape
+    length = math.prod(shape[len(shape) - dims :])
+    given = [np.ascontiguousarray(x).reshape(-1, length) if x.shape == shape else x.reshape(-1) for x in operands]
+    out = np.empty(shape, F32)
+    results = [out.reshape(-1, length)]
+    if signature.endswith(",()"):
+        root = np.empty((*shape[: len(shape) - dims], *[1] * dims), F32)
+        results.append(root.reshape(-1))
+    rows.gufunc(function, signature)(*given, *results)
+    return out if len(results) == 1 else (out, root)
+
+
+@attach("softmax", np.ndarray, when=lambda x, dim, *_: fits(x, (dim,)))
+def softmax(input: Any, *_: Any) -> Any:
+    return on_rows(rows.softmax, "(n)->(n)", 1, input)
+
+
+@attach("log_softmax", np.ndarray, when=lambda x, dim, *_: fits(x, (dim,)))
+def log_softmax(input: Any, *_: Any) -> Any:
+    return on_rows(rows.log_softmax, "(n)->(n)", 1, input)
+
+
+@attach("standardized", np.ndarray, when=lambda x, dims, eps: fits(x, dims))
+def standardized(input: Any, dims: Any, eps: float) -> Any:
+    return standardized_and_deviation(input, dims, eps)[0]
+
+
+def standardized_and_deviation(input: Any, dims: Any, eps: float) -> Any:
+    return on_rows(rows.standardized, "(n),()->(n),()", len(dims), input, np.asarray(eps, F32))
+
+
+def standardized_gradient(g: Any, out: Any, root: Any) -> Any:
+    """Of the gradient, what is standardized over the last dimension, and the deviations."""
+    return on_rows(rows.standardized_gradient, "(n),(n),()->(n)", 1, g, out, root)
