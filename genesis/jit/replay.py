@@ -295,7 +295,9 @@ class Plan:
     def _fetch(self, op: Op, call: Call) -> Callable[[list[Any]], tuple[Any, ...]]:
         inside = [not isinstance(a, Var) and next(variables(a), None) is not None for a in call.args]
         fused = op.kind is FUSION  # takes arrays out of tensors itself, and numbers of the host as they are
-        if not any(inside) and all([fused or takes_tensor(op, i) for i, a in enumerate(call.args) if isinstance(a, Var)]):
+        if not any(inside) and all(
+            [fused or takes_tensor(op, i) for i, a in enumerate(call.args) if isinstance(a, Var)]
+        ):
             where = [self._place(a) for a in call.args]
             if op.kind.draws:
                 where[:0] = [0]
