@@ -25,6 +25,7 @@ from genesis.nn.padding import *  # noqa: F403
 from genesis.nn.padding import __all__ as _borders
 from genesis.nn.parallel import DataParallel
 from genesis.nn.parameter import Buffer, Parameter
+from genesis.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from genesis.nn.sparse import Embedding
 from genesis.nn.summary import Summary, summary
 from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
@@ -38,8 +39,12 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRU",
+    "GRUCell",
     "GroupNorm",
     "Identity",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
     "Linear",
     "Module",
@@ -49,6 +54,10 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "RMSNorm",
+    "RNN",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "Summary",
     "summary",
     "Sequential",

@@ -19,7 +19,17 @@ from __future__ import annotations
 from genesis.core.call.op import REGISTRY
 from genesis.ops.creation import convert, create, outside, random, random_fills, sequences
 from genesis.ops.indexing import assign, gather, index, mask, rows
-from genesis.ops.learning import activation, attention, dropout, embedding, norm, softmax, update
+from genesis.ops.learning import (
+    activation,
+    attention,
+    dropout,
+    embedding,
+    norm,
+    recurrent,
+    recurrent_stacks,
+    softmax,
+    update,
+)
 from genesis.ops.losses import classes, distances, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, rounding, special
 from genesis.ops.products import einsum, geometry, linear, matmul
@@ -76,6 +86,8 @@ MODULES = (
     softmax,
     norm,
     attention,
+    recurrent,
+    recurrent_stacks,
     embedding,
     dropout,
     update,

@@ -42,7 +42,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.nn.utils.parametrizations": ("genesis.nn.utils.parametrizations",),
     "torch.nn.utils.parametrize": ("genesis.nn.utils.parametrize",),
     "torch.nn.utils.prune": ("genesis.nn.utils.prune",),
-    "torch.nn.utils.rnn": (),
+    "torch.nn.utils.rnn": ("genesis.nn.utils.rnn",),
     "torch.nn.utils.stateless": ("genesis.func",),
     "torch.optim": ("genesis.optim",),
     "torch.optim.lr_scheduler": ("genesis.optim.lr_scheduler",),

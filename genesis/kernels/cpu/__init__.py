@@ -7,6 +7,7 @@
 `loss`        cross entropy, fused
 `attention`   attention, fused
 `convolution`  in blocks
+`recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
 `optim`       optimizer steps
 `memory`      memory of large arrays, used again
 `native`      machine code through LLVM, where llvmlite is installed
@@ -27,4 +28,5 @@ from genesis.kernels.cpu import norm as norm
 from genesis.kernels.cpu import optim as optim
 from genesis.kernels.cpu import pointwise as pointwise
 from genesis.kernels.cpu import rows as rows
+from genesis.kernels.cpu import recurrent as recurrent
 from genesis.kernels.cpu import special as special

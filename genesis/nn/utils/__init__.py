@@ -1,12 +1,12 @@
 """What is done with the parameters and gradients of modules.
 
 `clip` gradients in bounds     `vectors` parameters as one vector     `parametrize` `parametrizations` `hooked` weights
-that are computed     `prune` weights that are left out     `fusion` `skip` `stateless` whole modules
+that are computed     `prune` weights that are left out     `rnn` sequences of several lengths     `fusion` `skip` `stateless` whole modules
 """
 
 from __future__ import annotations
 
-from genesis.nn.utils import parametrizations, parametrize, prune, stateless
+from genesis.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from genesis.nn.utils.clip import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -40,6 +40,7 @@ __all__ = [
     "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "skip_init",
     "spectral_norm",
     "stateless",

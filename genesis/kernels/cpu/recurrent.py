@@ -1,0 +1,244 @@
+"""Recurrent layers of float32 arrays: the products of all inputs are one, all steps one call of machine code, and so are
+the gradients of the gates; the gradients of the weights are one product each.
+
+Sequences of a batch do not depend on each other, so threads take slices of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from ctypes import c_int64, c_void_p
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.base.blas import product
+from genesis.base.threads import get_num_threads, in_parallel
+from genesis.core.call.kernels import attach
+from genesis.kernels.cpu import memory, native
+from genesis.kernels.cpu.recurrent_code import BACK, GATES, INPUTS, POINTERS, SIZES, Target, backward, forward, inputs
+
+F32 = np.dtype(np.float32)
+STEPS = 4  # from how many steps it pays to bring the weights in order
+PART = 1 << 21  # multiplications of all steps for a thread, at least
+SEQUENCES = 8  # and sequences
+
+
+@functools.cache
+def _target() -> Target:
+    llvm = native.binding()
+    assert llvm is not None
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f"):
+        return Target(16, True)
+    return Target(8, False) if features.get("avx") else Target(4, "neon" in features)
+
+
+@functools.cache
+def _forward(kind: str) -> Any:
+    pointers = [c_void_p] * (len(POINTERS[kind]) + 2)
+    return native.function("forward", forward(kind, _target()), *pointers, *[c_int64] * len(SIZES))
+
+
+@functools.cache
+def _inputs(kind: str) -> Any:
+    pointers, integers = INPUTS
+    parameters = [*[c_void_p] * len(pointers), *[c_int64] * len(integers)]
+    return native.function("inputs", inputs(kind, _target()), *parameters)
+
+
+@functools.cache
+def _backward(kind: str, columns: int) -> Any:
+    pointers = [c_void_p] * (len(BACK[kind]) + 2)
+    return native.function("backward", backward(kind, _target(), columns), *pointers, *[c_int64] * len(SIZES))
+
+
+def _fits(kind: str, states: int, arguments: Any) -> bool:
+    input, weight, batch_sizes = arguments[0], arguments[2 + states], arguments[5 + states]
+    arrays = [a for a in arguments[: 5 + states] if a is not None]
+    if native.binding() is None or len(batch_sizes) < STEPS or batch_sizes[0] < 1:
+        return False
+    size = weight.shape[-1] if weight.ndim else 0
+    return (
+        all([a.dtype == F32 for a in arrays])
+        and input.shape == (sum(batch_sizes), arguments[1 + states].shape[-1])
+        and all([a.shape == (batch_sizes[0], size) for a in arguments[1 : 1 + states]])
+        and size > 0 < input.size
+        and all([a.shape[0] == GATES[kind] * size for a in arrays[1 + states :]])
+        and all([b <= a for a, b in pairwise(batch_sizes)])
+    )
+
+
+def _padded(size: int) -> int:
+    lanes = _target().lanes
+    return -(-size // lanes) * lanes
+
+
+def _steps(batch_sizes: Any, reverse: bool) -> tuple[Any, Any]:
+    """How many rows each step has, and which is the first, in the order of the steps."""
+    counts = np.array(batch_sizes, np.int64)
+    offsets = np.cumsum(counts) - counts
+    return (counts[::-1].copy(), offsets[::-1].copy()) if reverse else (counts, offsets)
+
+
+class Layer:
+    """One call: sizes, the steps in their order, and arrays padded to whole groups of hidden units."""
+
+    def __init__(self, kind: str, size: int, counts: Any, offsets: Any) -> None:
+        self.kind, self.size, self.gates = kind, size, GATES[kind]
+        self.lanes, self.width = _target().lanes, _padded(size)
+        self.counts, self.offsets = counts, offsets
+        self.batch, self.rows = int(counts.max()), int(counts.sum())
+
+    def padded(self, x: Any, dims: int = 1) -> Any:
+        """``x`` with zeros after the last ``dims`` dimensions of hidden units."""
+        missing = self.width - self.size
+        if not missing:
+            return np.ascontiguousarray(x)
+        return np.pad(x, [(0, 0)] * (x.ndim - dims) + [(0, missing)] * dims)
+
+    def by_gate(self, x: Any) -> Any:
+        """The rows of weights, padded: (gates, width, ...)."""
+        x = x.reshape(self.gates, self.size, *x.shape[1:])
+        if self.width == self.size:
+            return x
+        return np.pad(x, [(0, 0), (0, self.width - self.size)] + [(0, 0)] * (x.ndim - 2))
+
+    def cut(self, x: Any) -> Any:
+        """Without the zeros after each gate: (rows, gates * size) of (rows, gates * width)."""
+        if self.width == self.size:
+            return x
+        return np.ascontiguousarray(x.reshape(len(x), -1, self.width)[:, :, : self.size]).reshape(len(x), -1)
+
+    def empty(self, rows: int, groups: int = 1) -> Any:
+        return memory.empty((rows, groups * self.width), F32)
+
+    def packed(self, weight: Any) -> Any:
+        """Of each group of hidden units, for each number of the other side, the weights of all gates."""
+        columns = self.by_gate(weight).reshape(self.gates, -1, self.lanes, weight.shape[1])
+        return np.ascontiguousarray(columns.transpose(1, 3, 0, 2))
+
+    def products(self, input: Any, weight: Any) -> Any:
+        """Of all rows of the input with the weights of all gates."""
+        out, packed, rows = self.empty(self.rows, self.gates), self.packed(weight), np.ascontiguousarray(input)
+        addresses = [a.ctypes.data for a in (rows, packed, out)]
+        parts = min(get_num_threads(), rows.size * self.gates * self.size // PART)
+        function = _inputs(self.kind)
+        in_parallel(
+            lambda part: function(*addresses, part.start, part.stop, rows.shape[1], self.width),
+            len(rows),
+            max(1, parts),
+        )
+        return out
+
+    def run(self, function: Any, reverse: bool, arrays: Any) -> None:
+        """Call machine code on slices of the batch."""
+        offsets, counts = (np.ascontiguousarray(a[::-1]) if reverse else a for a in (self.offsets, self.counts))
+        addresses = [a.ctypes.data for a in (*arrays, offsets, counts)]
+
+        def work(part: slice) -> None:
+            function(*addresses, len(counts), part.start, part.stop, self.size, self.width)
+
+        work_of_all = self.rows * self.gates * self.size * self.size
+        parts = min(get_num_threads(), self.batch // SEQUENCES, work_of_all // PART)
+        in_parallel(work, self.batch, max(1, parts))
+
+
+def _run(kind: str, states: int, arguments: Any) -> Any:
+    """The result, and what is kept."""
+    input, weight_ih, weight_hh, bias_ih, bias_hh, batch_sizes, reverse = (
+        arguments[0],
+        *arguments[1 + states : 7 + states],
+    )
+    layer = Layer(kind, weight_hh.shape[1], *_steps(batch_sizes, reverse))
+    gates = layer.products(input, weight_ih)
+    given = [np.array(layer.padded(s), F32, order="C") for s in arguments[1 : 1 + states]]
+    result = layer.empty(layer.rows + states * layer.batch)
+    out, before = result[: layer.rows], layer.empty(layer.rows)
+    arrays = [gates, layer.packed(weight_hh), _bias(layer, bias_ih, bias_hh), given[0], out, before]
+    if kind == "lstm":
+        more = [layer.empty(layer.rows), layer.empty(layer.rows)]
+        arrays += [given[1], *more]
+    else:
+        more = [layer.empty(layer.rows)] if kind == "gru" else []
+        arrays += more
+    layer.run(_forward(kind), False, arrays)
+    result[layer.rows :].reshape(states, layer.batch, -1)[:] = given
+    result = result if layer.width == layer.size else np.ascontiguousarray(result[:, : layer.size])
+    gates = out.copy() if layer.gates == 1 else gates  # the result may be written to
+    return result, (input, weight_ih, weight_hh, layer.counts, layer.offsets, gates, before, *more)
+
+
+def _infer(kind: str, states: int, arguments: Any) -> tuple[Spec, tuple[Any, ...]]:
+    size, batch_sizes = arguments[2 + states].shape[1], arguments[5 + states]
+    rows, width, numbers = sum(batch_sizes), _padded(size), Spec((len(batch_sizes),), np.dtype(np.int64))
+    own, more = Spec((rows, width), F32), {"lstm": 2, "gru": 1}.get(kind, 0)
+    kept = (numbers, numbers, Spec((rows, GATES[kind] * width), F32), own, *[own] * more)
+    return Spec((rows + states * batch_sizes[0], size), F32), ("input", "weight_ih", "weight_hh", *kept)
+
+
+def _bias(layer: Layer, bias_ih: Any, bias_hh: Any) -> Any:
+    """What is added to each gate; for the last gate of a GRU that of the recurrent part comes after."""
+    zero = np.zeros(layer.gates * layer.size, F32)
+    ours, theirs = (layer.by_gate(zero if b is None else b) for b in (bias_ih, bias_hh))
+    if layer.kind != "gru":
+        return (ours + theirs).reshape(-1)
+    return np.concatenate([ours[0] + theirs[0], ours[1] + theirs[1], ours[2], theirs[2]])
+
+
+def _pull(kind: str, states: int, g: Any, kept: Any, needs: Any) -> Any:
+    """The gradients of the arguments."""
+    input, weight_ih, weight_hh, counts, offsets, gates, before, *more = kept
+    layer = Layer(kind, weight_hh.shape[1], counts, offsets)
+    g = layer.padded(g)
+    of_states = [g[start : start + layer.batch].copy() for start in range(layer.rows, len(g), layer.batch)]
+    groups = layer.width // layer.lanes
+    columns = next(n for n in (4, 2, 1) if groups % n == 0)
+    each = layer.lanes * columns
+    packed = layer.padded(layer.by_gate(weight_hh)).reshape(layer.gates * layer.width, -1, each).transpose(1, 0, 2)
+    of_gates = layer.empty(layer.rows, 4 if kind == "gru" else layer.gates)
+    arrays = [g, gates, np.ascontiguousarray(packed), of_states[0], of_gates]
+    arrays += [of_states[1], *more] if kind == "lstm" else [*more, before] if kind == "gru" else []
+    layer.run(_backward(kind, columns), True, arrays)
+    of_gates = layer.cut(of_gates)
+    ours = theirs = of_gates
+    if kind == "gru":  # the last gate first, and its recurrent part behind the others
+        ours, theirs = of_gates[:, : 3 * layer.size], of_gates[:, layer.size :]
+        ours = np.concatenate([ours[:, layer.size :], ours[:, : layer.size]], 1)
+    return (
+        product(ours, weight_ih) if needs[0] else None,
+        *[np.ascontiguousarray(s[:, : layer.size]) for s in of_states],
+        product(ours.T, np.ascontiguousarray(input)) if needs[1 + states] else None,
+        product(theirs.T, before[:, : layer.size]) if needs[2 + states] else None,
+        _over_rows(ours) if needs[3 + states] else None,
+        _over_rows(theirs) if needs[4 + states] else None,
+    )
+
+
+def _over_rows(x: Any) -> Any:
+    return product(np.ones(len(x), F32), x)
+
+
+def _attach(name: str, kind: str) -> None:
+    states = 2 if kind == "lstm" else 1
+    others = 7 + states  # the nonlinearity of a layer without gates
+
+    def when(*arguments: Any) -> bool:
+        return (kind,) == (*arguments[others:], kind)[:1] and _fits(kind, states, arguments)
+
+    attached = attach(
+        name,
+        np.ndarray,
+        lambda *arguments: _run(kind, states, arguments),
+        when=when,
+        infer=lambda *arguments: _infer(kind, states, arguments),
+    )
+    attached.backward(
+        lambda g, kept, needs: _pull(kind, states, g, kept, needs), reads=("input", "weight_ih", "weight_hh")
+    )
+
+
+for _name, _kind in (("lstm_layer", "lstm"), ("gru_layer", "gru"), ("rnn_layer", "tanh"), ("rnn_layer", "relu")):
+    _attach(_name, _kind)

@@ -1,0 +1,413 @@
+"""LLVM code for all steps of a recurrent layer, for a slice of its batch: products with the recurrent weights and what
+follows element by element, while the sums are still in registers.
+
+A row of a step is one sequence. Hidden units are in groups of as many as a vector has lanes; rows of arrays are padded
+with zeros to whole groups. ``offsets[s]`` is the first row of step s in the arrays of all steps, ``counts[s]`` how many
+sequences take part in it: the first ones, of those from ``first`` to ``last``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
+ROWS = {"lstm": 4, "gru": 4, "tanh": 8, "relu": 8}  # computed at a time: accumulators for 32 registers
+LOG2E, LN2_HIGH, LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
+EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)  # Cephes
+TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)  # the same
+ROUND = 12582912.0  # 1.5 * 2^23: added to a small float32, its last bits are the integer next to it
+
+
+@dataclass(frozen=True)
+class Target:
+    """What registers a processor has: lanes of float32 in a vector, and whether there are 32 of them."""
+
+    lanes: int
+    many: bool
+
+    def rows(self, kind: str) -> int:
+        return ROWS[kind] if self.many else ROWS[kind] // 2
+
+
+class Code:
+    """LLVM instructions one after the other; methods give the names of their results."""
+
+    def __init__(self, lanes: int) -> None:
+        self.lines: list[str] = []
+        self.lanes, self.vector, self.numbers = lanes, f"<{lanes} x float>", f"<{lanes} x i32>"
+        self.count, self.block = 0, "entry"
+
+    def name(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def put(self, text: str) -> str:
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    # ---- integers, memory
+
+    def add(self, a: str, b: str) -> str:
+        return self.put(f"add i64 {a}, {b}")
+
+    def times(self, a: str, b: str) -> str:
+        return self.put(f"mul i64 {a}, {b}")
+
+    def least(self, a: str, b: str) -> str:
+        return self.put(f"select i1 {self.put(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+    def at(self, base: str, index: str, kind: str = "float") -> str:
+        return self.put(f"getelementptr {kind}, ptr {base}, i64 {index}")
+
+    def number(self, base: str, index: str) -> str:
+        return self.put(f"load i64, ptr {self.at(base, index, 'i64')}")
+
+    def load(self, base: str, index: str) -> str:
+        return self.put(f"load {self.vector}, ptr {self.at(base, index)}, align 4")
+
+    def store(self, value: str, base: str, index: str) -> None:
+        at = self.at(base, index)
+        self.lines.append(f"  store {self.vector} {value}, ptr {at}, align 4")
+
+    def spread(self, base: str, index: str) -> str:
+        """One number in all lanes."""
+        one = self.put(f"load float, ptr {self.at(base, index)}, align 4")
+        first = self.put(f"insertelement {self.vector} poison, float {one}, i32 0")
+        return self.put(
+            f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer"
+        )
+
+    # ---- vectors
+
+    def constant(self, x: float) -> str:
+        rounded = struct.unpack("f", struct.pack("f", x))[0]
+        text = "0x" + struct.pack(">d", rounded).hex().upper()
+        return f"<{', '.join([f'float {text}'] * self.lanes)}>"
+
+    def two(self, what: str, a: str, b: str) -> str:
+        return self.put(f"{what} {self.vector} {a}, {b}")
+
+    def mul(self, a: str, b: str) -> str:
+        return self.two("fmul", a, b)
+
+    def plus(self, a: str, b: str) -> str:
+        return self.two("fadd", a, b)
+
+    def minus(self, a: str, b: str) -> str:
+        return self.two("fsub", a, b)
+
+    def call(self, what: str, *args: str) -> str:
+        given = ", ".join(f"{self.vector} {a}" for a in args)
+        return self.put(f"call {self.vector} @llvm.{what}.v{self.lanes}f32({given})")
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        return self.call("fmuladd", a, b, c)
+
+    def where(self, test: str, a: str, b: str, x: str, y: str) -> str:
+        """``x`` where the comparison of ``a`` and ``b`` holds, else ``y``."""
+        holds = self.put(f"fcmp {test} {self.vector} {a}, {b}")
+        return self.put(f"select <{self.lanes} x i1> {holds}, {self.vector} {x}, {self.vector} {y}")
+
+    def polynomial(self, x: str, coefficients: Sequence[float]) -> str:
+        total = self.constant(coefficients[0])
+        for c in coefficients[1:]:
+            total = self.fma(total, x, self.constant(c))
+        return total
+
+    def complement(self, x: str) -> str:
+        return self.minus(self.constant(1.0), x)
+
+    def exp(self, x: str) -> str:
+        """$2^n e^r$ with |r| at most ln 2 / 2; NaN stays NaN."""
+        for test, bound in (("ogt", 88.0), ("olt", -87.0)):
+            limit = self.constant(bound)
+            x = self.where(test, x, limit, limit, x)
+        shifted = self.fma(x, self.constant(LOG2E), self.constant(ROUND))
+        n = self.minus(shifted, self.constant(ROUND))
+        r = self.fma(n, self.constant(-LN2_HIGH), x)
+        r = self.fma(n, self.constant(-LN2_LOW), r)
+        y = self.fma(self.polynomial(r, EXP), self.mul(r, r), self.plus(r, self.constant(1.0)))
+        bits = self.put(f"bitcast {self.vector} {shifted} to {self.numbers}")
+        power = self.put(f"shl {self.numbers} {bits}, <{', '.join(['i32 23'] * self.lanes)}>")
+        whole = self.put(f"add {self.numbers} {power}, {self.put(f'bitcast {self.vector} {y} to {self.numbers}')}")
+        return self.put(f"bitcast {self.numbers} {whole} to {self.vector}")
+
+    def sigmoid(self, x: str) -> str:
+        below = self.plus(self.exp(self.put(f"fneg {self.vector} {x}")), self.constant(1.0))
+        return self.two("fdiv", self.constant(1.0), below)
+
+    def tanh(self, x: str) -> str:
+        """$1 - 2 / (e^{2|x|} + 1)$ with the sign of x, and a polynomial near zero."""
+        size = self.call("fabs", x)
+        below = self.plus(self.exp(self.plus(size, size)), self.constant(1.0))
+        large = self.complement(self.two("fdiv", self.constant(2.0), below))
+        square = self.mul(size, size)
+        small = self.fma(self.mul(self.polynomial(square, TANH), square), size, size)
+        return self.call("copysign", self.where("olt", size, self.constant(0.625), small, large), x)
+
+    # ---- loops
+
+    @contextmanager
+    def loop(self, start: str, stop: str, step: str, carried: Sequence[str] = ()) -> Iterator[Loop]:
+        """From ``start``, while a whole ``step`` fits below ``stop``; vectors that a round hands to the next."""
+        self.count += 1
+        tag, before = f"l{self.count}", self.block
+        self.lines.append(f"  br label %{tag}\n{tag}:")
+        place = len(self.lines)
+        loop = Loop(self.name(), [self.name() for _ in carried])
+        end = self.add(loop.index, step)
+        fits = self.put(f"icmp sle i64 {end}, {stop}")
+        self.lines.append(f"  br i1 {fits}, label %{tag}.body, label %{tag}.end\n{tag}.body:")
+        self.block = f"{tag}.body"
+        yield loop
+        phis = [f"  {loop.index} = phi i64 [ {start}, %{before} ], [ {end}, %{self.block} ]"]
+        for name, first, last in zip(loop.values, carried, loop.next or carried, strict=True):
+            phis.append(f"  {name} = phi {self.vector} [ {first}, %{before} ], [ {last}, %{self.block} ]")
+        self.lines[place:place] = phis
+        self.lines.append(f"  br label %{tag}\n{tag}.end:")
+        self.block = f"{tag}.end"
+
+    def function(self, name: str, pointers: Sequence[str], integers: Sequence[str]) -> str:
+        parameters = ", ".join([f"ptr noalias %{p}" for p in pointers] + [f"i64 %{i}" for i in integers])
+        declared = {"fmuladd": 3, "fabs": 1, "copysign": 2}
+        heads = [
+            f"declare {self.vector} @llvm.{what}.v{self.lanes}f32({', '.join([self.vector] * count)})"
+            for what, count in declared.items()
+        ]
+        return "\n".join([*heads, f"define void @{name}({parameters}) {{\nentry:", *self.lines, "  ret void\n}"])
+
+
+@dataclass
+class Loop:
+    index: str
+    values: list[str]  # what is carried, in this round
+    next: list[str] | None = None  # and for the next
+
+
+def blocks_of_rows(code: Code, first: str, last: str, rows: int, body: Callable[[str, int], None]) -> None:
+    """``body(row, count)`` for ``rows`` rows at a time, then for one at a time."""
+    with code.loop(first, last, str(rows)) as loop:
+        body(loop.index, rows)
+    if rows > 1:
+        with code.loop(loop.index, last, "1") as rest:
+            body(rest.index, 1)
+
+
+def products(
+    code: Code, sums: Sequence[Sequence[str]], left: Sequence[tuple[str, str]], right: str, depth: str
+) -> list[list[str]]:
+    """Add rows times columns to ``sums``: of each row the array and the index of its first number; ``right`` has a
+    vector for each column group, for each k.
+    """
+    rows, columns = len(sums), len(sums[0])
+    with code.loop("0", depth, "1", [each for row in sums for each in row]) as loop:
+        start = code.times(loop.index, str(columns * code.lanes))
+        vectors = [code.load(right, code.add(start, str(j * code.lanes))) for j in range(columns)]
+        loop.next = []
+        for i, (base, at) in enumerate(left):
+            x = code.spread(base, code.add(at, loop.index))
+            loop.next += [code.fma(x, vectors[j], loop.values[i * columns + j]) for j in range(columns)]
+    return [loop.values[i * columns : (i + 1) * columns] for i in range(rows)]
+
+
+INPUTS = ("input", "packed", "gates"), ("first", "last", "features", "width")
+
+
+def inputs(kind: str, target: Target) -> str:
+    """The function ``inputs``: products of all rows of the input, which no step waits for."""
+    code, gates = Code(target.lanes), GATES[kind]
+    with code.loop("0", "%width", str(code.lanes)) as units:
+        panel = code.at("%packed", code.times(code.times(units.index, "%features"), str(gates)))
+
+        def block(first: str, count: int) -> None:
+            rows = [code.add(first, str(i)) for i in range(count)]
+            zeros = [[code.constant(0.0)] * gates for _ in rows]
+            left = [("%input", code.times(r, "%features")) for r in rows]
+            for r, sums in zip(rows, products(code, zeros, left, panel, "%features"), strict=True):
+                for j, value in enumerate(sums):
+                    at = code.add(code.times(r, str(gates)), str(j))
+                    code.store(value, "%gates", code.add(code.times(at, "%width"), units.index))
+
+        blocks_of_rows(code, "%first", "%last", target.rows(kind), block)
+    return code.function("inputs", *INPUTS)
+
+
+POINTERS = {
+    "lstm": ("gates", "packed", "bias", "hidden", "out", "before", "cell", "cell_before", "tanh_cell"),
+    "gru": ("gates", "packed", "bias", "hidden", "out", "before", "inner"),
+    "tanh": ("gates", "packed", "bias", "hidden", "out", "before"),
+}
+POINTERS["relu"] = POINTERS["tanh"]
+ORDER = ("offsets", "counts")
+SIZES = ("steps", "first", "last", "size", "width")  # width: the size, padded
+
+
+def forward(kind: str, target: Target) -> str:
+    """The function ``forward``: ``gates`` holds the products of the inputs, and then the gates."""
+    code, gates = Code(target.lanes), GATES[kind]
+    line = code.times("%width", str(gates))
+    with code.loop("0", "%steps", "1") as step:
+        offset, last = code.number("%offsets", step.index), code.least(code.number("%counts", step.index), "%last")
+        with code.loop("0", "%width", str(code.lanes)) as units:
+            panel = code.at("%packed", code.times(code.times(units.index, "%size"), str(gates)))
+
+            def block(row: str, count: int) -> None:
+                _forward_block(code, kind, line, offset, units.index, panel, row, count)
+
+            blocks_of_rows(code, "%first", last, target.rows(kind), block)
+        with code.loop("%first", last, "1") as row, code.loop("0", "%width", str(code.lanes)) as units:
+            here = code.add(code.times(row.index, "%width"), units.index)
+            there = code.add(code.times(code.add(row.index, offset), "%width"), units.index)
+            code.store(code.load("%hidden", here), "%before", there)
+            code.store(code.load("%out", there), "%hidden", here)
+    return code.function("forward", [*POINTERS[kind], *ORDER], SIZES)
+
+
+def _forward_block(code: Code, kind: str, line: str, offset: str, unit: str, panel: str, row: str, count: int) -> None:
+    """Some rows of one step, for one group of hidden units."""
+    gates, rows = GATES[kind], [code.add(row, str(i)) for i in range(count)]
+    parts = [code.add(unit, code.times("%width", str(j))) for j in range(gates + (kind == "gru"))]
+    bias = [code.load("%bias", part) for part in parts]
+    at = [code.add(code.times(code.add(r, offset), line), unit) for r in rows]
+    found = [[code.add(a, code.times("%width", str(j))) for j in range(gates)] for a in at]
+    given = [[code.load("%gates", a) for a in line] for line in found]
+    sums = [[code.plus(x, b) for x, b in zip(line, bias, strict=False)] for line in given]
+    of_input = [line[-1] for line in sums]
+    if kind == "gru":  # the last gate's recurrent part is scaled before it is added
+        sums = [[*line[:-1], bias[-1]] for line in sums]
+    starts = [code.times(r, "%width") for r in rows]
+    sums = products(code, sums, [("%hidden", start) for start in starts], panel, "%size")
+    for r, start, line, places, x in zip(rows, starts, sums, found, of_input, strict=True):
+        here = code.add(start, unit)
+        there = code.add(code.times(code.add(r, offset), "%width"), unit)
+        if kind == "lstm":
+            _lstm(code, line, places, here, there)
+        elif kind == "gru":
+            _gru(code, line, x, places, here, there)
+        else:
+            zero = code.constant(0.0)
+            y = code.tanh(line[0]) if kind == "tanh" else code.where("olt", line[0], zero, zero, line[0])
+            code.store(y, "%out", there)
+
+
+def _lstm(code: Code, line: Sequence[str], places: Sequence[str], here: str, there: str) -> None:
+    i, f, o = (code.sigmoid(line[j]) for j in (0, 1, 3))
+    g, before = code.tanh(line[2]), code.load("%cell", here)
+    cell = code.fma(f, before, code.mul(i, g))
+    tanh = code.tanh(cell)
+    for value, place in zip((i, f, g, o), places, strict=True):
+        code.store(value, "%gates", place)
+    code.store(before, "%cell_before", there)
+    code.store(cell, "%cell", here)
+    code.store(tanh, "%tanh_cell", there)
+    code.store(code.mul(o, tanh), "%out", there)
+
+
+def _gru(code: Code, line: Sequence[str], x: str, places: Sequence[str], here: str, there: str) -> None:
+    r, z = code.sigmoid(line[0]), code.sigmoid(line[1])
+    n = code.tanh(code.fma(r, line[2], x))
+    for value, place in zip((r, z, n), places, strict=True):
+        code.store(value, "%gates", place)
+    code.store(line[2], "%inner", there)
+    code.store(code.fma(z, code.minus(code.load("%hidden", here), n), n), "%out", there)
+
+
+BACK = {
+    "lstm": ("g", "gates", "packed", "gh", "ggates", "gc", "cell_before", "tanh_cell"),
+    "gru": ("g", "gates", "packed", "gh", "ggates", "inner", "before"),
+    "tanh": ("g", "gates", "packed", "gh", "ggates"),
+}
+BACK["relu"] = BACK["tanh"]
+
+
+def backward(kind: str, target: Target, columns: int) -> str:
+    """The function ``backward``: gradients of what went into the gates, from the last step to the first.
+
+    ``gh`` and ``gc`` are the gradients of the states after the steps, and then before them; ``gates`` of a layer without
+    gates its results. ``columns`` groups of hidden units are computed at a time.
+    """
+    code, gates = Code(target.lanes), GATES[kind]
+    parts = 4 if kind == "gru" else gates  # what is stored of each row: a GRU's last gate has two gradients
+    line, depth = code.times("%width", str(parts)), code.times("%width", str(gates))
+    skipped = "%width" if kind == "gru" else "0"
+    rows = target.rows("lstm") * 4 // columns
+    with code.loop("0", "%steps", "1") as step:
+        offset, last = code.number("%offsets", step.index), code.least(code.number("%counts", step.index), "%last")
+        with code.loop("%first", last, "1") as row, code.loop("0", "%width", str(code.lanes)) as units:
+            here = code.add(code.times(row.index, "%width"), units.index)
+            there = code.add(row.index, offset)
+            _backward_unit(code, kind, here, there, units.index, line)
+        with code.loop("0", "%width", str(code.lanes * columns)) as units:
+            panel = code.at("%packed", code.times(units.index, depth))
+
+            def block(first: str, count: int) -> None:
+                each = [code.add(first, str(i)) for i in range(count)]
+                places = [
+                    [
+                        code.add(code.times(r, "%width"), code.add(units.index, str(j * code.lanes)))
+                        for j in range(columns)
+                    ]
+                    for r in each
+                ]
+                sums = [
+                    [code.load("%gh", p) if kind == "gru" else code.constant(0.0) for p in group] for group in places
+                ]
+                left = [("%ggates", code.add(code.times(code.add(r, offset), line), skipped)) for r in each]
+                for group, values in zip(places, products(code, sums, left, panel, depth), strict=True):
+                    for place, value in zip(group, values, strict=True):
+                        code.store(value, "%gh", place)
+
+            blocks_of_rows(code, "%first", last, rows, block)
+    return code.function("backward", [*BACK[kind], *ORDER], SIZES)
+
+
+def _backward_unit(code: Code, kind: str, here: str, row: str, unit: str, line: str) -> None:
+    """Gradients of one group of units in one row of a step."""
+    there = code.add(code.times(row, "%width"), unit)
+    gh = code.plus(code.load("%gh", here), code.load("%g", there))
+    to = code.add(code.times(row, line), unit)
+    if kind == "lstm":
+        found = _lstm_gradients(code, gh, here, there, to)
+    elif kind == "gru":
+        found = _gru_gradients(code, gh, here, there, code.add(code.times(there, "3"), code.times(unit, "-2")))
+    elif kind == "tanh":
+        y = code.load("%gates", there)
+        found = [code.mul(gh, code.complement(code.mul(y, y)))]
+    else:
+        zero = code.constant(0.0)
+        found = [code.where("ogt", code.load("%gates", there), zero, gh, zero)]
+    for j, value in enumerate(found):
+        code.store(value, "%ggates", code.add(to, code.times("%width", str(j))))
+
+
+def _slope(code: Code, y: str) -> str:
+    """Of a sigmoid, by its value."""
+    return code.mul(y, code.complement(y))
+
+
+def _lstm_gradients(code: Code, gh: str, here: str, there: str, at: str) -> list[str]:
+    i, f, g, o = (code.load("%gates", code.add(at, code.times("%width", str(j)))) for j in range(4))
+    tanh, before = code.load("%tanh_cell", there), code.load("%cell_before", there)
+    gc = code.fma(code.mul(gh, o), code.complement(code.mul(tanh, tanh)), code.load("%gc", here))
+    code.store(code.mul(gc, f), "%gc", here)
+    return [
+        code.mul(code.mul(gc, g), _slope(code, i)),
+        code.mul(code.mul(gc, before), _slope(code, f)),
+        code.mul(code.mul(gc, i), code.complement(code.mul(g, g))),
+        code.mul(code.mul(gh, tanh), _slope(code, o)),
+    ]
+
+
+def _gru_gradients(code: Code, gh: str, here: str, there: str, at: str) -> list[str]:
+    """Of the last gate, of the first two, and of the last one's recurrent part."""
+    r, z, n = (code.load("%gates", code.add(at, code.times("%width", str(j)))) for j in range(3))
+    inner, before = code.load("%inner", there), code.load("%before", there)
+    code.store(code.mul(gh, z), "%gh", here)
+    gn = code.mul(code.mul(gh, code.complement(z)), code.complement(code.mul(n, n)))
+    gr = code.mul(code.mul(gn, inner), _slope(code, r))
+    gz = code.mul(code.mul(gh, code.minus(before, n)), _slope(code, z))
+    return [gn, gr, gz, code.mul(gn, r)]
