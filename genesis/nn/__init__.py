@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 from genesis.nn import functional, init, parallel, utils
+from genesis.nn import attention, functional, init, utils
 from genesis.nn.activation import *  # noqa: F403
 from genesis.nn.activation import __all__ as _activations
+from genesis.nn.attention import MultiheadAttention
 from genesis.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from genesis.nn.conv import *  # noqa: F403
 from genesis.nn.conv import __all__ as _convolutions
@@ -28,6 +30,13 @@ from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from genesis.nn.sparse import Embedding
 from genesis.nn.summary import Summary, summary
+from genesis.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
 
 __all__ = [
@@ -50,6 +59,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "Parameter",
     "ParameterDict",
     "ParameterList",
@@ -61,9 +71,15 @@ __all__ = [
     "Summary",
     "summary",
     "Sequential",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
     "BroadcastWarning",
     "allow_loss_broadcast",
+    "attention",
     "functional",
     "init",
     "parallel",

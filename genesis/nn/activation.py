@@ -1,16 +1,14 @@
-"""Activations as modules, and multi-head attention."""
+"""Activations as modules."""
 
 from __future__ import annotations
 
 import inspect
 from typing import Any
 
-from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.base.errors import ArgumentError, message
 from genesis.core.call.refusal import check_types, described, explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import functional as F
-from genesis.nn import init
-from genesis.nn.linear import Linear
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 from genesis.ops.creation import create
@@ -131,88 +129,6 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class MultiheadAttention(Module):
-    """Attention of several heads, with projections before and after (Vaswani et al. 2017).
-
-    Args:
-        embed_dim: features in and out; num_heads: heads that share them; dropout: of the attention weights
-        batch_first: tensors are (batch, sequence, features) instead of (sequence, batch, features)
-
-    Raises:
-        ValueError: the features cannot be divided among the heads
-
-    >>> import genesis
-    >>> x = genesis.randn(2, 5, 8)
-    >>> genesis.nn.MultiheadAttention(8, 2, batch_first=True)(x, x, x)[0].shape
-    genesis.Size([2, 5, 8])
-    """
-
-    def __init__(
-        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, batch_first: bool = False
-    ) -> None:
-        super().__init__()
-        if embed_dim % num_heads:
-            raise ArgumentValueError(
-                message("MultiheadAttention", f"{embed_dim} features cannot be divided among {num_heads} heads")
-            )
-        self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
-        self.in_proj_weight = Parameter(create.empty(3 * embed_dim, embed_dim))
-        self.register_parameter("in_proj_bias", Parameter(create.zeros(3 * embed_dim)) if bias else None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias)
-        init.xavier_uniform_(self.in_proj_weight)
-        if bias:
-            init.zeros_(self.out_proj.bias)
-
-    def _heads(self, x: Tensor, part: int) -> Tensor:
-        n = self.embed_dim
-        bias = None if self.in_proj_bias is None else self.in_proj_bias[part * n : (part + 1) * n]
-        out = F.linear(x, self.in_proj_weight[part * n : (part + 1) * n], bias)  # type: ignore[attr-defined]
-        return out.reshape(*x.shape[:2], self.num_heads, n // self.num_heads).transpose(1, 2)  # type: ignore[no-any-return]
-
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None = None,
-        need_weights: bool = True,
-        attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """The attended values and the attention weights; masks are True (or -inf) where attention is not allowed.
-
-        Without a batch: (L, E) in, (L, E) and (L, S) out.
-        """
-        if query.ndim == 2:
-            at = 0 if self.batch_first else 1
-            out, weights = self.forward(
-                query.unsqueeze(at),
-                key.unsqueeze(at),
-                value.unsqueeze(at),
-                None if key_padding_mask is None else key_padding_mask.unsqueeze(0),  # type: ignore[attr-defined]
-                need_weights,
-                attn_mask,
-                average_attn_weights,
-                is_causal,
-            )
-            return out.squeeze(at), None if weights is None else weights.squeeze(0)  # type: ignore[attr-defined]
-        if not self.batch_first:
-            query, key, value = (x.transpose(0, 1) for x in (query, key, value))  # type: ignore[attr-defined]
-        q, k, v = self._heads(query, 0), self._heads(key, 1), self._heads(value, 2)
-        scores = (q * (q.shape[-1] ** -0.5)) @ k.mT  # type: ignore[operator, attr-defined]
-        for mask in (attn_mask, None if key_padding_mask is None else key_padding_mask[:, None, None, :]):  # type: ignore[index]
-            if mask is not None:
-                scores = scores.masked_fill(mask, float("-inf")) if mask.dtype.name == "bool" else scores + mask
-        weights = scores.softmax(-1)
-        out = F.dropout(weights, self.dropout, self.training) @ v  # type: ignore[attr-defined]
-        out = self.out_proj(out.transpose(1, 2).reshape(*query.shape[:2], self.embed_dim))
-        out = out if self.batch_first else out.transpose(0, 1)
-        if not need_weights:
-            return out, None
-        return out, weights.mean(1) if average_attn_weights else weights
-
-
 explain_all(globals())
 
 __all__ = [
@@ -227,7 +143,6 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "Mish",
-    "MultiheadAttention",
     "PReLU",
     "ReLU",
     "ReLU6",

@@ -31,7 +31,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.func": ("genesis.func",),
     "torch.library": ("genesis.library",),
     "torch.nn": ("genesis.nn",),
-    "torch.nn.attention": (),
+    "torch.nn.attention": ("genesis.nn.attention",),
     "torch.nn.functional": ("genesis.nn.functional",),
     "torch.nn.init": ("genesis.nn.init",),
     "torch.nn.intrinsic": (),

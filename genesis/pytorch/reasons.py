@@ -24,7 +24,6 @@ FAMILIES = {
     "torch.masked": "masked tensors are left out",
     "torch.mps": "Apple's GPUs are not used",
     "torch.nested": "nested tensors are left out",
-    "torch.nn.attention": "one attention is there, torch.nn.functional.scaled_dot_product_attention",
     "torch.nn.intrinsic": "quantization is not built",
     "torch.nn.parallel": "there is no GPU code and no second machine yet",
     "torch.nn.qat": "quantization is not built",
