@@ -22,6 +22,7 @@ from genesis.nn import functional as F
 from genesis.nn import init, utils
 from genesis.optim import lr_scheduler
 from genesis.testing import spatial_calls
+from genesis.testing import sequence_calls
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
 
@@ -201,6 +202,7 @@ TWO = {
 }
 AFTER: dict[str, Callable[[Any, Maker], Any]] = {
     **spatial_calls.AFTER,
+    **sequence_calls.AFTER,
     **{f"nn.{name}": _ran(_x(2, 4)) for name in ONE},
     **{f"nn.{name}": _ran(_unit, _unit) for name in TWO},
     **{f"nn.{name}": _ran(_x(4, 3), lambda t: t.int(4, low=0, high=3)) for name in ("CrossEntropyLoss", "NLLLoss")},
@@ -264,6 +266,7 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
 _params: Calls = lambda t: [case([_p(t)])]  # noqa: E731
 CALLS: dict[str, Calls] = {
     **spatial_calls.CALLS,
+    **sequence_calls.CALLS,
     **{f"nn.{name}": calls for name, calls in {**ONE, **TWO}.items()},
     **{
         f"nn.{name}": _PLAIN
@@ -579,6 +582,7 @@ UNCALLED = {  # public, and not to be called by their users
             "autograd.Function",
             "nn.Module",
             "nn.utils.prune.BasePruningMethod",
+            "nn.RNNCellBase",
             "optim.Optimizer",
             "optim.lr_scheduler.LRScheduler",
             "data.Dataset",

@@ -1,0 +1,69 @@
+"""Valid calls of layers and functions of sequences, for the signature fuzzer; a part of `signature_calls`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import genesis
+from genesis import nn
+from genesis.core.call.op import Case, case
+from genesis.testing.make import Maker
+
+Calls = Callable[[Maker], list[Case]]
+
+
+def _ran(*inputs: Callable[[Maker], Any]) -> Callable[[Any, Maker], Any]:
+    return lambda module, t: module.to(genesis.float64)(*[make(t) for make in inputs])
+
+
+def _x(*shape: int) -> Callable[[Maker], Any]:
+    return lambda t: t(*shape)
+
+
+def _network(gates: int, states: int) -> Calls:
+    def calls(t: Maker) -> list[Case]:
+        hx = [t(1, 2, 1) for _ in range(states)]
+        return [case(t(3, 2, 1), hx if states == 2 else hx[0], [t(gates, 1), t(gates, 1)], False, 1, 0.0, False, False)]
+
+    return calls
+
+
+def _cell(gates: int, states: int) -> Calls:
+    def calls(t: Maker) -> list[Case]:
+        hx = [t(2, 1) for _ in range(states)]
+        return [case(t(2, 3), hx if states == 2 else hx[0], t(gates, 3), t(gates, 1))]
+
+    return calls
+
+
+def _encoder() -> nn.Module:
+    return nn.TransformerEncoderLayer(4, 2, 8)
+
+
+def _heads(t: Maker) -> list[Case]:
+    return [case(t(3, 1, 2), t(3, 1, 2), t(3, 1, 2), 2, 1, t(6, 2), t(6), None, None, False, 0.0, t(2, 2), t(2))]
+
+
+KINDS = {"lstm": (4, 2), "gru": (3, 1), "rnn_tanh": (1, 1), "rnn_relu": (1, 1)}
+CALLS: dict[str, Calls] = {
+    **{name: _network(*sizes) for name, sizes in KINDS.items()},
+    **{f"{name}_cell": _cell(*sizes) for name, sizes in KINDS.items()},
+    **{f"nn.{name}": (lambda t: [case(3, 4)]) for name in ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")},
+    "nn.RNNBase": lambda t: [case("GRU", 3, 4)],
+    "nn.functional.multi_head_attention_forward": _heads,
+    "nn.TransformerEncoderLayer": lambda t: [case(4, 2, 8)],
+    "nn.TransformerDecoderLayer": lambda t: [case(4, 2, 8)],
+    "nn.TransformerEncoder": lambda t: [case(_encoder(), 1)],
+    "nn.TransformerDecoder": lambda t: [case(nn.TransformerDecoderLayer(4, 2, 8), 1)],
+    "nn.Transformer": lambda t: [case(4, 2, 1, 1, 8)],
+}
+AFTER: dict[str, Callable[[Any, Maker], Any]] = {
+    **{f"nn.{name}": _ran(_x(5, 2, 3)) for name in ("RNN", "LSTM", "GRU", "RNNBase")},
+    **{f"nn.{name}": _ran(_x(2, 3)) for name in ("RNNCell", "LSTMCell", "GRUCell")},
+    **{f"nn.{name}": _ran(_x(3, 2, 4)) for name in ("TransformerEncoderLayer", "TransformerEncoder")},
+    **{
+        f"nn.{name}": _ran(_x(3, 2, 4), _x(5, 2, 4))
+        for name in ("TransformerDecoderLayer", "TransformerDecoder", "Transformer")
+    },
+}
