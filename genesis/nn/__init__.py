@@ -12,6 +12,7 @@ from genesis.nn import functional, init, parallel, utils
 from genesis.nn import attention, functional, init, utils
 from genesis.nn.activation import *  # noqa: F403
 from genesis.nn.activation import __all__ as _activations
+from genesis.nn.adaptive import AdaptiveLogSoftmaxWithLoss
 from genesis.nn.attention import MultiheadAttention
 from genesis.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from genesis.nn.conv import *  # noqa: F403
@@ -28,7 +29,7 @@ from genesis.nn.padding import __all__ as _borders
 from genesis.nn.parallel import DataParallel
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
-from genesis.nn.sparse import Embedding
+from genesis.nn.sparse import Embedding, EmbeddingBag
 from genesis.nn.summary import Summary, summary
 from genesis.nn.transformer import (
     Transformer,
@@ -40,6 +41,7 @@ from genesis.nn.transformer import (
 from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
 
 __all__ = [
+    "AdaptiveLogSoftmaxWithLoss",
     "BatchNorm1d",
     "BatchNorm2d",
     "Bilinear",
@@ -47,6 +49,7 @@ __all__ = [
     "DataParallel",
     "Dropout",
     "Embedding",
+    "EmbeddingBag",
     "Flatten",
     "GRU",
     "GRUCell",

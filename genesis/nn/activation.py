@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from genesis.base.errors import ArgumentError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import check_types, described, explain_all
+from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import functional as F
 from genesis.nn.module import Module
@@ -87,8 +88,9 @@ GELU, SiLU, Mish, Softplus, Softsign = (
     _module(n, getattr(F, n.lower())) for n in ("GELU", "SiLU", "Mish", "Softplus", "Softsign")
 )
 Hardtanh, Hardsigmoid, Hardswish = (_module(n, getattr(F, n.lower())) for n in ("Hardtanh", "Hardsigmoid", "Hardswish"))
-LogSigmoid, Tanhshrink, Threshold, GLU = (
-    _module(n, getattr(F, n.lower())) for n in ("LogSigmoid", "Tanhshrink", "Threshold", "GLU")
+LogSigmoid, Tanhshrink, Threshold, GLU, Hardshrink, Softshrink = (
+    _module(n, getattr(F, n.lower()))
+    for n in ("LogSigmoid", "Tanhshrink", "Threshold", "GLU", "Hardshrink", "Softshrink")
 )
 
 
@@ -117,16 +119,57 @@ class PReLU(Module):
     tensor([-1.,  4.], grad_fn=<SelectWhereBackward>)
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        self.num_parameters = num_parameters
-        self.weight = Parameter(create.full((num_parameters,), init))
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(create.full((num_parameters,), float(init), device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """Set all slopes to the first value."""
+        with no_grad():
+            self.weight.fill_(self.init)  # type: ignore[attr-defined]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)  # type: ignore[attr-defined, no-any-return]
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """`rrelu`: random slopes in training, their mean else.
+
+    >>> import genesis
+    >>> genesis.nn.RReLU(0.1, 0.4).eval()(genesis.tensor([-4., 1.]))
+    tensor([-1.,  1.])
+    """
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)  # type: ignore[attr-defined, no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
+
+
+class Softmax2d(Module):
+    """`softmax` over the channels of (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: another number of dimensions
+
+    >>> import genesis
+    >>> genesis.nn.Softmax2d()(genesis.zeros(2, 1, 1)).flatten()
+    tensor([0.5000, 0.5000])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in (3, 4):
+            raise ArgumentValueError(message("Softmax2d", f"input must have 3 or 4 dimensions, it has {input.ndim}"))
+        return F.softmax(input, -3)  # type: ignore[attr-defined, no-any-return]
 
 
 explain_all(globals())
@@ -136,6 +179,7 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -144,14 +188,17 @@ __all__ = [
     "LogSoftmax",
     "Mish",
     "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "SELU",
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
     "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
     "Tanhshrink",

@@ -15,7 +15,7 @@ from genesis.nn.linear import Linear
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 from genesis.ops.creation import create
-from genesis.ops.learning.multihead import multi_head_attention_forward
+from genesis.ops.learning.multihead import attended
 
 
 class MultiheadAttention(Module):
@@ -110,12 +110,12 @@ class MultiheadAttention(Module):
         if turned:  # what is one tensor stays one
             done = {id(x): x.transpose(0, 1) for x in (query, key, value)}  # type: ignore[attr-defined]
             query, key, value = (done[id(x)] for x in (query, key, value))
-        out, weights = multi_head_attention_forward(
+        out, weights = attended(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
-            key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
-            self.k_proj_weight, self.v_proj_weight, None, None, average_attn_weights, is_causal,
+            self.bias_v, self.add_zero_attn, self.dropout, self.training, key_padding_mask, need_weights, attn_mask,
+            not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight, None, None, average_attn_weights, is_causal,
         )  # fmt: skip
+        out = self.out_proj(out)
         return out.transpose(0, 1) if turned else out, weights  # type: ignore[attr-defined]
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 from genesis.base.errors import ArgumentError, message
-from genesis.core.call.refusal import check_types
+from genesis.core.call.refusal import check_types, described, explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import functional as F
+from genesis.nn.linear import Linear
 from genesis.nn.module import Module
+from genesis.ops.losses.classes import LinearCrossEntropyOptions
 from genesis.ops.losses.numbers import reduction_of
 
 _OLD = ("size_average", "reduce")  # what they mean is kept as `reduction`
@@ -29,13 +32,15 @@ class _Loss(Module):
             for p in list(inspect.signature(type(self).function).parameters.values())[self.inputs :]
             if p.name not in self.without
         ]
-        given = dict(zip([p.name for p in options], args, strict=False)) | kwargs
-        unknown = set(given) - {p.name for p in options}
-        if unknown:
+        named = [p.name for p in options if p.kind is not p.KEYWORD_ONLY]
+        given = dict(zip(named, args, strict=False)) | kwargs
+        unknown = [*sorted(set(given) - {p.name for p in options}), *map(described, args[len(named) :])]
+        twice = sorted(set(named[: len(args)]) & set(kwargs))
+        if unknown or twice:
             raise ArgumentError(
                 message(
                     type(self).__name__,
-                    f"unexpected arguments {', '.join(sorted(unknown))}",
+                    f"unexpected arguments {', '.join(unknown)}" if unknown else f"{', '.join(twice)} given twice",
                     hint=", ".join(p.name for p in options),
                 )
             )
@@ -88,20 +93,95 @@ MarginRankingLoss, CosineSimilarity = (
     _module("MarginRankingLoss", "margin_ranking_loss", 3),
     _module("CosineSimilarity", "cosine_similarity"),
 )
+MultiMarginLoss, MultiLabelMarginLoss = (
+    _module("MultiMarginLoss", "multi_margin_loss"),
+    _module("MultiLabelMarginLoss", "multilabel_margin_loss"),
+)
+MultiLabelSoftMarginLoss, SoftMarginLoss = (
+    _module("MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss"),
+    _module("SoftMarginLoss", "soft_margin_loss"),
+)
+HingeEmbeddingLoss, CosineEmbeddingLoss = (
+    _module("HingeEmbeddingLoss", "hinge_embedding_loss"),
+    _module("CosineEmbeddingLoss", "cosine_embedding_loss", 3),
+)
+TripletMarginWithDistanceLoss, PairwiseDistance = (
+    _module("TripletMarginWithDistanceLoss", "triplet_margin_with_distance_loss", 3),
+    _module("PairwiseDistance", "pairwise_distance"),
+)
+CTCLoss, NLLLoss2d = _module("CTCLoss", "ctc_loss", 4), _module("NLLLoss2d", "nll_loss")
+
+
+class LinearCrossEntropyLoss(Module):
+    """`linear_cross_entropy` with a linear layer of its own: of features (N, I) and targets (N,) or (N, d, ...).
+
+    Args:
+        out_features: the sizes d, ... of targets with more than one dimension; others as of `cross_entropy`
+
+    >>> import genesis
+    >>> loss = genesis.nn.LinearCrossEntropyLoss(3, 4)
+    >>> loss(genesis.ones(2, 3), genesis.tensor([0, 3])).shape
+    genesis.Size([])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in_features, self.num_classes, self.out_features = in_features, num_classes, tuple(out_features)
+        self.linear = Linear(in_features, num_classes * math.prod(self.out_features), bias, device=device, dtype=dtype)
+        self.register_buffer("weight", weight)
+        self.reduction, self.ignore_index, self.label_smoothing = reduction, ignore_index, label_smoothing
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        shape = self.num_classes, *self.out_features
+        bias = None if self.linear.bias is None else self.linear.bias.reshape(shape)
+        return F.linear_cross_entropy(  # type: ignore[attr-defined, no-any-return]
+            input, self.linear.weight.reshape(*shape, self.in_features), target, linear_bias=bias, weight=self.weight,
+            reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
+        )  # fmt: skip
+
+
+explain_all(globals(), "LinearCrossEntropyLoss")
 
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CTCLoss",
+    "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "MSELoss",
     "MarginRankingLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "NLLLoss",
+    "NLLLoss2d",
+    "PairwiseDistance",
     "PoissonNLLLoss",
     "SmoothL1Loss",
+    "SoftMarginLoss",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
 ]

@@ -24,6 +24,7 @@ from genesis.ops.learning import (
     attention,
     dropout,
     embedding,
+    embedding_bag,
     multihead,
     norm,
     recurrent,
@@ -31,7 +32,7 @@ from genesis.ops.learning import (
     softmax,
     update,
 )
-from genesis.ops.losses import classes, distances, numbers
+from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, rounding, special
 from genesis.ops.products import einsum, geometry, linear, matmul
 from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
@@ -91,6 +92,7 @@ MODULES = (
     recurrent,
     recurrent_stacks,
     embedding,
+    embedding_bag,
     dropout,
     update,
     numbers,
@@ -103,6 +105,8 @@ MODULES = (
     pools,
     folding,
     interpolation,
+    margins,
+    ctc,
 )
 
 PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}

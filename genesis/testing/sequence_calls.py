@@ -45,7 +45,27 @@ def _heads(t: Maker) -> list[Case]:
     return [case(t(3, 1, 2), t(3, 1, 2), t(3, 1, 2), 2, 1, t(6, 2), t(6), None, None, False, 0.0, t(2, 2), t(2))]
 
 
+def _classes(*shape: int) -> Callable[[Maker], Any]:
+    return lambda t: t.int(*shape, low=0, high=3)
+
+
+def _losses(log_probs: Any, t: Maker) -> None:
+    log_probs(t(4, 1, 3).log_softmax(-1), t.int(1, 2, low=1, high=3), (4,), (1,))
+
+
 KINDS = {"lstm": (4, 2), "gru": (3, 1), "rnn_tanh": (1, 1), "rnn_relu": (1, 1)}
+PLAIN: dict[str, Any] = {  # modules without arguments, and what is done with them
+    **{f"{name}": _ran(_x(2, 4)) for name in ("Hardshrink", "Softshrink", "RReLU")},
+    **{f"{name}": _ran(_x(2, 3), _x(2, 3)) for name in ("HingeEmbeddingLoss", "SoftMarginLoss", "PairwiseDistance")},
+    "Softmax2d": _ran(_x(2, 3, 2)),
+    "MultiMarginLoss": _ran(_x(2, 3), _classes(2)),
+    "MultiLabelMarginLoss": _ran(_x(2, 3), _classes(2, 3)),
+    "MultiLabelSoftMarginLoss": _ran(_x(2, 3), _x(2, 3)),
+    "NLLLoss2d": _ran(_x(1, 3, 2, 2), _classes(1, 2, 2)),
+    "CosineEmbeddingLoss": _ran(_x(2, 3), _x(2, 3), _x(2)),
+    "TripletMarginWithDistanceLoss": _ran(_x(2, 3), _x(2, 3), _x(2, 3)),
+    "CTCLoss": _losses,
+}
 CALLS: dict[str, Calls] = {
     **{name: _network(*sizes) for name, sizes in KINDS.items()},
     **{f"{name}_cell": _cell(*sizes) for name, sizes in KINDS.items()},
@@ -57,8 +77,19 @@ CALLS: dict[str, Calls] = {
     "nn.TransformerEncoder": lambda t: [case(_encoder(), 1)],
     "nn.TransformerDecoder": lambda t: [case(nn.TransformerDecoderLayer(4, 2, 8), 1)],
     "nn.Transformer": lambda t: [case(4, 2, 1, 1, 8)],
+    **{f"nn.{name}": (lambda t: [case()]) for name in PLAIN},
+    "nn.LinearCrossEntropyOptions": lambda t: [case()],
+    "nn.LinearCrossEntropyLoss": lambda t: [case(4, 3)],
+    "nn.AdaptiveLogSoftmaxWithLoss": lambda t: [case(4, 6, [2, 4], 2.0)],
+    "nn.functional.gumbel_softmax": lambda t: [case(t(2, 3)), case(t(2, 3), 0.5, True)],
+    "nn.EmbeddingBag": lambda t: [case(5, 3)],
+    "nn.functional.triplet_margin_with_distance_loss": lambda t: [case(t(2, 3), t(2, 3), t(2, 3))],
 }
 AFTER: dict[str, Callable[[Any, Maker], Any]] = {
+    **{f"nn.{name}": after for name, after in PLAIN.items()},
+    "nn.LinearCrossEntropyLoss": _ran(_x(2, 4), _classes(2)),
+    "nn.AdaptiveLogSoftmaxWithLoss": _ran(_x(2, 4), _classes(2)),
+    "nn.EmbeddingBag": _ran(_classes(2, 3)),
     **{f"nn.{name}": _ran(_x(5, 2, 3)) for name in ("RNN", "LSTM", "GRU", "RNNBase")},
     **{f"nn.{name}": _ran(_x(2, 3)) for name in ("RNNCell", "LSTMCell", "GRUCell")},
     **{f"nn.{name}": _ran(_x(3, 2, 4)) for name in ("TransformerEncoderLayer", "TransformerEncoder")},

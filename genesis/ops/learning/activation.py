@@ -322,6 +322,41 @@ samples(glu, lambda t: [case(t(2, 4)), case(t(4, 3), 0)])
 wrong_inputs(glu, (lambda t: case(t(3)), RuntimeError, "glu: dim -1 has odd size 3"))
 
 
+@composite(torch_name="hardshrink", method=True)
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """$x$ beyond ``lambd`` on both sides, zero between.
+
+    >>> import genesis
+    >>> genesis.hardshrink(genesis.tensor([-1., 0.25]))
+    tensor([-1.,  0.])
+    """
+    return where((input >= -lambd) & (input <= lambd), 0.0, input)
+
+
+samples(hardshrink, lambda t: [case(t()), case(t(2, 3), 0.1), case(t(0, 3))])
+
+
+@composite(method=False, halves="wide", torch_name="nn.functional.softshrink")
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """$x$ moved towards zero by ``lambd``, and zero where that is farther.
+
+    Raises:
+        RuntimeError: ``lambd`` is negative
+
+    >>> import genesis
+    >>> genesis.nn.functional.softshrink(genesis.tensor([-1., 0.25]))
+    tensor([-0.5000,  0.0000])
+    """
+    if not lambd >= 0:
+        raise ShapeError(message("softshrink", f"lambd must not be negative, got {lambd}"))
+    near = (input >= -lambd) & (input <= lambd)
+    return where(near, 0.0, where(input > 0, input - lambd, input + lambd))
+
+
+samples(softshrink, lambda t: [case(t()), case(t(2, 3), 0.1), case(t(0, 3))])
+wrong_inputs(softshrink, (lambda t: case(t(3), -1.0), RuntimeError, "lambd must not be negative, got -1.0"))
+
+
 celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_ = (
     inplace_method(call.op)  # type: ignore[attr-defined]
     for call in (celu, elu, hardtanh, leaky_relu, relu, selu, threshold)
@@ -330,6 +365,7 @@ celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_ = (
 __all__ = [
     "celu",
     "celu_",
+    "hardshrink",
     "prelu",
     "relu_",
     "selu",
@@ -345,6 +381,7 @@ FUNCTIONAL = [
     "elu_",
     "gelu",
     "glu",
+    "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -360,6 +397,7 @@ FUNCTIONAL = [
     "selu_",
     "silu",
     "softplus",
+    "softshrink",
     "softsign",
     "tanhshrink",
     "threshold",

@@ -10,9 +10,11 @@ from genesis.base.memory import impossible, too_large
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite
 from genesis.base.dtypes import int64
+from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.choice import where
+from genesis.ops.reductions.norms import norm
 from genesis.ops.indexing.keys import in_range
 
 
@@ -34,6 +36,11 @@ def embedding(
 ) -> Tensor:
     """Rows of ``weight`` by number; the row ``padding_idx`` gets no gradient.
 
+    Args:
+        max_norm: rows that are looked up and whose ``norm_type``-norm is larger are scaled down to it, in place
+        scale_grad_by_freq: the gradient of a row is divided by how often it was looked up
+        sparse: accepted; gradients are dense
+
     Raises:
         IndexError: a number without a row
         RuntimeError: numbers that are not integers, or a weight that is not a matrix
@@ -52,11 +59,34 @@ def embedding(
     input = _checked("embedding", input, weight.shape[0], "rows")
     if isinstance(input._array, Spec):
         return wrap(Spec((*input._array.shape, weight.shape[1]), weight._array.dtype, input.device))
+    if max_norm is not None:
+        _shorten(input, weight, max_norm, norm_type)
     rows = weight[input.reshape(-1)].reshape((*input._array.shape, weight.shape[1]))
+    if scale_grad_by_freq and weight.requires_grad:
+        rows = _scaled_gradient(rows, input, weight.shape[0])
     if padding_idx is None or not weight.requires_grad:
         return rows
     padding = padding_idx % weight.shape[0]
     return where((input == padding).unsqueeze(-1), rows.detach(), rows)
+
+
+def _shorten(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale rows down that are looked up and too long."""
+    with no_grad():
+        used = input.reshape(-1).unique()  # type: ignore[attr-defined]
+        found = weight[used]
+        sizes = norm(found, norm_type, 1, True)
+        if bool((sizes > max_norm).any()):  # else the weight counts as unchanged
+            shorter = found * (max_norm / (sizes + 1e-7))
+            weight.index_copy_(0, used, where(sizes > max_norm, shorter, found))  # type: ignore[attr-defined]
+
+
+def _scaled_gradient(rows: Tensor, input: Tensor, count: int) -> Tensor:
+    """The same rows, whose gradients are divided by how often each number is there."""
+    flat = input.reshape(-1).long()  # type: ignore[attr-defined]
+    often = flat.new_zeros(count).index_add(0, flat, flat.new_ones(flat.shape))  # type: ignore[attr-defined]
+    constant = rows.detach()
+    return constant + (rows - constant) / often[input].unsqueeze(-1).to(rows.dtype)  # type: ignore[operator]
 
 
 samples(embedding, lambda t: [case(t.int(2, 3, low=0, high=4), t(4, 2)), case(t.int(low=0, high=4), t(4, 2))])

@@ -83,6 +83,84 @@ def _merged(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int)
     return padding if mask is None else mask + padding  # type: ignore[operator]
 
 
+def attended(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """`multi_head_attention_forward` without the last projection."""
+    if query.ndim == 2 and key.ndim == 2 and value.ndim == 2:
+        same = query is key is value
+        batched = [x.unsqueeze(1) for x in (query, key, value)] if not same else [query.unsqueeze(1)] * 3  # type: ignore[attr-defined]
+        padding = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)  # type: ignore[attr-defined]
+        out, weights = attended(
+            *batched, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
+            dropout_p, training, padding, need_weights, attn_mask,
+            use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v,
+            average_attn_weights, is_causal,
+        )  # fmt: skip
+        return out.squeeze(1), None if weights is None else weights.squeeze(0)  # type: ignore[attr-defined]
+    _check(query, key, value, key_padding_mask, attn_mask, num_heads)
+    (length, batch, size), heads = query.shape, num_heads
+    if size != embed_dim_to_check or size % heads:
+        raise ArgumentValueError(
+            message(NAME, f"{size} features, expected {embed_dim_to_check} that {heads} heads divide among themselves")
+        )
+    if is_causal and attn_mask is None:
+        raise ShapeError(message(NAME, "is_causal says what attn_mask is, it must be given",
+                                 hint="nn.Transformer.generate_square_subsequent_mask"))  # fmt: skip
+    causal = is_causal and key_padding_mask is None and not need_weights
+    mask, padding = _additive("attn_mask", attn_mask, query), _additive("key_padding_mask", key_padding_mask, query)
+    separate = [q_proj_weight, k_proj_weight, v_proj_weight]
+    weights = separate if use_separate_proj_weight else list(in_proj_weight.chunk(3))  # type: ignore[union-attr]
+    biases = [None] * 3 if in_proj_bias is None else list(in_proj_bias.chunk(3))  # type: ignore[attr-defined]
+    q, k, v = _projected(
+        query, key, value, weights, None if use_separate_proj_weight else in_proj_weight, biases, in_proj_bias
+    )
+    if bias_k is not None and bias_v is not None:
+        k, v = (cat([x, b.expand(1, batch, size)]) for x, b in ((k, bias_k), (v, bias_v)))  # type: ignore[attr-defined]
+        mask, padding, causal = _wider(mask), _wider(padding), False
+    q, k, v = (_heads(x, heads) for x in (q, k, v))
+    if static_k is not None:
+        k = _static("static_k", static_k, batch, heads, size // heads)
+    if static_v is not None:
+        v = _static("static_v", static_v, batch, heads, size // heads)
+    if add_zero_attn:
+        k, v = (cat([x, zeros((batch, heads, 1, size // heads), dtype=x.dtype, device=x.device)], 2) for x in (k, v))
+        mask, padding, causal = _wider(mask), _wider(padding), False
+    mask, rate = _merged(mask, padding, batch, heads), dropout_p if training else 0.0
+    shares = None
+    if need_weights:
+        scores = matmul(q * (1 / math.sqrt(size // heads)), k.mT)
+        shares = softmax(scores if mask is None else scores + mask, -1)
+        shares = dropout(shares, rate, rate != 0)
+        out = matmul(shares, v)
+    else:
+        out = scaled_dot_product_attention(q, k, v, None if causal else mask, rate, causal)
+    out = out.permute(2, 0, 1, 3).reshape(length, batch, size)
+    return out, shares.mean(1) if shares is not None and average_attn_weights else shares
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -136,56 +214,12 @@ def multi_head_attention_forward(
     >>> out.shape, weights.shape
     (genesis.Size([3, 1, 2]), genesis.Size([1, 3, 3]))
     """
-    if query.ndim == 2 and key.ndim == 2 and value.ndim == 2:
-        same = query is key is value
-        batched = [x.unsqueeze(1) for x in (query, key, value)] if not same else [query.unsqueeze(1)] * 3  # type: ignore[attr-defined]
-        padding = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)  # type: ignore[attr-defined]
-        out, weights = multi_head_attention_forward(
-            *batched, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
-            dropout_p, out_proj_weight, out_proj_bias, training, padding, need_weights, attn_mask,
-            use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v,
-            average_attn_weights, is_causal,
-        )  # fmt: skip
-        return out.squeeze(1), None if weights is None else weights.squeeze(0)  # type: ignore[attr-defined]
-    _check(query, key, value, key_padding_mask, attn_mask, num_heads)
-    (length, batch, size), heads = query.shape, num_heads
-    if size != embed_dim_to_check or size % heads:
-        raise ArgumentValueError(
-            message(NAME, f"{size} features, expected {embed_dim_to_check} that {heads} heads divide among themselves")
-        )
-    if is_causal and attn_mask is None:
-        raise ShapeError(message(NAME, "is_causal says what attn_mask is, it must be given",
-                                 hint="nn.Transformer.generate_square_subsequent_mask"))  # fmt: skip
-    causal = is_causal and key_padding_mask is None and not need_weights
-    mask, padding = _additive("attn_mask", attn_mask, query), _additive("key_padding_mask", key_padding_mask, query)
-    separate = [q_proj_weight, k_proj_weight, v_proj_weight]
-    weights = separate if use_separate_proj_weight else list(in_proj_weight.chunk(3))  # type: ignore[union-attr]
-    biases = [None] * 3 if in_proj_bias is None else list(in_proj_bias.chunk(3))  # type: ignore[attr-defined]
-    q, k, v = _projected(
-        query, key, value, weights, None if use_separate_proj_weight else in_proj_weight, biases, in_proj_bias
-    )
-    if bias_k is not None and bias_v is not None:
-        k, v = (cat([x, b.expand(1, batch, size)]) for x, b in ((k, bias_k), (v, bias_v)))  # type: ignore[attr-defined]
-        mask, padding, causal = _wider(mask), _wider(padding), False
-    q, k, v = (_heads(x, heads) for x in (q, k, v))
-    if static_k is not None:
-        k = _static("static_k", static_k, batch, heads, size // heads)
-    if static_v is not None:
-        v = _static("static_v", static_v, batch, heads, size // heads)
-    if add_zero_attn:
-        k, v = (cat([x, zeros((batch, heads, 1, size // heads), dtype=x.dtype, device=x.device)], 2) for x in (k, v))
-        mask, padding, causal = _wider(mask), _wider(padding), False
-    mask, rate = _merged(mask, padding, batch, heads), dropout_p if training else 0.0
-    shares = None
-    if need_weights:
-        scores = matmul(q * (1 / math.sqrt(size // heads)), k.mT)
-        shares = softmax(scores if mask is None else scores + mask, -1)
-        shares = dropout(shares, rate, rate != 0)
-        out = matmul(shares, v)
-    else:
-        out = scaled_dot_product_attention(q, k, v, None if causal else mask, rate, causal)
-    out = linear(out.permute(2, 0, 1, 3).reshape(length, batch, size), out_proj_weight, out_proj_bias)
-    return out, shares.mean(1) if shares is not None and average_attn_weights else shares
+    out, weights = attended(
+        query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
+        dropout_p, training, key_padding_mask, need_weights, attn_mask, use_separate_proj_weight, q_proj_weight,
+        k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights, is_causal,
+    )  # fmt: skip
+    return linear(out, out_proj_weight, out_proj_bias), weights
 
 
 FUNCTIONAL = ["multi_head_attention_forward"]

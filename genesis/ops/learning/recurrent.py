@@ -137,7 +137,7 @@ def lstm_layer(
     >>> from genesis.ops.learning.recurrent import lstm_layer
     >>> x, h, w = genesis.ones(3, 1), genesis.zeros(1, 1), genesis.ones(4, 1)
     >>> lstm_layer(x, h, h, w, w, None, None, (1, 1, 1)).squeeze(1)
-    tensor([0.3696, 0.7062, 0.8758, 0.8758, 1.7218])
+    tensor([0.3696, 0.6505, 0.7888, 0.7888, 1.7395])
     """
     return _layer("lstm", input, (hidden, cell), (weight_ih, weight_hh, bias_ih, bias_hh), batch_sizes, reverse)
 
@@ -165,7 +165,7 @@ def gru_layer(
     >>> from genesis.ops.learning.recurrent import gru_layer
     >>> x, h, w = genesis.ones(2, 1), genesis.zeros(1, 1), genesis.ones(3, 1)
     >>> gru_layer(x, h, w, w, None, None, (1, 1)).squeeze(1)
-    tensor([0.2048, 0.3609, 0.3609])
+    tensor([0.2048, 0.3468, 0.3468])
     """
     return _layer("gru", input, (hidden,), (weight_ih, weight_hh, bias_ih, bias_hh), batch_sizes, reverse)
 

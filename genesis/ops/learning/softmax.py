@@ -10,10 +10,13 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import DTypeError, message
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.refusal import explain_all
 from genesis.core.call.dispatch import F32, HALVES
 from genesis.core.graph.site import warn_user
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.creation.create import zeros_like
+from genesis.ops.creation.random import uniform_like
 from genesis.ops.reductions.along import total
 from genesis.ops.pointwise.pieces import in_row_blocks
 from genesis.ops.reductions.reduce import sum
@@ -139,5 +142,28 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 samples(softmin, lambda t: [case(t(3, 4), 1)])
 
 
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """$softmax((x + g) / \\tau)$ with Gumbel noise $g = -\\ln(-\\ln u)$: nearly one-hot samples (Jang et al. 2017).
+
+    Args:
+        tau: from where on it is low, samples are nearly one-hot
+        hard: one-hot samples, with the gradients of the soft ones
+        eps: accepted for PyTorch's sake, without an effect
+
+    >>> import genesis
+    >>> genesis.nn.functional.gumbel_softmax(genesis.tensor([0., 1e4]), hard=True)
+    tensor([0., 1.])
+    """
+    if not logits.is_floating_point():
+        raise DTypeError(message("gumbel_softmax", f"logits must be floating, they are {logits.dtype}"))
+    drawn = uniform_like(None, tuple(logits._array.shape), logits).clamp(min=1e-30)  # type: ignore[attr-defined]
+    soft = softmax((logits - (-drawn.log()).log()) / tau, dim)  # type: ignore[operator]
+    if not hard:
+        return soft
+    chosen = zeros_like(soft).scatter(dim, soft.argmax(dim, True), 1.0)  # type: ignore[attr-defined]
+    return chosen - soft.detach() + soft
+
+
 __all__ = ["log_softmax", "softmax"]
-FUNCTIONAL = ["log_softmax", "softmax", "softmin"]
+FUNCTIONAL = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
+explain_all(globals(), "gumbel_softmax")

@@ -7,9 +7,10 @@ from genesis.base.errors import (
     ShapeError,
     message,
 )
-from genesis.core.call.kinds import case
+from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.indexing.mask import triu_indices
 from genesis.ops.losses.numbers import _loss, reduced
 from genesis.ops.shapes.expand import broadcast_shapes
 
@@ -112,5 +113,53 @@ wrong_inputs(
 )
 
 
-FUNCTIONAL = ["cosine_similarity", "margin_ranking_loss", "triplet_margin_loss"]
-__all__ = ["cosine_similarity"]
+@_loss()
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of $x_1 - x_2 + eps$ over the last dimension.
+
+    >>> import genesis
+    >>> genesis.nn.functional.pairwise_distance(genesis.tensor([[3., 4.]]), genesis.zeros(1, 2))
+    tensor([5.0000])
+    """
+    from genesis.ops.reductions.norms import norm
+
+    return norm(x1 - x2 + eps, p, -1, keepdim)  # type: ignore[operator]
+
+
+samples(
+    pairwise_distance,
+    lambda t: [case(t(3, 4), t(3, 4)), case(t(4), t(3, 4), 1.0, keepdim=True), case(t(2, 3), t(3), float("inf"))],
+)
+
+
+@composite(halves="wide", method=False, torch_name="pdist")
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """The p-norms of the differences of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
+
+    Raises:
+        RuntimeError: not a floating matrix, or a negative p
+
+    >>> import genesis
+    >>> genesis.pdist(genesis.tensor([[0.], [1.], [3.]]))
+    tensor([1., 3., 2.])
+    """
+    from genesis.ops.reductions.norms import norm
+
+    if input.ndim != 2 or not input.is_floating_point():
+        raise ShapeError(message("pdist", "a floating matrix is needed", [("input", input._spec())]))
+    if p < 0:
+        raise ShapeError(message("pdist", f"p must not be negative, got {p}"))
+    rows, columns = triu_indices(input.shape[0], input.shape[0], 1).to(input.device)  # type: ignore[attr-defined]
+    return norm(input[rows] - input[columns], p, -1)  # type: ignore[operator]
+
+
+samples(pdist, lambda t: [case(t(4, 3)), case(t(3, 2), 1), case(t(1, 3))])
+wrong_inputs(
+    pdist,
+    (lambda t: case(t(3)), RuntimeError, "pdist: a floating matrix is needed"),
+    (lambda t: case(t(3, 2), -1), RuntimeError, "p must not be negative"),
+)
+
+
+FUNCTIONAL = ["cosine_similarity", "margin_ranking_loss", "pairwise_distance", "pdist", "triplet_margin_loss"]
+__all__ = ["cosine_similarity", "pairwise_distance", "pdist"]
