@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, ShapeError, message
@@ -266,12 +265,12 @@ def triplet_margin_with_distance_loss(
     positive: Tensor,
     negative: Tensor,
     *,
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    distance_function: Any = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """$\\max(0, d(a, p) - d(a, n) + margin)$ with a distance of one's own; `pairwise_distance` if there is none.
+    """$\\max(0, d(a, p) - d(a, n) + margin)$ with ``distance_function(x, y)`` of one's own; `pairwise_distance` if it is None.
 
     Raises:
         RuntimeError: numbers of dimensions that differ
