@@ -17,6 +17,7 @@ from genesis.nn.attention import MultiheadAttention
 from genesis.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from genesis.nn.conv import *  # noqa: F403
 from genesis.nn.conv import __all__ as _convolutions
+from genesis.nn.container import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from genesis.nn.dropout import Dropout
 from genesis.nn.flatten import Flatten, Unflatten
 from genesis.nn.linear import Bilinear, Identity, Linear
@@ -28,6 +29,7 @@ from genesis.nn.padding import *  # noqa: F403
 from genesis.nn.padding import __all__ as _borders
 from genesis.nn.parallel import DataParallel
 from genesis.nn.parameter import Buffer, Parameter
+from genesis.nn.parameter import Buffer, Parameter, factory_kwargs
 from genesis.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from genesis.nn.sparse import Embedding, EmbeddingBag
 from genesis.nn.summary import Summary, summary
@@ -47,6 +49,7 @@ __all__ = [
     "Bilinear",
     "Buffer",
     "DataParallel",
+    "Container",
     "Dropout",
     "Embedding",
     "EmbeddingBag",
@@ -83,6 +86,7 @@ __all__ = [
     "BroadcastWarning",
     "allow_loss_broadcast",
     "attention",
+    "factory_kwargs",
     "functional",
     "init",
     "parallel",

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from genesis.base.errors import ArgumentError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
@@ -61,6 +61,12 @@ class _List(Module):
             self.append(module)
         return self
 
+    def pop(self, key: int | slice) -> Any:
+        """Take a module away, and give it."""
+        found = self[key]
+        del self[key]
+        return found
+
     def insert(self, index: int, module: Module) -> Any:
         """Add a module before ``index``."""
         modules = list(self)
@@ -94,6 +100,33 @@ class Sequential(_List):
         for module in self._modules.values():
             input = module(input)  # type: ignore[misc]
         return input
+
+    def __add__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ArgumentValueError(message("Sequential", f"only Sequential can be added, got {type(other).__name__}"))
+        return type(self)(*self, *other)
+
+    def __iadd__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ArgumentValueError(message("Sequential", f"only Sequential can be added, got {type(other).__name__}"))
+        return self.extend(list(other))  # type: ignore[no-any-return]
+
+    def __mul__(self, other: int) -> Sequential:
+        """The same modules, one after the other, so many times."""
+        return type(self)(*list(self) * _times(other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: int) -> Sequential:
+        return self.extend(list(self) * (_times(other) - 1))  # type: ignore[no-any-return]
+
+
+def _times(count: Any) -> int:
+    if not isinstance(count, int):
+        raise ArgumentError(message("Sequential", f"expected an integer, got {type(count).__name__}"))
+    if count <= 0:
+        raise ArgumentValueError(message("Sequential", f"expected a positive integer, got {count}"))
+    return count
 
 
 class ModuleList(_List):
@@ -153,22 +186,71 @@ class ModuleDict(Module):
     def items(self) -> Any:
         return self._modules.items()
 
+    def pop(self, key: str) -> Module:
+        """Take a module away, and give it."""
+        found = self[key]
+        del self[key]
+        return found  # type: ignore[no-any-return]
+
+    def clear(self) -> None:
+        """Take all modules away."""
+        self._modules.clear()
+
     def update(self, modules: Any) -> None:
         """Add modules from a mapping or pairs."""
         for name, module in modules.items() if isinstance(modules, Mapping) else modules:
             self.add_module(name, module)
 
 
-def _parameter(value: Any) -> Parameter:
-    if isinstance(value, Parameter):
+class Container(Module):
+    """Modules by name; a `Module` with ``add_module`` does the same."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
+
+
+class _Values(Module):
+    """Values under names: tensors become parameters, anything else stays as it is."""
+
+    _keys: dict[str, None]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys = {}
+
+    def _put(self, key: str, value: Any) -> None:
+        self._keys[key] = None
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            value = Parameter(value)
+        setattr(self, key, value)
+
+    def _take(self, key: str) -> Any:
+        value = getattr(self, key)
+        del self._keys[key]
+        delattr(self, key)
         return value
-    if isinstance(value, Tensor):
-        return Parameter(value)
-    raise ArgumentError(message("ParameterList", f"expected a tensor, got {type(value).__name__}"))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def extra_repr(self) -> str:
+        return "\n".join([f"({key}): {_described(getattr(self, key))}" for key in self._keys])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise GraphError(message(type(self).__name__, "it holds parameters, it cannot be called"))
 
 
-class ParameterList(Module):
-    """A list of parameters.
+def _described(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"Object of type: {type(value).__name__}"
+    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"{kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+
+
+class ParameterList(_Values):
+    """A list of parameters; tensors become parameters, other values stay what they are.
 
     >>> import genesis
     >>> len(genesis.nn.ParameterList([genesis.zeros(2)]))
@@ -177,60 +259,137 @@ class ParameterList(Module):
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
-        for value in values or ():
-            self.append(value)
+        self.extend(values or ())
+
+    def _key(self, index: int) -> str:
+        if not -len(self) <= index < len(self):
+            raise IndexError(message("ParameterList", f"index {index} is out of range for {len(self)} values"))
+        return str(index % len(self))
 
     def append(self, value: Any) -> ParameterList:
-        """Add a parameter at the end."""
-        self._parameters[str(len(self))] = _parameter(value)
+        """Add a value at the end."""
+        self._put(str(len(self)), value)
         return self
 
-    def __len__(self) -> int:
-        return len(self._parameters)
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Add values at the end."""
+        if isinstance(values, Tensor) or not isinstance(values, Iterable):
+            raise ArgumentError(message("ParameterList", f"expected a list of values, got {type(values).__name__}"))
+        for value in values:
+            self.append(value)
+        return self
+
+    __iadd__ = extend
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._parameters.values())
+        return iter([getattr(self, key) for key in self._keys])
 
     def __getitem__(self, index: Any) -> Any:
-        return list(self._parameters.values())[index]
+        return ParameterList(list(self)[index]) if isinstance(index, slice) else getattr(self, self._key(index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        self._parameters[list(self._parameters)[index]] = _parameter(value)
+        self._put(self._key(index), value)
 
 
-class ParameterDict(Module):
-    """A dictionary of parameters.
+class ParameterDict(_Values):
+    """A dictionary of parameters; tensors become parameters, other values stay what they are.
 
     >>> import genesis
     >>> list(genesis.nn.ParameterDict({"a": genesis.zeros(2)}))
     ['a']
     """
 
-    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, parameters: Any = None) -> None:
         super().__init__()
-        for name, value in (parameters or {}).items():
-            self[name] = value
+        self.update(parameters or {})
 
     def __getitem__(self, key: str) -> Any:
-        return self._parameters[key]
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, key)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._parameters[key] = _parameter(value)
+        if not isinstance(key, str):
+            raise ArgumentError(message("ParameterDict", f"names must be strings, got {type(key).__name__}"))
+        self._put(key, value)
 
     def __delitem__(self, key: str) -> None:
-        del self._parameters[key]
-
-    def __len__(self) -> int:
-        return len(self._parameters)
+        self.pop(key)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
+        return iter(self._keys)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
 
     def __contains__(self, key: object) -> bool:
-        return key in self._parameters
+        return key in self._keys
+
+    def keys(self) -> Any:
+        return self._keys.keys()
+
+    def values(self) -> Any:
+        return [self[key] for key in self._keys]
 
     def items(self) -> Any:
-        return self._parameters.items()
+        return [(key, self[key]) for key in self._keys]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a name, or ``default``."""
+        return self[key] if key in self._keys else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value of a name, which is ``default`` if there is none yet."""
+        if key not in self._keys:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Take a value away, and give it."""
+        found = self[key]
+        self._take(key)
+        return found
+
+    def popitem(self) -> tuple[str, Any]:
+        """Take the last value away, and give it with its name."""
+        if not self._keys:
+            raise KeyError("ParameterDict is empty")
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Take all values away."""
+        for key in list(self._keys):
+            self._take(key)
+
+    def copy(self) -> ParameterDict:
+        """A dictionary of the same parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dictionary of these names with one value."""
+        return ParameterDict(dict.fromkeys(keys, default))
+
+    def update(self, parameters: Any) -> None:
+        """Add values of a mapping or of pairs."""
+        if not isinstance(parameters, Iterable):
+            raise ArgumentError(
+                message("ParameterDict", f"expected a mapping or pairs, got {type(parameters).__name__}")
+            )
+        for key, value in parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters:
+            self[key] = value
+
+    def __or__(self, other: Any) -> ParameterDict:
+        found = self.copy()
+        found.update(other)
+        return found
+
+    def __ror__(self, other: Any) -> ParameterDict:
+        return ParameterDict(other) | self
+
+    def __ior__(self, other: Any) -> ParameterDict:
+        self.update(other)
+        return self
 
 
 explain_all(globals())

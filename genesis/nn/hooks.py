@@ -25,6 +25,10 @@ class ModuleHooks:
         self.forward: dict[int, Any] = {}
         self.backward_pre: dict[int, Any] = {}
         self.backward: dict[int, Any] = {}
+        self.state_pre: dict[int, Any] = {}  # see `nn/state_hooks.py`
+        self.state_post: dict[int, Any] = {}
+        self.load_pre: dict[int, Any] = {}
+        self.load_post: dict[int, Any] = {}
 
 
 EVERY_MODULE: list[ModuleHooks] = []  # hooks on every module, see `register_module_forward_hook` and its kin
@@ -66,6 +70,35 @@ register_module_forward_pre_hook = _every("forward_pre")
 register_module_forward_hook = _every("forward")
 register_module_full_backward_pre_hook = _every("backward_pre")
 register_module_full_backward_hook = _every("backward")
+
+
+register_module_backward_hook = register_module_full_backward_hook
+
+REGISTRATION: dict[str, dict[int, Any]] = {"parameter": {}, "buffer": {}, "module": {}}
+
+
+def _at_registration(kind: str) -> Callable[..., RemovableHandle]:
+    def register(hook: Callable[..., Any]) -> RemovableHandle:
+        return add(REGISTRATION[kind], hook)
+
+    register.__name__ = f"register_module_{kind}_registration_hook"
+    register.__doc__ = (
+        f"Call ``hook(module, name, {kind})`` whenever any module gets a {kind}; what it returns takes its place."
+    )
+    return register
+
+
+register_module_parameter_registration_hook = _at_registration("parameter")
+register_module_buffer_registration_hook = _at_registration("buffer")
+register_module_module_registration_hook = _at_registration("module")
+
+
+def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+    """What is registered, after the hooks on that."""
+    for hook, *_ in list(REGISTRATION[kind].values()):
+        changed = hook(module, name, value)
+        value = value if changed is None else changed
+    return value
 
 
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -13,8 +13,9 @@ from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.modes import ACTIVE, no_grad
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import Dependable, depends, plain_only
-from genesis.nn.hooks import EVERY_MODULE, ModuleHooks, add, call_with_hooks, hooks_of
+from genesis.nn.hooks import EVERY_MODULE, REGISTRATION, ModuleHooks, add, call_with_hooks, hooks_of, registered
 from genesis.nn.parameter import Buffer, Parameter
+from genesis.nn.state_hooks import StateHooks, after_load, before_load, collect, has_load_post_hooks
 
 EXTRA = "_extra_state"  # its name in a state
 
@@ -35,7 +36,7 @@ class IncompatibleKeys(NamedTuple):
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-class Module(Dependable):
+class Module(StateHooks, Dependable):
     """Base class of networks and their layers.
 
     Tensors of class `Parameter` and modules that are assigned to attributes are found by name; subclasses define
@@ -58,14 +59,26 @@ class Module(Dependable):
     _modules: dict[str, Module | None]
     _transient: set[str]
     _hooks: ModuleHooks | None
+    _version: int = 1
+    dump_patches = False
+    call_super_init = False  # whether what follows in the order of base classes is initialised, too
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init and (args or kwargs):
+            raise ArgumentError(message(f"{type(self).__name__}.__init__", "Module takes no arguments"))
         put = super().__setattr__
         put("training", True)
         for name in ("_parameters", "_buffers", "_modules"):
             put(name, {})
         put("_hooks", None)
         put("_transient", set())
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name, value in {"training": True, "_hooks": None, "_transient": set()}.items():
+            self.__dict__.setdefault(name, value)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
@@ -113,7 +126,8 @@ class Module(Dependable):
             if isinstance(value, Buffer):
                 self.register_buffer(name, value, value.persistent)  # type: ignore[attr-defined]
             else:
-                mine[name] = value
+                kind = "parameter" if mine is stores[0] else "module"
+                mine[name] = registered(kind, self, name, value) if REGISTRATION[kind] else value
                 self._transient.discard(name)
             return
         for store, kind in zip(stores, (Parameter, Tensor, Module), strict=True):
@@ -154,7 +168,7 @@ class Module(Dependable):
             raise ArgumentError(
                 message("register_parameter", f"{name!r} must be a Parameter or None, got {type(param).__name__}")
             )
-        self._parameters[name] = param
+        self._parameters[name] = registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is not learned; one that is not ``persistent`` stays out of ``state_dict``."""
@@ -163,7 +177,7 @@ class Module(Dependable):
             raise ArgumentError(
                 message("register_buffer", f"{name!r} must be a tensor or None, got {type(tensor).__name__}")
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = registered("buffer", self, name, tensor)
         (self._transient.discard if persistent else self._transient.add)(name)
 
     def register_module(self, name: str, module: Module | None) -> None:
@@ -177,7 +191,7 @@ class Module(Dependable):
             raise ArgumentError(
                 message("add_module", f"{name!r} must be a Module or None, got {type(module).__name__}")
             )
-        self._modules[name] = module
+        self._modules[name] = registered("module", self, name, module)
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str) or "." in name or not name:
@@ -204,11 +218,11 @@ class Module(Dependable):
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         seen, ahead = set(), [self]
         while ahead:
             module = ahead.pop()
-            if id(module) not in seen:
+            if not remove_duplicate or id(module) not in seen:
                 seen.add(id(module))
                 yield module
                 if module._modules:
@@ -262,6 +276,23 @@ class Module(Dependable):
             module = module._modules[part]
         return module  # type: ignore[no-any-return]
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module at a path such as ``"encoder.0"``; modules on the way must exist, with ``strict`` the one it
+        replaces, too.
+
+        Raises:
+            AttributeError: there is no such path
+            ValueError: the path is empty, or ``module`` is not a module
+        """
+        path, _, name = target.rpartition(".")
+        if not name or not isinstance(module, Module):
+            what = "the path is empty" if not name else f"expected a module, got {type(module).__name__}"
+            raise ArgumentValueError(message("set_submodule", what))
+        parent = self.get_submodule(path)
+        if strict and name not in parent._modules:
+            raise AttributeError(f"{type(parent).__name__} has no sub-module {name!r}")
+        setattr(parent, name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path such as ``"encoder.0.weight"``."""
         path, _, name = target.rpartition(".")
@@ -280,17 +311,25 @@ class Module(Dependable):
 
     # ---- state
 
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
-        """All parameters and persistent buffers by their paths, sharing memory with the module."""
-        state = OrderedDict() if destination is None else destination
-        for path, module in self.named_modules(prefix=prefix.removesuffix("."), remove_duplicate=False):
-            own = {**module._parameters, **{k: v for k, v in module._buffers.items() if k not in module._transient}}
-            for name, value in own.items():
-                if value is not None:
-                    state[f"{path}.{name}" if path else name] = value if keep_vars else value.detach()
-            if type(module).get_extra_state is not Module.get_extra_state:
-                state[f"{path}.{EXTRA}" if path else EXTRA] = module.get_extra_state()
-        return state  # type: ignore[no-any-return]
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Tensor]:
+        """All parameters and persistent buffers by their paths, sharing memory with the module.
+
+        ``prefix`` goes before each path; with ``keep_vars`` the tensors have their history.
+        """
+        if args:
+            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args) :])
+        return collect(self, OrderedDict() if destination is None else destination, prefix, keep_vars)  # type: ignore[no-any-return]
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Put this module's own tensors into the state."""
+        own = {**self._parameters, **{k: v for k, v in self._buffers.items() if k not in self._transient}}
+        for name, value in own.items():
+            if value is not None:
+                destination[prefix + name] = value if keep_vars else value.detach()
+        if type(self).get_extra_state is not Module.get_extra_state:
+            destination[prefix + EXTRA] = self.get_extra_state()
 
     def get_extra_state(self) -> Any:
         """What a state has of this module besides its tensors; subclasses define it together with `set_extra_state`.
@@ -330,24 +369,20 @@ class Module(Dependable):
         """
         if not isinstance(state_dict, Mapping):
             raise ArgumentError(message("load_state_dict", f"expected a mapping, got {type(state_dict).__name__}"))
+        state_dict, (also_missing, also_unexpected, told) = before_load(self, state_dict, strict)
         mine = _tensors(self)
         extra = {
             f"{path}.{EXTRA}" if path else EXTRA: m
             for path, m in self.named_modules(remove_duplicate=False)
             if _has_extra(m)
         }
-        missing = [k for k in (*mine, *extra) if k not in state_dict]
-        unexpected = [k for k in state_dict if k not in mine and k not in extra]
-        problems = [p for k in mine if k in state_dict if (p := _misfit(k, mine[k], state_dict[k], assign))]
-        if strict and missing:
-            problems.append("Missing key(s) in state_dict: " + ", ".join(missing))
-        if strict and unexpected:
-            problems.append("Unexpected key(s) in state_dict: " + ", ".join(map(str, unexpected)))
-        if problems:
-            hint = _repair(missing, unexpected, mine)
-            raise StateDictError(
-                f"load_state_dict: the state does not fit {type(self).__name__}\n  " + "\n  ".join([*problems, *hint])
-            )
+        keys = IncompatibleKeys(
+            [*also_missing, *[k for k in (*mine, *extra) if k not in state_dict]],
+            [*also_unexpected, *[k for k in state_dict if k not in mine and k not in extra]],
+        )
+        problems = [*told, *[p for k in mine if k in state_dict if (p := _misfit(k, mine[k], state_dict[k], assign))]]
+        hooked = has_load_post_hooks(self)  # they may say that missing names are all right
+        _refuse(self, [*problems, *(_incompatible(keys) if strict and not hooked else [])], keys, mine)
         with no_grad():
             # what can fail, before the first write
             values = {k: state_dict[k] if assign else state_dict[k].to(mine[k]) for k in mine if k in state_dict}
@@ -357,7 +392,10 @@ class Module(Dependable):
                     self._assign(name, mine[name], value)
                 else:
                     mine[name].copy_(value)  # type: ignore[attr-defined]
-        return IncompatibleKeys(missing, unexpected)
+        if hooked:
+            after_load(self, keys)
+            _refuse(self, _incompatible(keys) if strict else [], keys, mine)
+        return keys
 
     def _assign(self, name: str, mine: Tensor, value: Tensor) -> None:
         path, _, last = name.rpartition(".")
@@ -418,9 +456,9 @@ class Module(Dependable):
             lambda t: t.to(dtype=dtype if t.is_floating_point() or t.is_complex() else None, device=device)
         )  # type: ignore[attr-defined]
 
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Module:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
         with no_grad():
-            for module in self.modules():
+            for module in self.modules() if recurse else [self]:
                 for p in module._parameters.values():
                     if p is not None:
                         g = p.grad
@@ -449,6 +487,35 @@ class Module(Dependable):
 
     def cuda(self, device: Any = None) -> Module:
         return self.to("cuda" if device is None else device)
+
+    def xpu(self, device: Any = None) -> Module:
+        return self.to("xpu")
+
+    def ipu(self, device: Any = None) -> Module:
+        return self.to("ipu")
+
+    def mtia(self, device: Any = None) -> Module:
+        return self.to("mtia")
+
+    def type(self, dst_type: Any) -> Module:
+        """Convert all parameters and buffers to a dtype; in place, returns the module."""
+        return self._apply(lambda t: t.type(dst_type))  # type: ignore[attr-defined]
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+        """Move parameters and buffers to a device without their values; in place, returns the module.
+
+        >>> import genesis
+        >>> genesis.nn.Linear(2, 1, device="meta").to_empty(device="cpu").weight.device
+        device(type='cpu')
+        """
+        return self._apply(lambda t: t.new_empty(t.shape, device=device), recurse)  # type: ignore[attr-defined]
+
+    def share_memory(self) -> Module:
+        """Put parameters and buffers into memory that processes share; in place, returns the module."""
+        return self._apply(lambda t: t.share_memory_())  # type: ignore[attr-defined]
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Accepted for PyTorch's sake: modules run as they are."""
 
     # ---- hooks and looks
 
@@ -491,6 +558,8 @@ class Module(Dependable):
         """
         return add(hooks_of(self).backward, hook, prepend)
 
+    register_backward_hook = register_full_backward_hook
+
     def extra_repr(self) -> str:
         """What a module says of itself between the parentheses."""
         return ""
@@ -506,6 +575,19 @@ class Module(Dependable):
         if not children and len(extra) <= 1:
             return f"{self._get_name()}({''.join(extra)})"
         return f"{self._get_name()}(\n  " + "\n  ".join(extra + children) + "\n)"
+
+
+def _incompatible(keys: IncompatibleKeys) -> list[str]:
+    said = {"Missing": keys.missing_keys, "Unexpected": keys.unexpected_keys}
+    return [f"{what} key(s) in state_dict: {', '.join(map(str, names))}" for what, names in said.items() if names]
+
+
+def _refuse(module: Module, problems: list[str], keys: IncompatibleKeys, mine: Mapping[str, Any]) -> None:
+    if problems:
+        hint = _repair(keys.missing_keys, keys.unexpected_keys, mine)
+        raise StateDictError(
+            f"load_state_dict: the state does not fit {type(module).__name__}\n  " + "\n  ".join([*problems, *hint])
+        )
 
 
 def _tensors(module: Module) -> dict[str, Tensor]:

@@ -70,6 +70,8 @@ CALLS: dict[str, Calls] = {
     **{name: _network(*sizes) for name, sizes in KINDS.items()},
     **{f"{name}_cell": _cell(*sizes) for name, sizes in KINDS.items()},
     **{f"nn.{name}": (lambda t: [case(3, 4)]) for name in ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")},
+    "nn.Container": lambda t: [case(a=nn.ReLU())],
+    "nn.factory_kwargs": lambda t: [case({"device": "cpu"})],
     "nn.RNNBase": lambda t: [case("GRU", 3, 4)],
     "nn.functional.multi_head_attention_forward": _heads,
     "nn.TransformerEncoderLayer": lambda t: [case(4, 2, 8)],
