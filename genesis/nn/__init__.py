@@ -8,16 +8,14 @@
 
 from __future__ import annotations
 
-from genesis.nn import functional, init, parallel, utils
-from genesis.nn import attention, functional, init, utils
+from genesis.nn import attention, functional, init, parallel, utils
 from genesis.nn.activation import *  # noqa: F403
 from genesis.nn.activation import __all__ as _activations
 from genesis.nn.adaptive import AdaptiveLogSoftmaxWithLoss
 from genesis.nn.attention import MultiheadAttention
-from genesis.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from genesis.nn.container import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from genesis.nn.conv import *  # noqa: F403
 from genesis.nn.conv import __all__ as _convolutions
-from genesis.nn.container import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from genesis.nn.dropout import Dropout
 from genesis.nn.flatten import Flatten, Unflatten
 from genesis.nn.linear import Bilinear, Identity, Linear
@@ -28,7 +26,6 @@ from genesis.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSN
 from genesis.nn.padding import *  # noqa: F403
 from genesis.nn.padding import __all__ as _borders
 from genesis.nn.parallel import DataParallel
-from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.parameter import Buffer, Parameter, factory_kwargs
 from genesis.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from genesis.nn.sparse import Embedding, EmbeddingBag
