@@ -1454,6 +1454,28 @@ def greater_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tenso
     >>> genesis.ge(genesis.tensor([1., 2.]), 2)
     tensor([False,  True])
     """
+def gru(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
+    """Gated recurrent units of several layers; what `genesis.nn.GRU` computes.
+
+    Arguments as of `genesis.lstm`, with one tensor of hidden states.
+
+    Returns:
+        the hidden states of the last layer, (T, B, H), and the last ones of all layers
+
+    >>> import genesis
+    >>> x, h, w = genesis.ones(5, 2, 1), genesis.zeros(1, 2, 1), genesis.ones(3, 1)
+    >>> [y.shape for y in genesis.gru(x, h, [w, w], False, 1, 0.0, False, False)]
+    [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
+    """
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """One step of gated recurrent units: (B, I) and the hidden states (B, H) before, to those after.
+
+    >>> import genesis
+    >>> x, w = genesis.zeros(2, 1), genesis.ones(3, 1)
+    >>> genesis.gru_cell(x, x, w, w)
+    tensor([[0.],
+            [0.]])
+    """
 def gt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x > y$.
 
@@ -1465,6 +1487,13 @@ def gt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> import genesis
     >>> genesis.gt(genesis.tensor([1., 2.]), 1)
     tensor([False,  True])
+    """
+def hardshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
+    """$x$ beyond ``lambd`` on both sides, zero between.
+
+    >>> import genesis
+    >>> genesis.hardshrink(genesis.tensor([-1., 0.25]))
+    tensor([-1.,  0.])
     """
 def heaviside(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Step: 0 below zero, 1 above, $y$ at zero.
@@ -1896,6 +1925,39 @@ def logsumexp(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None =
     >>> import genesis
     >>> genesis.logsumexp(genesis.tensor([100., 100.]), dim=0)
     tensor(100.6931)
+    """
+def lstm(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """Long short-term memory of several layers; what `genesis.nn.LSTM` computes.
+
+    Args:
+        input: (T, B, I), or (B, T, I) with ``batch_first``
+        hx: the first hidden states and cells, (layers, B, H) each, with both directions of each layer
+        params: of each layer and direction ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` and, for hidden states
+            of P numbers, ``weight_hr``
+        dropout: between layers, where ``train``
+
+    Sequences of several lengths: ``lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train,
+    bidirectional)``, see `genesis.nn.utils.rnn.PackedSequence`.
+
+    Returns:
+        the hidden states of the last layer, (T, B, H), and the last hidden states and cells of all layers
+
+    Raises:
+        RuntimeError: shapes that do not fit
+        ValueError: another number of parameters
+
+    >>> import genesis
+    >>> x, h, w = genesis.ones(5, 2, 1), genesis.zeros(1, 2, 1), genesis.ones(4, 1)
+    >>> [y.shape for y in genesis.lstm(x, (h, h), [w, w], False, 1, 0.0, False, False)]
+    [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1]), genesis.Size([1, 2, 1])]
+    """
+def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> builtins.tuple[Tensor, Tensor]:
+    """One step of long short-term memory: (B, I) and the hidden states and cells (B, H) before, to those after.
+
+    >>> import genesis
+    >>> x, w = genesis.zeros(2, 3), genesis.ones(4, 1)
+    >>> genesis.lstm_cell(x[:, :1], (x[:, :1], x[:, :1]), w, w)[0].shape
+    genesis.Size([2, 1])
     """
 def lt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x < y$.
@@ -2337,6 +2399,23 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
+def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = ..., eps: builtins.float = ..., keepdim: builtins.bool = ...) -> Tensor:
+    """The p-norm of $x_1 - x_2 + eps$ over the last dimension.
+
+    >>> import genesis
+    >>> genesis.nn.functional.pairwise_distance(genesis.tensor([[3., 4.]]), genesis.zeros(1, 2))
+    tensor([5.0000])
+    """
+def pdist(input: Tensor, p: builtins.float = ...) -> Tensor:
+    """The p-norms of the differences of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
+
+    Raises:
+        RuntimeError: not a floating matrix, or a negative p
+
+    >>> import genesis
+    >>> genesis.pdist(genesis.tensor([[0.], [1.], [3.]]))
+    tensor([1., 3., 2.])
+    """
 def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """The dimensions in another order, as a view.
 
@@ -2567,6 +2646,50 @@ def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
     >>> genesis.reshape(genesis.arange(4), (2, 2))
     tensor([[0, 1],
             [2, 3]])
+    """
+def rnn_relu(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
+    """Elman's network with rectifiers of several layers; what `genesis.nn.RNN` computes.
+
+    Arguments as of `genesis.lstm`, with one tensor of hidden states.
+
+    Returns:
+        the hidden states of the last layer, (T, B, H), and the last ones of all layers
+
+    >>> import genesis
+    >>> x, h, w = genesis.ones(5, 2, 1), genesis.zeros(1, 2, 1), genesis.ones(1, 1)
+    >>> [y.shape for y in genesis.rnn_relu(x, h, [w, w], False, 1, 0.0, False, False)]
+    [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
+    """
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """One step of Elman's network with rectifiers: (B, I) and the hidden states (B, H) before, to those after.
+
+    >>> import genesis
+    >>> x, w = genesis.zeros(2, 1), genesis.ones(1, 1)
+    >>> genesis.rnn_relu_cell(x, x, w, w)
+    tensor([[0.],
+            [0.]])
+    """
+def rnn_tanh(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
+    """Elman's network with tanh of several layers; what `genesis.nn.RNN` computes.
+
+    Arguments as of `genesis.lstm`, with one tensor of hidden states.
+
+    Returns:
+        the hidden states of the last layer, (T, B, H), and the last ones of all layers
+
+    >>> import genesis
+    >>> x, h, w = genesis.ones(5, 2, 1), genesis.zeros(1, 2, 1), genesis.ones(1, 1)
+    >>> [y.shape for y in genesis.rnn_tanh(x, h, [w, w], False, 1, 0.0, False, False)]
+    [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
+    """
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """One step of Elman's network with tanh: (B, I) and the hidden states (B, H) before, to those after.
+
+    >>> import genesis
+    >>> x, w = genesis.zeros(2, 1), genesis.ones(1, 1)
+    >>> genesis.rnn_tanh_cell(x, x, w, w)
+    tensor([[0.],
+            [0.]])
     """
 def roll(input: Tensor, shifts: Any, dims: Any = ...) -> Tensor:
     """Slices moved on by ``shifts`` along ``dims`` (None: the flattened tensor), the last ones coming first.
@@ -2988,6 +3111,18 @@ def tanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> import genesis
     >>> genesis.tanh(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7616])
+    """
+def tanh_gradient(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+    """$x (1 - y^2)$; the gradient of `tanh`, whose value is y.
+
+    Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
+
+    Raises:
+        RuntimeError: shapes, dtypes or devices that do not fit
+
+    >>> import genesis
+    >>> genesis.ops.pointwise.elementwise.tanh_gradient(genesis.tensor([1., 1.]), genesis.tensor([0., 1.]))
+    tensor([1., 0.])
     """
 def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor holding a copy of ``data``: numbers, nested sequences, NumPy arrays, other tensors.

@@ -335,6 +335,19 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
     >>> genesis.nn.functional.conv_transpose3d(x, w).shape
     genesis.Size([1, 3, 5, 5, 5])
     """
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: builtins.float = ..., size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+    """$1 - \\cos(x_1, x_2)$ where y is 1, $\\max(0, \\cos(x_1, x_2) - margin)$ where y is -1.
+
+    Inputs (N, D) and target (N,), or (D,) and a scalar.
+
+    Raises:
+        RuntimeError: shapes that do not fit
+
+    >>> import genesis
+    >>> x = genesis.ones(1, 2)
+    >>> genesis.nn.functional.cosine_embedding_loss(x, -x, genesis.tensor([1]))
+    tensor(2.)
+    """
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = ..., eps: builtins.float = ...) -> Tensor:
     """Cosine of the angle between vectors along ``dim``.
 
@@ -363,6 +376,24 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., si
     >>> genesis.nn.functional.cross_entropy(genesis.tensor([[0., 0.]]), genesis.tensor([1]))
     tensor(0.6931)
     """
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: builtins.int = ..., reduction: builtins.str = ..., zero_infinity: builtins.bool = ...) -> Tensor:
+    """Minus the log probability of the targets, over all alignments with the input (Graves et al. 2006).
+
+    Args:
+        log_probs: (T, N, C), logarithms of probabilities, or (T, C) without a batch
+        targets: (N, S) padded, or (sum of the lengths,): class indices, without ``blank``
+        input_lengths, target_lengths: N integers each
+        reduction: "mean" divides each loss by its target's length (1, if that is 0) before
+        zero_infinity: zeros for targets that do not fit into their input; else their loss is infinite
+
+    Raises:
+        RuntimeError: shapes, lengths or dtypes that do not fit
+
+    >>> import genesis
+    >>> log_probs = genesis.zeros(3, 1, 2).log_softmax(-1)
+    >>> genesis.nn.functional.ctc_loss(log_probs, genesis.tensor([[1]]), [3], [1])
+    tensor(0.2877)
+    """
 def elu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ...) -> Tensor:
     """$x$ above zero, $\\alpha (e^x - 1)$ below (Clevert et al. 2015).
 
@@ -375,6 +406,11 @@ def elu_(input: Any, alpha: Any = ...) -> Any:
 def embedding(input: Tensor, weight: Tensor, padding_idx: builtins.int | None = ..., max_norm: builtins.float | None = ..., norm_type: builtins.float = ..., scale_grad_by_freq: builtins.bool = ..., sparse: builtins.bool = ...) -> Tensor:
     """Rows of ``weight`` by number; the row ``padding_idx`` gets no gradient.
 
+    Args:
+        max_norm: rows that are looked up and whose ``norm_type``-norm is larger are scaled down to it, in place
+        scale_grad_by_freq: the gradient of a row is divided by how often it was looked up
+        sparse: accepted; gradients are dense
+
     Raises:
         IndexError: a number without a row
         RuntimeError: numbers that are not integers, or a weight that is not a matrix
@@ -383,6 +419,26 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: builtins.int | None = 
     >>> genesis.nn.functional.embedding(genesis.tensor([1, 0]), genesis.tensor([[1., 2.], [3., 4.]]))
     tensor([[3., 4.],
             [1., 2.]])
+    """
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = ..., max_norm: builtins.float | None = ..., norm_type: builtins.float = ..., scale_grad_by_freq: builtins.bool = ..., mode: builtins.str = ..., sparse: builtins.bool = ..., per_sample_weights: Tensor | None = ..., include_last_offset: builtins.bool = ..., padding_idx: builtins.int | None = ...) -> Tensor:
+    """Rows of ``weight`` by number, and of each bag of numbers their sum, mean or maximum; zeros of an empty bag.
+
+    Args:
+        input: (B, n), bags of n numbers; or (N,), where ``offsets`` (B,) are the beginnings of the bags
+        mode: "sum", "mean" or "max"; per_sample_weights: of "sum", a factor for each number
+        include_last_offset: the last offset is the end of the last bag
+        padding_idx: a number that does not count
+        max_norm, norm_type, scale_grad_by_freq, sparse: as of `embedding`
+
+    Raises:
+        ValueError: shapes or a mode that do not fit
+        RuntimeError, IndexError: offsets or numbers out of range
+
+    >>> import genesis
+    >>> weight = genesis.tensor([[1., 2.], [3., 4.], [5., 6.]])
+    >>> genesis.nn.functional.embedding_bag(genesis.tensor([0, 1, 2]), weight, genesis.tensor([0, 2]))
+    tensor([[2., 3.],
+            [5., 6.]])
     """
 def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = ..., padding: Any = ..., stride: Any = ...) -> Tensor:
     """Images of ``output_size`` from windows in columns, added where they overlap: the transpose of `unfold`. What
@@ -478,6 +534,25 @@ def group_norm(input: Tensor, num_groups: builtins.int, weight: Tensor | None = 
     >>> genesis.nn.functional.group_norm(genesis.tensor([[1., 3.]]), 1)
     tensor([[-1.0000,  1.0000]])
     """
+def gumbel_softmax(logits: Tensor, tau: builtins.float = ..., hard: builtins.bool = ..., eps: builtins.float = ..., dim: builtins.int = ...) -> Tensor:
+    """$softmax((x + g) / \\tau)$ with Gumbel noise $g = -\\ln(-\\ln u)$: nearly one-hot samples (Jang et al. 2017).
+
+    Args:
+        tau: from where on it is low, samples are nearly one-hot
+        hard: one-hot samples, with the gradients of the soft ones
+        eps: accepted for PyTorch's sake, without an effect
+
+    >>> import genesis
+    >>> genesis.nn.functional.gumbel_softmax(genesis.tensor([0., 1e4]), hard=True)
+    tensor([0., 1.])
+    """
+def hardshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
+    """$x$ beyond ``lambd`` on both sides, zero between.
+
+    >>> import genesis
+    >>> genesis.hardshrink(genesis.tensor([-1., 0.25]))
+    tensor([-1.,  0.])
+    """
 def hardsigmoid(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """Piecewise linear sigmoid, 0 below -3, 1 above 3, $x / 6 + 1 / 2$ between.
 
@@ -501,6 +576,13 @@ def hardtanh(input: Tensor, min_val: builtins.float = ..., max_val: builtins.flo
     """
 def hardtanh_(input: Any, min_val: Any = ..., max_val: Any = ...) -> Any:
     """In-place form of `hardtanh`: writes the result into this tensor and returns it."""
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: builtins.float = ..., size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+    """$x$ where y is 1, $\\max(0, margin - x)$ where y is -1, of distances x.
+
+    >>> import genesis
+    >>> genesis.nn.functional.hinge_embedding_loss(genesis.tensor([0.25, 0.25]), genesis.tensor([1, -1]))
+    tensor(0.5000)
+    """
 def huber_loss(input: Tensor, target: Tensor, reduction: builtins.str = ..., delta: builtins.float = ..., weight: Tensor | None = ...) -> Tensor:
     """Squared error near zero, absolute error from ``delta`` on (Huber 1964).
 
@@ -567,6 +649,21 @@ def leaky_relu(input: Tensor, negative_slope: builtins.float = ..., inplace: bui
     """
 def leaky_relu_(input: Any, negative_slope: Any = ...) -> Any:
     """In-place form of `leaky_relu`: writes the result into this tensor and returns it."""
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = ..., weight: Tensor | None = ..., reduction: builtins.str = ..., ignore_index: builtins.int | None = ..., label_smoothing: builtins.float = ..., options: Any = ...) -> Tensor:
+    """`cross_entropy` of `linear`, of logits $x W^T + b$.
+
+    Args:
+        input: (N, I) or (I,); linear_weight: (C, I), or (C, d, ..., I) for targets (N, d, ...)
+        linear_bias: (C,) or (C, d, ...); others as of `cross_entropy`
+
+    Raises:
+        RuntimeError: shapes that do not fit
+
+    >>> import genesis
+    >>> x, w = genesis.ones(1, 3), genesis.zeros(2, 3)
+    >>> genesis.nn.functional.linear_cross_entropy(x, w, genesis.tensor([1]))
+    tensor(0.6931)
+    """
 def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
     """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
@@ -755,6 +852,63 @@ def mse_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None =
     >>> genesis.nn.functional.mse_loss(genesis.tensor([1., 2.]), genesis.tensor([1., 4.]))
     tensor(2.)
     """
+def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: builtins.int, num_heads: builtins.int, in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: builtins.bool, dropout_p: builtins.float, out_proj_weight: Tensor, out_proj_bias: Tensor | None, training: builtins.bool = ..., key_padding_mask: Tensor | None = ..., need_weights: builtins.bool = ..., attn_mask: Tensor | None = ..., use_separate_proj_weight: builtins.bool = ..., q_proj_weight: Tensor | None = ..., k_proj_weight: Tensor | None = ..., v_proj_weight: Tensor | None = ..., static_k: Tensor | None = ..., static_v: Tensor | None = ..., average_attn_weights: builtins.bool = ..., is_causal: builtins.bool = ...) -> builtins.tuple[Tensor, Tensor | None]:
+    """What `genesis.nn.MultiheadAttention` computes: projections into heads, attention in each, a projection of all.
+
+    Args:
+        query: (L, N, E), or (L, E) without a batch; key, value: (S, N, ...)
+        in_proj_weight: (3E, E), for queries, keys and values; else the three ``*_proj_weight``
+        bias_k, bias_v: (1, 1, E), one more key and its value; add_zero_attn: one more of zeros
+        key_padding_mask: (N, S); attn_mask: (L, S) or (N * heads, L, S); bool ones are True where attention is not
+            allowed, floating ones are added
+        need_weights: give the weights, too, averaged over heads where ``average_attn_weights``
+        static_k, static_v: (N * heads, S, E / heads) instead of the projected keys and values
+        is_causal: a hint that ``attn_mask`` is causal; it must be given
+
+    Returns:
+        (L, N, E), and the weights (N, L, S) or (N, heads, L, S) or None
+
+    Raises:
+        RuntimeError: shapes or dtypes that do not fit
+        ValueError: features that cannot be divided among the heads
+
+    >>> import genesis
+    >>> x, w = genesis.ones(3, 1, 2), genesis.ones(6, 2)
+    >>> out, weights = genesis.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 2, 1, w, None, None, None, False, 0.0, w[:2], None)
+    >>> out.shape, weights.shape
+    (genesis.Size([3, 1, 2]), genesis.Size([1, 3, 3]))
+    """
+def multi_margin_loss(input: Tensor, target: Tensor, p: builtins.int = ..., margin: builtins.float = ..., weight: Tensor | None = ..., size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+    """$\\frac{1}{C} \\sum_{i \\ne y} w_y \\max(0, margin - x_y + x_i)^p$ of scores (N, C) or (C,) and classes y.
+
+    Raises:
+        RuntimeError: shapes that do not fit, or a class out of range
+        ValueError: p is neither 1 nor 2
+
+    >>> import genesis
+    >>> genesis.nn.functional.multi_margin_loss(genesis.tensor([[0.5, 0.]]), genesis.tensor([0]))
+    tensor(0.2500)
+    """
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+    """$\\frac{1}{C} \\sum_{j \\in y} \\sum_{i \\notin y} \\max(0, 1 - (x_j - x_i))$ of scores (N, C) or (C,).
+
+    ``target`` has the input's shape: the classes of each row, up to the first -1.
+
+    Raises:
+        RuntimeError: shapes that do not fit, or a class out of range
+
+    >>> import genesis
+    >>> genesis.nn.functional.multilabel_margin_loss(genesis.tensor([0.5, 0., 0.]), genesis.tensor([0, -1, 1]))
+    tensor(0.3333)
+    """
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+    """$-\\frac{1}{C} \\sum_i w_i (y_i \\ln \\sigma(x_i) + (1 - y_i) \\ln \\sigma(-x_i))$ over the last dimension.
+
+    >>> import genesis
+    >>> genesis.nn.functional.multilabel_soft_margin_loss(genesis.zeros(1, 2), genesis.ones(1, 2))
+    tensor(0.6931)
+    """
 def native_channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """Channels of ``groups`` groups in turns, (N, C, ...): what a convolution in groups needs after it (Zhang et al.
     2018).
@@ -812,6 +966,23 @@ def pad(input: Tensor, pad: Sequence[builtins.int], mode: builtins.str = ..., va
     >>> import genesis
     >>> genesis.nn.functional.pad(genesis.tensor([[1., 2., 3.]]), (2, 1), mode="reflect")
     tensor([[3., 2., 1., 2., 3., 2.]])
+    """
+def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = ..., eps: builtins.float = ..., keepdim: builtins.bool = ...) -> Tensor:
+    """The p-norm of $x_1 - x_2 + eps$ over the last dimension.
+
+    >>> import genesis
+    >>> genesis.nn.functional.pairwise_distance(genesis.tensor([[3., 4.]]), genesis.zeros(1, 2))
+    tensor([5.0000])
+    """
+def pdist(input: Tensor, p: builtins.float = ...) -> Tensor:
+    """The p-norms of the differences of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
+
+    Raises:
+        RuntimeError: not a floating matrix, or a negative p
+
+    >>> import genesis
+    >>> genesis.pdist(genesis.tensor([[0.], [1.], [3.]]))
+    tensor([1., 3., 2.])
     """
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
     """Images (..., C r², H, W) as (..., C, H r, W r): channels become places (Shi et al. 2016).
@@ -886,12 +1057,15 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 
     Args:
         query: (..., L, d); key: (..., S, d); value: (..., S, v); result: (..., L, v)
-        attn_mask: bool (True takes part) or floating (added), broadcast to (..., L, S)
+        attn_mask: bool (True takes part) or floating (added), broadcast to (..., L, S); a query that sees nothing gives
+            zeros
+        dropout_p: of the weights, also outside of training
         is_causal: position i sees positions up to i
-        enable_gqa: several query heads share one key head (dim -3)
+        scale: instead of $1 / \\sqrt d$
+        enable_gqa: several query heads share one head of keys and values (dim -3)
 
     Raises:
-        RuntimeError: sizes that do not fit
+        RuntimeError: sizes or dtypes that do not fit, or both ``attn_mask`` and ``is_causal``
 
     >>> import genesis
     >>> q = genesis.ones(1, 2, 4)
@@ -933,6 +1107,13 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: builtins.bool | 
     >>> genesis.nn.functional.smooth_l1_loss(genesis.tensor([1.]), genesis.tensor([4.]))
     tensor(2.5000)
     """
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: builtins.bool | None = ..., reduce: builtins.bool | None = ..., reduction: builtins.str = ...) -> Tensor:
+    """$\\ln(1 + e^{-y x})$ for y of 1 or -1.
+
+    >>> import genesis
+    >>> genesis.nn.functional.soft_margin_loss(genesis.zeros(2), genesis.ones(2))
+    tensor(0.6931)
+    """
 def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
@@ -960,6 +1141,16 @@ def softplus(input: Tensor, beta: builtins.float = ..., threshold: builtins.floa
     >>> import genesis
     >>> genesis.nn.functional.softplus(genesis.tensor([0., 1.]))
     tensor([0.6931, 1.3133])
+    """
+def softshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
+    """$x$ moved towards zero by ``lambd``, and zero where that is farther.
+
+    Raises:
+        RuntimeError: ``lambd`` is negative
+
+    >>> import genesis
+    >>> genesis.nn.functional.softshrink(genesis.tensor([-1., 0.25]))
+    tensor([-0.5000,  0.0000])
     """
 def softsign(input: Tensor) -> Tensor:
     """$x / (1 + |x|)$.
@@ -990,6 +1181,19 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     >>> import genesis
     >>> genesis.nn.functional.triplet_margin_loss(genesis.zeros(1, 2), genesis.zeros(1, 2), genesis.ones(1, 2) * 5)
     tensor(0.)
+    """
+def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = ..., margin: builtins.float = ..., swap: builtins.bool = ..., reduction: builtins.str = ...) -> Tensor:
+    """$\\max(0, d(a, p) - d(a, n) + margin)$ with ``distance_function(x, y)`` of one's own; `pairwise_distance` if it is None.
+
+    Raises:
+        RuntimeError: numbers of dimensions that differ
+        ValueError: the margin is not positive
+
+    >>> import genesis
+    >>> a, p = genesis.zeros(1, 2), genesis.ones(1, 2)
+    >>> distance = lambda x, y: (x - y).abs().sum(-1)
+    >>> genesis.nn.functional.triplet_margin_with_distance_loss(a, p, a, distance_function=distance)
+    tensor(3.)
     """
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = ..., padding: Any = ..., stride: Any = ...) -> Tensor:
     """The windows of images (N, C, H, W), each a column: (N, C * kernel elements, windows). What

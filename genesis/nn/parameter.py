@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from genesis.base.errors import ArgumentError, message
@@ -23,6 +24,8 @@ def factory_kwargs(kwargs: Any) -> dict[str, Any]:
     """
     if kwargs is None:
         return {}
+    if not isinstance(kwargs, Mapping):
+        raise ArgumentError(message("factory_kwargs", f"expected a dictionary, got {type(kwargs).__name__}"))
     found = dict(kwargs.get("factory_kwargs", {}))
     for name, value in kwargs.items():
         if name not in ("device", "dtype", "memory_format", "factory_kwargs"):

@@ -37,15 +37,6 @@ from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwi
 from genesis.ops.products import einsum, geometry, linear, matmul
 from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
 from genesis.ops.shapes import expand, flip, join, narrow, permute, repeat, reshape, split, windows
-from genesis.ops.creation import facts, laid_out, storage
-from genesis.ops.indexing import parts, scattered
-from genesis.ops.pointwise import integers
-from genesis.ops.products import added, sparse
-from genesis.ops.reductions import statistics
-from genesis.ops.shapes import (
-    complex_views,
-    strided,
-)
 from genesis.ops.spatial import convolution, folding, interpolation, padding, pooling, pools, sums
 from genesis.ops.registration import (
     register_function,

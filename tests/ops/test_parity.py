@@ -32,6 +32,8 @@ DIFFERENT = {
     ("any", "uint8"): "torch keeps uint8 here and bool for all others",
     ("convolution", "complex128"): "torch has no gradient of it",
     ("conv_tbc", "complex128"): "torch has no gradient of it",
+    ("ctc_loss", "float64"): "torch gives the derivative in what log_softmax is taken of",
+    ("ctc_loss", "float32"): "torch gives the derivative in what log_softmax is taken of",
     ("kthvalue", "int64"): "the order of equals",
     ("kthvalue", "uint8"): "the order of equals",
     ("topk", "int64"): "the order of equals",
