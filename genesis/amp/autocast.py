@@ -5,7 +5,7 @@
     loss.backward()
 
 The policy of an op stands in its record (`core/call/op.py`), the casts are made on the general call path
-(`core/call/dispatch.py`), so that ordinary calls pay nothing. Backward runs outside autocast; the backward of a user's
+(`core/call/operands.py`), so that ordinary calls pay nothing. Backward runs outside autocast; the backward of a user's
 `Function` runs in the mode of its forward.
 """
 

@@ -27,7 +27,7 @@ class Array(Protocol):
 
 
 class Dispatched:
-    """An array that is not NumPy's: what an op does with it is looked up by its class (`core/call/dispatch.py`)."""
+    """An array that is not NumPy's: what an op does with it is looked up by its class (`core/call/computing.py`)."""
 
     __slots__ = ()
     __array_ufunc__: ClassVar[None] = None  # NumPy must refuse it, not wrap it in an object array

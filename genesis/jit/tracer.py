@@ -17,7 +17,7 @@ from genesis.arrays.spec import Spec
 from genesis.base.device import CPU, META
 from genesis.base.errors import GraphError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
-from genesis.core.call import dispatch
+from genesis.core.call import computing
 from genesis.core.call.op import Op
 from genesis.core.call.strides import with_strides
 from genesis.core.graph.generator import Generator
@@ -266,7 +266,7 @@ class Tracer:
             source = self.array(args[0])
             rest = tuple([self.var(a) for a in args[1:]])
             operands = [source.spec, *args[1:]]
-            spec = with_strides(op, operands, dispatch.infer(op, operands))
+            spec = with_strides(op, operands, computing.infer(op, operands))
             copies = op.strides is not None and op.strides(*operands) is None
             if not copies:
                 return source.view(op.name, rest, replace(spec, device=_place(spec)))
@@ -503,4 +503,4 @@ def interpret(op: Op, args: tuple[Any, ...], top: Traced) -> Any:
     return top.tracer.interpret(op, args)
 
 
-dispatch.INTERPRETERS[Traced] = interpret
+computing.INTERPRETERS[Traced] = interpret

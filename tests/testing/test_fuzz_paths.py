@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from genesis.base.errors import InplaceError
-from genesis.core.call import dispatch, views
+from genesis.core.call import computing, dispatch, views
 from genesis.core.graph.node import SHARED
 from genesis.testing import fuzz_paths
 
@@ -40,7 +40,7 @@ def test_a_path_that_is_stricter_is_found(monkeypatch):
 
 
 def test_a_path_that_computes_something_else_is_found(monkeypatch):
-    right = dispatch.compute
+    right = computing.compute
     monkeypatch.setattr(
         dispatch,
         "compute",

@@ -1,10 +1,13 @@
 """From a call to its result.
 
 `op`         the record of an op, and the registry         `kinds`      what all ops of one kind have in common
-`dispatch`   the ways of a call                            `generated`  functions made of text
+`dispatch`   the ways of a call                            `fast`       those of elementwise ops on usual tensors
+`operands`   what arguments become                         `promotion`  the dtypes of the computation
+`computing`  kernels and interpreters of arrays            `recording`  the node that a call becomes
 `kernels`    who computes an op on which arrays            `scalars`    what an elementwise op does to one element
 `views`      views and in-place writes                     `paths`      how a view lies in its base
 `strides`    the layout of results                         `halves`     composites compute 16-bit floats in float32
 `casts`      arguments under autocast                      `overrides`  users' functions in the place of ops
 `refusal`    errors that name the call                     `layer_writes`  writes of batched and dual values
+`generated`  functions made of text                        `out`        results in memory that is there
 """

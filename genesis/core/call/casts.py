@@ -1,5 +1,5 @@
 """Casts of arguments under autocast: which precision an op computes in, read by the call path
-(`core/call/dispatch.py`).
+(`core/call/operands.py`).
 
 Every op has a policy in its record: "low" (products: computed in the low precision), "float32" (exp, sums, losses,
 norms: computed in float32), "promote" (everything else: as it comes, the widest operand wins). Casts are ordinary

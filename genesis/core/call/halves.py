@@ -24,7 +24,7 @@ from genesis.core.graph.tensor import Tensor
 if TYPE_CHECKING:
     from genesis.core.call.op import Op
 
-F32 = np.dtype(np.float32)
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 HALVES = (np.dtype(np.float16), dtypes.as_np("bfloat16"))
 
 

@@ -43,11 +43,11 @@ from genesis.arrays.protocol import Layer, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base.device import CPU
 from genesis.base.errors import InplaceError
-from genesis.core.call import dispatch
-from genesis.core.call.dispatch import made_inside, refuse_inference
+from genesis.core.call import computing
 from genesis.core.call.halves import called
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
+from genesis.core.call.recording import made_inside, refuse_inference
 from genesis.core.call.views import bump, write
 from genesis.core.graph import engine
 from genesis.core.graph.lost import UNTOUCHED, touched
@@ -111,8 +111,8 @@ def on_host(op: Op) -> Kernel:
     array([1., 2.], dtype=float32)
     """
     if op.kind.aligned:
-        return partial(dispatch.compute_elementwise, op)
-    return lambda *arrays: dispatch.compute(op, arrays)
+        return partial(computing.compute_elementwise, op)
+    return lambda *arrays: computing.compute(op, arrays)
 
 
 def _either(kernel: Kernel, when: When, otherwise: Kernel | None) -> Kernel:

@@ -104,7 +104,7 @@ class Op:
     tensors: tuple[int, ...] = ()  # which parameters are tensors
     variadic: bool = False  # the first parameter is a sequence of tensors
     saves: tuple[tuple[str, str, int, frozenset[int]], ...] = ()  # see `_plan_saves`
-    save: Callable[..., Any] | None = None  # compiled from them by `core/call/dispatch.py`
+    save: Callable[..., Any] | None = None  # compiled from them by `core/call/recording.py`
     inplace: bool = False
     plain: bool = False  # elementwise, one or two tensors and nothing else: the layout of the fast paths
 

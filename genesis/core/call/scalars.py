@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.core.call import dispatch
+from genesis.core.call import promotion
 from genesis.core.call.op import REGISTRY, Op
 
 SPECIAL = ("erf", "erfc", "erfinv", "normal_cdf", "lgamma", "digamma", "polygamma_of")
@@ -264,7 +264,7 @@ def rule(op: Op, *operands: Any, **options: Any) -> Expression:
     assert op.kind.aligned and op.infer is not None
     kinds = [np.dtype(d) for d in (operands * len(op.tensors) if len(operands) == 1 else operands)]
     specs = [Spec((), kind) for kind in kinds]
-    computed = dispatch.compute_dtypes(op, specs)
+    computed = promotion.compute_dtypes(op, specs)
     arguments: list[Any] = []
     for place, parameter in enumerate(op.signature.parameters.values()):
         if place in op.tensors:

@@ -35,8 +35,9 @@ from genesis.arrays.spec import spec_of
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.base.pytree import TreeDef, is_container, tree_flatten, tree_unflatten
 from genesis.core.call.casts import cast_for
-from genesis.core.call.dispatch import F32, F64, refuse_inference
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.overrides import inside_forward
+from genesis.core.call.recording import refuse_inference
 from genesis.core.call.views import check_writable, guarded, rebase, watch
 from genesis.core.functions import opaque, second_order
 from genesis.core.functions.captures import captured, may_reach_tensors, place_key, watch_reads

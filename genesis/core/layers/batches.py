@@ -17,7 +17,7 @@ from typing import Any
 from genesis.arrays.batched import Batched
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import GenesisError, GraphError, message
-from genesis.core.call import dispatch
+from genesis.core.call import computing, dispatch
 from genesis.core.call.kind import called
 from genesis.core.call.op import Op
 from genesis.core.graph.tensor import Tensor, wrap
@@ -176,6 +176,6 @@ def _shapes(results: Sequence[Any]) -> str:
     return ", ".join(str(list(r.shape)) for r in results[:4] if isinstance(r, Tensor))
 
 
-dispatch.INTERPRETERS[Batched] = interpret
+computing.INTERPRETERS[Batched] = interpret
 
 __all__ = ["Batch", "how", "interpret", "rule_of", "sequential", "stacked"]

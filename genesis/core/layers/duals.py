@@ -14,7 +14,7 @@ from typing import Any
 
 from genesis.arrays.dual import Dual
 from genesis.arrays.memory import copied, strides_of
-from genesis.core.call import dispatch
+from genesis.core.call import computing, dispatch
 from genesis.core.call.halves import HALVES, wide
 from genesis.core.call.kind import called, linear
 from genesis.core.call.op import Op
@@ -170,4 +170,4 @@ def transpose(
     return [None if y._node is None else next(found) for y in outs]
 
 
-dispatch.INTERPRETERS[Dual] = interpret
+computing.INTERPRETERS[Dual] = interpret

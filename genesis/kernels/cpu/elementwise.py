@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.call.dispatch import F32, F64
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 
 _FAR_OFF = {  # where the error is more than 1.7 units

@@ -15,7 +15,7 @@ import numpy as np
 
 from genesis.base.blas import product
 from genesis.base.threads import in_parallel
-from genesis.core.call.dispatch import HALVES
+from genesis.core.call.halves import HALVES
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory, native

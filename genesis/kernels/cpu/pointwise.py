@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.call.dispatch import F32, F64
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.ops.pointwise.pieces import BLOCK, corrected, in_float64
 

@@ -13,7 +13,8 @@ from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
-from genesis.core.call.dispatch import made_inside, write_out
+from genesis.core.call.recording import made_inside
+from genesis.core.call.out import write_out
 from genesis.core.call.refusal import described, explain_all, refuse_call
 from genesis.core.graph.modes import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, in_dtype, wrap

@@ -11,7 +11,7 @@ from genesis.arrays.spec import Spec
 from genesis.base.errors import DTypeError, message
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
-from genesis.core.call.dispatch import F32, HALVES
+from genesis.core.call.halves import F32, HALVES
 from genesis.core.graph.site import warn_user
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor

@@ -11,7 +11,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
-from genesis.core.call.dispatch import F32, F64
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.halves import HALVES
 from genesis.core.call.kinds import ALL_DIMS, case, normalize_dims, primitive, reduced_shape
 from genesis.core.call.op import samples

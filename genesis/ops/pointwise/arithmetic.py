@@ -9,7 +9,8 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
-from genesis.core.call.dispatch import public, write_out
+from genesis.core.call.dispatch import public
+from genesis.core.call.out import write_out
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import alias, binary, case, composite, fails
 from genesis.core.call.op import samples, wrong_inputs

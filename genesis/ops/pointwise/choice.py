@@ -9,7 +9,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, DTypeError, message
-from genesis.core.call.dispatch import write_out
+from genesis.core.call.out import write_out
 from genesis.core.call.kinds import alias, binary, case, composite, elementwise
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor

@@ -10,7 +10,7 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, message
-from genesis.core.call.dispatch import F32, F64, HALVES
+from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.graph.modes import ACTIVE, grad_mode
 from genesis.core.graph.tracing import tracer
 from genesis.core.graph.tensor import Tensor, wrap

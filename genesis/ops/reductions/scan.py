@@ -11,7 +11,7 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.call.dispatch import F32, F64
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.reductions.along import WIDE, check_floating, check_ordered, pick, rounded, widened

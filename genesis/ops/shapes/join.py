@@ -11,7 +11,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.call.dispatch import write_out
+from genesis.core.call.out import write_out
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all

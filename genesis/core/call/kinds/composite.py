@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from genesis.core.call import dispatch, views
+from genesis.core.call import operands, views
 from genesis.core.call.generated import passed
 from genesis.core.call.halves import in_float32
 from genesis.core.call.kind import Kind
@@ -46,7 +46,7 @@ def composite(
         steps += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
         names = {
             "fused": None,
-            "cast": dispatch.autocast_arguments,
+            "cast": operands.autocast_arguments,
             "ACTIVE": ACTIVE,
             "function": function,
             "Tensor": Tensor,

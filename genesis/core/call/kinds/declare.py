@@ -11,6 +11,7 @@ from typing import Any
 from genesis.core.call import dispatch, views
 from genesis.core.call.kind import Kind, kind_named
 from genesis.core.call.op import Fail, Op, attach_methods, positional, prepare_record, public_function, register
+from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor
 
 Rules = Mapping[str, Callable[..., Any]]
@@ -57,7 +58,7 @@ def primitive(
         if out:
             body = f"    r = run(_op, {arguments})\n    return r if out is None else write_out(_op.name, r, out)\n"
         op.run = dispatch.path_of(op)
-        names = {"run": op.run, "prepare": prepare, "write_out": dispatch.write_out}
+        names = {"run": op.run, "prepare": prepare, "write_out": write_out}
         op.call = public_function(op, body, names, "out=None" if out else "")
         return finish(op, operators, inplace, method)
 

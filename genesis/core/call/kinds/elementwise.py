@@ -20,7 +20,8 @@ from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.device import CPU
 from genesis.base.errors import DeviceError, DTypeError, ShapeError, message
-from genesis.core.call import dispatch, views
+from genesis.core.call import dispatch, promotion, views
+from genesis.core.call.fast import binary_path, reversed_path, unary_path
 from genesis.core.call.kind import Kind, Rule, called
 from genesis.core.call.kinds.declare import Rules, finish
 from genesis.core.call.op import Fail, Op, Samples, positional, prepare_record, public_function
@@ -100,7 +101,7 @@ def aligned(b: Any, *args: Any) -> Any:
     # a sample of no dimensions gives way to others in promotion, a batch of them would not
     if len(kinds) > 1 and any([k is not kinds[0] for k in kinds]):
         wanted = op.infer(*b.specs).dtype
-        dtypes_ = dispatch.compute_dtypes(op, b.specs)
+        dtypes_ = promotion.compute_dtypes(op, b.specs)
         operands = [
             x.to(d) if isinstance(x, Tensor) and d is not None and x._array.dtype is not d else x
             for x, d in zip(operands, dtypes_, strict=True)
@@ -265,7 +266,7 @@ def unary(
     op.infer, op.run = _infer_elementwise(op), dispatch.elementwise
     prepare_record(op)
     fast = result == "same" or result == "float"
-    op.call = dispatch.unary_path(op) if fast or result == "bool" else public_function(
+    op.call = unary_path(op) if fast or result == "bool" else public_function(
         op, "    return elementwise(_op, ARGS, out)\n", {"elementwise": dispatch.elementwise}, "out=None"
     )  # fmt: skip
     return finish(op, operators, inplace and result != "bool")
@@ -320,10 +321,10 @@ def binary(
     op.infer, op.run = _infer_elementwise(op), dispatch.elementwise
     prepare_record(op)
     weak = isinstance(op.kernel, np.ufunc) if weak_scalars is None else weak_scalars
-    op.call = dispatch.binary_path(op, weak)
+    op.call = binary_path(op, weak)
     call = finish(op, operators, result != "bool" if inplace is None else inplace)
     if reflected is not None:
-        setattr(Tensor, reflected, call.operator if commutes else dispatch.reversed_path(op, call))  # type: ignore[attr-defined]
+        setattr(Tensor, reflected, call.operator if commutes else reversed_path(op, call))  # type: ignore[attr-defined]
     if inplace_operator is not None:
         setattr(Tensor, inplace_operator, views.inplace_operator(op, getattr(Tensor, name + "_")))
     return call

@@ -11,11 +11,13 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DimError, DTypeError, ShapeError, message
-from genesis.core.call import dispatch
+from genesis.core.call import dispatch, operands
+from genesis.core.call.halves import F32
 from genesis.core.call.kind import Along
 from genesis.core.call.kinds.declare import Rules, finish
 from genesis.core.call.kinds.elementwise import check_kinds
 from genesis.core.call.op import Op, positional, prepare_record, public_function
+from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor
 
 
@@ -103,7 +105,7 @@ def reduction(
         op.run = dispatch.path_of(op)
         names_ = {"run": op.run, "Tensor": Tensor, "dims": normalize_dims, "result_of": reduction_dtype,
                   "tensor_needed": tensor_needed, "check_kinds": check_kinds, "check_empty": check_empty,
-                  "write_out": dispatch.write_out, "ALL": ALL_DIMS, "F32": dispatch.F32}  # fmt: skip
+                  "write_out": write_out, "ALL": ALL_DIMS, "F32": F32}  # fmt: skip
         op.call = public_function(op, body, names_, extra)
         return finish(op)
 
@@ -111,7 +113,7 @@ def reduction(
 
 
 def tensor_needed(op: Op, value: Any) -> Tensor:
-    dispatch._array(op, value)
+    operands.array_of(op, value)
     return value  # type: ignore[no-any-return]
 
 

@@ -1,0 +1,178 @@
+"""The result arrays of a call: by the op's kernel, or by the interpreter of virtual arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.memory import DeviceArray, placed
+from genesis.arrays.protocol import Dispatched
+from genesis.arrays.spec import Spec, spec_of
+from genesis.base.errors import (
+    DeviceError,
+    DimError,
+    DTypeError,
+    GenesisError,
+    IndexOutOfRange,
+    ShapeError,
+    UnsupportedError,
+    message,
+)
+from genesis.base.memory import impossible, too_large
+from genesis.core.call.op import Op
+from genesis.core.call.promotion import cast_operand, compute_dtypes
+from genesis.core.call.strides import packed
+from genesis.core.graph.modes import ACTIVE, interception
+from genesis.core.graph.quiet import quietly
+
+
+def infer_operands(op: Op, operands: Sequence[Any]) -> Any:
+    return op.infer(*[spec_of(x) if hasattr(x, "shape") else x for x in operands])  # type: ignore[misc]
+
+
+def intercepted(op: Op, arrays: Sequence[Any], kernel: Callable[[], Any]) -> Any:
+    if ACTIVE:
+        for between in interception.get():
+            # no closure: an error that is kept would keep what that holds
+            kernel = partial(between, op, arrays, kernel)
+    return kernel()
+
+
+def compute_operands(op: Op, operands: Sequence[Any], options: Sequence[Any], result: Spec) -> np.ndarray[Any, Any]:
+    """The kernel on operands of one dtype; what follows them in the signature is handed on as it is."""
+    with np.errstate(all="ignore"):
+        cast = [cast_operand(x, dtype) for x, dtype in zip(operands, compute_dtypes(op, operands), strict=True)]
+        try:
+            r = np.asarray(op.kernel(*cast, *options))
+        except (MemoryError, ValueError) as error:
+            _check_memory(op.name, (result,), error)
+            raise
+        # a kernel may return its operand: results have memory of their own
+        if not r.flags.owndata or any([r is x for x in cast]):
+            r = r.copy()
+        return r.astype(result.dtype, copy=False)
+
+
+def compute_elementwise(op: Op, *arguments: Any) -> np.ndarray[Any, Any]:
+    """An elementwise op on NumPy arrays and numbers."""
+    operands = arguments if op.plain else [arguments[i] for i in op.tensors]
+    return compute_operands(op, operands, arguments[len(operands) :], infer_operands(op, operands))
+
+
+# For each class of virtual array but specs: interpret(op, arrays, top), the result arrays of an op. ``arrays`` are its
+# arguments with arrays for tensors, ``top`` the one of that class whose layer is outermost.
+INTERPRETERS: dict[type, Callable[[Op, tuple[Any, ...], Any], Any]] = {}
+
+
+def interpreted(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
+    """The result arrays of an op on virtual arrays; where that fails, an error that speaks of the shapes that the user
+    sees.
+    """
+    try:
+        if isinstance(top, DeviceArray):
+            return on_device(op, arrays, top)
+        attached = op.kernels.get(top.__class__)
+        result = NotImplemented if attached is None else attached(*arrays)
+        return INTERPRETERS[top.__class__](op, arrays, top) if result is NotImplemented else result
+    except (ShapeError, DTypeError, DimError, IndexOutOfRange):
+        infer(op, arrays)
+        raise
+
+
+def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
+    """The result arrays of an op on a device, by the kernel that is attached for the class of its arrays, or for
+    `DeviceArray`.
+    """
+    place = top.device
+    _check_devices(op, arrays, place)
+    kernel = op.kernels.get(top.__class__) or op.kernels.get(DeviceArray)
+    at_home = [_index_at(a, place) for a in arrays] if op.kind.copies else arrays
+    result = NotImplemented
+    try:
+        if kernel is not None:
+            result = kernel(*at_home)
+    except GenesisError:
+        raise
+    except Exception:
+        # raises an error that explains, if it can
+        infer(op, arrays)
+        raise
+    if result is NotImplemented:
+        raise UnsupportedError(
+            message(
+                op.name,
+                f"{place.type} has no kernel for this op",
+                operands=[("input", spec_of(top))],
+                hint=f"attach a kernel (genesis.devices.attach), or x.cpu().{op.name}(...)",
+            )
+        )
+    return result
+
+
+def _index_at(value: Any, place: Any) -> Any:
+    """An index with its arrays, which lists and masks are, on a device."""
+    return (
+        tuple([placed(x, place) if x.__class__ is np.ndarray else x for x in value])
+        if isinstance(value, tuple)
+        else value
+    )
+
+
+def _operand_names(op: Op, count: int) -> list[str]:
+    names = [] if op.variadic else [list(op.signature.parameters)[i] for i in op.tensors]
+    return [*names, *[f"index {i}" if names else str(i) for i in range(count - len(names))]]
+
+
+def _check_devices(op: Op, arrays: tuple[Any, ...], place: Any) -> None:
+    """Refuse tensors, and index tensors, on another device than the one that computes."""
+    given = arrays[0] if op.variadic else [arrays[i] for i in op.tensors]
+    specs = [
+        (name, spec_of(x)) for name, x in zip(_operand_names(op, len(given)), given, strict=True) if hasattr(x, "shape")
+    ]
+    places = dict.fromkeys([spec.device for _, spec in specs])
+    if len(places) > 1:
+        raise DeviceError(
+            message(
+                op.name,
+                f"operands are on {' and '.join(map(str, places))}",
+                operands=specs,
+                hint="move one with .to(device)",
+            )
+        )
+    assert place in places
+
+
+def compute(op: Op, arrays: Sequence[Any]) -> Any:
+    try:
+        result = quietly(op.kernel, *arrays)
+    except GenesisError:
+        raise
+    except Exception as error:
+        specs = infer(op, arrays)  # raises an error that explains, if it can
+        _check_memory(op.name, specs if isinstance(specs, tuple | list) else (specs,), error)
+        raise
+    if op.kind.packed:
+        return tuple([packed(r) for r in result]) if isinstance(result, tuple | list) else packed(np.asarray(result))
+    if (
+        result.__class__ is np.ndarray
+        or result.__class__ is tuple
+        or result.__class__ is list
+        or isinstance(result, Dispatched)
+    ):
+        return result
+    return np.asarray(result)
+
+
+def _check_memory(name: str, specs: Sequence[Any], error: Exception) -> None:
+    """Raise what explains a kernel that failed for want of memory."""
+    for spec in specs:
+        if isinstance(spec, Spec) and (isinstance(error, MemoryError) or impossible(spec.shape, spec.dtype)):
+            raise too_large(name, spec.shape, spec.dtype, spec) from None
+
+
+def infer(op: Op, arrays: Sequence[Any]) -> Any:
+    """The specs of the results, from the specs of the arguments."""
+    return op.kind.infer(op, arrays)

@@ -1,0 +1,203 @@
+"""The public functions of elementwise ops, whose first lines are the fast path.
+
+It takes float32 or float64 tensors on the CPU, of one dtype, while no mode is active, and costs about twice NumPy's own
+call. Virtual arrays set ``__array_ufunc__ = None``, so that a ufunc raises TypeError on them. Whatever does not fit, and
+whatever fails, goes to `elementwise` (`core/call/dispatch.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Dispatched
+from genesis.core.call.dispatch import elementwise, operated
+from genesis.core.call.halves import F32, F64
+from genesis.core.call.op import Op
+from genesis.core.call.operands import unknown_operand
+from genesis.core.call.recording import (
+    refuse_inference,
+)
+from genesis.core.call.views import KNOWN
+from genesis.core.graph.levels import born
+from genesis.core.graph.lost import UNTOUCHED, touched
+from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
+from genesis.core.graph.node import INFERENCE, WRITES, next_number
+from genesis.core.graph.quiet import silent, unnamed
+from genesis.core.graph.site import LIBRARY, user_site
+from genesis.core.graph.tensor import Tensor
+
+_new = object.__new__
+_frame = sys._getframe
+_FAILED = (ValueError, TypeError, RuntimeWarning, OverflowError, FloatingPointError, MemoryError)
+
+
+def unary_path(op: Op) -> Callable[..., Any]:
+    """The public function ``op(input, *, out=None)`` of an elementwise op."""
+    ndarray, kernel, make_node, recording = np.ndarray, silent(op.kernel), op.node, grad_mode.get
+    names = {name for name, _, _, _ in op.saves}
+    keep_input, keep_out = "input" in names, "out" in names
+
+    def rebind(attached: Any) -> None:
+        nonlocal kernel
+        kernel = silent(attached)
+
+    op.shortcuts.append(rebind)
+    users: Any = None  # the code that called last, known not to be this package's own
+
+    def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        nonlocal users
+        if ACTIVE or out is not None or not isinstance(input, Tensor):
+            return elementwise(op, (input,), out)
+        x = input._array
+        dtype = x.dtype
+        if (dtype is not F32 and dtype is not F64) or x.__class__ is not ndarray:
+            return elementwise(op, (input,))
+        try:
+            r = kernel(x)
+        except _FAILED:
+            return elementwise(op, (input,))
+        if r.__class__ is not ndarray:  # NumPy makes scalars of 0-d arrays
+            r = np.asarray(r)
+        y = _new(Tensor)
+        y._array = r
+        y._counter = y._view = None
+        edge = input._node
+        if edge is None or make_node is None or not recording():
+            y._node = None
+            if edge is not None and UNTOUCHED:
+                touched(edge)
+            if LEVELS:
+                born(y)
+            return y
+        y._node = node = make_node()
+        node._edges = (edge,)
+        node._shape, node._dtype, node._hooks, node._epoch = r.shape, r.dtype, None, WRITES[0]
+        node._number = next_number()
+        frame = _frame(1)
+        node._code = code = frame.f_code
+        node._at = frame.f_lasti
+        if code is not users:
+            if LIBRARY[code.co_filename]:
+                node._code, node._at = user_site(frame.f_back)
+            else:
+                users = code
+        kept = input if keep_input else None
+        node._saved = (kept, y._alias(None)) if keep_out else (kept,) if keep_input else ()
+        if keep_input and input._counter is INFERENCE:
+            refuse_inference(op.name, node._saved)
+        return y
+
+    return unnamed(call)  # type: ignore[no-any-return]
+
+
+def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
+    """The public function ``op(input, other, *, out=None)`` of an elementwise op, and its operator."""
+    ndarray, kernel, make_node, recording = np.ndarray, silent(op.kernel), op.node, grad_mode.get
+    keep = _kept(op)
+    keep_out = any(name == "out" for name, _, _, _ in op.saves)
+    saves, checks = bool(op.saves), not isinstance(kernel, np.ufunc)
+
+    def rebind(attached: Any) -> None:
+        nonlocal kernel, checks, weak_scalars
+        kernel, checks = silent(attached), not isinstance(attached, np.ufunc)
+        weak_scalars = weak_scalars and not checks
+
+    op.shortcuts.append(rebind)
+
+    def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is not None or not isinstance(input, Tensor):
+            return elementwise(op, (input, other), out)
+        result = operator(input, other)
+        if result is NotImplemented:
+            raise unknown_operand(op, other)
+        return result
+
+    users: Any = None  # as in `unary_path`
+
+    def operator(input: Tensor, other: Any) -> Tensor:
+        nonlocal users
+        if ACTIVE:
+            return operated(op, input, other)  # type: ignore[no-any-return]
+        x = input._array
+        dtype = x.dtype
+        if isinstance(other, Tensor):
+            y = other._array
+            b = other._node
+            if dtype is not y.dtype:
+                return elementwise(op, (input, other))
+        elif weak_scalars and (other.__class__ is float or other.__class__ is int):
+            y = other
+            b = None
+        else:
+            return operated(op, input, other)  # type: ignore[no-any-return]
+        if (dtype is not F32 and dtype is not F64) or (
+            checks and (x.__class__ is not ndarray or isinstance(y, Dispatched))
+        ):
+            return elementwise(op, (input, other))
+        try:
+            r = kernel(x, y)
+        except _FAILED:
+            return elementwise(op, (input, other))
+        if r.__class__ is not ndarray:
+            r = np.asarray(r)
+        z = _new(Tensor)
+        z._array = r
+        z._counter = z._view = None
+        a = input._node
+        if (a is None and b is None) or make_node is None or not recording():
+            z._node = None
+            if UNTOUCHED and (a is not None or b is not None):
+                touched(a, b)
+            if LEVELS:
+                born(z)
+            return z
+        z._node = node = make_node()
+        node._edges = (a, b)
+        node._shape, node._dtype, node._hooks, node._epoch = r.shape, r.dtype, None, WRITES[0]
+        node._number = next_number()
+        frame = _frame(1)
+        node._code = code = frame.f_code
+        node._at = frame.f_lasti
+        if code is not users:
+            if LIBRARY[code.co_filename]:
+                node._code, node._at = user_site(frame.f_back)
+            else:
+                users = code
+        if not saves:
+            node._saved = ()
+            return z
+        keep_x, keep_y = keep[a is not None, b is not None]
+        node._saved = saved = (input if keep_x else None, other if keep_y else None)
+        if keep_out:
+            node._saved = saved = (*saved, z._alias(None))  # type: ignore[assignment]
+        if (keep_x and input._counter is INFERENCE) or (keep_y and y is not other and other._counter is INFERENCE):
+            refuse_inference(op.name, saved)
+        return z
+
+    operator = unnamed(operator)
+    call.operator = operator  # type: ignore[attr-defined]
+    return call
+
+
+def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The reflected operator, ``2 - x``."""
+
+    def reflected(self: Tensor, other: Any) -> Tensor:
+        return elementwise(op, (other, self)) if isinstance(other, KNOWN) else NotImplemented
+
+    return reflected
+
+
+def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:
+    """For a binary op: which operands are saved, by which of them need a gradient."""
+    users = {place: who for _, source, place, who in op.saves if source == "tensor"}
+    table = {}
+    for a in (False, True):
+        for b in (False, True):
+            active = {i for i, needed in enumerate((a, b)) if needed}
+            table[a, b] = (bool(users.get(0, frozenset()) & active), bool(users.get(1, frozenset()) & active))
+    return table
