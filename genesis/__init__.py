@@ -70,7 +70,8 @@ from genesis.base.dtypes import (
 from genesis.base.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from genesis.core.graph.autocast import default as _default_autocast
 from genesis.core.graph.printing import set_printoptions
-from genesis.core.graph.tensor import Size, Tensor
+from genesis.core.graph.size import Size
+from genesis.core.graph.tensor import Tensor
 from genesis.kernels import cpu as _cpu_kernels  # attach themselves to the ops
 from genesis.ops.creation import random
 

@@ -10,7 +10,8 @@ from genesis.base.dtypes import from_numpy
 from genesis.base.errors import ArgumentError, GraphError, ShapeError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph import engine
-from genesis.core.graph.tensor import Tensor, input_edge, inputs_of_backward
+from genesis.core.graph.seeds import edge_of, input_edge, inputs_of_backward, seed_for
+from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.create import zeros
 from genesis.ops.shapes.join import stack
 
@@ -24,7 +25,7 @@ def _listed(value: Any) -> list[Any]:
 def _origin(y: Any) -> Any:
     """Where backward starts: from a tensor, or from a `GradientEdge`."""
     if isinstance(y, Tensor):
-        return engine.edge_of(y)
+        return edge_of(y)
     if hasattr(y, "output_nr"):
         return input_edge(y, 0, "backward")
     raise ArgumentError(message("backward", f"expected a tensor or a GradientEdge, got {type(y).__name__}"))
@@ -39,7 +40,7 @@ def _seeds(name: str, outputs: list[Tensor], gradients: Any) -> list[Tensor]:
 
 def _seed(name: str, y: Any, g: Any) -> Tensor:
     if isinstance(y, Tensor):
-        return engine.seed_for(y, g)
+        return seed_for(y, g)
     if g is None:
         raise GraphError(message(name, "a GradientEdge needs a gradient to start from", hint="pass grad_outputs=..."))
     return g  # type: ignore[no-any-return]

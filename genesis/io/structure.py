@@ -17,7 +17,8 @@ from genesis.base import dtypes
 from genesis.base.device import device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.graph.parameter import Parameter
-from genesis.core.graph.tensor import Size, Tensor
+from genesis.core.graph.size import Size
+from genesis.core.graph.tensor import Tensor
 from genesis.io.source import Damaged
 
 DEPTH = 100  # of values that are saved: a level takes four frames

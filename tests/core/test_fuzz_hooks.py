@@ -6,7 +6,7 @@ import pytest
 
 import genesis
 from genesis.core.call import views
-from genesis.core.graph import engine
+from genesis.core.graph import engine, plan
 from genesis.core.graph.hooks import NodeHooks
 from genesis.testing import fuzz_hooks
 
@@ -43,8 +43,8 @@ def test_twenty_thousand_programs_as_in_pytorch():
 
 
 def inputs_run(monkeypatch):
-    right = engine._leading_to
-    monkeypatch.setattr(engine, "_leading_to", lambda *args: (right(*args)[0],) * 2)
+    right = plan.leading_to
+    monkeypatch.setattr(engine, "leading_to", lambda *args: (right(*args)[0],) * 2)
 
 
 def retained_gradients_stay(monkeypatch):

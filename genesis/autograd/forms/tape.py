@@ -27,6 +27,7 @@ from genesis.core.call.refusal import switch
 from genesis.core.graph import engine
 from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.node import AccumulateGrad, Output, next_number
+from genesis.core.graph.seeds import seed_for
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.shapes.join import stack
@@ -285,9 +286,7 @@ class GradientTape:
         if not roots:
             return [None] * len(sources)
         self._roots.update((place.node if isinstance(place, Output) else place, None) for place, _, _ in roots)
-        seeds = [
-            engine.seed_for(y, y._ones(tuple(y._array.shape), y._array.dtype) if g is None else g) for _, y, g in roots
-        ]
+        seeds = [seed_for(y, y._ones(tuple(y._array.shape), y._array.dtype) if g is None else g) for _, y, g in roots]
         places = [self._place(x) for x in sources]
         if not self._watch_accessed:
             places = [place if place is not None and self._is_watched(place) else None for place in places]

@@ -19,6 +19,7 @@ from genesis.core.graph.levels import Level, opened
 from genesis.core.graph.lost import BLOCKS
 from genesis.core.graph.modes import enable_grad, grad_mode, no_grad
 from genesis.core.graph.node import AccumulateGrad
+from genesis.core.graph.seeds import seed_for
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.layers import duals as duals  # ops act on dual arrays from here on
 
@@ -265,7 +266,7 @@ def grad_and_value(
             if value._node is not None:
                 found = engine.run(
                     [value._node],
-                    [engine.seed_for(value, None)],
+                    [seed_for(value, None)],
                     keep_graph=keep or has_aux,
                     create_graph=keep,
                     inputs=places,

@@ -15,6 +15,7 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.graph import engine
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.node import FREED, Node, Output
+from genesis.core.graph.seeds import edge_of, seed_for
 from genesis.core.graph.site import Site
 from genesis.core.graph.tensor import Tensor
 
@@ -197,7 +198,7 @@ def record(
         if until is not None and until(step):
             raise _Stop
 
-    edge, seed = engine.edge_of(output), engine.seed_for(output, gradient)
+    edge, seed = edge_of(output), seed_for(output, gradient)
     stopped = False
     try:
         with engine.around_nodes(before, after):

@@ -54,6 +54,7 @@ from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
 from genesis.core.graph.node import WRITES, Node, recorded, stale_message
 from genesis.core.graph.quiet import quietly
+from genesis.core.graph.seeds import edge_of
 from genesis.core.graph.site import site_here
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import HostNumber, tracer
@@ -351,9 +352,7 @@ class FusedNode(Node):
         with enable_grad():
             out = called(self.op, self.op.meaning, tuple(changed))
         results = iter(
-            engine.run(
-                [engine.edge_of(out)], [g], keep_graph=further, create_graph=further, inputs=twins, accumulate=False
-            )
+            engine.run([edge_of(out)], [g], keep_graph=further, create_graph=further, inputs=twins, accumulate=False)
         )
         return [None if edge is None else next(results) for edge in self._edges]
 

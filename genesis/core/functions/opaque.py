@@ -25,6 +25,7 @@ from genesis.core.call.kinds import OPAQUE
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.graph import engine
 from genesis.core.graph.modes import enable_grad, no_grad
+from genesis.core.graph.seeds import edge_of
 from genesis.core.graph.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class _Call:
         pairs = [(y, wrap(g)) for y, g in zip(outs, arrays[count:], strict=True) if y._node is not None]
         edges: list[Any] = [x._node for x in inputs if x._node is not None]
         found = iter(
-            engine.run([engine.edge_of(y) for y, _ in pairs], [g for _, g in pairs], inputs=edges, accumulate=False)
+            engine.run([edge_of(y) for y, _ in pairs], [g for _, g in pairs], inputs=edges, accumulate=False)
             if pairs
             else [None] * len(edges)
         )

@@ -1,7 +1,9 @@
 """Tensors and the graph that their history is.
 
 `tensor`     what a tensor is                              `node`       the recorded graph
+`history`, `conversions`  its methods that are no ops      `construct`, `size`  its making, its shape
 `engine`     backward                                      `hooks`      functions that see gradients
+`plan`, `seeds`, `delivery`  how it begins and ends
 `modes`      no_grad and its relatives                     `autocast`   the open autocast region
 `switches`   the lists that decide which way a call goes   `tracing`    host values that a trace reads again
 `levels`     the open transforms                           `boundary`   the ways in and out of a transform

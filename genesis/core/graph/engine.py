@@ -1,42 +1,34 @@
 """The backward engine: walk the recorded graph from its results to its leaves, each node once.
 
-1. `_plan` counts, for each node, how many uses of its output still owe it a gradient (a loop, never
+1. `planned` counts, for each node, how many uses of its output still owe it a gradient (a loop, never
    recursion: a graph a million nodes deep works).
 2. `run` takes a node that is owed nothing more, runs its hooks, asks it for its inputs' gradients, and
    hands those on, summing where a value was used more than once.
 3. Leaf gradients are put into ``.grad`` at the very end, all or none: an exception on the way leaves
-   every ``.grad`` as it was. (A leaf with hooks that run after the accumulation gets its gradient at once, so that an
-   optimizer can run inside backward.)
+   every ``.grad`` as it was (`core/graph/delivery.py`). A leaf with hooks that run after the accumulation gets its
+   gradient at once, so that an optimizer can run inside backward.
 
 The order of the hooks around a node: `core/graph/hooks.py`.
 """
 
 from __future__ import annotations
 
-import operator
 import sys
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
-from itertools import starmap
-from types import CodeType
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from genesis.arrays.protocol import level_of
-from genesis.base.errors import DeviceError, GraphError, ShapeError, message
-from genesis.base.locks import process_lock
+from genesis.base.errors import ShapeError
 from genesis.core.graph import autocast
+from genesis.core.graph.delivery import deliver
 from genesis.core.graph.hooks import SPECIAL
-from genesis.core.graph.lost import number_of_run, recent_lines
+from genesis.core.graph.lost import number_of_run
 from genesis.core.graph.modes import closed, grad_mode, kernels_are_forced, kernels_only, opened, repair, watchers
 from genesis.core.graph.node import (
     FREED,
     FUNCTION,
-    INFERENCE,
     LEAF,
     OP,
     SHARED,
@@ -45,12 +37,9 @@ from genesis.core.graph.node import (
     Edge,
     Node,
     Output,
-    count_write,
 )
-from genesis.core.graph.quiet import quietly
-from genesis.core.graph.site import site_here
+from genesis.core.graph.plan import all_leaves, leading_to, planned
 from genesis.core.graph.switches import ACTIVE, OVERRIDES
-from genesis.core.graph.tracing import tracer
 
 if TYPE_CHECKING:
     from genesis.core.graph.tensor import Tensor
@@ -91,19 +80,9 @@ def run(
     """Differentiate from ``roots``; returns the gradients of ``inputs`` when ``accumulate`` is off. No node with a
     number below ``since`` runs.
     """
-    if ACTIVE and autocast.state() is not None:  # rules compute in the precision of what they get
-        with autocast.restored(None):
-            return run(
-                roots,
-                seeds,
-                keep_graph=keep_graph,
-                create_graph=create_graph,
-                inputs=inputs,
-                accumulate=accumulate,
-                since=since,
-            )
-    if OVERRIDES and not kernels_are_forced():
-        with kernels_only():
+    setting = _setting() if ACTIVE or OVERRIDES else None
+    if setting is not None:
+        with setting:
             return run(
                 roots,
                 seeds,
@@ -137,9 +116,18 @@ def run(
     )
 
 
+def _setting() -> AbstractContextManager[Any] | None:
+    """What a backward switches off while it runs: autocast (rules compute in the precision of what they get), then users'
+    functions in the place of ops; None where that is done.
+    """
+    if ACTIVE and autocast.state() is not None:
+        return autocast.restored(None)
+    return kernels_only() if OVERRIDES and not kernels_are_forced() else None
+
+
 def release(roots: Sequence[Edge]) -> None:
     """Free what the nodes below these places saved, as a backward does that does not keep the graph."""
-    for node in _plan([edge.node if edge.__class__ is Output else edge for edge in roots])[1]:
+    for node in planned([edge.node if edge.__class__ is Output else edge for edge in roots])[1]:
         node._release()
 
 
@@ -213,16 +201,16 @@ class _Task:
         self.repair = repair.get()
         self.captured: dict[Any, Tensor | None] | None = None
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
-        self.owed, self.reached = _plan(nodes)
+        self.owed, self.reached = planned(nodes)
         if inputs is not None:
             self.inputs, self.captured = {_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}
             if (
                 since
                 or accumulate
                 or not all([node in self.inputs for node in self.reached if node._role is LEAF])
-                or not _all_leaves(inputs)
+                or not all_leaves(inputs)
             ):
-                self.wanted, running = _leading_to(self.reached, self.inputs, since)
+                self.wanted, running = leading_to(self.reached, self.inputs, since)
                 if not accumulate:
                     self.ends = self.wanted - running
         for edge, seed in zip(roots, seeds):  # noqa: B905
@@ -397,138 +385,6 @@ class _Task:
             self.finished.append((node, g))
 
 
-_delivering = process_lock()  # one thread at a time reads and writes `.grad`
-_set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
-
-
-def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bool) -> None:
-    """``.grad += g`` for these leaves, in place where nothing is recorded; a new ``.grad`` is memory that nobody else
-    holds.
-
-    All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so
-    neither an error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
-    """
-    plain = not ACTIVE and not create_graph
-    with _delivering:
-        site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
-        writes: list[tuple[Any, ...]] = []
-        for node, g in gradients:
-            if (
-                plain
-                and node._grad is None
-                and g._node is None
-                and g._array.__class__ is np.ndarray
-                and not node._virtual
-            ):
-                hooks = node._hooks
-                writes.append(
-                    (_set_grad, node, g._apart() if g._counter is SHARED or (hooks is not None and hooks.tensor) else g)
-                )
-            else:
-                writes += _writes_of(node, g, create_graph, site)
-        if len(writes) == 1:
-            quietly(*writes[0])
-        else:
-            quietly(deque, starmap(operator.call, writes), 0)
-        if create_graph:
-            _without_owners([node for node, _ in gradients])
-
-
-def _writes_of(
-    node: AccumulateGrad, g: Tensor, create_graph: bool, site: tuple[CodeType | None, int] | None
-) -> list[tuple[Any, ...]]:
-    """The calls that put one gradient into its leaf."""
-    if g._array.__class__ is not np.ndarray or node._virtual:
-        _check_device(node, g)
-        _check_layers(node, g)
-    before = node.grad
-    if before is not None and ACTIVE and tracer.get() is not None:
-        tracer.get().grad_adds(node)
-    if before is None:
-        held = g._counter is SHARED or (node._hooks is not None and bool(node._hooks.tensor))
-        if held and g._node is None:
-            g._counter = SHARED
-            g._own_memory()
-            held = False
-        g = g.clone() if held else g
-        if ACTIVE and tracer.get() is not None:
-            g = tracer.get().first_gradient(node, g)
-        return node.writes_of(g)
-    if create_graph or before._node is not None:
-        return node.writes_of(before + g)
-    return _inplace_sum(before, g, site)
-
-
-def _inplace_sum(x: Tensor, y: Tensor, site: tuple[CodeType | None, int] | None) -> list[tuple[Any, ...]]:
-    """The calls that add ``y`` to ``x`` in place: one where both are NumPy's and nothing watches."""
-    if (
-        ACTIVE
-        or x._array.__class__ is not np.ndarray
-        or y._array.__class__ is not np.ndarray
-        or x._counter is INFERENCE
-    ):
-        return [(copy_context().run, x.add_, y)]
-    if x._counter is SHARED:
-        x._own_memory()
-    if (
-        not x._array.flags.writeable
-        or x._array.shape != y._array.shape
-        or x._array.dtype.kind not in "fcV"
-        or x._array.dtype is not y._array.dtype
-    ):
-        return [(copy_context().run, x.add_, y)]
-    count_write(x._shared_counter(), "add_", site)
-    return [(np.add, x._array, y._array, x._array)]
-
-
-def _without_owners(leaves: Sequence[AccumulateGrad]) -> None:
-    """Graphs of recorded gradients keep twins of the leaves whose ``.grad`` they are: the leaves themselves would keep
-    all of it alive for ever.
-    """
-    owners = {id(t): t for t in (node.tensor() for node in leaves) if t is not None and t._retained is not None}
-    ahead: list[Edge] = [t._retained._node for t in owners.values()]  # type: ignore[union-attr]
-    seen: set[Node] = set()
-    while ahead:
-        edge = ahead.pop()
-        node = edge.node if edge.__class__ is Output else edge
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        ahead.extend(node._edges)
-        if node._saved is not FREED and any(id(v) in owners for v in node._saved):
-            node._saved = tuple([v._alias(v._node) if id(v) in owners else v for v in node._saved])
-
-
-def _check_device(node: AccumulateGrad, g: Tensor) -> None:
-    """A gradient on another device than its leaf: a rule made it there."""
-    tensor = node.tensor()
-    if tensor is not None and tensor.device != g.device:
-        raise DeviceError(
-            message(
-                "backward",
-                f"the gradient of a leaf is on {g.device}, the tensor on {tensor.device}",
-                operands=[("leaf", tensor._spec())],
-                hint="a backward on the way made it on another device; genesis.autograd.record(loss) shows each "
-                "node's gradients",
-            )
-        )
-
-
-def _check_layers(node: AccumulateGrad, g: Tensor) -> None:
-    """A gradient from inside a transform for the ``.grad`` of a leaf that is outside of it."""
-    tensor = node.tensor()
-    if tensor is not None and level_of(g._array) > level_of(tensor._array):
-        raise GraphError(
-            message(
-                "backward",
-                "inside vmap or jvp, the gradient of a leaf from outside cannot go into its .grad",
-                operands=[("leaf", tensor._spec()), ("gradient", f"{g._spec()}, {g._array.described()}")],
-                hint="return genesis.autograd.grad(loss, w) from the function, or use genesis.func.grad; or call "
-                "backward() on the result of the transform",
-            )
-        )
-
-
 def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:
     """Zeros for the outputs that nothing used, unless the node asked for None."""
     if None not in [part if part is None else 0 for part in g] or not getattr(node, "materialize_grads", True):
@@ -559,116 +415,3 @@ def fit(node: Node, edge: Edge, gx: Tensor) -> Tensor:
             gx = gx.real
         gx = gx.to(edge._dtype)
     return gx
-
-
-def _plan(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
-    """How many gradients each node waits for, where it is more than one; and every node that can be reached.
-
-    A root that is also used by another root waits for that use.
-    """
-    owed: dict[Node, int] = {}
-    reached = list(dict.fromkeys(roots)) if len(roots) > 1 else list(roots)
-    seen = set(reached)
-    inner_roots = seen.copy() if len(roots) > 1 else ()
-    add, append = seen.add, reached.append
-    for node in reached:  # grows while it is walked
-        for target in node._edges:
-            if target is None:
-                continue
-            if target.__class__ is Output:
-                target = target.node  # noqa: PLW2901
-            if target not in seen:
-                add(target)
-                append(target)
-            elif target in inner_roots:
-                owed[target] = owed.get(target, 0) + 1
-            else:
-                owed[target] = owed.get(target, 1) + 1
-    return owed, reached
-
-
-def _all_leaves(edges: Sequence[Edge]) -> bool:
-    """Whether the gradients of leaves only are asked for: then (if of all leaves) every node has to run, and none is
-    special.
-    """
-    return all([edge.is_leaf for edge in edges])
-
-
-def _leading_to(reached: list[Node], inputs: set[Any], since: int) -> tuple[set[Node], set[Node]]:
-    """The nodes that get a gradient, because they are inputs or one can be reached from them; and of these the latter,
-    which must run.
-    """
-    if since:
-        reached = [node for node in reached if node._sequence_nr() >= since]
-    users: dict[Node, list[Node]] = {}
-    for node in reached:
-        for edge in node._edges:
-            if edge is not None:
-                users.setdefault(edge.node if edge.__class__ is Output else edge, []).append(node)
-    stack = [key[0] if isinstance(key, tuple) else key for key in inputs]
-    leading, running = set(stack), set()
-    while stack:
-        for user in users.get(stack.pop(), ()):
-            running.add(user)
-            if user not in leading:
-                leading.add(user)
-                stack.append(user)
-    return leading, running
-
-
-def seed_for(output: Tensor, gradient: Tensor | None) -> Tensor:
-    """The gradient to start from: one for a single element, else what the caller gave, checked."""
-    array = output._array
-    if gradient is None:
-        if array.size != 1:
-            raise GraphError(
-                message(
-                    "backward",
-                    f"a gradient is created implicitly only for one element, the output has shape {list(array.shape)}",
-                    hint="reduce it (y.sum().backward()) or pass gradient=... of the output's shape",
-                )
-            )
-        if array.dtype.kind == "c":
-            raise GraphError(
-                message(
-                    "backward",
-                    f"a gradient is created implicitly only for a real output, it is {output.dtype}",
-                    [("output", output._spec())],
-                    "y.abs() or y.real, or pass gradient=... for one of the two derivatives",
-                )
-            )
-        return output._ones(array.shape, array.dtype)
-    if ACTIVE and tracer.get() is not None:
-        tracer.get().capture(gradient)
-    if tuple(gradient._array.shape) != tuple(array.shape):
-        raise ShapeError(
-            message(
-                "backward",
-                f"the gradient's shape {list(gradient._array.shape)} is not the output's, {list(array.shape)}",
-                hint="pass a gradient of the output's shape",
-            )
-        )
-    if gradient.device != output.device:
-        raise DeviceError(message("backward", f"the gradient is on {gradient.device}, the output on {output.device}"))
-    return gradient if gradient._array.dtype is array.dtype else gradient.to(array.dtype)
-
-
-def edge_of(output: Tensor) -> Edge:
-    """Where backward starts from a tensor; an error that says why when it has no history."""
-    if output._node is not None:
-        return output._node
-    kind = output.dtype
-    why = (
-        f"its dtype {kind} cannot carry gradients"
-        if not (kind.is_floating_point or kind.is_complex)
-        else "it was made under no_grad, detached, or from tensors that do not require grad"
-    )
-    raise GraphError(
-        message(
-            "backward",
-            f"the tensor does not require grad and has no grad_fn: {why}",
-            operands=[("output", output._spec()), *recent_lines()],
-            hint="call requires_grad_() on an input before computing the output, outside no_grad; "
-            "genesis.autograd.explain(x, output) tells more",
-        )
-    )

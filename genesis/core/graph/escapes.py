@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
+from genesis.core.graph.lost import note
 from genesis.core.graph.site import LIBRARY, Site, site_of
 from genesis.core.graph.switches import ESCAPES
 
@@ -50,3 +52,10 @@ def escape(what: str) -> None:
     watch = open_watch.get()
     if watch is not None and watch.escape is None:
         watch.escape = (what, site_of(frame.f_code, frame.f_lasti))
+
+
+def leaves(what: str, edge: Any) -> None:
+    """A value with history is taken out of the graph: noted for errors, and told to whoever watches."""
+    note(what, edge, sys._getframe(2))
+    if ESCAPES:
+        escape(what)

@@ -9,7 +9,7 @@ from typing import Any
 from genesis.base import dtypes
 from genesis.base.device import device
 from genesis.base.errors import GenesisError
-from genesis.core.graph.tensor import Size
+from genesis.core.graph.size import Size
 from genesis.io.blocks import short
 from genesis.io.pytorch import numpy_values, tensors
 from genesis.io.pytorch.inert import Named

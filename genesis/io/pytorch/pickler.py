@@ -14,7 +14,8 @@ from genesis.base import dtypes
 from genesis.base.device import device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.graph.parameter import Parameter
-from genesis.core.graph.tensor import Size, Tensor
+from genesis.core.graph.size import Size
+from genesis.core.graph.tensor import Tensor
 from genesis.io.blocks import Array, Place, places
 from genesis.io.pytorch.tensors import STORAGES
 from genesis.io.structure import DEPTH

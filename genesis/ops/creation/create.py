@@ -17,7 +17,8 @@ from genesis.core.call.recording import made_inside
 from genesis.core.call.out import write_out
 from genesis.core.call.refusal import described, explain_all, refuse_call
 from genesis.core.graph.modes import ACTIVE, LEVELS
-from genesis.core.graph.tensor import Tensor, in_dtype, wrap
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.construct import in_dtype
 from genesis.ops.shapes.expand import sizes
 
 

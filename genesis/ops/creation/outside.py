@@ -10,7 +10,8 @@ from genesis.base import dtypes
 from genesis.base.device import as_device, default_device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.tensor import Tensor, array_from
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.construct import array_from
 from genesis.ops.creation.create import finished
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.refusal import explain_all
-from genesis.core.graph.tensor import Tensor, in_dtype
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.construct import in_dtype
 from genesis.ops.creation.create import finished, new_filled
 
 

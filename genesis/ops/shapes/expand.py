@@ -157,7 +157,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Any:
     genesis.Size([3, 4])
     """
     from genesis.core.call.kinds import broadcast
-    from genesis.core.graph.tensor import Size
+    from genesis.core.graph.size import Size
 
     kind = np.dtype(np.float32)
     return Size(broadcast("broadcast_shapes", [Spec((s,) if isinstance(s, int) else tuple(s), kind) for s in shapes]))

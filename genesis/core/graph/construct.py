@@ -1,0 +1,209 @@
+"""Arrays out of what holds numbers: Python's sequences, NumPy's arrays, other tensors."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.memory import DeviceArray, placed
+from genesis.arrays.spec import Spec, meta
+from genesis.base import dtypes
+from genesis.base.device import MEMORIES, META, as_device, default_device, device, require_available
+from genesis.base.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DTypeError,
+    ShapeError,
+    message,
+)
+from genesis.base.memory import too_large
+from genesis.core.graph.lost import note
+from genesis.core.graph.size import Size
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
+
+
+def constructed(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: bool) -> Any:
+    """The array of ``Tensor(*data)``: of sizes, or of data in the default dtype."""
+    sizes = tuple(data[0]) if len(data) == 1 and isinstance(data[0], Size) else data
+    kind = dtypes.get_default_dtype() if dtype is None else dtype
+    if all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sizes):
+        return _uninitialised(
+            tuple(sizes) if data else (0,), dtypes.as_np(kind), default_device() if place is None else as_device(place)
+        )
+    if len(data) > 1 or isinstance(data[0], bool | np.bool_):
+        raise ArgumentError(
+            message(
+                "Tensor",
+                f"expected sizes or a sequence of numbers, got {', '.join(type(x).__name__ for x in data)}",
+                hint="genesis.tensor(...)",
+            )
+        )
+    if isinstance(data[0], Tensor):
+        return array_from(data[0], dtype, place, requires_grad)
+    source = array_from(data[0], dtype, place, requires_grad)
+    if dtype is None and source.dtype.kind == "c":
+        raise ArgumentError(
+            message("Tensor", "the data are complex, Tensor(...) makes real tensors", hint="genesis.tensor(...)")
+        )
+    return source if dtype is not None else array_from(wrap(source), kind, place)
+
+
+def constructed_by_name(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: bool, **keywords: Any) -> Any:
+    """The array of ``Tensor(array=..., order=..., ndmin=..., copy=...)``, where ``array`` is data and its dtype is
+    kept.
+    """
+    unknown = [name for name in keywords if name not in ("array", "copy", "ndmin", "order")]
+    if unknown:
+        raise ArgumentError(message("Tensor", f"unknown argument {unknown[0]!r}"))
+    if bool(data) == ("array" in keywords):
+        raise ArgumentError(
+            message(
+                "Tensor",
+                f"the data are given {'twice' if data else 'neither by position nor as array='}",
+                hint="Tensor(array=[1.0, 2.0])",
+            )
+        )
+    if keywords.get("copy", True) not in (True, None):
+        raise ArgumentError(
+            message(
+                "Tensor", "the data are always copied, copy is False", hint="genesis.from_numpy(array) shares memory"
+            )
+        )
+    source = (
+        constructed(data, dtype, place, requires_grad)
+        if data
+        else array_from(keywords["array"], dtype, place, requires_grad)
+    )
+    order, ndmin = keywords.get("order", "K"), keywords.get("ndmin", 0)
+    if isinstance(source, np.ndarray):
+        return np.array(source, copy=None, order=order, ndmin=ndmin)
+    return (
+        source
+        if (order, ndmin) == ("K", 0)
+        else array_from(wrap(source).reshape((1,) * (ndmin - source.ndim) + tuple(source.shape)))
+    )
+
+
+def _uninitialised(shape: tuple[int, ...], dtype: Any, where: device) -> Any:
+    where = require_available(where)
+    if any(n < 0 for n in shape):
+        raise ShapeError(message("Tensor", f"sizes cannot be negative, got {list(shape)}"))
+    try:
+        return MEMORIES[where.type].empty(shape, dtype, where)
+    except (MemoryError, ValueError):
+        raise too_large("Tensor", shape, dtype, Spec(shape, dtype)) from None
+
+
+def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: bool = False) -> Any:
+    """A new array of anything that holds numbers; the rules of ``genesis.tensor``."""
+    where = as_device(place) if place is not None else data.device if isinstance(data, Tensor) else default_device()
+    where = require_available(where)
+    want = None if dtype is None else dtypes.as_np(dtype)
+    if isinstance(data, Tensor):
+        if tracer.get() is not None:
+            return data.detach().to(dtypes.from_numpy(want or data._array.dtype)).clone()._array
+        source = data._array
+        if isinstance(source, DeviceArray):
+            return data.detach().to(device=where, dtype=want, copy=True)._array
+        if data._node is not None:
+            note("tensor(...), which copies the value", data._node, sys._getframe(2))
+    else:
+        source = _from_python(data, want, requires_grad)
+    if where == META or isinstance(source, Spec):
+        return meta(tuple(source.shape), want or source.dtype)
+    return placed(np.array(source, dtype=want or source.dtype, copy=True, order="C"), where)
+
+
+def tensor_like(data: Any, x: Tensor) -> Tensor:
+    """Data as a tensor of the dtype of another, a tensor as it is."""
+    return data if isinstance(data, Tensor) else wrap(array_from(data, x._array.dtype))
+
+
+def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, Any]:
+    if isinstance(data, list | tuple):
+        data = _without_tensors(data)
+    try:
+        array = np.asarray(data)
+        dtypes.from_numpy(array.dtype)
+    except (ValueError, TypeError, KeyError, RuntimeError, OverflowError) as error:
+        raise _not_an_array(data, error) from None
+    plain = not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array__")
+    if plain and array.size and array.dtype.kind in "iufc":
+        _check_range(array, want or (array.dtype if array.dtype.kind != "u" else np.dtype(np.int64)))
+    if want is None and plain:
+        default = dtypes.as_np(dtypes.get_default_dtype())
+        if array.dtype.kind == "f" and array.dtype == np.float64 and not _holds_arrays(data):
+            want = default
+        elif array.dtype.kind == "c" and not _holds_arrays(data):
+            want = np.result_type(default, np.complex64)
+        elif requires_grad and array.dtype.kind in "biu":  # [1, 2, 3] that is to require grad means numbers
+            want = default
+        if not array.size and isinstance(data, list | tuple):
+            want = default
+    with np.errstate(all="ignore"):
+        return array if want is None else array.astype(want)
+
+
+def in_dtype(name: str, value: Any, dtype: Any) -> Any:
+    """A number in a dtype, or an error where it does not fit; negative numbers wrap around in unsigned dtypes, as in
+    PyTorch.
+    """
+    if isinstance(value, complex) and dtype.kind in "biuf":
+        raise ArgumentError(message(name, f"{value} is complex, {dtypes.from_numpy(dtype)} is not"))
+    if dtype.kind in "iu" and isinstance(value, int | float):
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        number = int(value) if isinstance(value, int) or math.isfinite(value) else None
+        if number is None or not (low or -high) <= number <= high:
+            raise DTypeError(
+                message(name, f"{value} does not fit {dtypes.from_numpy(dtype)}, which holds {low} to {high}")
+            )
+        return np.array(number % (high + 1) if not low else number, dtype)
+    with np.errstate(all="ignore"):
+        return np.array(value).astype(dtype)
+
+
+def _check_range(array: Any, dtype: Any) -> None:
+    """Refuse Python numbers that a dtype does not hold."""
+    if dtype.kind in "iuf" and (array.dtype.kind == "c" or (dtype.kind != "f" and array.dtype is not dtype)):
+        for bound in (array.flat[0],) if array.dtype.kind == "c" else (array.min(), array.max()):
+            in_dtype("tensor", bound.item(), dtype)
+
+
+def _holds_arrays(data: Any) -> bool:
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return isinstance(data, np.ndarray | np.generic)
+
+
+def _without_tensors(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        return data._on_host() if data.ndim else data._on_host()[()]
+    if isinstance(data, list | tuple):
+        return [_without_tensors(item) for item in data]
+    return data
+
+
+def _leaves_of(data: Any) -> Iterator[Any]:
+    for item in data if isinstance(data, list | tuple) else ():
+        yield from _leaves_of(item)
+    if not isinstance(data, list | tuple):
+        yield data
+
+
+def _not_an_array(data: Any, error: Exception) -> Exception:
+    text = str(error)
+    if "object" in text and (numbers := [x for x in _leaves_of(data) if isinstance(x, int)]):
+        largest = max(numbers, key=abs)
+        if abs(largest) >= 2**63:
+            return ArgumentValueError(message("tensor", f"{largest} does not fit an integer of 64 bits"))
+    if "inhomogeneous" in text:
+        return ArgumentValueError(message("tensor", "the nested sequence is ragged, its rows differ in length",
+                                  hint="pad the rows to one length"))  # fmt: skip
+    return ArgumentError(
+        message("tensor", f"cannot make a tensor of {type(data).__name__}", hint="pass numbers, lists or arrays")
+    )

@@ -1,0 +1,46 @@
+"""Shapes as PyTorch gives them: tuples that know their number of elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from genesis.base.errors import (
+    message,
+)
+
+
+class Size(tuple[int, ...]):
+    """A shape; a tuple that also knows its number of elements.
+
+    >>> import genesis
+    >>> genesis.zeros(2, 3).shape
+    genesis.Size([2, 3])
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        count = 1
+        for n in self:
+            count *= n
+        return count
+
+    def __repr__(self) -> str:
+        return f"genesis.Size({list(self)})"
+
+    def __getitem__(self, index: Any) -> Any:
+        got = tuple.__getitem__(self, index)
+        return Size(got) if isinstance(index, slice) else got
+
+
+class Count(int):
+    """``x.size`` is the number of elements; ``x.size()`` the shape and ``x.size(dim)`` one length of it."""
+
+    _shape: tuple[int, ...]
+
+    def __call__(self, dim: int | None = None) -> Any:
+        if dim is None:
+            return Size(self._shape)
+        if not -len(self._shape) <= dim < len(self._shape):
+            raise IndexError(message("size", f"dim {dim} is out of range for {len(self._shape)} dimensions"))
+        return self._shape[dim]
