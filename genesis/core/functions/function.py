@@ -24,54 +24,26 @@ import dis
 import inspect
 import itertools
 import sys
-import weakref
 from abc import ABCMeta
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from genesis.arrays.protocol import NeedsValues
-from genesis.arrays.spec import spec_of
-from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
-from genesis.base.pytree import TreeDef, is_container, tree_flatten, tree_unflatten
-from genesis.core.call.casts import cast_for
+from genesis.base.errors import ArgumentError, message
+from genesis.base.pytree import tree_flatten
 from genesis.core.call.halves import F32, F64
-from genesis.core.call.overrides import inside_forward
-from genesis.core.call.recording import refuse_inference
-from genesis.core.call.views import check_writable, guarded, rebase, watch
-from genesis.core.functions import opaque, second_order
-from genesis.core.functions.captures import captured, may_reach_tensors, place_key, watch_reads
-from genesis.core.functions.context import FunctionCtx, HoldingCtx, hold_attributes
-from genesis.core.graph import autocast
-from genesis.core.graph.hooks import SPECIAL
-from genesis.core.graph.modes import grad_mode, watchers
-from genesis.core.graph.node import INFERENCE, WRITES, Node, Output, next_number
-from genesis.core.graph.saved import pack
+from genesis.core.functions.captures import may_reach_tensors
+from genesis.core.functions.context import FunctionCtx, HoldingCtx
+from genesis.core.functions.general import apply_general, optional_gradients
+from genesis.core.functions.results import KINDS, check_unrecorded_writes, finished, watch_views
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.node import INFERENCE, WRITES, Node, next_number
 from genesis.core.graph.site import LIBRARY, user_site
-from genesis.core.graph.switches import ACTIVE, LEVELS, OVERRIDES
+from genesis.core.graph.switches import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import tracer
-from genesis.core.layers.function_rules import applied, layers_of, no_jvp, no_vmap
+from genesis.core.layers.function_rules import no_jvp, no_vmap
 
 if TYPE_CHECKING:
     from genesis.core.functions.typed import Apply
-
-
-class _Kinds(dict[type, Any]):
-    """For each class of argument that is no tensor: None for a value, CONTAINER for a structure of tensors, OBJECT for
-    what may hide some.
-    """
-
-    def __missing__(self, kind: type) -> Any:
-        plain = kind.__module__ in ("builtins", "numpy", "genesis.base.dtypes", "genesis.base.device") or issubclass(
-            kind, int | float | str
-        )
-        self[kind] = found = CONTAINER if is_container(kind) else None if plain else OBJECT
-        return found
-
-
-CONTAINER, OBJECT = object(), object()
-KINDS = _Kinds()
 
 
 class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances of it, without inheriting: see below
@@ -259,7 +231,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
             if first:
                 cls._watched = cls.capture or may_reach_tensors(cls.forward)
                 first, slow = False, split or cls._watched
-            return _apply(cls, args, kwargs)
+            return apply_general(cls, args, kwargs)
         edges = []
         needed = False
         for a in args:
@@ -271,7 +243,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
             elif kinds[a.__class__] is None:
                 edges.append(None)
             else:
-                return _apply(cls, args, kwargs)
+                return apply_general(cls, args, kwargs)
         ctx = make_node()
         ctx._hooks = None
         ctx._saved = ()
@@ -290,12 +262,12 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
                     ctx._code, ctx._at = None, -1
                     ctx.check_saved()
             if epoch is not writes[0]:
-                _check_unrecorded_writes(cls, args, epoch)
+                check_unrecorded_writes(cls, args, epoch)
             if result.__class__ is not Tensor or result._view is not None:
-                _watch_views(result)
+                watch_views(result)
             return result
         if a is None:
-            ctx._optional = _optional(args, {}, len(args))
+            ctx._optional = optional_gradients(args, {}, len(args))
         ctx._number = next_number()
         frame = _frame(1)
         ctx._code = code = frame.f_code
@@ -311,15 +283,15 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
             or result._node is not None
             or result._view is not None
         ):
-            return _finish(ctx, args, {}, result, epoch)
+            return finished(ctx, args, {}, result, epoch)
         array = result._array
         ctx._shape = array.shape
         ctx._dtype = dtype = array.dtype
         if (dtype is not F32 and dtype is not F64) or (sets_attributes and ctx.__dict__):
-            return _finish(ctx, args, {}, result, epoch)
+            return finished(ctx, args, {}, result, epoch)
         for a in args:
             if a is result:
-                return _finish(ctx, args, {}, result, epoch)
+                return finished(ctx, args, {}, result, epoch)
         saved: tuple[Any, ...] = ctx._saved
         for t in saved:
             if t is None or (t.__class__ is Tensor and t._node is not None):
@@ -328,7 +300,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
                 if a is t and t.__class__ is Tensor and t._counter is not INFERENCE:
                     break
             else:
-                return _finish(ctx, args, {}, result, epoch)
+                return finished(ctx, args, {}, result, epoch)
         result._node = ctx  # one new tensor, as usual
         return result
 
@@ -385,298 +357,3 @@ _KNOWN = {"forward", "backward", "vjp", "jvp", "vmap", "setup_context", "apply"}
 
 
 # ---- the general call: keywords, containers, setup_context
-
-
-def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`apply` in general; in a trace as the computation that it is, or else as one call (`core/functions/opaque.py`)."""
-    if not ACTIVE or tracer.get() is None:
-        return _apply_here(cls, args, kwargs)
-    try:
-        return _apply_here(cls, args, kwargs)
-    except NeedsValues:
-        if LEVELS and layers_of(tree_flatten((args, kwargs))[0]) is not None:
-            raise
-        return opaque.traced(cls, args, kwargs)
-
-
-def _apply_here(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`apply` inside transforms by their rules, under overrides, or as it is."""
-    if LEVELS:
-        leaves = [
-            x
-            for a in (*args, *kwargs.values())
-            for x in (tree_flatten(a)[0] if KINDS[a.__class__] is CONTAINER else (a,))
-        ]
-        if layers_of(leaves) is not None:
-            with inside_forward() if OVERRIDES else nullcontext():
-                return applied(cls, _apply_plain, args, kwargs)
-    if OVERRIDES:
-        with inside_forward():
-            return _apply_plain(cls, args, kwargs)
-    return _apply_plain(cls, args, kwargs)
-
-
-def _optional(inputs: Sequence[Any], keywords: dict[str, Any], given: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Arguments whose gradients backward may leave out: the last ones, if None or plain and not ``given`` by position;
-    all plain keywords.
-    """
-    values = [*inputs, *keywords.values()]
-    plain = [not any(isinstance(x, Tensor) for x in tree_flatten(value)[0]) for value in values]
-    first = len(values)
-    while first and (values[first - 1] is None or (plain[first - 1] and first > given)):
-        first -= 1
-    return tuple(range(first, len(values))), tuple(i for i in range(len(inputs), len(values)) if plain[i])
-
-
-def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], given: int | None = None) -> Any:
-    given = len(args) if given is None else given  # how many arguments were given by position
-    keywords: dict[str, Any] = {}
-    inputs = args
-    if kwargs or cls._split:
-        bound = cls._bind(args, kwargs)
-        inputs, keywords = bound.args, bound.kwargs
-    mode = autocast.state() if ACTIVE else None
-    if mode is not None and cls.amp_policy is not None:
-        values = inputs
-        if cls.amp_policy != "preserve":
-            values = cast_for(cls.amp_policy, (*inputs, *keywords.values()), mode)
-        with autocast.restored(None):
-            return _apply_plain(
-                cls, values[: len(inputs)], dict(zip(keywords, values[len(inputs) :], strict=False)), given
-            )
-    edges: list[Any] = []
-    structures: list[TreeDef | None] = []
-    leaves: list[Any] = []
-    for value in (*inputs, *keywords.values()):
-        items, structure = tree_flatten(value) if KINDS[value.__class__] is CONTAINER else ([value], None)
-        if not any(isinstance(item, Tensor) for item in items):
-            items, structure = [None], None  # sizes, names: a plain value
-        leaves += items
-        structures.append(structure)
-        edges += [item._node if isinstance(item, Tensor) else None for item in items]
-    ctx = cls._ctx()
-    ctx._hooks, ctx._saved = None, ()
-    recording = grad_mode.get() and any(e is not None for e in edges)
-    ctx._edges = tuple(edges) if recording else (None,) * len(edges)
-    if any(s is not None for s in structures):
-        ctx._structures = tuple(structures)
-    epoch = WRITES[0]
-    watched = grad_mode.get() and (
-        cls._watched
-        or any([KINDS[a.__class__] is OBJECT and not isinstance(a, Tensor) for a in (*inputs, *keywords.values())])
-    )
-    outside = grad_mode.get()
-    try:
-        grad_mode.set(False)
-        with watch_reads(edges) if watched else nullcontext() as reads:
-            if cls._split:
-                result = cls.forward(*inputs, **keywords)
-                cls.setup_context(ctx, inputs, result)  # type: ignore[attr-defined]
-            else:
-                result = cls.forward(ctx, *inputs, **keywords)
-    finally:
-        grad_mode.set(outside)
-    if reads:
-        recording = _take_captured(ctx, reads, edges, inputs, keywords)
-    for observer in watchers.get() if ACTIVE else ():
-        observer.function_result(cls, [*inputs, *keywords.values()], result)
-    if recording and (bool(kwargs) or cls._split or (inputs and inputs[-1] is None)):
-        ctx._optional = _optional(inputs, keywords, given)
-    ctx._number = next_number()
-    ctx._code, ctx._at = user_site(_frame(2))
-    if not recording:
-        ctx.check_saved()
-        _check_unrecorded_writes(cls, leaves, epoch)
-        _watch_views(result)
-        return result
-    ctx._hooks = SPECIAL
-    if mode is not None:
-        ctx._autocast = mode._replace(cache=None)
-    return _finish(ctx, inputs, keywords, result, epoch, leaves)
-
-
-def _take_captured(
-    ctx: FunctionCtx, reads: dict[Any, Any], edges: list[Any], inputs: tuple[Any, ...], keywords: dict[str, Any]
-) -> bool:
-    """Tensors that forward used without being given them: refused, or made inputs of the node."""
-    cls = ctx._function
-    given = inputs if cls._split else (None, *inputs)
-    known = {place_key(t._node): name for name, t in captured(cls.forward, (*given, *keywords.values()))}
-    names = [known.get(key, "a tensor") for key in reads]
-    if not cls.capture or "a tensor" in names:
-        listed = " and ".join(names)
-        raise GraphError(
-            message(
-                f"{cls.__name__}.forward",
-                f"uses {listed}, which {'requires' if len(names) == 1 else 'require'} grad but "
-                f"{'is no argument' if len(names) == 1 else 'are no arguments'}: "
-                f"{'its gradient' if len(names) == 1 else 'their gradients'} would be lost",
-                operands=[(name, f"{list(e._shape)}") for name, e in zip(names, reads.values(), strict=True)],
-                hint=f"pass it to apply, or use {names[0]}.detach(); with `capture = True` in the class backward may "
-                f"return {{'{names[0]}': gradient}}",
-            )
-        )
-    ctx._edges = (*edges, *reads.values())
-    ctx._captured = tuple(names)
-    return True
-
-
-def _finish(
-    ctx: FunctionCtx,
-    args: tuple[Any, ...],
-    keywords: dict[str, Any],
-    result: Any,
-    epoch: int,
-    leaves: Sequence[Any] | None = None,
-) -> Any:
-    """Give the results their history, and take care of what was saved."""
-    inputs = args if leaves is None else leaves
-    written = _check_written(ctx, inputs, epoch) if epoch is not WRITES[0] or ctx._dirty else []
-    ctx._epoch = WRITES[0]
-    results, structure = [result], None
-    if not isinstance(result, Tensor):
-        results, structure = (
-            tree_flatten(result) if result.__class__ is not tuple or not _flat(result) else (list(result), PLAIN_TUPLE)
-        )
-        if not any([isinstance(r, Tensor) for r in results]):
-            return result
-    outs = [r if not isinstance(r, Tensor) or (written and is_in(r, written)) else _fresh(r, inputs) for r in results]
-    first = next(r for r in outs if isinstance(r, Tensor))
-    ctx._shape, ctx._dtype = first._array.shape, first._array.dtype
-    if structure is not None:
-        ctx._outputs = [(r._array.shape, r._array.dtype) if isinstance(r, Tensor) else None for r in outs]  # type: ignore[assignment]
-        ctx._hooks = SPECIAL
-        if structure is not PLAIN_TUPLE and (
-            structure.kind not in (tuple, list) or any(child.kind is not None for child in structure.children)
-        ):
-            ctx._result = structure
-    _keep(ctx, args, keywords, inputs, results, written)
-    for index, (raw, out) in enumerate(zip(results, outs, strict=True)):
-        if (
-            isinstance(out, Tensor)
-            and _carries_grad(out)
-            and not (ctx._non_differentiable and is_in(raw, ctx._non_differentiable))
-        ):
-            edge = ctx if structure is None else Output(ctx, index)
-            if written and is_in(out, written):
-                rebase(out, edge)
-            else:
-                out._node = edge
-    ctx.__dict__.pop("_non_differentiable", None)
-    ctx.__dict__.pop("_dirty", None)
-    return (
-        outs[0] if structure is None else tuple(outs) if structure is PLAIN_TUPLE else tree_unflatten(outs, structure)
-    )
-
-
-PLAIN_TUPLE = TreeDef(tuple)  # stands for a tuple of tensors and values, the usual result of several
-
-
-def _flat(results: tuple[Any, ...]) -> bool:
-    return all([isinstance(r, Tensor) or KINDS[r.__class__] is not CONTAINER for r in results])
-
-
-def _keep(
-    ctx: FunctionCtx,
-    args: tuple[Any, ...],
-    keywords: dict[str, Any],
-    inputs: Sequence[Any],
-    results: list[Any],
-    written: list[Tensor],
-) -> None:
-    """Find out where the saved tensors come from (`core/functions/second_order.py`); a saved output is kept as a
-    detached twin.
-    """
-    ctx.check_saved()
-    refuse_inference(ctx.op_name, ctx._saved)
-    constants = ctx.__dict__.pop("_constants", ())
-
-    def origin(t: Tensor) -> Any:
-        return second_order.origin_of(t, inputs, results, constants)
-
-    saved: tuple[Any, ...] = ctx._saved
-    # not just inputs with history
-    if saved and (ACTIVE or not all([isinstance(t, Tensor) and t._node is not None for t in saved])):
-        origins = [origin(t) if isinstance(t, Tensor) else None for t in ctx._saved]
-        ctx._saved = tuple(
-            [
-                t._alias(None) if isinstance(o, int) and t._node is None else t
-                for t, o in zip(ctx._saved, origins, strict=True)
-            ]
-        )
-        if any(o is not None for o in origins):
-            ctx._origins = tuple(origins)
-        if ACTIVE:
-            pack(ctx)
-    elif ACTIVE:
-        pack(ctx)
-    if ctx.__dict__:
-        hold_attributes(ctx, origin)
-    found = [*ctx._origins, *(o for held in (ctx._held or {}).values() for o in held[2])]
-    if any(o is second_order.INTERMEDIATE for o in found) and not written:
-        weak: Callable[[Any], Any] = lambda a: weakref.ref(a) if isinstance(a, Tensor) else a
-        ctx._hooks = SPECIAL
-        ctx._call = second_order.Call([weak(a) for a in args], {k: weak(a) for k, a in keywords.items()}, ctx._epoch)
-
-
-def is_in(t: Any, tensors: Sequence[Any]) -> bool:
-    """Membership by identity (``in`` would compare elements)."""
-    return any(other is t for other in tensors)
-
-
-def _carries_grad(t: Tensor) -> bool:
-    return t._array.dtype.kind in "fc" or t.dtype.is_floating_point
-
-
-def _fresh(r: Tensor, args: Sequence[Any]) -> Tensor:
-    """An output that is an input, or a view of one, becomes a tensor of its own on the same memory, and is not written
-    to in place.
-    """
-    if r._node is None and r._view is None:
-        for a in args:
-            if a is r:
-                break
-        else:
-            return r
-    return guarded(r._alias(None), r)
-
-
-def _watch_views(result: Any) -> None:
-    """Results on the memory of inputs without history: these may get one, and then the results' is not known."""
-    if grad_mode.get():
-        for r in tree_flatten(result)[0]:
-            if (
-                isinstance(r, Tensor)
-                and r._view is not None
-                and not r._view.recorded
-                and r._counter is not None
-                and r._counter is not INFERENCE
-            ):
-                watch(r, r._counter)
-
-
-def _check_unrecorded_writes(cls: type[Function], args: Sequence[Any], epoch: int) -> None:
-    """An input without history that was written to may be a view of something that has one."""
-    if grad_mode.get():
-        for t in args:
-            if isinstance(t, Tensor) and t._view is not None and t._counter is not None and t._counter.stamp > epoch:
-                check_writable(t, cls.__name__, False)
-
-
-def _check_written(ctx: FunctionCtx, args: Sequence[Any], epoch: int) -> list[Tensor]:
-    """The inputs that forward wrote to, declared with `mark_dirty` or found by the time of their last write."""
-    name = ctx._function.__name__
-    tensors = [a for a in args if isinstance(a, Tensor) and a._counter is not None]
-    written = [t for t in tensors if t._counter.stamp > epoch]  # type: ignore[union-attr]
-    for t in ctx._dirty:
-        if not is_in(t, written):
-            raise InplaceError(
-                message(
-                    name,
-                    "mark_dirty names a tensor that forward did not write to",
-                    operands=[("tensor", spec_of(t._array))],
-                )
-            )
-    for t in written:
-        check_writable(t, f"{name}.forward", True)
-    return written

@@ -117,19 +117,12 @@ def backward(
         gradient = tensor_like(gradient, self)
     edge = edge_of(self)
     seed = seed_for(self, gradient)
-    wanted = (
-        None
-        if inputs is None
-        else [inputs]
-        if isinstance(inputs, Tensor)
-        else list(inputs.values() if hasattr(inputs, "values") else inputs)
-    )
     engine.run(
         [edge],
         [seed],
         keep_graph=create_graph if retain_graph is None else retain_graph,
         create_graph=create_graph,
-        inputs=None if wanted is None else inputs_of_backward(wanted),
+        inputs=None if inputs is None else inputs_of_backward(inputs),
     )
 
 

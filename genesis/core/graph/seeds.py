@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, DeviceError, GraphError, ShapeError, message
@@ -89,12 +88,15 @@ def input_edge(x: Any, place: int, op: str) -> Any:
     return x._node
 
 
-def inputs_of_backward(inputs: Sequence[Any]) -> list[Any]:
-    """The places of the tensors that a backward shall accumulate into; those that are no leaves retain their gradient
-    from now on.
+def inputs_of_backward(inputs: Any) -> list[Any]:
+    """The places of the tensors (one, several, or those of a dictionary) that a backward shall accumulate into; those
+    that are no leaves retain their gradient from now on.
     """
-    edges = [input_edge(x, i, "backward") for i, x in enumerate(inputs)]
-    for x in inputs:
-        if hasattr(x, "retain_grad"):  # a tensor, no `GradientEdge`
+    from genesis.core.graph.tensor import Tensor
+
+    wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs.values() if hasattr(inputs, "values") else inputs)
+    edges = [input_edge(x, i, "backward") for i, x in enumerate(wanted)]
+    for x in wanted:
+        if isinstance(x, Tensor):
             x.retain_grad()
     return edges
