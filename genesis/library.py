@@ -25,7 +25,7 @@ from genesis.base.device import CPU
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, InplaceError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten
 from genesis.core.call import dispatch
-from genesis.core.call.kinds import OPAQUE
+from genesis.core.call.kinds import opaque
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.views import bump
 from genesis.core.functions.function import Function
@@ -248,10 +248,8 @@ class CustomOp:
         """The record of this operation with tensors at these places; calls with others have records of their own."""
         if places not in self._ops:
             name = self.name if not self._ops else f"{self.name} of arguments {', '.join(map(str, places))}"
-            op = Op(name, OPAQUE, self.signature, self._on_arrays(places), infer=self._on_specs(places), torch_name="",
-                    module=self.__wrapped__.__module__)  # fmt: skip
-            op.kernel, op.call, op.run, op.tensors = op.meaning, self, dispatch.run, places
-            REGISTRY[name] = self._ops[places] = op
+            self._ops[places] = opaque(name, self.signature, self._on_arrays(places), self._on_specs(places), self, places,
+                                       self.__wrapped__.__module__)  # fmt: skip
         return self._ops[places]
 
     def _on_arrays(self, places: tuple[int, ...]) -> Callable[..., Any]:

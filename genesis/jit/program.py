@@ -370,7 +370,6 @@ def inferred(call: Call) -> list[Spec]:
     """The specs of a call's results, from its op."""
     op = op_of(call)
     specs = renamed(call.args, lambda var: var.spec if var.spec.device.type != "meta" else 1.0)
-    specs = tuple([s if takes_tensor(op, i) else _ghosts(s) for i, s in enumerate(specs)])
     found = op.kind.infer(op, specs)
     return list(found) if isinstance(found, tuple | list) else [with_strides(op, specs, found)]
 
@@ -384,10 +383,3 @@ def op_of(call: Call) -> Op:
 def takes_tensor(op: Op, place: int) -> bool:
     """Whether an op takes a tensor, or a sequence of tensors, at a place among its arguments."""
     return place in op.tensors or (op.variadic and place == 0)
-
-
-def _ghosts(value: Any) -> Any:
-    """Zeros for the specs in an index."""
-    if isinstance(value, Spec):
-        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
-    return tuple([_ghosts(v) for v in value]) if isinstance(value, tuple) else value

@@ -359,7 +359,7 @@ def _fused(op: Op, args: tuple[Any, ...]) -> Any:
 
 
 def _filled(value: Any, places: Mapping[Var, int], tensor: bool, values: list[Any]) -> Any:
-    """An argument with values: tensors where the op takes tensors, arrays in indices."""
+    """An argument with values: tensors where the op takes tensors; where it takes numbers, what those of the program are."""
     if tensor:
         return renamed(value, lambda var: values[places[var]])
     return renamed(value, lambda var: _array(values[places[var]]))

@@ -13,7 +13,6 @@ import inspect
 from collections.abc import Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from genesis.arrays.spec import Spec, spec_of
 from genesis.base.errors import InplaceError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import dispatch
-from genesis.core.call.kinds import OPAQUE
+from genesis.core.call.kinds import opaque
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.graph import engine
 from genesis.core.graph.modes import enable_grad, no_grad
@@ -49,7 +48,7 @@ def traced(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return call.node.apply(*[leaves[i] for i in places])
 
 
-_CALLS: WeakKeyDictionary[type[Function], dict[Any, _Call]] = WeakKeyDictionary()
+_CALLS: dict[type[Function], dict[Any, _Call]] = {}  # the registry keeps the ops, and so the classes, anyway
 
 
 class _Call:
@@ -66,26 +65,24 @@ class _Call:
         name = title
         while name in REGISTRY:
             name = f"{title} {len(REGISTRY)}"
-        op = Op(
-            name, OPAQUE, inspect.signature(_variadic), lambda arrays: meaning(list(arrays)), infer=infer, torch_name=""
-        )
-        op.kernel, op.run, op.tensors, op.variadic = op.meaning, dispatch.run, (0,), True
-        op.module = self.cls.__module__
 
         def call(tensors: Sequence[Tensor]) -> Any:
             return dispatch.run(op, (list(tensors),))
 
-        call.op = op  # type: ignore[attr-defined]
         call.__doc__ = f"`{title}` of a user's Function, for traces."
-        op.call = call
-        REGISTRY[name] = op
+        call.op = op = opaque(  # type: ignore[attr-defined]
+            name, inspect.signature(_variadic), lambda arrays: meaning(list(arrays)), infer, call, (0,),
+            self.cls.__module__, variadic=True,
+        )  # fmt: skip
         return op
 
     def _node(self) -> type[Function]:
         """A Function of tensors alone, whose forward and backward are the two ops."""
+        from genesis.core.functions.function import Function
+
         call = self
 
-        class Opaque(_function_class()):  # type: ignore[misc]
+        class Opaque(Function):
             @staticmethod
             def forward(ctx: Any, *tensors: Tensor) -> Any:
                 ctx.save_for_backward(*tensors)
@@ -169,9 +166,3 @@ def _one_or_all(items: list[Any]) -> Any:
 
 def _variadic(tensors: Sequence[Tensor]) -> Any:
     """Stands for the signature of the two ops."""
-
-
-def _function_class() -> type[Function]:
-    from genesis.core.functions.function import Function
-
-    return Function

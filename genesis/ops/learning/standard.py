@@ -13,7 +13,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.halves import HALVES
-from genesis.core.call.kinds import ALL_DIMS, case, normalize_dims, primitive, reduced_shape
+from genesis.core.call.kinds import ALL_DIMS, Rules, case, normalize_dims, primitive, reduced_shape
 from genesis.core.call.op import samples
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.reductions.along import EXACT, axes, check_floating, count, restore, rounded, widened
@@ -28,6 +28,12 @@ def _dims_of(name: str) -> Any:
         return input, normalize_dims(name, dim, input.ndim) or ALL_DIMS[input.ndim], *eps
 
     return prepare
+
+
+def _over_dims(name: str, vjp: Rules, infer: Any, **options: Any) -> Any:
+    """Declare what normalisations are made of: for floats alone, in float32 under autocast, no method."""
+    return primitive("reduction", vjp, infer=infer, prepare=_dims_of(name), dtypes="f", method=False, torch_name="",
+                     autocast="float32", **options)  # fmt: skip
 
 
 def _infer_same(input: Spec, dim: Any, *eps: float) -> Spec:
@@ -58,17 +64,7 @@ def _root(away: Any, dim: Any, eps: float, exact: Any) -> Any:
     return np.sqrt(mean + eps)
 
 
-@primitive(
-    "reduction",
-    {"input": lambda g, dim: centered(g, dim)},
-    jvp="linear",
-    infer=_infer_same,
-    prepare=_dims_of("centered"),
-    dtypes="f",
-    method=False,
-    torch_name="",
-    autocast="float32",
-)
+@_over_dims("centered", {"input": lambda g, dim: centered(g, dim)}, _infer_same, jvp="linear")
 def centered(input: Array, dim: Any) -> Any:
     """What is left of a tensor without its mean over ``dim``, $x - \\bar x$; of equal numbers zero.
 
@@ -84,15 +80,10 @@ def centered(input: Array, dim: Any) -> Any:
 samples(centered, lambda t: [case(t(3, 4), 1), case(t(2, 3, 4), (0, 2)), case(t(4), 0), case(t(0, 3), 1)])
 
 
-@primitive(
-    "reduction",
+@_over_dims(
+    "deviation",
     {"input": lambda g, input, out, dim: centered(input, dim) * _per_element(g, input, out, dim)},
-    infer=_infer_reduced,
-    prepare=_dims_of("deviation"),
-    dtypes="f",
-    method=False,
-    torch_name="",
-    autocast="float32",
+    _infer_reduced,
 )
 def deviation(input: Array, dim: Any, eps: float) -> Any:
     """The spread about the mean, $\\sqrt{\\frac{1}{n} \\sum_i (x_i - \\bar x)^2 + eps}$; ``dim`` gets size 1.
@@ -130,16 +121,7 @@ def _standardized_rule(g: Tensor, input: Tensor, out: Tensor, dim: Any, eps: flo
     return (centered(g, dim) - out * along) / deviation(input, dim, eps)
 
 
-@primitive(
-    "reduction",
-    {"input": _standardized_rule},
-    infer=_infer_same,
-    prepare=_dims_of("standardized"),
-    dtypes="f",
-    method=False,
-    torch_name="",
-    autocast="float32",
-)
+@_over_dims("standardized", {"input": _standardized_rule}, _infer_same)
 def standardized(input: Array, dim: Any, eps: float) -> Any:
     """With mean zero and spread one over ``dim``: `centered` over `deviation`.
 
@@ -157,15 +139,8 @@ def standardized(input: Array, dim: Any, eps: float) -> Any:
 samples(standardized, lambda t: [case(t(3, 4), 1, 1e-5), case(t(2, 3, 4), (0, 2), 0.5), case(t(4), 0, 0.1)])
 
 
-@primitive(
-    "reduction",
-    {"input": lambda g, input, out, dim: input * _per_element(g, input, out, dim)},
-    infer=_infer_reduced,
-    prepare=_dims_of("root_mean_square"),
-    dtypes="f",
-    method=False,
-    torch_name="",
-    autocast="float32",
+@_over_dims(
+    "root_mean_square", {"input": lambda g, input, out, dim: input * _per_element(g, input, out, dim)}, _infer_reduced
 )
 def root_mean_square(input: Array, dim: Any, eps: float) -> Any:
     """$\\sqrt{\\frac{1}{n} \\sum_i x_i^2 + eps}$ over ``dim``, which stays with size 1.

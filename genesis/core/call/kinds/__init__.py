@@ -32,7 +32,7 @@ from genesis.core.call.kinds.elementwise import (
     unary,
 )
 from genesis.core.call.kinds.indexing import indexing
-from genesis.core.call.kinds.others import CONVERSION, OPAQUE
+from genesis.core.call.kinds.others import CONVERSION, OPAQUE, opaque
 from genesis.core.call.kinds.random import drawn, random
 from genesis.core.call.kinds.reduction import (
     ALL_DIMS,
@@ -71,6 +71,7 @@ __all__ = [
     "indexing",
     "normalize_dim",
     "normalize_dims",
+    "opaque",
     "primitive",
     "random",
     "reduced_shape",

@@ -219,6 +219,17 @@ def _elementwise_doc(name: str, doc: str, example: str, op_dtypes: str, result: 
     return text + f"\n>>> import genesis\n>>> genesis.{name}({call})\ntensor({answer})\n"
 
 
+def _record(
+    name: str, parameters: tuple[str, ...], meaning: Callable[..., Any], kernel: Any, doc: str, **options: Any
+) -> Op:
+    """The record of an op of one or two operands, before its public function is made."""
+    op = Op(name, ELEMENTWISE, _signature(*parameters), _documented(meaning, doc), **options)
+    op.kernel = meaning if kernel is None else kernel
+    op.infer, op.run = _infer_elementwise(op), dispatch.elementwise
+    prepare_record(op)
+    return op
+
+
 def unary(
     name: str,
     meaning: Callable[..., Any],
@@ -246,25 +257,10 @@ def unary(
     floating dtype) or "bool". ``vjp(g, ...)`` is the gradient, by the names `input` and `out`.
     ``path`` is where an op lives that is not a top-level name.
     """
-    meaning_ = _documented(meaning, _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None))
-    op = Op(
-        name,
-        ELEMENTWISE,
-        _signature("input"),
-        meaning_,
-        vjp={} if vjp is None else {"input": vjp},
-        samples=samples,
-        fails=fails,
-        dtypes=dtypes,
-        autocast=autocast,
-        holomorphic=holomorphic,
-        result=result,
-        torch_name=torch_name,
-        strides=strides,
-    )
-    op.kernel = meaning if kernel is None else kernel
-    op.infer, op.run = _infer_elementwise(op), dispatch.elementwise
-    prepare_record(op)
+    rules = {} if vjp is None else {"input": vjp}
+    doc = _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None)
+    op = _record(name, ("input",), meaning, kernel, doc, vjp=rules, samples=samples, fails=fails, dtypes=dtypes,
+                 autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name, strides=strides)  # fmt: skip
     fast = result == "same" or result == "float"
     op.call = unary_path(op) if fast or result == "bool" else public_function(
         op, "    return elementwise(_op, ARGS, out)\n", {"elementwise": dispatch.elementwise}, "out=None"
@@ -302,24 +298,9 @@ def binary(
     ``weak_scalars``: the kernel may get a Python number as it is (true of ufuncs: the array's dtype wins).
     """
     rules = {} if vjp is None else {n: r for n, r in zip(("input", "other"), vjp, strict=True) if r is not None}
-    meaning_ = _documented(meaning, _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None))
-    op = Op(
-        name,
-        ELEMENTWISE,
-        _signature("input", "other"),
-        meaning_,
-        vjp=rules,
-        samples=samples,
-        fails=fails,
-        dtypes=dtypes,
-        autocast=autocast,
-        holomorphic=holomorphic,
-        result=result,
-        torch_name=torch_name,
-    )
-    op.kernel = meaning if kernel is None else kernel
-    op.infer, op.run = _infer_elementwise(op), dispatch.elementwise
-    prepare_record(op)
+    doc = _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None)
+    op = _record(name, ("input", "other"), meaning, kernel, doc, vjp=rules, samples=samples, fails=fails, dtypes=dtypes,
+                 autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name)  # fmt: skip
     weak = isinstance(op.kernel, np.ufunc) if weak_scalars is None else weak_scalars
     op.call = binary_path(op, weak)
     call = finish(op, operators, result != "bool" if inplace is None else inplace)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import Signature
 from typing import Any
 
 from genesis.arrays.spec import Spec
+from genesis.core.call import dispatch
 from genesis.core.call.kind import Along, Kind, Rule, as_it_is
-from genesis.core.call.op import Op
+from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.strides import strides_of_operands
 
 
@@ -49,6 +51,17 @@ class Opaque(Kind):
 
     def differentiable(self, op: Op) -> bool:
         return bool(getattr(op.call, "differentiable", False))
+
+
+def opaque(
+    name: str, signature: Signature, meaning: Callable[..., Any], infer: Callable[..., Any], call: Callable[..., Any],
+    tensors: tuple[int, ...], module: str, variadic: bool = False,
+) -> Op:  # fmt: skip
+    """Enter an operation of a user in the registry: ``call`` is its public function, ``tensors`` the places of arrays."""
+    op = Op(name, OPAQUE, signature, meaning, infer=infer, torch_name="", module=module)
+    op.kernel, op.call, op.run, op.tensors, op.variadic = meaning, call, dispatch.run, tensors, variadic
+    REGISTRY[name] = op
+    return op
 
 
 MOVEMENT = Movement("movement")  # flip, roll, cat, tril
