@@ -12,16 +12,9 @@ tensor([ 3., 12.])
 from __future__ import annotations
 
 from genesis.autograd.func.batches import vmap
-from genesis.autograd.func.derivatives import (
-    grad,
-    grad_and_value,
-    jvp,
-    linear_transpose,
-    linearize,
-    value_and_grad,
-    vjp,
-)
+from genesis.autograd.func.derivatives import grad, grad_and_value, jvp, value_and_grad, vjp
 from genesis.autograd.func.jacobians import hessian, hvp, jacfwd, jacrev
+from genesis.autograd.func.linear import linear_transpose, linearize
 from genesis.autograd.func.stateless import functional_call, stack_module_state
 
 __all__ = [

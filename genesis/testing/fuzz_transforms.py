@@ -22,27 +22,29 @@ from genesis import jit
 from genesis.base.errors import GenesisError
 from genesis.core.graph.tensor import Tensor
 from genesis.func import jvp
-from genesis.testing import fuzz
+from genesis.testing import fuzz, fuzz_writer
 from genesis.testing.command_line import options, tell
 
 Values = tuple[list[Tensor], list[Tensor]]  # of all variables; gradients of the last one that has a history
 Found = tuple[int, str, list[str]]
 
 
-def as_function(program: Sequence[fuzz.Statement], forward: bool = False) -> tuple[Callable[..., Any], list[Tensor]]:
+def as_function(
+    program: Sequence[fuzz_writer.Statement], forward: bool = False
+) -> tuple[Callable[..., Any], list[Tensor]]:
     """A program as a function of its leaves; ``forward``: its value is the last variable with a history, for forward
     mode.
     """
     leaves = [s for s in program if not s.uses and s.text.split(" = ")[-1].startswith("tensor(")]
     values = []
     for s in leaves:
-        scope = fuzz._scope()
+        scope = fuzz_writer.scope_of_programs()
         exec(s.text, scope)
         values.append(scope[s.makes[0]])
     needs = [x.requires_grad for x in values]
 
     def function(*inputs: Tensor) -> Values:
-        scope = fuzz._scope()
+        scope = fuzz_writer.scope_of_programs()
         given = dict(zip(map(id, leaves), zip(inputs, needs, strict=True), strict=True))
         for s in program:
             if id(s) in given:
@@ -92,7 +94,7 @@ def _batched(function: Callable[..., Values], inputs: list[Tensor]) -> bool:
     return all(_same(y, genesis.stack([e[i] for e in expected]), False) for i, y in enumerate(found))
 
 
-def _forward(program: Sequence[fuzz.Statement]) -> bool:
+def _forward(program: Sequence[fuzz_writer.Statement]) -> bool:
     """The tangents of all variables along one direction, summed, are that direction's part of the gradient of their
     sum.
     """
@@ -129,7 +131,7 @@ def check(programs: int, seed: int = 0, progress: bool = False) -> tuple[Counter
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in tqdm(range(seed, seed + programs), disable=not progress, unit=" programs"):
-            done = fuzz.run(fuzz.Writer(number).program(4 + number % 14), number).program
+            done = fuzz.run(fuzz_writer.Writer(number).program(4 + number % 14), number).program
             function, inputs = as_function(done)
             try:
                 function(*inputs)

@@ -11,7 +11,7 @@ from genesis import Function
 from genesis.core.call import views
 from genesis.core.functions.context import FunctionCtx
 from genesis.core.graph import engine, node
-from genesis.testing import fuzz
+from genesis.testing import fuzz, fuzz_writer
 
 
 def explain(wrong):
@@ -79,7 +79,7 @@ def returned_inputs_are_plain(monkeypatch):
 def test_what_is_broken_is_found(monkeypatch, break_it):
     break_it(monkeypatch)
     for number in range(3000):
-        program = fuzz.Writer(number).program(14)
+        program = fuzz_writer.Writer(number).program(14)
         try:
             outcome = fuzz.run(program, number)
         except Exception:

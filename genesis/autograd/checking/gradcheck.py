@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from genesis.autograd.checking.calls import Calls, is_floating, strided
-from genesis.autograd.checking.conduct import check_dtypes, check_unused
+from genesis.autograd.checking.conduct import check_unused
 from genesis.autograd.checking.differences import DOUBLE, SINGLE, Array, Precision, column, inner, moved
 from genesis.autograd.checking.evidence import wrong_elements
+from genesis.autograd.checking.inputs import check_dtypes
 from genesis.autograd.checking.trial import Measured, Trial
 from genesis.autograd.gradients import grad
 from genesis.base.errors import GenesisError, GraphError, message

@@ -56,7 +56,7 @@ def check_forward_mode(trial: Trial) -> Iterator[Row]:
         g = trial.base.gradients[k]
         backward = 0.0 if g is None else float((np.conj(g) * directions[k]).sum().real)
         size = sum(float(np.abs(w * t.detach().numpy()).sum()) for w, t in zip(seeds, pushed, strict=True))
-        if abs(forward - backward) > conduct._loose(trial) * (size + abs(backward)):
+        if abs(forward - backward) > conduct.loose(trial) * (size + abs(backward)):
             yield failed(
                 name,
                 "jvp",
@@ -108,7 +108,7 @@ def check_batches(trial: Trial) -> Iterator[Row]:
     for k, y in enumerate(found):
         want = np.stack([e[k] for e in expected])
         if y.shape != want.shape or not np.allclose(
-            y.detach().numpy(), want, conduct._loose(trial), 1e-12, equal_nan=True
+            y.detach().numpy(), want, conduct.loose(trial), 1e-12, equal_nan=True
         ):
             yield failed(
                 name,

@@ -19,6 +19,7 @@ from genesis.autograd.checking import conduct, in_transforms
 from genesis.autograd.checking.calls import Calls, refusal
 from genesis.autograd.checking.differences import SINGLE, Array
 from genesis.autograd.checking.evidence import Diagnosis
+from genesis.autograd.checking.inputs import check_autocast, check_dtypes, check_layouts, check_zero_size
 from genesis.autograd.checking.report import Report, Row, failed, passed, skipped
 from genesis.autograd.checking.second import check_second_order
 from genesis.autograd.checking.trial import Measured, Trial
@@ -303,9 +304,9 @@ CHECKS: dict[str, Callable[[Trial], Iterator[Row]]] = {
     "values": check_values,
     "linear": check_linear,
     "second_order": check_second_order,
-    "dtypes": conduct.check_dtypes,
-    "layouts": conduct.check_layouts,
-    "zero_size": conduct.check_zero_size,
+    "dtypes": check_dtypes,
+    "layouts": check_layouts,
+    "zero_size": check_zero_size,
     "broadcast": check_broadcast,
     "alone": conduct.check_alone,
     "unused": conduct.check_unused,
@@ -314,7 +315,7 @@ CHECKS: dict[str, Callable[[Trial], Iterator[Row]]] = {
     "writes": conduct.check_writes,
     "leaks": conduct.check_leak,
     "packed": conduct.check_packed,
-    "autocast": conduct.check_autocast,
+    "autocast": check_autocast,
     "forward_mode": in_transforms.check_forward_mode,
     "vmap": in_transforms.check_batches,
 }
