@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.call.dispatch import F32
+from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops, rows
