@@ -30,6 +30,16 @@ from genesis.optim.state import checked, packed, unpacked
 Group = dict[str, Any]
 
 
+class _Required:
+    """What stands in the defaults for an option that every group has to give."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+required = _Required()
+
+
 class Optimizer(Dependable):
     """Base class: subclasses define `update`, the step of one parameter.
 
@@ -149,6 +159,9 @@ class Optimizer(Dependable):
                 raise ArgumentValueError(message(name, "a parameter appears twice", [("parameter", p._spec())]))
             known.add(id(p))
         group = {**self.defaults, **param_group, "params": params, **({"param_names": names} if names else {})}
+        for option, value in group.items():
+            if value is required:
+                raise ArgumentValueError(message(name, f"a parameter group does not say {option!r}, which is required"))
         self.check_group(group)
         self.param_groups.append(group)
 

@@ -56,6 +56,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.utils.checkpoint": ("genesis.utils.checkpoint",),
     "torch.utils.data": ("genesis.data",),
     "torch.utils.dlpack": ("genesis",),
+    "torch.utils.tensorboard": ("genesis.utils.tensorboard",),
 }  # fmt: skip
 
 _NOTHING = object()
@@ -278,6 +279,20 @@ def _parameter() -> dict[str, Any]:
     from genesis import nn
 
     return {name: getattr(nn, name) for name in ("Parameter", "Buffer") if hasattr(nn, name)}
+
+
+@_values("torch.optim.optimizer")
+def _optimizer() -> dict[str, Any]:
+    from genesis.optim import optimizer
+
+    return {"required": optimizer.required, "ParamsT": Any}
+
+
+@_values("torch.optim.lr_scheduler")
+def _lr_scheduler() -> dict[str, Any]:
+    from genesis.optim import lr_scheduler
+
+    return {"_LRScheduler": lr_scheduler.LRScheduler}
 
 
 @_values("torch.types")

@@ -37,13 +37,12 @@ FAMILIES = {
     "torch.special": "the special functions that are there are names of torch itself",
     "torch.utils.benchmark": "use timeit",
     "torch.utils.cpp_extension": "extensions in C++ are left out; genesis.autograd.from_ctypes calls compiled code",
-    "torch.utils.tensorboard": "it needs PyTorch itself; tensorboardX has the same SummaryWriter",
+    "torch.utils.tensorboard": "SummaryWriter is there",
 }
 
 INSTEAD = {
     "torch.compile": "genesis.jit.trace(step) records a whole step and replays it",
     "torch.hub.load": "build the model in the program, and torch.load its weights",
-    "torch.utils.tensorboard.SummaryWriter": "from tensorboardX import SummaryWriter",
     "torch.nn.parallel.DistributedDataParallel": "the model itself",
     "torch.nn.utils.convert_conv2d_weight_memory_format": "nothing: a weight has the layout that it was made with",
     "torch.nn.utils.convert_conv3d_weight_memory_format": "nothing: a weight has the layout that it was made with",
@@ -76,6 +75,7 @@ DIFFERENT = {
     "torch.nn.SmoothL1Loss": "input and target of different shapes are refused (PyTorch warns)",
     "torch.nn.HuberLoss": "input and target of different shapes are refused (PyTorch warns)",
     "torch.utils.data.DataLoader": "random numbers belong to the sample, not to the worker: the same for any number of workers",
+    "torch.utils.tensorboard.SummaryWriter": "it needs the package tensorboard; scalars, histograms, pictures and texts",
     "torch.use_deterministic_algorithms": "everything is deterministic, whatever is set",
     "torch.set_float32_matmul_precision": "products are computed in float32, whatever is set",
 }

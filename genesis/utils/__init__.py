@@ -1,5 +1,5 @@
-"""Tools around training: `checkpoint` (recompute instead of save), `pytree` (nested containers), `data` (see
-`genesis.data`).
+"""Tools around training: `checkpoint` (recompute instead of save), `pytree` (nested containers), `tensorboard`
+(what a run is watched by), `data` (see `genesis.data`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from genesis.utils import checkpoint, pytree
 
 
 def __getattr__(name: str) -> Any:
-    if name == "data":
-        return importlib.import_module("genesis.utils.data")
+    if name in ("data", "tensorboard"):
+        return importlib.import_module(f"genesis.utils.{name}")
     raise AttributeError(f"module 'genesis.utils' has no attribute {name!r}")
 
 
-__all__ = ["checkpoint", "data", "pytree"]
+__all__ = ["checkpoint", "data", "pytree", "tensorboard"]

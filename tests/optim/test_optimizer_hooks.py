@@ -100,6 +100,19 @@ def test_names_of_parameters():
         optim.SGD([("a", other), genesis.ones(1, requires_grad=True)])
 
 
+def test_an_option_that_is_required():
+    from genesis.optim.optimizer import required
+
+    class Mine(optim.Optimizer):
+        def __init__(self, params, lr=required):
+            super().__init__(params, {"lr": lr})
+
+    p = genesis.ones(1, requires_grad=True)
+    assert Mine([{"params": [p], "lr": 2.0}]).param_groups[0]["lr"] == 2.0
+    with pytest.raises(ValueError, match="Mine: a parameter group does not say 'lr', which is required"):
+        Mine([p])
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_copies_go_on_as_the_original(name):
     optimizer = _made(name)

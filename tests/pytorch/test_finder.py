@@ -38,6 +38,30 @@ from torch.nn.modules.loss import _Loss as unknown
     assert not found["dist"].is_available() and found["mp"].Queue
 
 
+def test_what_programs_import_to_train(torch):
+    program = """
+from torch.optim.optimizer import Optimizer, required
+from torch.optim.lr_scheduler import _LRScheduler, ReduceLROnPlateau
+from torch.optim.swa_utils import AveragedModel, SWALR
+from torch.optim.adamw import AdamW
+from torch.nn.utils.clip_grad import clip_grad_norm_
+from torch.nn.utils import parametrize, weight_norm
+from torch.nn.utils.parametrizations import spectral_norm
+import torch.nn.utils.prune as prune
+import torch.nn.parallel
+assert callable(weight_norm) and torch.nn.DataParallel is torch.nn.parallel.DataParallel
+class Flat(_LRScheduler):
+    def get_lr(self):
+        return [group["lr"] for group in self.optimizer.param_groups]
+"""
+    found: dict[str, object] = {}
+    exec(program, found)
+    assert found["Optimizer"] is optim.Optimizer and found["AdamW"] is optim.AdamW
+    assert issubclass(found["ReduceLROnPlateau"], found["_LRScheduler"])
+    with pytest.raises(ImportError, match="DistributedDataParallel is not in Genesis: .*the model itself"):
+        exec("from torch.nn.parallel import DistributedDataParallel", found)
+
+
 def test_star_gives_what_is_there(torch):
     found: dict[str, object] = {}
     exec("from torch.nn import *\nfrom torch.nn.init import *", found)
@@ -89,7 +113,7 @@ def test_variable_is_a_tensor(torch):
         ("import torch.nowhere", ModuleNotFoundError, "PyTorch 2.13 has no such name"),
         ("torch.reluu", AttributeError, "did you mean torch.relu"),
         ("torch.hub.load('a/b', 'c')", NotImplementedError, "nothing is downloaded"),
-        ("from torch.utils.tensorboard import SummaryWriter", ImportError, "from tensorboardX import SummaryWriter"),
+        ("from torch.utils.tensorboard import FileWriter", ImportError, "SummaryWriter is there"),
     ],
 )
 def test_what_is_not_there_says_why(torch, code, error, words):

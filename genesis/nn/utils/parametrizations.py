@@ -7,9 +7,8 @@ from typing import Any
 from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
-from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
-from genesis.nn.utils.parametrize import register_parametrization
+from genesis.nn.utils.parametrize import register_parametrization, weight_of
 from genesis.ops.learning.norm import normalize
 
 
@@ -19,14 +18,6 @@ def norm_except_dim(x: Any, dim: int | None) -> Any:
         return x.norm()
     others = [d for d in range(x.ndim) if d != dim % max(x.ndim, 1)]
     return x.norm(dim=others, keepdim=True) if others else x.abs()
-
-
-def weight_of(name: str, module: Any, tensor_name: Any) -> Any:
-    """The tensor of a module that is to be parametrized."""
-    found = getattr(module, tensor_name, None) if isinstance(tensor_name, str) else None
-    if not isinstance(module, Module) or not isinstance(found, Tensor):
-        raise ArgumentValueError(message(name, f"{type(module).__name__} has no parameter or buffer {tensor_name!r}"))
-    return found
 
 
 class _WeightNorm(Module):

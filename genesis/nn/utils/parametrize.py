@@ -267,6 +267,14 @@ def _check_another(parametrization: Any, now: Tensor) -> None:
     _check_alike("right_inverse", back, now, shaped=True)
 
 
+def weight_of(name: str, module: Any, tensor_name: Any) -> Any:
+    """The tensor of a module that is to be parametrized."""
+    found = getattr(module, tensor_name, None) if isinstance(tensor_name, str) else None
+    if not isinstance(module, Module) or not isinstance(found, Tensor):
+        raise ArgumentValueError(message(name, f"{type(module).__name__} has no parameter or buffer {tensor_name!r}"))
+    return found
+
+
 def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
     """Whether a module (or one tensor of it) is parametrized."""
     _expect("is_parametrized", module, tensor_name)
