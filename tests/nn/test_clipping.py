@@ -66,6 +66,24 @@ def test_a_fused_layer_does_what_two_do(affine, bias):
         utils.fuse_linear_bn_eval(linear.train(), bn)
 
 
+@pytest.mark.parametrize("transpose", [False, True])
+def test_a_fused_convolution_does_what_two_do(transpose):
+    kind = nn.ConvTranspose2d if transpose else nn.Conv2d
+    conv, bn = kind(3, 4, 3, stride=2, padding=1), nn.BatchNorm2d(4)
+    bn(genesis.randn(20, 4, 3, 3) * 3 + 1)
+    conv.eval(), bn.eval()
+    x = genesis.randn(2, 3, 5, 5)
+    fused = utils.fuse_conv_bn_eval(conv, bn, transpose)
+    np.testing.assert_allclose(fused(x).tolist(), bn(conv(x)).tolist(), rtol=1e-4, atol=1e-5)
+
+
+def test_spectral_norms_of_convolutions():
+    for layer, rows in ((nn.Conv2d(3, 4, 2), 4), (nn.ConvTranspose2d(3, 4, 2), 4)):
+        made = utils.parametrizations.spectral_norm(layer)
+        assert made.parametrizations.weight[0]._u.shape == (rows,)
+        assert made(genesis.ones(1, 3, 5, 5)).shape[1] == 4
+
+
 def test_uninitialised_modules():
     layer = utils.skip_init(nn.Linear, 3, 2, bias=False, dtype=genesis.float64)
     assert layer.weight.device.type == "cpu" and layer.weight.dtype is genesis.float64
