@@ -68,7 +68,9 @@ def plus(x: Any, y: Any, factor: Any) -> Any:
 
 def add_square(x: Any, y: Any, factor: float) -> Any:
     """``x += factor * y ** 2``."""
-    return x.addcmul_(y, y, value=factor) if _halves(x) else x.add_((y * y).mul_(factor))
+    if _halves(x):
+        return x.addcmul_(y, y, value=factor)
+    return x.add_(y * y if factor == 1 else (y * y).mul_(factor))
 
 
 def add_quotient(x: Any, y: Any, size: Any, factor: Any) -> Any:
