@@ -1986,7 +1986,6 @@ class Methods:
         """
     def negative_(self) -> Tensor:
         """In-place form of `neg`: writes the result into this tensor and returns it."""
-    def nelement(self) -> builtins.int: ...
     def new_empty(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of whatever the memory holds, in this one's dtype and place."""
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
