@@ -21,6 +21,8 @@ def test_example(path):
         "attention": r"\[(\d), (\d), (\d), (\d), (\d), (\d)\] reversed is \[\6, \5, \4, \3, \2, \1\]",
         "custom_gradient": r"straight through: tensor\(\[1., 1., 1.\]\)\nthe rule of Power is right: True\nsecond "
         r"derivative, 6 x: tensor\(\[-12.,   3.,  18.\]\)",
+        "gpt_text": r"step 150  loss 0\.[0-3]\d+\nthe old tree.{60}",
+        "lstm_text": r"step 150  loss 0\.[0-2]\d+\nthe old tree.{60}",
         "train_digits": r"epoch 10  loss \d.\d+  held-out accuracy 9\d",
     }
     assert re.search(expected[path.stem], done.stdout), done.stdout
