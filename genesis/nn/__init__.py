@@ -1,7 +1,7 @@
 """Neural networks: modules, their parameters, losses and initialisation.
 
 `module` `parameter`    what a module is          `activation` `dropout` `norm` `linear` `sparse` `flatten`   layers
-`conv` `padding`         of images, signals and volumes
+`conv` `pooling` `padding` `upsampling`   of images, signals and volumes   `lazy`   of shapes that the first input tells
 `container`             modules of modules        `loss`         losses          `init`        first values
 `functional`            the same as functions     `utils`        gradients and parameters as vectors
 """
@@ -16,13 +16,26 @@ from genesis.nn.attention import MultiheadAttention
 from genesis.nn.container import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from genesis.nn.conv import *  # noqa: F403
 from genesis.nn.conv import __all__ as _convolutions
-from genesis.nn.dropout import Dropout
+from genesis.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from genesis.nn.flatten import Flatten, Unflatten
+from genesis.nn.lazy import *  # noqa: F403
+from genesis.nn.lazy import __all__ as _lazy
 from genesis.nn.linear import Bilinear, Identity, Linear
 from genesis.nn.loss import *  # noqa: F403
 from genesis.nn.loss import __all__ as _losses
 from genesis.nn.module import Module
-from genesis.nn.norm import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
+from genesis.nn.norm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)
 from genesis.nn.padding import *  # noqa: F403
 from genesis.nn.padding import __all__ as _borders
 from genesis.nn.parallel import DataParallel
@@ -41,15 +54,31 @@ from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
 
 __all__ = [
     "AdaptiveLogSoftmaxWithLoss",
+from genesis.nn.parameter import Buffer, Parameter
+from genesis.nn.pooling import *  # noqa: F403
+from genesis.nn.pooling import __all__ as _pools
+from genesis.nn.sparse import Embedding
+from genesis.nn.summary import Summary, summary
+from genesis.nn.upsampling import *  # noqa: F403
+from genesis.nn.upsampling import __all__ as _upsampling
+from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
+
+__all__ = [
+    "AlphaDropout",
     "BatchNorm1d",
     "BatchNorm2d",
+    "BatchNorm3d",
     "Bilinear",
     "Buffer",
     "DataParallel",
     "Container",
     "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
     "Embedding",
     "EmbeddingBag",
+    "FeatureAlphaDropout",
     "Flatten",
     "GRU",
     "GRUCell",
@@ -57,8 +86,12 @@ __all__ = [
     "Identity",
     "LSTM",
     "LSTMCell",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "LayerNorm",
     "Linear",
+    "LocalResponseNorm",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -91,5 +124,8 @@ __all__ = [
     *_activations,
     *_borders,
     *_convolutions,
+    *_lazy,
     *_losses,
+    *_pools,
+    *_upsampling,
 ]

@@ -16,6 +16,7 @@ from genesis.core.graph.tracing import Dependable, depends, plain_only
 from genesis.nn.hooks import EVERY_MODULE, REGISTRATION, ModuleHooks, add, call_with_hooks, hooks_of, registered
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.nn.state_hooks import StateHooks, after_load, before_load, collect, has_load_post_hooks
+from genesis.nn.uninitialized import Uninitialized
 
 EXTRA = "_extra_state"  # its name in a state
 
@@ -385,9 +386,13 @@ class Module(StateHooks, Dependable):
         _refuse(self, [*problems, *(_incompatible(keys) if strict and not hooked else [])], keys, mine)
         with no_grad():
             # what can fail, before the first write
-            values = {k: state_dict[k] if assign else state_dict[k].to(mine[k]) for k in mine if k in state_dict}
+            values = {k: _converted(state_dict[k], mine[k], assign) for k in mine if k in state_dict}
             _set_extra_states({m: state_dict[k] for k, m in extra.items() if k in state_dict})
             for name, value in values.items():
+                if isinstance(mine[name], Uninitialized):
+                    if isinstance(value, Uninitialized):
+                        continue
+                    mine[name].materialize(value.shape)
                 if assign:
                     self._assign(name, mine[name], value)
                 else:
@@ -621,9 +626,17 @@ def _set_extra_states(states: dict[Module, Any]) -> None:
         raise
 
 
+def _converted(value: Any, mine: Tensor, assign: bool) -> Any:
+    return value if assign or isinstance(value, Uninitialized) else value.to(mine)
+
+
 def _misfit(name: str, mine: Tensor, value: Any, assign: bool) -> str:
     if not isinstance(value, Tensor):
         return f"{name}: expected a tensor, got {type(value).__name__}"
+    if isinstance(mine, Uninitialized):
+        return ""
+    if isinstance(value, Uninitialized):
+        return f"{name}: it has no shape yet in the state, {list(mine.shape)} in the module"
     if mine.shape != value.shape:
         return f"size mismatch for {name}: shape {list(value.shape)} in the state, {list(mine.shape)} in the module"
     if value.is_complex() and not mine.is_complex() and not assign:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from genesis.base.errors import ShapeError, message
+from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
+from genesis.nn import init
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 from genesis.ops.creation import create, outside
 from genesis.ops.learning.norm import batch_norm, group_norm, layer_norm, rms_norm
+from genesis.ops.spatial.channels import instance_norm, local_response_norm
 
 
 class LayerNorm(Module):
@@ -80,9 +82,66 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class _BatchNorm(Module):
+class _ChannelNorm(Module):
+    """What batch and instance norms have: a weight and a bias for each channel, and running statistics."""
+
     dims: tuple[int, ...] = ()
 
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: Any,
+        dtype: Any,
+        bias: bool,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        make = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(create.ones(num_features, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(create.zeros(num_features, **make)) if affine and bias else None)
+        self.register_buffer("running_mean", create.zeros(num_features, **make) if track_running_stats else None)
+        self.register_buffer("running_var", create.ones(num_features, **make) if track_running_stats else None)
+        count = outside.tensor(0, device=device) if track_running_stats else None
+        self.register_buffer("num_batches_tracked", count)
+
+    def reset_running_stats(self) -> None:
+        """Mean 0, variance 1, no batches."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Running statistics as at first, weight 1, bias 0."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def channels_of(self, input: Tensor) -> int:
+        """The dimension of channels."""
+        return 1
+
+    def _check_dims(self, input: Tensor) -> None:
+        if input.ndim not in self.dims:
+            expected = " or ".join(f"{d}-D" for d in self.dims)
+            raise _WrongDims(message(type(self).__name__, f"expected {expected} input, got {input.ndim}-D"))
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+
+
+class _WrongDims(ShapeError, ArgumentValueError):
+    """An input of another number of dimensions: a ValueError in PyTorch."""
+
+
+class _BatchNorm(_ChannelNorm):
     def __init__(
         self,
         num_features: int,
@@ -90,29 +149,15 @@ class _BatchNorm(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__()
-        self.num_features, self.eps, self.momentum, self.affine, self.track_running_stats = (
-            num_features,
-            eps,
-            momentum,
-            affine,
-            track_running_stats,
-        )
-        self.register_parameter("weight", Parameter(create.ones(num_features)) if affine else None)
-        self.register_parameter("bias", Parameter(create.zeros(num_features)) if affine else None)
-        self.register_buffer("running_mean", create.zeros(num_features) if track_running_stats else None)
-        self.register_buffer("running_var", create.ones(num_features) if track_running_stats else None)
-        self.register_buffer("num_batches_tracked", outside.tensor(0) if track_running_stats else None)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        if input.ndim not in self.dims:
-            raise ShapeError(
-                message(
-                    type(self).__name__,
-                    f"expected {' or '.join(f'{d}-D' for d in self.dims)} input, got {input.ndim}-D",
-                )
-            )
+        self._check_dims(input)
         momentum: float | Tensor = self.momentum or 0.0
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             with no_grad():
@@ -123,16 +168,6 @@ class _BatchNorm(Module):
         tracked = not self.training or self.track_running_stats
         mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
         return batch_norm(input, mean, var, self.weight, self.bias, use_batch, momentum, self.eps)
-
-    def reset_running_stats(self) -> None:
-        """Forget the statistics of the batches so far."""
-        if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
-
-    def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, track_running_stats={self.track_running_stats}"
 
 
 class BatchNorm1d(_BatchNorm):
@@ -157,6 +192,101 @@ class BatchNorm2d(_BatchNorm):
     dims = (4,)
 
 
+class BatchNorm3d(_BatchNorm):
+    """`batch_norm` of volumes (N, C, D, H, W), with running statistics.
+
+    >>> import genesis
+    >>> genesis.nn.BatchNorm3d(3)(genesis.randn(4, 3, 2, 2, 2)).shape
+    genesis.Size([4, 3, 2, 2, 2])
+    """
+
+    dims = (5,)
+
+
+class _InstanceNorm(_ChannelNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def channels_of(self, input: Tensor) -> int:
+        return input.ndim - self.dims[0]
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_dims(input)
+        alone = input.ndim == self.dims[0]
+        x = input.unsqueeze(0) if alone else input  # type: ignore[attr-defined]
+        if self.affine and x.shape[1] != self.num_features:
+            text = f"expected {self.num_features} channels, got {x.shape[1]}"
+            raise _WrongDims(message(type(self).__name__, text, [("input", input._spec())]))
+        use = self.training or not self.track_running_stats
+        out = instance_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, use, self.momentum or 0.0, self.eps
+        )
+        return out.squeeze(0) if alone else out  # type: ignore[no-any-return]
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """`instance_norm` of (N, C, L) or (C, L); without weight, bias and running statistics unless asked for.
+
+    >>> import genesis
+    >>> genesis.nn.InstanceNorm1d(3)(genesis.randn(4, 3, 5)).shape
+    genesis.Size([4, 3, 5])
+    """
+
+    dims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`instance_norm` of images (N, C, H, W) or (C, H, W); see `InstanceNorm1d`.
+
+    >>> import genesis
+    >>> genesis.nn.InstanceNorm2d(3, affine=True)(genesis.randn(4, 3, 5, 5)).shape
+    genesis.Size([4, 3, 5, 5])
+    """
+
+    dims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`instance_norm` of volumes (N, C, D, H, W) or (C, D, H, W); see `InstanceNorm1d`.
+
+    >>> import genesis
+    >>> genesis.nn.InstanceNorm3d(2)(genesis.randn(2, 3, 3, 3)).shape
+    genesis.Size([2, 3, 3, 3])
+    """
+
+    dims = (4, 5)
+
+
+class LocalResponseNorm(Module):
+    """`local_response_norm` with arguments that are given once.
+
+    >>> import genesis
+    >>> genesis.nn.LocalResponseNorm(2)(genesis.randn(1, 3, 2, 2)).shape
+    genesis.Size([1, 3, 2, 2])
+    """
+
+    def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return local_response_norm(input, self.size, self.alpha, self.beta, self.k)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
 class GroupNorm(Module):
     """`group_norm` with learned weight and bias.
 
@@ -178,4 +308,4 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-explain_all(globals(), "LayerNorm", "RMSNorm", "_BatchNorm", "GroupNorm")
+explain_all(globals(), "LayerNorm", "RMSNorm", "_BatchNorm", "_InstanceNorm", "LocalResponseNorm", "GroupNorm")

@@ -37,7 +37,7 @@ from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwi
 from genesis.ops.products import einsum, geometry, linear, matmul
 from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
 from genesis.ops.shapes import expand, flip, join, narrow, permute, repeat, reshape, split, windows
-from genesis.ops.spatial import convolution, folding, interpolation, padding, pooling, pools, sums
+from genesis.ops.spatial import channels, convolution, folding, grids, interpolation, padding, pooling, pools, sums
 from genesis.ops.registration import (
     register_function,
     register_operation,
@@ -107,6 +107,8 @@ MODULES = (
     interpolation,
     margins,
     ctc,
+    grids,
+    channels,
 )
 
 PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
@@ -100,6 +101,15 @@ _CALLS = {
     "max_unpool": "(x, genesis.zeros_like(x).long(), 1)",
     "fractional_max_pool": "(x, 2, 2)",
 }
+
+
+def check_fraction(name: str, output_size: Any, output_ratio: Any, dims: int) -> None:
+    """Whether one of size and ratio of the result is given, and the ratio is between 0 and 1."""
+    if (output_size is None) == (output_ratio is None):
+        raise ArgumentValueError(message(name, "give one of output_size and output_ratio"))
+    ratios = output_ratio if isinstance(output_ratio, list | tuple) else [output_ratio] * dims
+    if output_ratio is not None and (len(ratios) != dims or not all([0 < r < 1 for r in ratios])):
+        raise ArgumentValueError(message(name, f"output_ratio must be between 0 and 1, got {output_ratio}"))
 
 
 def _declared(stem: str, dims: int, function: Any, sample: Any, *wrong: Any, options: Any = None) -> Any:
