@@ -225,8 +225,8 @@ class _InstanceNorm(_ChannelNorm):
         self._check_dims(input)
         alone = input.ndim == self.dims[0]
         x = input.unsqueeze(0) if alone else input  # type: ignore[attr-defined]
-        if self.affine and x.shape[1] != self.num_features:
-            text = f"expected {self.num_features} channels, got {x.shape[1]}"
+        if self.weight is not None and x.shape[1] != self.weight.shape[0]:
+            text = f"expected {self.weight.shape[0]} channels, got {x.shape[1]}"
             raise _WrongDims(message(type(self).__name__, text, [("input", input._spec())]))
         use = self.training or not self.track_running_stats
         out = instance_norm(

@@ -6,7 +6,7 @@ from typing import Any
 
 from genesis.base import dtypes
 from genesis.base.errors import GraphError, message
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.ops.creation.create import empty
 
@@ -36,6 +36,11 @@ class Uninitialized:
     def detach(self) -> Any:
         """Itself: there are no values to share."""
         return self
+
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """One of another dtype, or on another device."""
+        like = wrap(self._array).to(*args, **kwargs)  # type: ignore[attr-defined]
+        return type(self)(device=like.device, dtype=like.dtype)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

@@ -43,6 +43,10 @@ FAMILIES = {
 INSTEAD = {
     "torch.compile": "genesis.jit.trace(step) records a whole step and replays it",
     "torch.hub.load": "build the model in the program, and torch.load its weights",
+    "torch.utils.tensorboard.SummaryWriter": "from tensorboardX import SummaryWriter",
+    "torch.nn.DataParallel": "the model itself",
+    "torch.nn.SyncBatchNorm": "there is one machine: torch.nn.BatchNorm2d",
+    "torch.nn.CrossMapLRN2d": "torch.nn.LocalResponseNorm",
     "torch.nn.parallel.DistributedDataParallel": "the model itself",
     "torch.nn.utils.convert_conv2d_weight_memory_format": "nothing: a weight has the layout that it was made with",
     "torch.nn.utils.convert_conv3d_weight_memory_format": "nothing: a weight has the layout that it was made with",
@@ -76,6 +80,8 @@ DIFFERENT = {
     "torch.nn.HuberLoss": "input and target of different shapes are refused (PyTorch warns)",
     "torch.utils.data.DataLoader": "random numbers belong to the sample, not to the worker: the same for any number of workers",
     "torch.utils.tensorboard.SummaryWriter": "it needs the package tensorboard; scalars, histograms, pictures and texts",
+    "torch.nn.functional.interpolate": "uint8 images only with the nearest modes; gradients are those of the forward where a scale_factor leaves the size as it is",
+    "torch.nn.functional.max_pool2d": "results are contiguous; windows that see nothing but padding are refused",
     "torch.use_deterministic_algorithms": "everything is deterministic, whatever is set",
     "torch.set_float32_matmul_precision": "products are computed in float32, whatever is set",
 }

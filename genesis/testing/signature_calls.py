@@ -24,6 +24,7 @@ from genesis.optim import lr_scheduler
 from genesis.testing import sequence_calls, spatial_calls
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
+from genesis.testing.spatial_calls import LAYERS
 
 Calls = Callable[[Maker], list[Case]]
 
@@ -205,6 +206,8 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
     **{f"nn.{name}": _ran(_x(2, 4)) for name in ONE},
     **{f"nn.{name}": _ran(_unit, _unit) for name in TWO},
     **{f"nn.{name}": _ran(_x(4, 3), lambda t: t.int(4, low=0, high=3)) for name in ("CrossEntropyLoss", "NLLLoss")},
+    **{f"nn.{name}": _ran(_x(*shape)) for name, (_, shape) in LAYERS.items()},
+    **{f"nn.MaxUnpool{d}d": _ran(_x(2, *[1] * d), lambda t, d=d: t.int(2, *[1] * d, low=0, high=2)) for d in (1, 2, 3)},
     "nn.GaussianNLLLoss": _ran(_unit, _unit, _unit),
     "nn.TripletMarginLoss": _ran(_x(2, 3), _x(2, 3), _x(2, 3)),
     "nn.MarginRankingLoss": _ran(_unit, _unit, _unit),
@@ -278,6 +281,10 @@ CALLS: dict[str, Calls] = {
             "CosineSimilarity",
         )
     },
+    **{f"nn.{name}": (lambda t, arguments=arguments: [case(*arguments)]) for name, (arguments, _) in LAYERS.items()},
+    **{f"nn.MaxUnpool{d}d": (lambda t: [case(2)]) for d in (1, 2, 3)},
+    "nn.UninitializedParameter": _PLAIN,
+    "nn.UninitializedBuffer": _PLAIN,
     "nn.Bilinear": lambda t: [case(2, 3, 4)],
     "nn.BatchNorm2d": lambda t: [case(3)],
     "nn.Embedding": lambda t: [case(5, 3), case(5, 3, 1)],
@@ -582,6 +589,7 @@ UNCALLED = {  # public, and not to be called by their users
             "nn.Module",
             "nn.utils.prune.BasePruningMethod",
             "nn.RNNCellBase",
+            "nn.LazyModuleMixin",
             "optim.Optimizer",
             "optim.lr_scheduler.LRScheduler",
             "data.Dataset",

@@ -1,34 +1,53 @@
-"""Valid calls of layers of signals, images and volumes, for the signature fuzzer; a part of `signature_calls`."""
+"""Valid calls of the layers for signals, images and volumes: their arguments, and the shape of their input."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import genesis
-from genesis.core.call.op import Case, case
-from genesis.testing.make import Maker
-
-Calls = Callable[[Maker], list[Case]]
-DIMENSIONS = (1, 2, 3)
-BORDERS = [
-    f"nn.{kind}{n}d"
-    for kind in ("CircularPad", "ConstantPad", "ReflectionPad", "ReplicationPad", "ZeroPad")
-    for n in DIMENSIONS
-]
-CONVOLUTIONS = [f"nn.{kind}{n}d" for kind in ("Conv", "ConvTranspose") for n in DIMENSIONS]
-
-
-def _ran(dimensions: int) -> Callable[[Any, Maker], Any]:
-    return lambda module, t: module.to(genesis.float64)(t(1, 2, *[4] * dimensions))
-
-
-def _border(name: str) -> Calls:
-    return lambda t: [case(1, 0.5) if "Constant" in name else case(1)]
-
-
-AFTER: dict[str, Callable[[Any, Maker], Any]] = {name: _ran(int(name[-2])) for name in (*BORDERS, *CONVOLUTIONS)}
-CALLS: dict[str, Calls] = {
-    **{name: _border(name) for name in BORDERS},
-    **{name: lambda t: [case(2, 3, 2), case(2, 2, 3, 1, 1, groups=2)] for name in CONVOLUTIONS},
+_SIZES = {1: (5,), 2: (5, 4), 3: (5, 4, 4)}
+_STEMS: dict[str, tuple[Any, ...]] = {
+    "Conv": (3, 2, 2),
+    "ConvTranspose": (3, 2, 2),
+    "LazyConv": (2, 2),
+    "LazyConvTranspose": (2, 2),
+    "MaxPool": (2,),
+    "AvgPool": (2,),
+    "LPPool": (2.0, 2),
+    "AdaptiveAvgPool": (2,),
+    "AdaptiveMaxPool": (2,),
+    "FractionalMaxPool": (2, 2),
+    "ConstantPad": (1, 0.5),
+    "ZeroPad": (1,),
+    "ReflectionPad": (1,),
+    "ReplicationPad": (1,),
+    "CircularPad": (1,),
+    "InstanceNorm": (3,),
+    "LazyInstanceNorm": (),
+    "LazyBatchNorm": (),
+    "Dropout": (),
+}
+_OTHERS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
+    "BatchNorm3d": ((3,), (2, 3, 2, 2, 2)),
+    "LazyLinear": ((2,), (2, 3)),
+    "AlphaDropout": ((), (2, 3)),
+    "FeatureAlphaDropout": ((), (2, 3)),
+    "LocalResponseNorm": ((2,), (2, 3, 4)),
+    "Upsample": ((3,), (1, 2, 2)),
+    "UpsamplingNearest2d": ((3,), (1, 1, 2, 2)),
+    "UpsamplingBilinear2d": ((3,), (1, 1, 2, 2)),
+    "PixelShuffle": ((2,), (1, 4, 2, 2)),
+    "PixelUnshuffle": ((2,), (1, 1, 4, 4)),
+    "ChannelShuffle": ((2,), (1, 4, 2)),
+    "Unfold": ((2,), (1, 2, 3, 3)),
+    "Fold": (((3, 3), 2), (1, 8, 4)),
+}
+# the arguments of each layer, and the shape of an input
+LAYERS = {
+    **{
+        f"{stem}{dims}d": (arguments, (2, 3, *sizes))
+        for stem, arguments in _STEMS.items()
+        for dims, sizes in _SIZES.items()
+        if (stem, dims) != ("FractionalMaxPool", 1)
+    },
+    **_OTHERS,
 }
