@@ -8,6 +8,7 @@
 `attention`   attention, fused
 `convolution`  in blocks
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
+`pooling`     the largest of windows, fused
 `optim`       optimizer steps
 `memory`      memory of large arrays, used again
 `native`      machine code through LLVM, where llvmlite is installed
@@ -29,4 +30,5 @@ from genesis.kernels.cpu import optim as optim
 from genesis.kernels.cpu import pointwise as pointwise
 from genesis.kernels.cpu import recurrent as recurrent
 from genesis.kernels.cpu import rows as rows
+from genesis.kernels.cpu import pooling as pooling
 from genesis.kernels.cpu import special as special

@@ -2,6 +2,8 @@
 multiplied with the weights by BLAS.
 
 - Where channels are next to each other in memory, windows are rows, and so is the result.
+- Without a stride along the first spatial dimension, windows along the others only are copied: for each row of the
+  kernel they are a matrix already, a view, and the products of all rows are added.
 - Kernels of one element without a stride need no copies.
 - A transposed convolution without a stride is a convolution with turned weights. With one, products are added to where
   their windows are.
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,7 @@ from genesis.ops.spatial.convolution import (
 
 BLOCK = 1 << 20  # bytes of columns: with the weights they fit the cache of a core
 PARTS = 4  # of a sum over examples
+LEAST = 16  # terms of a product from where it may be one of several
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,8 @@ def _forward(x: Any, w: Any, bias: Any, shape: Shape) -> Any:
     last = shape.groups == 1 and (is_channels_last(x) or is_channels_last(w))
     if shape.pointwise:
         return _pointwise(x, w, bias, shape, last)
+    if not last and _slides(w, shape):
+        return _by_rows(x, w, bias, shape)
     n, channels, out = x.shape[0], w.shape[0], shape.count
     y = memory.empty((n, *out, channels) if last else (n, channels, *out), x.dtype)
     inner = w.shape[1] * shape.taps
@@ -147,6 +152,55 @@ def _forward(x: Any, w: Any, bias: Any, shape: Shape) -> Any:
     with one_thread():
         in_parallel(work, len(blocks))
     return np.moveaxis(y, -1, 1) if last else y
+
+
+def _slides(w: Any, shape: Shape) -> bool:
+    """Whether it pays to add products for each row of the kernel: they have more terms than the sum of them costs."""
+    return shape.stride[0] == 1 and shape.kernel[0] > 1 and w.shape[1] * math.prod(shape.kernel[1:]) >= LEAST
+
+
+def _rows_of(shape: Shape) -> Shape:
+    """The windows along all dimensions but the first."""
+    rows = shape.count[0] + shape.dilation[0] * (shape.kernel[0] - 1)
+    return replace(shape, kernel=(1, *shape.kernel[1:]), count=(rows, *shape.count[1:]))
+
+
+def _matrices(view: _Windows, part: slice, rows: slice, shape: Shape) -> Iterator[tuple[int, Any]]:
+    """For each row of the kernel, the matrix (n, groups, terms, places) of its windows."""
+    many, step = rows.stop - rows.start, shape.dilation[0]
+    found = view.of(part, slice(rows.start, rows.stop + step * (shape.kernel[0] - 1)), "ncko")
+    tail = math.prod(shape.count[1:])
+    columns = found.reshape(found.shape[0], shape.groups, -1, (many + step * (shape.kernel[0] - 1)) * tail)
+    for k in range(shape.kernel[0]):
+        yield k, columns[..., k * step * tail : (k * step + many) * tail]
+
+
+def _by_rows(x: Any, w: Any, bias: Any, shape: Shape) -> Any:
+    n, channels, groups, out = x.shape[0], w.shape[0], shape.groups, shape.count
+    y = memory.empty((n, channels, *out), x.dtype)
+    weights = np.ascontiguousarray(np.moveaxis(w, 2, 0)).reshape(w.shape[2], groups, channels // groups, -1)
+    inner, tail = _rows_of(shape), math.prod(out[1:])
+    blocks = _blocks(n, math.prod(out), out[0], x.shape[1] * inner.taps * x.itemsize)
+
+    def work(some: slice) -> None:
+        view, scratch = _Windows(x, inner, False), np.empty(0, x.dtype)
+        for part, rows in blocks[some]:
+            place = y.reshape(n, groups, -1, math.prod(out))[part, :, :, rows.start * tail : rows.stop * tail]
+            for k, columns in _matrices(view, part, rows, shape):
+                if not k:
+                    np.matmul(weights[0], columns, out=place)
+                    continue
+                if scratch.size < place.size:
+                    scratch = np.empty(place.size, x.dtype)
+                more = scratch[: place.size].reshape(place.shape)
+                np.matmul(weights[k], columns, out=more)
+                np.add(place, more, out=place)
+            if bias is not None:
+                np.add(place, bias.reshape(groups, -1, 1), out=place)
+
+    with one_thread():
+        in_parallel(work, len(blocks))
+    return y
 
 
 def _pointwise(x: Any, w: Any, bias: Any, shape: Shape, last: bool) -> Any:
@@ -219,7 +273,10 @@ def _weight(x: Any, g: Any, shape: Shape) -> Any:
     n, groups, out = x.shape[0], shape.groups, math.prod(shape.count)
     last = groups == 1 and is_channels_last(x)
     inner, channels = x.shape[1] // groups * shape.taps, g.shape[1] // groups
-    blocks = list(_tasks(n, shape, x, out))
+    by_rows = not last and out >= LEAST and shape.stride[0] == 1 and shape.kernel[0] > 1
+    if by_rows:
+        return _weight_by_rows(x, g, shape)
+    blocks = list(_tasks(n, shape, x, out, shape.count[0]))
     sums = np.zeros((len(blocks), groups, channels, inner), x.dtype)
 
     def work(some: slice) -> None:
@@ -243,9 +300,31 @@ def _weight(x: Any, g: Any, shape: Shape) -> Any:
     return total.reshape(g.shape[1], x.shape[1] // groups, *shape.kernel)
 
 
-def _tasks(n: int, shape: Shape, x: Any, out: int) -> Iterator[list[tuple[slice, slice]]]:
+def _weight_by_rows(x: Any, g: Any, shape: Shape) -> Any:
+    n, groups, out = x.shape[0], shape.groups, math.prod(shape.count)
+    inner, channels, tail = _rows_of(shape), g.shape[1] // groups, math.prod(shape.count[1:])
+    blocks = list(_tasks(n, inner, x, out, shape.count[0]))
+    terms = x.shape[1] // groups * inner.taps
+    sums = np.zeros((len(blocks), shape.kernel[0], groups, channels, terms), x.dtype)
+
+    def work(some: slice) -> None:
+        for i in range(some.start, some.stop):
+            view = _Windows(x, inner, False)
+            for part, rows in blocks[i]:
+                there = g[part, :, rows].reshape(-1, groups, channels, (rows.stop - rows.start) * tail)
+                for k, columns in _matrices(view, part, rows, shape):
+                    for a, b in zip(there, columns, strict=True):
+                        sums[i, k] += np.matmul(a, b.swapaxes(1, 2))
+
+    with one_thread():
+        in_parallel(work, len(blocks), len(blocks))
+    total = np.add.reduce(sums, 0).reshape(shape.kernel[0], g.shape[1], x.shape[1] // groups, *shape.kernel[1:])
+    return np.ascontiguousarray(np.moveaxis(total, 0, 2))
+
+
+def _tasks(n: int, shape: Shape, x: Any, out: int, rows: int) -> Iterator[list[tuple[slice, slice]]]:
     """Blocks in as many parts as sums are made in."""
-    blocks = _blocks(n, out, shape.count[0], x.shape[1] * shape.taps * x.itemsize)
+    blocks = _blocks(n, out, rows, x.shape[1] * shape.taps * x.itemsize)
     parts = min(PARTS, len(blocks))
     for i in range(parts):
         yield blocks[len(blocks) * i // parts : len(blocks) * (i + 1) // parts]

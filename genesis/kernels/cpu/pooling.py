@@ -1,0 +1,74 @@
+"""The largest elements of windows without their places: these are found again where a gradient is wanted."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from genesis.core.call.dispatch import F32, F64
+from genesis.core.call.kernels import attach
+from genesis.core.call.op import REGISTRY
+from genesis.kernels.cpu import memory
+from genesis.ops.spatial.tables import sizes_of, steps
+
+
+def _fits(input: Any, rules: Any) -> bool:
+    places = [place for rule in rules for to, source, _ in steps(rule) for place in (to, source)]
+    return input.dtype in (F32, F64) and input.size > 0 and all([isinstance(place, slice) for place in places])
+
+
+def _over(x: Any, dim: int, rule: Any) -> Any:
+    """The largest along a dimension."""
+    before = (slice(None),) * dim
+    out: Any = None
+    for to, source, _ in steps(rule):
+        part = x[(*before, source)]
+        if out is None:
+            shape = (*x.shape[:dim], sizes_of(rule)[1], *x.shape[dim + 1 :])
+            out = memory.empty(shape, x.dtype)
+            if part.shape == shape:
+                np.copyto(out, part)
+                continue
+            out.fill(-np.inf)
+        there = out[(*before, to)]
+        np.maximum(there, part, out=there)
+    return out
+
+
+@attach("largest", np.ndarray, when=_fits)
+def largest(input: Any, rules: Any) -> Any:
+    """The kernel of max pooling."""
+    out = input
+    for i, rule in enumerate(reversed(rules)):
+        out = _over(out, input.ndim - 1 - i, rule)
+    return out, (input, out, rules)
+
+
+@largest.backward(reads=("input",))
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    x, out, rules = kept
+    gx = np.zeros(x.shape, x.dtype)
+    if np.isnan(out).any():
+        _at_places(gx, g, REGISTRY["max_places"].kernel(x, rules), len(rules))
+        return (gx,)
+    apart = all([rule[0] == "windows" and rule[4] >= rule[3] and rule[6] == 1 for rule in rules])
+    waiting = np.ones(out.shape, bool)  # of equals the first, in the order of the dimensions
+    for taps in itertools.product(*[steps(rule) for rule in rules]):
+        to, source = (..., *[tap[0] for tap in taps]), (..., *[tap[1] for tap in taps])
+        here = x[source] == out[to]
+        here &= waiting[to]
+        waiting[to] &= ~here
+        if apart:
+            np.copyto(gx[source], g[to], where=here)
+        else:
+            gx[source] += np.where(here, g[to], 0)
+    return (gx,)
+
+
+def _at_places(gx: Any, g: Any, places: Any, dims: int) -> None:
+    """Add gradients at places among the last dimensions."""
+    flat, places = gx.reshape(*gx.shape[:-dims], -1), places.reshape(*places.shape[:-dims], -1)
+    rows = np.arange(places.size // max(places.shape[-1], 1)).reshape(*places.shape[:-1], 1) * flat.shape[-1]
+    np.add.at(flat.reshape(-1), (places + rows).reshape(-1), g.reshape(-1))
