@@ -6,6 +6,7 @@
 `activation`  SiLU, fused
 `loss`        cross entropy, fused
 `attention`   attention, fused
+`channel_norm` batch and instance norm, fused
 `convolution`  in blocks
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
 `pooling`     the largest of windows, fused
@@ -21,6 +22,7 @@ Each attaches what it has to the ops (`genesis.core.call.kernels`) when it is im
 from genesis.kernels.cpu import activation as activation
 from genesis.kernels.cpu import attention as attention
 from genesis.kernels.cpu import compiled as compiled
+from genesis.kernels.cpu import channel_norm as channel_norm
 from genesis.kernels.cpu import convolution as convolution
 from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import loss as loss

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import Spec
 from genesis.core.call.dispatch import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
@@ -37,18 +38,28 @@ def _over(x: Any, dim: int, rule: Any) -> Any:
     return out
 
 
-@attach("largest", np.ndarray, when=_fits)
+def _infer(input: Spec, rules: Any) -> Any:
+    sizes = [sizes_of(rule)[1] for rule in rules]
+    return Spec((*input.shape[: -len(rules)], *sizes), input.dtype), ("input", "rules")
+
+
+@attach("largest", np.ndarray, when=_fits, infer=_infer)
 def largest(input: Any, rules: Any) -> Any:
     """The kernel of max pooling."""
-    out = input
+    return _largest(input, rules), (input, rules)
+
+
+def _largest(x: Any, rules: Any) -> Any:
+    out = x
     for i, rule in enumerate(reversed(rules)):
-        out = _over(out, input.ndim - 1 - i, rule)
-    return out, (input, out, rules)
+        out = _over(out, x.ndim - 1 - i, rule)
+    return out
 
 
 @largest.backward(reads=("input",))
 def _(g: Any, kept: Any, needs: Any) -> Any:
-    x, out, rules = kept
+    x, rules = kept
+    out = _largest(x, rules)
     gx = np.zeros(x.shape, x.dtype)
     if np.isnan(out).any():
         _at_places(gx, g, REGISTRY["max_places"].kernel(x, rules), len(rules))

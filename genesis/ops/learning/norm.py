@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from genesis.base.errors import ShapeError, message
+from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import case, composite
@@ -83,6 +83,35 @@ samples(rms_norm, lambda t: [case(t(2, 3), (3,)), case(t(2, 3), (3,), t(3)), cas
 wrong_inputs(rms_norm, _bad)
 
 
+def _scaled(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Times a weight and plus a bias for each channel."""
+    shape = [1, -1] + [1] * (out.ndim - 2)
+    out = out if weight is None else out * weight.reshape(shape)
+    return out if bias is None else out + bias.reshape(shape)
+
+
+@composite(halves="input", method=False, autocast="float32", torch_name="")
+def standardized_channels(
+    input: Tensor, dim: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """`standardized`, times a weight and plus a bias for each channel (dim 1): what batch and instance norms have in
+    common.
+
+    >>> import genesis
+    >>> from genesis.ops.learning.norm import standardized_channels
+    >>> standardized_channels(genesis.tensor([[1.], [3.]]), (0,), genesis.full((1,), 2.0), None, 0.0)
+    tensor([[-2.],
+            [ 2.]])
+    """
+    return _scaled(standardized(input, dim, eps), weight, bias)
+
+
+samples(
+    standardized_channels,
+    lambda t: [case(t(4, 3), (0,), t(3), t(3), 1e-5), case(t(2, 3, 4), (2,), None, None, 0.1)],
+)
+
+
 @composite(
     halves="input",
     written=("running_mean", "running_var"),
@@ -113,26 +142,23 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
-    from genesis.base.errors import ArgumentValueError
-
     dims = [0, *range(2, input.ndim)]
-    shape = [1, -1] + [1] * (input.ndim - 2)
     use_batch = training or running_mean is None or running_var is None
-    if use_batch:
-        count = input.numel() // max(input.shape[1], 1)
-        if training and count <= 1:
-            raise ArgumentValueError(
-                message("batch_norm", f"more than one value per channel is needed in training, got {list(input.shape)}")
-            )
-        out = standardized(input, dims, eps)
-        if training and running_mean is not None and running_var is not None:
-            with no_grad():
-                mean, var = input.mean(dims), centered(input, dims).square().mean(dims)
-                _move_running(running_mean, running_var, mean, var * (count / (count - 1)), momentum)
-    else:
+    if not use_batch:
+        shape = [1, -1] + [1] * (input.ndim - 2)
         out = (input - wide(running_mean).reshape(shape)) / (wide(running_var).reshape(shape) + eps).sqrt()
-    out = out if weight is None else out * weight.reshape(shape)
-    return out if bias is None else out + bias.reshape(shape)
+        return _scaled(out, weight, bias)
+    count = input.numel() // max(input.shape[1], 1)
+    if training and count <= 1:
+        raise ArgumentValueError(
+            message("batch_norm", f"more than one value per channel is needed in training, got {list(input.shape)}")
+        )
+    out = standardized_channels(input, tuple(dims), weight, bias, eps)
+    if training and running_mean is not None and running_var is not None:
+        with no_grad():
+            mean, var = input.mean(dims), centered(input, dims).square().mean(dims)
+            _move_running(running_mean, running_var, mean, var * (count / (count - 1)), momentum)
+    return out  # type: ignore[no-any-return]
 
 
 samples(batch_norm, lambda t: [case(t(4, 3), None, None, t(3), t(3), True), case(t(4, 3), t(3), t.positive(3))])

@@ -13,8 +13,8 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.learning.norm import batch_norm
-from genesis.ops.learning.standard import centered, standardized
+from genesis.ops.learning.norm import batch_norm, standardized_channels
+from genesis.ops.learning.standard import centered
 from genesis.ops.spatial.arguments import AXES
 from genesis.ops.spatial.sums import mix
 
@@ -195,7 +195,7 @@ def instance_norm(
     if count == 1:
         text = f"more than one element for each channel is needed, got {list(input.shape)}"
         raise ArgumentValueError(message("instance_norm", text))
-    out = standardized(input, dims, eps)
+    out = standardized_channels(input, tuple(dims), weight, bias, eps)
     if running_mean is not None and running_var is not None:
         with no_grad():
             square = centered(input, dims).square().mean([0, *dims])
@@ -204,9 +204,7 @@ def instance_norm(
                 (running_var, square * (count / (count - 1))),
             ):  # type: ignore[attr-defined]
                 running.copy_(wide(running) * (1 - momentum) + found * momentum)  # type: ignore[attr-defined]
-    shape = [1, -1] + [1] * (input.ndim - 2)
-    out = out if weight is None else out * weight.reshape(shape)
-    return out if bias is None else out + bias.reshape(shape)  # type: ignore[no-any-return]
+    return out  # type: ignore[no-any-return]
 
 
 samples(instance_norm, lambda t: [case(t(2, 3, 4)), case(t(2, 3, 2, 2), None, None, t(3), t(3))])
