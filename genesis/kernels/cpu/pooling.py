@@ -40,13 +40,14 @@ def _over(x: Any, dim: int, rule: Any) -> Any:
 
 def _infer(input: Spec, rules: Any) -> Any:
     sizes = [sizes_of(rule)[1] for rule in rules]
-    return Spec((*input.shape[: -len(rules)], *sizes), input.dtype), ("input", "rules")
+    return Spec((*input.shape[: -len(rules)], *sizes), input.dtype), ("input", Spec((), np.dtype(bool)), "rules")
 
 
 @attach("largest", np.ndarray, when=_fits, infer=_infer)
 def largest(input: Any, rules: Any) -> Any:
     """The kernel of max pooling."""
-    return _largest(input, rules), (input, rules)
+    out = _largest(input, rules)
+    return out, (input, np.asarray(np.isnan(out).any()), rules)
 
 
 def _largest(x: Any, rules: Any) -> Any:
@@ -58,10 +59,10 @@ def _largest(x: Any, rules: Any) -> Any:
 
 @largest.backward(reads=("input",))
 def _(g: Any, kept: Any, needs: Any) -> Any:
-    x, rules = kept
+    x, has_nan, rules = kept
     out = _largest(x, rules)
     gx = np.zeros(x.shape, x.dtype)
-    if np.isnan(out).any():
+    if has_nan:
         _at_places(gx, g, REGISTRY["max_places"].kernel(x, rules), len(rules))
         return (gx,)
     apart = all([rule[0] == "windows" and rule[4] >= rule[3] and rule[6] == 1 for rule in rules])
