@@ -30,6 +30,7 @@ DIFFERENT = {
     ("select_scatter", "complex128"): "torch has no gradient of it",
     ("all", "uint8"): "torch keeps uint8 here and bool for all others",
     ("any", "uint8"): "torch keeps uint8 here and bool for all others",
+    ("grid_sample", "bfloat16"): "torch computes the places in bfloat16",
     ("convolution", "complex128"): "torch has no gradient of it",
     ("conv_tbc", "complex128"): "torch has no gradient of it",
     ("ctc_loss", "float64"): "torch gives the derivative in what log_softmax is taken of",
