@@ -31,6 +31,7 @@ from genesis.func import vmap as vmap
 from genesis.core.graph.tensor import Tensor
 
 Generator: Any
+
 def abs(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Absolute value, $|x|$.
 
@@ -43,6 +44,7 @@ def abs(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.abs(genesis.tensor([1., -2.]))
     tensor([1., 2.])
     """
+
 def absolute(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Absolute value, $|x|$.
 
@@ -55,6 +57,7 @@ def absolute(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.abs(genesis.tensor([1., -2.]))
     tensor([1., 2.])
     """
+
 def acos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc cosine, in radians.
 
@@ -67,6 +70,7 @@ def acos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acos(genesis.tensor([0., 1.]))
     tensor([1.5708, 0.0000])
     """
+
 def acosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic cosine.
 
@@ -79,6 +83,7 @@ def acosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acosh(genesis.tensor([1., 2.]))
     tensor([0.0000, 1.3170])
     """
+
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The means of as many nearly equal cells of (N, C, L) as the result is to have.
 
@@ -95,6 +100,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     >>> genesis.nn.functional.adaptive_avg_pool1d(x, 2).shape
     genesis.Size([1, 1, 2])
     """
+
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: builtins.bool = ...) -> Any:
     """The largest elements of as many nearly equal cells of (N, C, L) as the result is to have.
 
@@ -112,6 +118,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: builtin
     >>> genesis.nn.functional.adaptive_max_pool1d(x, 2).shape
     genesis.Size([1, 1, 2])
     """
+
 def add(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Sum, $x + alpha y$.
 
@@ -124,6 +131,7 @@ def add(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., ou
     >>> genesis.add(genesis.tensor([1., 2.]), 3)
     tensor([4., 5.])
     """
+
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
     """Sum with a scaled quotient, $x + value \\cdot a / b$.
 
@@ -131,6 +139,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...
     >>> genesis.addcdiv(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([2., 4.]), value=2)
     tensor([2., 2.])
     """
+
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
     """Sum with a scaled product, $x + value \\cdot a b$.
 
@@ -138,6 +147,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...
     >>> genesis.addcmul(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([3., 4.]), value=0.5)
     tensor([2.5000, 5.0000])
     """
+
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha A B$ for matrices.
 
@@ -145,6 +155,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = ..., alpha: 
     >>> genesis.addmm(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2, 1))
     tensor([[3.]])
     """
+
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha A v$ for a matrix and a vector.
 
@@ -152,21 +163,42 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: An
     >>> genesis.addmv(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2))
     tensor([3.])
     """
-def all(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def all(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
 
     >>> import genesis
     >>> genesis.all(genesis.tensor([False, True]))
     tensor(False)
     """
-def allclose(input: Tensor, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> builtins.bool:
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...
+) -> builtins.bool:
     """Whether all elements are close, see `isclose`.
 
     >>> import genesis
     >>> genesis.allclose(genesis.ones(2), genesis.ones(2) + 1e-9)
     True
     """
-def amax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def amax(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Largest element over ``dim`` (None: all); nan if there is one. Equal maxima share the gradient evenly.
 
     Raises:
@@ -176,7 +208,16 @@ def amax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ...,
     >>> genesis.amax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([5., 7.])
     """
-def amin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def amin(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Smallest element over ``dim`` (None: all); nan if there is one. Equal minima share the gradient evenly.
 
     Raises:
@@ -186,6 +227,7 @@ def amin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ...,
     >>> genesis.amin(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([1., 2.])
     """
+
 def aminmax(input: Tensor, *, dim: builtins.int | None = ..., keepdim: builtins.bool = ...) -> Any:
     """Smallest and largest element over ``dim`` (None: all), as a named tuple ``(min, max)``.
 
@@ -193,6 +235,7 @@ def aminmax(input: Tensor, *, dim: builtins.int | None = ..., keepdim: builtins.
     >>> genesis.aminmax(genesis.tensor([1., 5., 2.])).max
     tensor(5.)
     """
+
 def angle(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Argument of a complex number in radians; for reals 0 or pi.
 
@@ -205,14 +248,32 @@ def angle(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.angle(genesis.tensor([1., -1.]))
     tensor([0.0000, 3.1416])
     """
-def any(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def any(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Whether one element over ``dim`` (None: all) is non-zero; False of nothing. The result is bool (uint8 of uint8).
 
     >>> import genesis
     >>> genesis.any(genesis.tensor([False, True]))
     tensor(True)
     """
-def arange(start: Any, end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def arange(
+    start: Any,
+    end: Any = ...,
+    step: Any = ...,
+    *,
+    dtype: Any = ...,
+    device: Any = ...,
+    requires_grad: builtins.bool = ...,
+) -> Tensor:
     """Numbers from ``start`` (0) up to, not including, ``end`` in steps; int64 if all three are integers.
 
     Raises:
@@ -222,6 +283,7 @@ def arange(start: Any, end: Any = ..., step: Any = ..., *, dtype: Any = ..., dev
     >>> genesis.arange(1, 7, 2)
     tensor([1, 3, 5])
     """
+
 def arccos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc cosine, in radians.
 
@@ -234,6 +296,7 @@ def arccos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acos(genesis.tensor([0., 1.]))
     tensor([1.5708, 0.0000])
     """
+
 def arccosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic cosine.
 
@@ -246,6 +309,7 @@ def arccosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acosh(genesis.tensor([1., 2.]))
     tensor([0.0000, 1.3170])
     """
+
 def arcsin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc sine, in radians.
 
@@ -258,6 +322,7 @@ def arcsin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.asin(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.5708])
     """
+
 def arcsinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic sine.
 
@@ -270,6 +335,7 @@ def arcsinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.asinh(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8814])
     """
+
 def arctan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc tangent, in radians.
 
@@ -282,6 +348,7 @@ def arctan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.atan(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7854])
     """
+
 def arctan2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Angle of the point $(y, x)$, in radians.
 
@@ -294,6 +361,7 @@ def arctan2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.atan2(genesis.tensor([0., 1.]), 1.)
     tensor([0.0000, 0.7854])
     """
+
 def arctanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic tangent.
 
@@ -306,7 +374,16 @@ def arctanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.atanh(genesis.tensor([0., 0.5]))
     tensor([0.0000, 0.5493])
     """
-def argmax(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def argmax(
+    input: Tensor,
+    dim: builtins.int | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Index of the largest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
     Raises:
@@ -317,7 +394,16 @@ def argmax(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool
     >>> genesis.argmax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([1, 0])
     """
-def argmin(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def argmin(
+    input: Tensor,
+    dim: builtins.int | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Index of the smallest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
     Raises:
@@ -328,7 +414,10 @@ def argmin(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool
     >>> genesis.argmin(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([0, 1])
     """
-def argsort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Tensor:
+
+def argsort(
+    input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...
+) -> Tensor:
     """Indices that sort along ``dim``; equals keep their order, nan comes last (first when descending).
 
     Raises:
@@ -339,6 +428,7 @@ def argsort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = 
     >>> genesis.argsort(genesis.tensor([3., 1., 2.]))
     tensor([1, 2, 0])
     """
+
 def argwhere(input: Tensor, *, as_tuple: builtins.bool = ...) -> Any:
     """Indices of the elements that are not zero: a row each, or with ``as_tuple`` a tensor for each dimension.
 
@@ -346,6 +436,7 @@ def argwhere(input: Tensor, *, as_tuple: builtins.bool = ...) -> Any:
     >>> genesis.nonzero(genesis.tensor([0., 3.]))
     tensor([[1]])
     """
+
 def as_tensor(data: Any, dtype: Any = ..., device: Any = ...) -> Tensor:
     """``data`` as a tensor, sharing memory where that is possible (tensors, NumPy arrays of the right dtype).
 
@@ -353,13 +444,22 @@ def as_tensor(data: Any, dtype: Any = ..., device: Any = ...) -> Tensor:
     >>> a = np.zeros(2); t = genesis.as_tensor(a); a[0] = 1; t
     tensor([1., 0.], dtype=genesis.float64)
     """
-def asarray(obj: Any, *, dtype: Any = ..., device: Any = ..., copy: builtins.bool | None = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = ...,
+    device: Any = ...,
+    copy: builtins.bool | None = ...,
+    requires_grad: builtins.bool = ...,
+) -> Tensor:
     """`as_tensor` with ``copy``: True always copies, False never (an error where it would have to).
 
     >>> import genesis
     >>> genesis.asarray([1.0])
     tensor([1.])
     """
+
 def asin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc sine, in radians.
 
@@ -372,6 +472,7 @@ def asin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.asin(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.5708])
     """
+
 def asinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic sine.
 
@@ -384,6 +485,7 @@ def asinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.asinh(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8814])
     """
+
 def atan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc tangent, in radians.
 
@@ -396,6 +498,7 @@ def atan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.atan(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7854])
     """
+
 def atan2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Angle of the point $(y, x)$, in radians.
 
@@ -408,6 +511,7 @@ def atan2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.atan2(genesis.tensor([0., 1.]), 1.)
     tensor([0.0000, 0.7854])
     """
+
 def atanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic tangent.
 
@@ -420,13 +524,24 @@ def atanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.atanh(genesis.tensor([0., 0.5]))
     tensor([0.0000, 0.5493])
     """
+
 def atleast_1d(*tensors: Any) -> Any:
     """Tensors with at least 1 dimensions, ones added where they are missing."""
+
 def atleast_2d(*tensors: Any) -> Any:
     """Tensors with at least 2 dimensions, ones added where they are missing."""
+
 def atleast_3d(*tensors: Any) -> Any:
     """Tensors with at least 3 dimensions, ones added where they are missing."""
-def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., ceil_mode: builtins.bool = ..., count_include_pad: builtins.bool = ...) -> Tensor:
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = ...,
+    padding: Any = ...,
+    ceil_mode: builtins.bool = ...,
+    count_include_pad: builtins.bool = ...,
+) -> Tensor:
     """The mean of each window of (N, C, L).
 
     Args:
@@ -443,6 +558,7 @@ def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any 
     >>> genesis.nn.functional.avg_pool1d(x, 2).shape
     genesis.Size([1, 1, 2])
     """
+
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha A_i B_i$ for batches of matrices.
 
@@ -450,6 +566,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., a
     >>> genesis.baddbmm(genesis.ones(1), genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
     tensor([[[3.]]])
     """
+
 def bernoulli(input: Tensor, p: builtins.float | None = ..., *, generator: Any = ...) -> Tensor:
     """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
 
@@ -460,6 +577,7 @@ def bernoulli(input: Tensor, p: builtins.float | None = ..., *, generator: Any =
     >>> genesis.bernoulli(genesis.tensor([0., 1.]))
     tensor([0., 1.])
     """
+
 def bincount(input: Tensor, weights: Tensor | None = ..., minlength: builtins.int = ...) -> Tensor:
     """How often each integer from 0 to the largest occurs, as int64; or the sum of its weights, as float32 or float64.
 
@@ -472,6 +590,7 @@ def bincount(input: Tensor, weights: Tensor | None = ..., minlength: builtins.in
     >>> genesis.bincount(genesis.tensor([0, 1, 1]))
     tensor([1, 2])
     """
+
 def bitwise_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits set in both; for bool, and.
 
@@ -484,6 +603,7 @@ def bitwise_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> genesis.bitwise_and(genesis.tensor([6, 3]), 2)
     tensor([2, 2])
     """
+
 def bitwise_left_shift(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits moved up, $x 2^y$.
 
@@ -496,6 +616,7 @@ def bitwise_left_shift(input: Tensor, other: Tensor | builtins.complex, *, out: 
     >>> genesis.bitwise_left_shift(genesis.tensor([1, 2]), 2)
     tensor([4, 8])
     """
+
 def bitwise_not(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """All bits turned; for bool, not.
 
@@ -508,6 +629,7 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.bitwise_not(genesis.tensor([0, 1]))
     tensor([-1, -2])
     """
+
 def bitwise_or(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits set in either; for bool, or.
 
@@ -520,6 +642,7 @@ def bitwise_or(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.bitwise_or(genesis.tensor([4, 3]), 2)
     tensor([6, 3])
     """
+
 def bitwise_right_shift(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits moved down, $\\lfloor x / 2^y \\rfloor$.
 
@@ -532,6 +655,7 @@ def bitwise_right_shift(input: Tensor, other: Tensor | builtins.complex, *, out:
     >>> genesis.bitwise_right_shift(genesis.tensor([4, 8]), 2)
     tensor([1, 2])
     """
+
 def bitwise_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits set in one of the two.
 
@@ -544,6 +668,7 @@ def bitwise_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> genesis.bitwise_xor(genesis.tensor([6, 3]), 2)
     tensor([4, 1])
     """
+
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along the diagonal of a larger one.
 
@@ -552,6 +677,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     tensor([[1., 0., 0.],
             [0., 1., 1.]])
     """
+
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Products of two batches of matrices, of the same size.
 
@@ -559,6 +685,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.bmm(genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
     tensor([[[2.]]])
     """
+
 def broadcast_shapes(*shapes: Sequence[builtins.int]) -> Any:
     """The shape that shapes broadcast to.
 
@@ -566,6 +693,7 @@ def broadcast_shapes(*shapes: Sequence[builtins.int]) -> Any:
     >>> genesis.broadcast_shapes((3, 1), (4,))
     genesis.Size([3, 4])
     """
+
 def broadcast_tensors(*tensors: Tensor) -> builtins.tuple[Tensor, ...]:
     """Tensors expanded to their common shape.
 
@@ -574,6 +702,7 @@ def broadcast_tensors(*tensors: Tensor) -> builtins.tuple[Tensor, ...]:
     >>> a.shape, b.shape
     (genesis.Size([3, 4]), genesis.Size([3, 4]))
     """
+
 def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
     """The tensor in a shape it broadcasts to, as a view.
 
@@ -582,6 +711,7 @@ def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]])
     """
+
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = ..., right: builtins.bool = ...) -> Tensor:
     """The bucket, between sorted boundaries, that each element falls into, $b_{i-1} < x \\le b_i$; see `searchsorted`.
 
@@ -592,8 +722,10 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = ...,
     >>> genesis.bucketize(genesis.tensor([0., 2.]), genesis.tensor([1., 3.]))
     tensor([0, 1])
     """
+
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the elements of 1-d tensors, as rows."""
+
 def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
@@ -605,6 +737,7 @@ def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | Non
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
+
 def cdist(x1: Tensor, x2: Tensor, p: builtins.float = ...) -> Tensor:
     """Distances in the p-norm between all pairs of rows.
 
@@ -612,6 +745,7 @@ def cdist(x1: Tensor, x2: Tensor, p: builtins.float = ...) -> Tensor:
     >>> genesis.cdist(genesis.zeros(1, 2), genesis.tensor([[3., 4.]]))
     tensor([[5.]])
     """
+
 def ceil(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Smallest integer not below $x$.
 
@@ -624,6 +758,7 @@ def ceil(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.ceil(genesis.tensor([1.5, -1.5]))
     tensor([ 2., -1.])
     """
+
 def celu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ...) -> Tensor:
     """$\\max(x, 0) + \\min(0, \\alpha (e^{x/\\alpha} - 1))$ (Barron 2017).
 
@@ -631,8 +766,10 @@ def celu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ..
     >>> genesis.celu(genesis.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
+
 def celu_(input: Any, alpha: Any = ...) -> Any:
     """In-place form of `celu`: writes the result into this tensor and returns it."""
+
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """Channels of ``groups`` groups in turns, (N, C, ...): what a convolution in groups needs after it (Zhang et al.
     2018).
@@ -644,6 +781,7 @@ def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     >>> genesis.channel_shuffle(genesis.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """
+
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
 
@@ -651,6 +789,7 @@ def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -> built
     >>> [len(piece) for piece in genesis.chunk(genesis.arange(5), 2)]
     [3, 2]
     """
+
 def clamp(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
     tensor.
@@ -664,6 +803,7 @@ def clamp(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None =
     >>> genesis.clamp(genesis.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
+
 def clamp_max(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """No more than a limit, $\\min(x, y)$.
 
@@ -676,6 +816,7 @@ def clamp_max(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.clamp_max(genesis.tensor([1., 5.]), 3.)
     tensor([1., 3.])
     """
+
 def clamp_min(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """No less than a limit, $\\max(x, y)$.
 
@@ -688,6 +829,7 @@ def clamp_min(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.clamp_min(genesis.tensor([1., 5.]), 3.)
     tensor([3., 5.])
     """
+
 def clip(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
     tensor.
@@ -701,6 +843,7 @@ def clip(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = 
     >>> genesis.clamp(genesis.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
+
 def clone(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """A copy with its own memory; the gradient passes through.
 
@@ -713,8 +856,10 @@ def clone(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.clone(genesis.tensor([1., 2.]))
     tensor([1., 2.])
     """
+
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """1-d tensors as the columns of a matrix."""
+
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """A complex tensor of its real and imaginary parts, of one dtype.
 
@@ -725,6 +870,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     >>> genesis.complex(genesis.tensor([1.]), genesis.tensor([2.]))
     tensor([1.+2.j])
     """
+
 def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
@@ -736,6 +882,7 @@ def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | 
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
+
 def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
@@ -747,6 +894,7 @@ def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tens
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
+
 def conj(input: Tensor) -> Tensor:
     """Complex conjugate; of a real tensor the same tensor.
 
@@ -754,6 +902,7 @@ def conj(input: Tensor) -> Tensor:
     >>> genesis.conj(genesis.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
+
 def conj_physical(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Complex conjugate, in new memory.
 
@@ -766,6 +915,7 @@ def conj_physical(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.conj_physical(genesis.tensor([1., 2.]))
     tensor([1., 2.])
     """
+
 def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: Any = ...) -> Tensor:
     """A border of one value; negative numbers take elements away.
 
@@ -778,7 +928,16 @@ def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: Any = ...
     >>> genesis.constant_pad_nd(genesis.ones(2), (1, 0), 5.)
     tensor([5., 1., 1.])
     """
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
+    stride: Any = ...,
+    padding: Any = ...,
+    dilation: Any = ...,
+    groups: builtins.int = ...,
+) -> Tensor:
     """Convolution over 1 spatial dimension: (N, C, L) with weight (out, in / groups, *kernel).
 
     $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
@@ -799,7 +958,16 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any
     >>> genesis.nn.functional.conv1d(x, w).shape
     genesis.Size([1, 3, 3])
     """
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
+    stride: Any = ...,
+    padding: Any = ...,
+    dilation: Any = ...,
+    groups: builtins.int = ...,
+) -> Tensor:
     """Convolution over 2 spatial dimensions: (N, C, H, W) with weight (out, in / groups, *kernel).
 
     $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
@@ -820,7 +988,16 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any
     >>> genesis.nn.functional.conv2d(x, w).shape
     genesis.Size([1, 3, 3, 3])
     """
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
+    stride: Any = ...,
+    padding: Any = ...,
+    dilation: Any = ...,
+    groups: builtins.int = ...,
+) -> Tensor:
     """Convolution over 3 spatial dimensions: (N, C, D, H, W) with weight (out, in / groups, *kernel).
 
     $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
@@ -841,6 +1018,7 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any
     >>> genesis.nn.functional.conv3d(x, w).shape
     genesis.Size([1, 3, 3, 3, 3])
     """
+
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = ...) -> Tensor:
     """`conv1d` of (time, batch, channels) with weight (kernel, in, out).
 
@@ -848,7 +1026,17 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = ..
     >>> genesis.conv_tbc(genesis.ones(4, 1, 2), genesis.ones(3, 2, 1), genesis.zeros(1)).shape
     genesis.Size([2, 1, 1])
     """
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
+    stride: Any = ...,
+    padding: Any = ...,
+    output_padding: Any = ...,
+    groups: builtins.int = ...,
+    dilation: Any = ...,
+) -> Tensor:
     """The transpose of a convolution (a gradient of one) over 1 spatial dimension: (N, C, L) with weight (in, out / groups, *kernel).
 
     $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
@@ -868,7 +1056,17 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
     >>> genesis.nn.functional.conv_transpose1d(x, w).shape
     genesis.Size([1, 3, 5])
     """
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
+    stride: Any = ...,
+    padding: Any = ...,
+    output_padding: Any = ...,
+    groups: builtins.int = ...,
+    dilation: Any = ...,
+) -> Tensor:
     """The transpose of a convolution (a gradient of one) over 2 spatial dimensions: (N, C, H, W) with weight (in, out / groups, *kernel).
 
     $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
@@ -888,7 +1086,17 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
     >>> genesis.nn.functional.conv_transpose2d(x, w).shape
     genesis.Size([1, 3, 5, 5])
     """
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = ...,
+    stride: Any = ...,
+    padding: Any = ...,
+    output_padding: Any = ...,
+    groups: builtins.int = ...,
+    dilation: Any = ...,
+) -> Tensor:
     """The transpose of a convolution (a gradient of one) over 3 spatial dimensions: (N, C, D, H, W) with weight (in, out / groups, *kernel).
 
     $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
@@ -908,7 +1116,18 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., s
     >>> genesis.nn.functional.conv_transpose3d(x, w).shape
     genesis.Size([1, 3, 5, 5, 5])
     """
-def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: builtins.bool, output_padding: Any, groups: builtins.int) -> Tensor:
+
+def convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: builtins.bool,
+    output_padding: Any,
+    groups: builtins.int,
+) -> Tensor:
     """A convolution of (N, C, *sizes), or with ``transposed`` its transpose; what `conv1d` to `conv_transpose3d` call.
 
     Weight is (out, in / groups, *kernel), of a transposed one (in, out / groups, *kernel).
@@ -921,6 +1140,7 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any,
     >>> genesis.convolution(x, w, None, [1], [0], [1], False, [0], 1)
     tensor([[[2., 2.]]])
     """
+
 def copysign(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The size of $x$ with the sign of $y$.
 
@@ -933,6 +1153,7 @@ def copysign(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | N
     >>> genesis.copysign(genesis.tensor([1., -2.]), -1)
     tensor([-1., -2.])
     """
+
 def cos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Cosine, of radians.
 
@@ -945,6 +1166,7 @@ def cos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.cos(genesis.tensor([0., 1.]))
     tensor([1.0000, 0.5403])
     """
+
 def cosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Hyperbolic cosine.
 
@@ -957,6 +1179,7 @@ def cosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.cosh(genesis.tensor([0., 1.]))
     tensor([1.0000, 1.5431])
     """
+
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = ..., eps: builtins.float = ...) -> Tensor:
     """Cosine of the angle between vectors along ``dim``.
 
@@ -964,6 +1187,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = ..., eps: buil
     >>> genesis.nn.functional.cosine_similarity(genesis.tensor([[1., 0.]]), genesis.tensor([[1., 1.]]))
     tensor([0.7071])
     """
+
 def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ...) -> Tensor:
     """How many elements over ``dim`` (None: all) are not zero, as int64.
 
@@ -971,6 +1195,7 @@ def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | No
     >>> genesis.count_nonzero(genesis.tensor([0., 1., 2.]))
     tensor(2)
     """
+
 def cross(input: Tensor, other: Tensor, dim: builtins.int | None = ...) -> Tensor:
     """Cross product of vectors of three elements along ``dim`` (None: the first dimension of size 3).
 
@@ -981,6 +1206,7 @@ def cross(input: Tensor, other: Tensor, dim: builtins.int | None = ...) -> Tenso
     >>> genesis.cross(genesis.tensor([1., 0., 0.]), genesis.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
+
 def cummax(input: Tensor, dim: builtins.int) -> Any:
     """Running maximum along ``dim`` as a named tuple ``(values, indices)``; of equals the last, nan once there is one.
 
@@ -992,6 +1218,7 @@ def cummax(input: Tensor, dim: builtins.int) -> Any:
     >>> genesis.cummax(genesis.tensor([1., 3., 2.]), 0).values
     tensor([1., 3., 3.])
     """
+
 def cummin(input: Tensor, dim: builtins.int) -> Any:
     """Running minimum along ``dim``, with the indices where it was last reached; see `cummax`.
 
@@ -999,6 +1226,7 @@ def cummin(input: Tensor, dim: builtins.int) -> Any:
     >>> genesis.cummin(genesis.tensor([3., 1., 2.]), 0).values
     tensor([3., 1., 1.])
     """
+
 def cumprod(input: Tensor, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
     """Running product along ``dim``, $y_i = x_1 ... x_i$; integers and bool give int64.
 
@@ -1011,6 +1239,7 @@ def cumprod(input: Tensor, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
     >>> genesis.cumprod(genesis.tensor([1., 2., 3.]), dim=0)
     tensor([1., 2., 6.])
     """
+
 def cumsum(input: Tensor, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
     """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.
 
@@ -1021,7 +1250,9 @@ def cumsum(input: Tensor, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
     >>> genesis.cumsum(genesis.tensor([1., 2., 3.]), dim=0)
     tensor([1., 3., 6.])
     """
+
 default_generator: Any
+
 def deg2rad(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Degrees to radians.
 
@@ -1034,6 +1265,7 @@ def deg2rad(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.deg2rad(genesis.tensor([0., 180.]))
     tensor([0.0000, 3.1416])
     """
+
 def diag(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     """The diagonal of a matrix, or the matrix with this diagonal.
 
@@ -1041,6 +1273,7 @@ def diag(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     >>> genesis.diag(genesis.tensor([[1., 2.], [3., 4.]]))
     tensor([1., 4.])
     """
+
 def diag_embed(input: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
     """Matrices with the last dimension on their diagonal.
 
@@ -1049,6 +1282,7 @@ def diag_embed(input: Tensor, offset: builtins.int = ..., dim1: builtins.int = .
     tensor([[1., 0.],
             [0., 2.]])
     """
+
 def diagonal(input: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
     """The diagonal of two dimensions, last in the result; a view.
 
@@ -1056,7 +1290,14 @@ def diagonal(input: Tensor, offset: builtins.int = ..., dim1: builtins.int = ...
     >>> genesis.diagonal(genesis.tensor([[1., 2.], [3., 4.]]))
     tensor([1., 4.])
     """
-def diff(input: Tensor, n: builtins.int = ..., dim: builtins.int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
+
+def diff(
+    input: Tensor,
+    n: builtins.int = ...,
+    dim: builtins.int = ...,
+    prepend: Tensor | None = ...,
+    append: Tensor | None = ...,
+) -> Tensor:
     """Differences of neighbours along ``dim``, $y_i = x_{i+1} - x_i$, taken ``n`` times; for bool, whether they differ.
 
     Args:
@@ -1070,6 +1311,7 @@ def diff(input: Tensor, n: builtins.int = ..., dim: builtins.int = ..., prepend:
     >>> genesis.diff(genesis.tensor([1., 4., 9.]))
     tensor([3., 5.])
     """
+
 def digamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Derivative of ln gamma.
 
@@ -1082,6 +1324,7 @@ def digamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.digamma(genesis.tensor([1., 2.]))
     tensor([-0.5772,  0.4228])
     """
+
 def div(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
     """Quotient, $x / y$, exact or rounded.
 
@@ -1096,6 +1339,7 @@ def div(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out
     >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
     tensor([ 3., -3.])
     """
+
 def divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
     """Quotient, $x / y$, exact or rounded.
 
@@ -1110,6 +1354,7 @@ def divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., 
     >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
     tensor([ 3., -3.])
     """
+
 def dot(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Dot product of two vectors, $\\\\sum_i x_i y_i$.
 
@@ -1117,8 +1362,10 @@ def dot(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.dot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
     tensor(11.)
     """
+
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors behind each other, along dim 2."""
+
 def einsum(equation: builtins.str, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
 
@@ -1132,15 +1379,22 @@ def einsum(equation: builtins.str, *operands: Any) -> Tensor:
     >>> genesis.einsum("ij,j->i", genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
     tensor([3., 7.])
     """
-def empty(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def empty(
+    *size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """A tensor of whatever the memory holds, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.empty(2, 3).shape
     genesis.Size([2, 3])
     """
-def empty_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+
+def empty_like(
+    input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...
+) -> Tensor:
     """A tensor of whatever the memory holds, in the shape, dtype and place of ``input``."""
+
 def eq(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x = y$.
 
@@ -1153,6 +1407,7 @@ def eq(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.eq(genesis.tensor([1., 2.]), 2)
     tensor([False,  True])
     """
+
 def equal(input: Tensor, other: Tensor) -> builtins.bool:
     """Whether two tensors have the same shape and the same elements.
 
@@ -1160,6 +1415,7 @@ def equal(input: Tensor, other: Tensor) -> builtins.bool:
     >>> genesis.equal(genesis.ones(2), genesis.ones(3))
     False
     """
+
 def erf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Error function, $\\frac{2}{\\sqrt\\pi} \\int_0^x e^{-t^2} dt$.
 
@@ -1172,6 +1428,7 @@ def erf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.erf(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8427])
     """
+
 def erfc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """One minus the error function, accurate for large $x$.
 
@@ -1184,6 +1441,7 @@ def erfc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.erfc(genesis.tensor([0., 1.]))
     tensor([1.0000, 0.1573])
     """
+
 def erfinv(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse of the error function.
 
@@ -1196,6 +1454,7 @@ def erfinv(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.erfinv(genesis.tensor([0., 0.5]))
     tensor([0.0000, 0.4769])
     """
+
 def exp(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Exponential, $e^x$.
 
@@ -1208,6 +1467,7 @@ def exp(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.exp(genesis.tensor([0., 1.]))
     tensor([1.0000, 2.7183])
     """
+
 def exp2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Power of two, $2^x$.
 
@@ -1220,6 +1480,7 @@ def exp2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.exp2(genesis.tensor([0., 3.]))
     tensor([1., 8.])
     """
+
 def expm1(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Exponential minus one, $e^x - 1$, accurate near zero.
 
@@ -1232,7 +1493,15 @@ def expm1(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.expm1(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.7183])
     """
-def eye(n: builtins.int, m: builtins.int | None = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def eye(
+    n: builtins.int,
+    m: builtins.int | None = ...,
+    *,
+    dtype: Any = ...,
+    device: Any = ...,
+    requires_grad: builtins.bool = ...,
+) -> Tensor:
     """Ones on the diagonal of an ``n`` by ``m`` matrix of zeros.
 
     >>> import genesis
@@ -1240,6 +1509,7 @@ def eye(n: builtins.int, m: builtins.int | None = ..., *, dtype: Any = ..., devi
     tensor([[1., 0.],
             [0., 1.]])
     """
+
 def fix(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Integer part of $x$.
 
@@ -1252,6 +1522,7 @@ def fix(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.trunc(genesis.tensor([1.5, -1.5]))
     tensor([ 1., -1.])
     """
+
 def flatten(input: Tensor, start_dim: builtins.int = ..., end_dim: builtins.int = ...) -> Tensor:
     """Merge the dimensions from ``start_dim`` to ``end_dim`` into one.
 
@@ -1259,6 +1530,7 @@ def flatten(input: Tensor, start_dim: builtins.int = ..., end_dim: builtins.int 
     >>> genesis.flatten(genesis.zeros(2, 3, 4), 1).shape
     genesis.Size([2, 12])
     """
+
 def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """A copy in reverse order along ``dims``.
 
@@ -1266,10 +1538,13 @@ def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     >>> genesis.flip(genesis.tensor([1., 2., 3.]), (0,))
     tensor([3., 2., 1.])
     """
+
 def fliplr(input: Tensor) -> Tensor:
     """Columns in reverse order."""
+
 def flipud(input: Tensor) -> Tensor:
     """Rows in reverse order."""
+
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Power, $x^y$, in double precision whatever the dtypes are.
 
@@ -1277,6 +1552,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     >>> genesis.float_power(genesis.tensor([1, 2, 3]), -1)
     tensor([1.0000, 0.5000, 0.3333], dtype=genesis.float64)
     """
+
 def floor(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Largest integer not above $x$.
 
@@ -1289,6 +1565,7 @@ def floor(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.floor(genesis.tensor([1.5, -1.5]))
     tensor([ 1., -2.])
     """
+
 def floor_divide(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Quotient rounded towards minus infinity, $\\lfloor x / y \\rfloor$.
 
@@ -1301,6 +1578,7 @@ def floor_divide(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor
     >>> genesis.floor_divide(genesis.tensor([7., -7.]), 2)
     tensor([ 3., -4.])
     """
+
 def fmax(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The larger of two, ignoring nan.
 
@@ -1313,6 +1591,7 @@ def fmax(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None 
     >>> genesis.fmax(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
     tensor([3., 5.])
     """
+
 def fmin(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The smaller of two, ignoring nan.
 
@@ -1325,6 +1604,7 @@ def fmin(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None 
     >>> genesis.fmin(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
     tensor([1., 2.])
     """
+
 def fmod(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Remainder with the sign of the dividend.
 
@@ -1337,6 +1617,7 @@ def fmod(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None 
     >>> genesis.fmod(genesis.tensor([7., -7.]), 3)
     tensor([ 1., -1.])
     """
+
 def frac(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Fractional part, $x - trunc(x)$.
 
@@ -1349,6 +1630,7 @@ def frac(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.frac(genesis.tensor([1.5, -1.5]))
     tensor([ 0.5000, -0.5000])
     """
+
 def from_dlpack(ext_tensor: Any, *, device: Any = ..., copy: builtins.bool | None = ...) -> Tensor:
     """A tensor on the memory of any object that speaks DLPack (NumPy, PyTorch, JAX on the CPU, ...).
 
@@ -1363,6 +1645,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = ..., copy: builtins.bool | Non
     >>> genesis.from_dlpack(np.ones(2, dtype=np.float32))
     tensor([1., 1.])
     """
+
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a NumPy array: a write to one is seen by the other.
 
@@ -1375,27 +1658,42 @@ def from_numpy(ndarray: Any) -> Tensor:
     >>> genesis.from_numpy(np.array([1, 2], dtype=np.int32))
     tensor([1, 2], dtype=genesis.int32)
     """
-def frombuffer(buffer: Any, *, dtype: Any, count: builtins.int = ..., offset: builtins.int = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: Any,
+    count: builtins.int = ...,
+    offset: builtins.int = ...,
+    requires_grad: builtins.bool = ...,
+) -> Tensor:
     """A tensor on the memory of a Python buffer.
 
     >>> import genesis
     >>> genesis.frombuffer(bytearray(8), dtype=genesis.int32)
     tensor([0, 0], dtype=genesis.int32)
     """
-def full(size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def full(
+    size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """A tensor of one value; its dtype follows from the value unless given.
 
     >>> import genesis
     >>> genesis.full((2,), 7)
     tensor([7, 7])
     """
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """A tensor of one value in the shape, dtype and place of ``input``.
 
     >>> import genesis
     >>> genesis.full_like(genesis.zeros(2), 3)
     tensor([3., 3.])
     """
+
 def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = ...) -> Tensor:
     """Elements named along ``dim``, ``out[i][j] = input[index[i][j]][j]`` for dim 0; in the shape of ``index``.
 
@@ -1408,6 +1706,7 @@ def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: buil
     tensor([[1.],
             [4.]])
     """
+
 def ge(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ge y$.
 
@@ -1420,6 +1719,7 @@ def ge(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.ge(genesis.tensor([1., 2.]), 2)
     tensor([False,  True])
     """
+
 def ger(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors, $x_i y_j$.
 
@@ -1428,8 +1728,10 @@ def ger(input: Tensor, vec2: Tensor) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
+
 def get_rng_state() -> Tensor:
     """The state of the default generator, for `set_rng_state`."""
+
 def greater(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x > y$.
 
@@ -1442,6 +1744,7 @@ def greater(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.gt(genesis.tensor([1., 2.]), 1)
     tensor([False,  True])
     """
+
 def greater_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ge y$.
 
@@ -1454,7 +1757,18 @@ def greater_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tenso
     >>> genesis.ge(genesis.tensor([1., 2.]), 2)
     tensor([False,  True])
     """
-def gru(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
+
+def gru(
+    input: Tensor,
+    hx: Tensor,
+    params: Any,
+    has_biases: Any,
+    num_layers: Any,
+    dropout: Any,
+    train: Any,
+    bidirectional: Any,
+    batch_first: Any = ...,
+) -> builtins.tuple[Tensor, Tensor]:
     """Gated recurrent units of several layers; what `genesis.nn.GRU` computes.
 
     Arguments as of `genesis.lstm`, with one tensor of hidden states.
@@ -1467,7 +1781,10 @@ def gru(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any
     >>> [y.shape for y in genesis.gru(x, h, [w, w], False, 1, 0.0, False, False)]
     [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
     """
-def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...
+) -> Tensor:
     """One step of gated recurrent units: (B, I) and the hidden states (B, H) before, to those after.
 
     >>> import genesis
@@ -1476,6 +1793,7 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
     tensor([[0.],
             [0.]])
     """
+
 def gt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x > y$.
 
@@ -1488,6 +1806,7 @@ def gt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.gt(genesis.tensor([1., 2.]), 1)
     tensor([False,  True])
     """
+
 def hardshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
     """$x$ beyond ``lambd`` on both sides, zero between.
 
@@ -1495,6 +1814,7 @@ def hardshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
     >>> genesis.hardshrink(genesis.tensor([-1., 0.25]))
     tensor([-1.,  0.])
     """
+
 def heaviside(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Step: 0 below zero, 1 above, $y$ at zero.
 
@@ -1507,6 +1827,7 @@ def heaviside(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.heaviside(genesis.tensor([-1., 0., 2.]), genesis.tensor([0.5, 0.5, 0.5]))
     tensor([0.0000, 0.5000, 1.0000])
     """
+
 def histc(input: Tensor, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ...) -> Tensor:
     """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
     range).
@@ -1520,6 +1841,7 @@ def histc(input: Tensor, bins: builtins.int = ..., min: builtins.float = ..., ma
     >>> genesis.histc(genesis.tensor([1., 2., 1.]), bins=2, min=0, max=3)
     tensor([2., 1.])
     """
+
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors side by side: along dim 1, or dim 0 for 1-d.
 
@@ -1527,6 +1849,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
     >>> genesis.hstack([genesis.zeros(1), genesis.ones(1)])
     tensor([0., 1.])
     """
+
 def hypot(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Length of $(x, y)$, $\\sqrt{x^2 + y^2}$.
 
@@ -1539,6 +1862,7 @@ def hypot(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.hypot(genesis.tensor([3., 5.]), genesis.tensor([4., 12.]))
     tensor([ 5., 13.])
     """
+
 def imag(input: Tensor) -> Tensor:
     """Imaginary parts, as a view.
 
@@ -1546,6 +1870,7 @@ def imag(input: Tensor) -> Tensor:
     >>> genesis.imag(genesis.tensor([1 + 2j]))
     tensor([2.])
     """
+
 def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = ...) -> Tensor:
     """``input`` with slices of ``source`` added at the places of a 1-d index along ``dim``.
 
@@ -1553,6 +1878,7 @@ def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *
     >>> genesis.index_add(genesis.zeros(3), 0, genesis.tensor([1, 1]), genesis.tensor([2., 3.]))
     tensor([0., 5., 0.])
     """
+
 def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with slices replaced by those of ``source`` at the places of a 1-d index along ``dim``.
 
@@ -1560,6 +1886,7 @@ def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) 
     >>> genesis.index_copy(genesis.zeros(3), 0, genesis.tensor([1]), genesis.tensor([2.]))
     tensor([0., 2., 0.])
     """
+
 def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
     """``input`` with slices set to one value at the places of a 1-d index along ``dim``.
 
@@ -1567,6 +1894,7 @@ def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Any) -> T
     >>> genesis.index_fill(genesis.zeros(3), 0, genesis.tensor([1]), 7)
     tensor([0., 7., 0.])
     """
+
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: builtins.bool = ...) -> Tensor:
     """``input`` with ``values`` at (or, with ``accumulate``, added at) a tuple of indices.
 
@@ -1574,6 +1902,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
     >>> genesis.index_put(genesis.zeros(3), (genesis.tensor([1, 1]),), genesis.tensor([2., 3.]), accumulate=True)
     tensor([0., 5., 0.])
     """
+
 def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
     """The slices along ``dim`` named by a 1-d index, in that order.
 
@@ -1584,8 +1913,10 @@ def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
     >>> genesis.index_select(genesis.tensor([1., 2., 3.]), 0, genesis.tensor([2, 0]))
     tensor([3., 1.])
     """
+
 def initial_seed() -> builtins.int:
     """The seed of the default generator."""
+
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Products summed over the last dimensions.
 
@@ -1593,10 +1924,13 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     >>> genesis.inner(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
     tensor(11.)
     """
+
 def is_complex(input: Tensor) -> builtins.bool:
     """Whether the dtype is complex."""
+
 def is_floating_point(input: Tensor) -> builtins.bool:
     """Whether the dtype is floating."""
+
 def is_tensor(obj: Any) -> builtins.bool:
     """Whether ``obj`` is a tensor.
 
@@ -1604,13 +1938,17 @@ def is_tensor(obj: Any) -> builtins.bool:
     >>> genesis.is_tensor([1.0])
     False
     """
-def isclose(input: Tensor, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> Tensor:
+
+def isclose(
+    input: Tensor, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...
+) -> Tensor:
     """Whether $|x - y| \\le atol + rtol |y|$; equal infinities are close, nan only with ``equal_nan``.
 
     >>> import genesis
     >>> genesis.isclose(genesis.tensor([1., 2.]), genesis.tensor([1., 2.1]))
     tensor([ True, False])
     """
+
 def isfinite(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is neither infinite nor nan.
 
@@ -1623,6 +1961,7 @@ def isfinite(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isfinite(genesis.tensor([1., float('inf')]))
     tensor([ True, False])
     """
+
 def isinf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is infinite.
 
@@ -1635,6 +1974,7 @@ def isinf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isinf(genesis.tensor([1., float('inf')]))
     tensor([False,  True])
     """
+
 def isnan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is nan.
 
@@ -1647,6 +1987,7 @@ def isnan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isnan(genesis.tensor([1., float('nan')]))
     tensor([False,  True])
     """
+
 def isneginf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is -inf.
 
@@ -1659,6 +2000,7 @@ def isneginf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isneginf(genesis.tensor([1., float('inf')]))
     tensor([False, False])
     """
+
 def isposinf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is inf.
 
@@ -1671,6 +2013,7 @@ def isposinf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isposinf(genesis.tensor([1., float('inf')]))
     tensor([False,  True])
     """
+
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product.
 
@@ -1678,6 +2021,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     >>> genesis.kron(genesis.tensor([1., 2.]), genesis.tensor([1., 10.]))
     tensor([ 1., 10.,  2., 20.])
     """
+
 def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = ..., keepdim: builtins.bool = ...) -> Any:
     """The ``k``-th smallest element along ``dim`` (counted from 1) and its index.
 
@@ -1689,6 +2033,7 @@ def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = ..., keepdim: b
     >>> genesis.kthvalue(genesis.tensor([3., 1., 2.]), 2).values
     tensor(2.)
     """
+
 def ldexp(input: Any, other: Any, *, out: Tensor | None = ...) -> Tensor:
     """A mantissa and an exponent put together, $x \\, 2^y$, rounded once; a power out of range by itself does no harm.
 
@@ -1698,6 +2043,7 @@ def ldexp(input: Any, other: Any, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.ldexp(genesis.tensor([1., 1e-30]), genesis.tensor([-2, 200]))
     tensor([2.5000e-01, 1.6069e+30])
     """
+
 def le(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\le y$.
 
@@ -1710,6 +2056,7 @@ def le(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.le(genesis.tensor([1., 2.]), 1)
     tensor([ True, False])
     """
+
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Linear interpolation, $x + w (end - x)$.
 
@@ -1717,6 +2064,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     >>> genesis.lerp(genesis.tensor([0., 10.]), genesis.tensor([10., 20.]), 0.5)
     tensor([ 5., 15.])
     """
+
 def less(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x < y$.
 
@@ -1729,6 +2077,7 @@ def less(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None 
     >>> genesis.lt(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
+
 def less_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\le y$.
 
@@ -1741,6 +2090,7 @@ def less_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.le(genesis.tensor([1., 2.]), 1)
     tensor([ True, False])
     """
+
 def lgamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logarithm of the absolute value of the gamma function.
 
@@ -1753,13 +2103,23 @@ def lgamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.lgamma(genesis.tensor([1., 4.]))
     tensor([0.0000, 1.7918])
     """
-def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: builtins.int,
+    *,
+    dtype: Any = ...,
+    device: Any = ...,
+    requires_grad: builtins.bool = ...,
+) -> Tensor:
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
 
     >>> import genesis
     >>> genesis.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
+
 def log(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Natural logarithm, $\\ln x$.
 
@@ -1772,6 +2132,7 @@ def log(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log(genesis.tensor([1., 2.]))
     tensor([0.0000, 0.6931])
     """
+
 def log10(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logarithm to base ten.
 
@@ -1784,6 +2145,7 @@ def log10(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log10(genesis.tensor([1., 50.]))
     tensor([0.0000, 1.6990])
     """
+
 def log1p(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logarithm of one plus $x$, accurate near zero.
 
@@ -1796,6 +2158,7 @@ def log1p(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log1p(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.6931])
     """
+
 def log2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logarithm to base two.
 
@@ -1808,6 +2171,7 @@ def log2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log2(genesis.tensor([1., 8.]))
     tensor([0., 3.])
     """
+
 def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
     """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
@@ -1815,6 +2179,7 @@ def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...)
     >>> genesis.log_softmax(genesis.tensor([0., 0.]), dim=0)
     tensor([-0.6931, -0.6931])
     """
+
 def logaddexp(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Stable $\\ln(e^x + e^y)$.
 
@@ -1827,6 +2192,7 @@ def logaddexp(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.logaddexp(genesis.tensor([0., 1.]), genesis.tensor([0., 2.]))
     tensor([0.6931, 2.3133])
     """
+
 def logaddexp2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Stable $\\log_2(2^x + 2^y)$.
 
@@ -1839,6 +2205,7 @@ def logaddexp2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.logaddexp2(genesis.tensor([0., 1.]), genesis.tensor([0., 1.]))
     tensor([1., 2.])
     """
+
 def logcumsumexp(input: Tensor, dim: builtins.int) -> Tensor:
     """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
     overflow.
@@ -1851,6 +2218,7 @@ def logcumsumexp(input: Tensor, dim: builtins.int) -> Tensor:
     >>> genesis.logcumsumexp(genesis.tensor([-1000., -1000., 0.]), 0)
     tensor([-1000.0000,  -999.3068,     0.0000])
     """
+
 def logical_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether both are non-zero.
 
@@ -1863,6 +2231,7 @@ def logical_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> genesis.logical_and(genesis.tensor([1., 0.]), genesis.tensor([2., 3.]))
     tensor([ True, False])
     """
+
 def logical_not(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is zero.
 
@@ -1875,6 +2244,7 @@ def logical_not(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.logical_not(genesis.tensor([1., 0.]))
     tensor([False,  True])
     """
+
 def logical_or(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether one is non-zero.
 
@@ -1887,6 +2257,7 @@ def logical_or(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.logical_or(genesis.tensor([1., 0.]), genesis.tensor([0., 0.]))
     tensor([ True, False])
     """
+
 def logical_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether exactly one is non-zero.
 
@@ -1899,6 +2270,7 @@ def logical_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> genesis.logical_xor(genesis.tensor([1., 0.]), genesis.tensor([2., 3.]))
     tensor([False,  True])
     """
+
 def logit(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse of the sigmoid, $\\ln(x / (1 - x))$.
 
@@ -1911,14 +2283,33 @@ def logit(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.logit(genesis.tensor([0.5, 0.75]))
     tensor([0.0000, 1.0986])
     """
-def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def logspace(
+    start: Any,
+    end: Any,
+    steps: builtins.int,
+    base: builtins.float = ...,
+    *,
+    dtype: Any = ...,
+    device: Any = ...,
+    requires_grad: builtins.bool = ...,
+) -> Tensor:
     """``steps`` numbers from ``base**start`` to ``base**end``, evenly spaced in the exponent.
 
     >>> import genesis
     >>> genesis.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-def logsumexp(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def logsumexp(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of
     nothing.
 
@@ -1926,7 +2317,18 @@ def logsumexp(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None =
     >>> genesis.logsumexp(genesis.tensor([100., 100.]), dim=0)
     tensor(100.6931)
     """
-def lstm(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor, Tensor]:
+
+def lstm(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: Any,
+    num_layers: Any,
+    dropout: Any,
+    train: Any,
+    bidirectional: Any,
+    batch_first: Any = ...,
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
     """Long short-term memory of several layers; what `genesis.nn.LSTM` computes.
 
     Args:
@@ -1951,7 +2353,10 @@ def lstm(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, 
     >>> [y.shape for y in genesis.lstm(x, (h, h), [w, w], False, 1, 0.0, False, False)]
     [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1]), genesis.Size([1, 2, 1])]
     """
-def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> builtins.tuple[Tensor, Tensor]:
+
+def lstm_cell(
+    input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...
+) -> builtins.tuple[Tensor, Tensor]:
     """One step of long short-term memory: (B, I) and the hidden states and cells (B, H) before, to those after.
 
     >>> import genesis
@@ -1959,6 +2364,7 @@ def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor |
     >>> genesis.lstm_cell(x[:, :1], (x[:, :1], x[:, :1]), w, w)[0].shape
     genesis.Size([2, 1])
     """
+
 def lt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x < y$.
 
@@ -1971,12 +2377,14 @@ def lt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.lt(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
+
 def manual_seed(seed: builtins.int) -> Any:
     """Begin the stream of ``seed`` in the default generator.
 
     >>> import genesis
     >>> _ = genesis.manual_seed(0)
     """
+
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """``input`` with one value wherever the mask is True.
 
@@ -1987,6 +2395,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     >>> genesis.masked_fill(genesis.ones(2), genesis.tensor([True, False]), 0.0)
     tensor([0., 1.])
     """
+
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """``input`` with the elements where the mask is True replaced, in order, by those of ``source``.
 
@@ -1994,6 +2403,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     >>> genesis.masked_scatter(genesis.zeros(3), genesis.tensor([True, False, True]), genesis.tensor([5., 6.]))
     tensor([5., 0., 6.])
     """
+
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is True, in one dimension.
 
@@ -2001,6 +2411,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     >>> genesis.masked_select(genesis.tensor([1., 2.]), genesis.tensor([False, True]))
     tensor([2.])
     """
+
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Matrix product; ``a @ b``.
 
@@ -2014,6 +2425,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.matmul(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
     tensor([3., 7.])
     """
+
 def matrix_power(input: Tensor, n: builtins.int) -> Tensor:
     """A square matrix multiplied ``n`` times with itself, by repeated squaring.
 
@@ -2022,7 +2434,15 @@ def matrix_power(input: Tensor, n: builtins.int) -> Tensor:
     tensor([[1., 3.],
             [0., 1.]])
     """
-def max(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
+
+def max(
+    input: Tensor,
+    dim: Any = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: builtins.int | None = ...,
+    keepdims: builtins.bool | None = ...,
+) -> Any:
     """Largest element: of all, along ``dim`` with its indices, or of two tensors.
 
     ``max(x)`` gives one value; ``max(x, dim)`` a named tuple ``(values, indices)``, the gradient going to that index;
@@ -2035,7 +2455,16 @@ def max(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: bu
     >>> genesis.max(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).indices
     tensor([1, 0])
     """
-def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = ...,
+    padding: Any = ...,
+    dilation: Any = ...,
+    ceil_mode: builtins.bool = ...,
+    return_indices: builtins.bool = ...,
+) -> Any:
     """The largest element of each window of (N, C, L).
 
     NaN counts as largest; of equals the gradient goes to the first.
@@ -2054,7 +2483,16 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any 
     >>> genesis.nn.functional.max_pool1d(x, 2).shape
     genesis.Size([1, 1, 2])
     """
-def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = ...,
+    padding: Any = ...,
+    dilation: Any = ...,
+    ceil_mode: builtins.bool = ...,
+    return_indices: builtins.bool = ...,
+) -> Any:
     """The largest element of each window of (N, C, H, W).
 
     NaN counts as largest; of equals the gradient goes to the first.
@@ -2073,7 +2511,16 @@ def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any 
     >>> genesis.nn.functional.max_pool2d(x, 2).shape
     genesis.Size([1, 1, 2, 2])
     """
-def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = ...,
+    padding: Any = ...,
+    dilation: Any = ...,
+    ceil_mode: builtins.bool = ...,
+    return_indices: builtins.bool = ...,
+) -> Any:
     """The largest element of each window of (N, C, D, H, W).
 
     NaN counts as largest; of equals the gradient goes to the first.
@@ -2092,6 +2539,7 @@ def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any 
     >>> genesis.nn.functional.max_pool3d(x, 2).shape
     genesis.Size([1, 1, 2, 2, 2])
     """
+
 def maximum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The larger of two, nan if either is.
 
@@ -2104,7 +2552,17 @@ def maximum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.maximum(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
     tensor([3., 5.])
     """
-def mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def mean(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    dtype: Any = ...,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Mean over ``dim`` (None: all), $\\frac{1}{n} \\sum_i x_i$; nan of nothing.
 
     Raises:
@@ -2115,6 +2573,7 @@ def mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ...,
     >>> genesis.mean(genesis.tensor([1., 2., 6.]))
     tensor(3.)
     """
+
 def median(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool = ...) -> Any:
     """The middle element, the lower of two: of all, or along ``dim`` with its index; nan if there is one.
 
@@ -2128,6 +2587,7 @@ def median(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool
     >>> genesis.median(genesis.tensor([3., 1., 2., 9.]))
     tensor(2.)
     """
+
 def meshgrid(*tensors: Any, indexing: builtins.str = ...) -> builtins.tuple[Tensor, ...]:
     """Coordinate grids of 1-d tensors, with "ij" (matrix) or "xy" (Cartesian) indexing; views.
 
@@ -2137,13 +2597,22 @@ def meshgrid(*tensors: Any, indexing: builtins.str = ...) -> builtins.tuple[Tens
     tensor([[0, 1, 2],
             [0, 1, 2]])
     """
-def min(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
+
+def min(
+    input: Tensor,
+    dim: Any = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    axis: builtins.int | None = ...,
+    keepdims: builtins.bool | None = ...,
+) -> Any:
     """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
 
     >>> import genesis
     >>> genesis.min(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).values
     tensor([1., 2.])
     """
+
 def minimum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The smaller of two, nan if either is.
 
@@ -2156,6 +2625,7 @@ def minimum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.minimum(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
     tensor([1., 2.])
     """
+
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Product of two matrices.
 
@@ -2163,6 +2633,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.mm(genesis.ones(1, 2), genesis.ones(2, 1))
     tensor([[2.]])
     """
+
 def mode(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = ...) -> Any:
     """The most frequent element along ``dim``, the smallest if there are several, and the index of its last occurrence.
 
@@ -2174,6 +2645,7 @@ def mode(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = ...) -
     >>> genesis.mode(genesis.tensor([3, 1, 2, 1]))
     mode_result(values=tensor(1), indices=tensor(3))
     """
+
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions moved to other places, the rest in order.
 
@@ -2181,6 +2653,7 @@ def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     >>> genesis.movedim(genesis.zeros(2, 3, 4), 0, -1).shape
     genesis.Size([3, 4, 2])
     """
+
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions moved to other places, the rest in order.
 
@@ -2188,6 +2661,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     >>> genesis.movedim(genesis.zeros(2, 3, 4), 0, -1).shape
     genesis.Size([3, 4, 2])
     """
+
 def msort(input: Tensor) -> Tensor:
     """Elements in order along dim 0.
 
@@ -2195,6 +2669,7 @@ def msort(input: Tensor) -> Tensor:
     >>> genesis.msort(genesis.tensor([3., 1., 2.]))
     tensor([1., 2., 3.])
     """
+
 def mul(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Product, $x y$.
 
@@ -2207,7 +2682,10 @@ def mul(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None =
     >>> genesis.mul(genesis.tensor([1., 2.]), 3)
     tensor([3., 6.])
     """
-def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ...) -> Tensor:
+
+def multinomial(
+    input: Tensor, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ...
+) -> Tensor:
     """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
 
     Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
@@ -2220,6 +2698,7 @@ def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.
     >>> genesis.multinomial(genesis.tensor([0., 1., 0.]), 2, replacement=True)
     tensor([1, 1])
     """
+
 def multiply(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Product, $x y$.
 
@@ -2232,6 +2711,7 @@ def multiply(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | N
     >>> genesis.mul(genesis.tensor([1., 2.]), 3)
     tensor([3., 6.])
     """
+
 def mv(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Product of a matrix and a vector.
 
@@ -2239,27 +2719,53 @@ def mv(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
     tensor([2.])
     """
-def nan_to_num(input: Tensor, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
+
+def nan_to_num(
+    input: Tensor,
+    nan: builtins.float = ...,
+    posinf: builtins.float | None = ...,
+    neginf: builtins.float | None = ...,
+    *,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 
     >>> import genesis
     >>> genesis.nan_to_num(genesis.tensor([float("nan"), 1.]), nan=5.0)
     tensor([5., 1.])
     """
-def nanmean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ...) -> Tensor:
+
+def nanmean(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    dtype: Any = ...,
+) -> Tensor:
     """Mean over ``dim`` (None: all) of the elements that are not nan.
 
     >>> import genesis
     >>> genesis.nanmean(genesis.tensor([1., float("nan"), 2.]))
     tensor(1.5000)
     """
-def nansum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def nansum(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    dtype: Any = ...,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Sum over ``dim`` (None: all) with nan counted as zero.
 
     >>> import genesis
     >>> genesis.nansum(genesis.tensor([1., float("nan"), 2.]))
     tensor(3.)
     """
+
 def narrow(input: Tensor, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
     """The part of ``length`` slices from ``start`` along ``dim``, as a view.
 
@@ -2270,6 +2776,7 @@ def narrow(input: Tensor, dim: builtins.int, start: builtins.int, length: builti
     >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
+
 def native_channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """Channels of ``groups`` groups in turns, (N, C, ...): what a convolution in groups needs after it (Zhang et al.
     2018).
@@ -2281,6 +2788,7 @@ def native_channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     >>> genesis.channel_shuffle(genesis.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """
+
 def ne(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ne y$.
 
@@ -2293,6 +2801,7 @@ def ne(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.ne(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
+
 def neg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Negation, $-x$.
 
@@ -2305,6 +2814,7 @@ def neg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.neg(genesis.tensor([1., -2.]))
     tensor([-1.,  2.])
     """
+
 def negative(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Negation, $-x$.
 
@@ -2317,6 +2827,7 @@ def negative(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.neg(genesis.tensor([1., -2.]))
     tensor([-1.,  2.])
     """
+
 def nextafter(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The next number after $x$ towards $y$.
 
@@ -2329,6 +2840,7 @@ def nextafter(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.nextafter(genesis.tensor([1.]), genesis.tensor([2.]))
     tensor([1.0000])
     """
+
 def nonzero(input: Tensor, *, as_tuple: builtins.bool = ...) -> Any:
     """Indices of the elements that are not zero: a row each, or with ``as_tuple`` a tensor for each dimension.
 
@@ -2336,7 +2848,14 @@ def nonzero(input: Tensor, *, as_tuple: builtins.bool = ...) -> Any:
     >>> genesis.nonzero(genesis.tensor([0., 3.]))
     tensor([[1]])
     """
-def norm(input: Tensor, p: builtins.float | builtins.str | None = ..., dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., dtype: Any = ...) -> Tensor:
+
+def norm(
+    input: Tensor,
+    p: builtins.float | builtins.str | None = ...,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    dtype: Any = ...,
+) -> Tensor:
     """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
     Args:
@@ -2353,6 +2872,7 @@ def norm(input: Tensor, p: builtins.float | builtins.str | None = ..., dim: buil
     >>> genesis.norm(genesis.tensor([3., 4.]))
     tensor(5.)
     """
+
 def normal(mean: Any, std: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ...) -> Tensor:
     """Normal numbers of given means and standard deviations (tensors that broadcast, or numbers with a ``size``).
 
@@ -2363,6 +2883,7 @@ def normal(mean: Any, std: Any = ..., size: Any = ..., *, generator: Any = ..., 
     >>> genesis.normal(genesis.zeros(3), 1.0).shape
     genesis.Size([3])
     """
+
 def not_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ne y$.
 
@@ -2375,6 +2896,7 @@ def not_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.ne(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
+
 def numel(input: Tensor) -> builtins.int:
     """The number of elements.
 
@@ -2382,15 +2904,22 @@ def numel(input: Tensor) -> builtins.int:
     >>> genesis.numel(genesis.zeros(2, 3))
     6
     """
-def ones(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def ones(
+    *size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """A tensor of ones, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.ones(2, 3).shape
     genesis.Size([2, 3])
     """
-def ones_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+
+def ones_like(
+    input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...
+) -> Tensor:
     """A tensor of ones, in the shape, dtype and place of ``input``."""
+
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors, $x_i y_j$.
 
@@ -2399,13 +2928,17 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
-def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = ..., eps: builtins.float = ..., keepdim: builtins.bool = ...) -> Tensor:
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: builtins.float = ..., eps: builtins.float = ..., keepdim: builtins.bool = ...
+) -> Tensor:
     """The p-norm of $x_1 - x_2 + eps$ over the last dimension.
 
     >>> import genesis
     >>> genesis.nn.functional.pairwise_distance(genesis.tensor([[3., 4.]]), genesis.zeros(1, 2))
     tensor([5.0000])
     """
+
 def pdist(input: Tensor, p: builtins.float = ...) -> Tensor:
     """The p-norms of the differences of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
@@ -2416,6 +2949,7 @@ def pdist(input: Tensor, p: builtins.float = ...) -> Tensor:
     >>> genesis.pdist(genesis.tensor([[0.], [1.], [3.]]))
     tensor([1., 3., 2.])
     """
+
 def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """The dimensions in another order, as a view.
 
@@ -2426,6 +2960,7 @@ def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     >>> genesis.permute(genesis.zeros(2, 3, 4), (2, 0, 1)).shape
     genesis.Size([4, 2, 3])
     """
+
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
     """Images (..., C r², H, W) as (..., C, H r, W r): channels become places (Shi et al. 2016).
 
@@ -2437,6 +2972,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
     tensor([[[0, 1],
              [2, 3]]])
     """
+
 def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     """Images (..., C, H r, W r) as (..., C r², H, W): places become channels, the inverse of `pixel_shuffle`.
 
@@ -2447,6 +2983,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     >>> genesis.pixel_unshuffle(genesis.arange(4).reshape(1, 2, 2), 2).flatten()
     tensor([0, 1, 2, 3])
     """
+
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """A complex tensor of absolute values and angles in radians.
 
@@ -2454,6 +2991,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     >>> genesis.polar(genesis.tensor([2.]), genesis.tensor([0.]))
     tensor([2.+0.j])
     """
+
 def polygamma(n: builtins.int, input: Tensor) -> Tensor:
     """The derivative of order $n$ of `digamma`, $\\psi^{(n)}(x) = (-1)^{n+1} n! \\, \\zeta(n + 1, x)$.
 
@@ -2466,6 +3004,7 @@ def polygamma(n: builtins.int, input: Tensor) -> Tensor:
     >>> genesis.polygamma(1, genesis.tensor([1.0, 2.0]))
     tensor([1.6449, 0.6449])
     """
+
 def positive(input: Tensor) -> Tensor:
     """The same tensor.
 
@@ -2476,6 +3015,7 @@ def positive(input: Tensor) -> Tensor:
     >>> +genesis.tensor([1., -2.])
     tensor([ 1., -2.])
     """
+
 def pow(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Power, $x^y$.
 
@@ -2488,6 +3028,7 @@ def pow(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None =
     >>> genesis.pow(genesis.tensor([1., 2., 3.]), 2)
     tensor([1., 4., 9.])
     """
+
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with learned slopes, one for all elements or one per channel (dim 1).
 
@@ -2498,7 +3039,17 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> genesis.prelu(genesis.tensor([-2., 2.]), genesis.tensor([0.5]))
     tensor([-1.,  2.])
     """
-def prod(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def prod(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    dtype: Any = ...,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Product over ``dim`` (None: all), $\\prod_i x_i$; 1 of nothing.
 
     Integers and bool are multiplied as int64. The gradient is right where elements are zero, too.
@@ -2510,7 +3061,15 @@ def prod(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ...,
     >>> genesis.prod(genesis.tensor([2., 3., 4.]))
     tensor(24.)
     """
-def quantile(input: Tensor, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
+
+def quantile(
+    input: Tensor,
+    q: Any,
+    dim: builtins.int | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    interpolation: builtins.str = ...,
+) -> Tensor:
     """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
 
     Args:
@@ -2527,6 +3086,7 @@ def quantile(input: Tensor, q: Any, dim: builtins.int | None = ..., keepdim: bui
     >>> genesis.quantile(genesis.tensor([0., 1., 2., 3.]), 0.5)
     tensor(1.5000)
     """
+
 def rad2deg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Radians to degrees.
 
@@ -2539,16 +3099,32 @@ def rad2deg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.rad2deg(genesis.tensor([0., 1.]))
     tensor([ 0.0000, 57.2958])
     """
-def rand(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def rand(
+    *size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """Uniform numbers in [0, 1).
 
     >>> import genesis
     >>> genesis.rand(2, 3).shape
     genesis.Size([2, 3])
     """
-def rand_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def rand_like(
+    input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """`rand` in the shape, dtype and place of ``input``."""
-def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def randint(
+    low: Any,
+    high: Any = ...,
+    size: Any = ...,
+    *,
+    generator: Any = ...,
+    dtype: Any = ...,
+    device: Any = ...,
+    requires_grad: builtins.bool = ...,
+) -> Tensor:
     """Integers in [low, high), int64 unless given: ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Raises:
@@ -2559,17 +3135,25 @@ def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ...,
     >>> int(x.min()), int(x.max())
     (3, 4)
     """
+
 def randint_like(input: Tensor, low: Any, high: Any = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
-def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def randn(
+    *size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """Standard normal numbers.
 
     >>> import genesis
     >>> genesis.randn(2, 3).shape
     genesis.Size([2, 3])
     """
-def randn_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def randn_like(
+    input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """`randn` in the shape, dtype and place of ``input``."""
+
 def randperm(n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device: Any = ...) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
@@ -2577,6 +3161,7 @@ def randperm(n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device:
     >>> genesis.randperm(4).sort().values
     tensor([0, 1, 2, 3])
     """
+
 def ravel(input: Tensor) -> Tensor:
     """The elements in one dimension.
 
@@ -2584,6 +3169,7 @@ def ravel(input: Tensor) -> Tensor:
     >>> genesis.ravel(genesis.zeros(2, 3)).shape
     genesis.Size([6])
     """
+
 def real(input: Tensor) -> Tensor:
     """Real parts, as a view.
 
@@ -2591,6 +3177,7 @@ def real(input: Tensor) -> Tensor:
     >>> genesis.real(genesis.tensor([1 + 2j]))
     tensor([1.])
     """
+
 def reciprocal(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Reciprocal, $1 / x$.
 
@@ -2603,6 +3190,7 @@ def reciprocal(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.reciprocal(genesis.tensor([1., -2.]))
     tensor([ 1.0000, -0.5000])
     """
+
 def relu(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Rectifier, $\\max(x, 0)$, with slope 0 at 0.
 
@@ -2615,8 +3203,10 @@ def relu(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.relu(genesis.tensor([-1., 2.]))
     tensor([0., 2.])
     """
+
 def relu_(input: Any) -> Any:
     """In-place form of `relu`: writes the result into this tensor and returns it."""
+
 def remainder(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Remainder with the sign of the divisor, $x - y \\lfloor x / y \\rfloor$.
 
@@ -2629,6 +3219,7 @@ def remainder(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.remainder(genesis.tensor([7., -7.]), 3)
     tensor([1., 2.])
     """
+
 def repeat_interleave(input: Tensor, repeats: Any, dim: builtins.int | None = ...) -> Tensor:
     """Each slice repeated in place, the same or its own number of times.
 
@@ -2636,6 +3227,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: builtins.int | None = ..
     >>> genesis.repeat_interleave(genesis.tensor([1., 2.]), 2)
     tensor([1., 1., 2., 2.])
     """
+
 def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
     """The same elements, in row-major order, in another shape; one size may be -1. A view where memory allows.
 
@@ -2647,7 +3239,18 @@ def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-def rnn_relu(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
+
+def rnn_relu(
+    input: Tensor,
+    hx: Tensor,
+    params: Any,
+    has_biases: Any,
+    num_layers: Any,
+    dropout: Any,
+    train: Any,
+    bidirectional: Any,
+    batch_first: Any = ...,
+) -> builtins.tuple[Tensor, Tensor]:
     """Elman's network with rectifiers of several layers; what `genesis.nn.RNN` computes.
 
     Arguments as of `genesis.lstm`, with one tensor of hidden states.
@@ -2660,7 +3263,10 @@ def rnn_relu(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers
     >>> [y.shape for y in genesis.rnn_relu(x, h, [w, w], False, 1, 0.0, False, False)]
     [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
     """
-def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...
+) -> Tensor:
     """One step of Elman's network with rectifiers: (B, I) and the hidden states (B, H) before, to those after.
 
     >>> import genesis
@@ -2669,7 +3275,18 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
     tensor([[0.],
             [0.]])
     """
-def rnn_tanh(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
+
+def rnn_tanh(
+    input: Tensor,
+    hx: Tensor,
+    params: Any,
+    has_biases: Any,
+    num_layers: Any,
+    dropout: Any,
+    train: Any,
+    bidirectional: Any,
+    batch_first: Any = ...,
+) -> builtins.tuple[Tensor, Tensor]:
     """Elman's network with tanh of several layers; what `genesis.nn.RNN` computes.
 
     Arguments as of `genesis.lstm`, with one tensor of hidden states.
@@ -2682,7 +3299,10 @@ def rnn_tanh(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers
     >>> [y.shape for y in genesis.rnn_tanh(x, h, [w, w], False, 1, 0.0, False, False)]
     [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
     """
-def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...
+) -> Tensor:
     """One step of Elman's network with tanh: (B, I) and the hidden states (B, H) before, to those after.
 
     >>> import genesis
@@ -2691,6 +3311,7 @@ def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
     tensor([[0.],
             [0.]])
     """
+
 def roll(input: Tensor, shifts: Any, dims: Any = ...) -> Tensor:
     """Slices moved on by ``shifts`` along ``dims`` (None: the flattened tensor), the last ones coming first.
 
@@ -2698,6 +3319,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = ...) -> Tensor:
     >>> genesis.roll(genesis.arange(4), 1)
     tensor([3, 0, 1, 2])
     """
+
 def rot90(input: Tensor, k: builtins.int = ..., dims: Sequence[builtins.int] = ...) -> Tensor:
     """Turned by ``k`` right angles in the plane of two dimensions.
 
@@ -2706,6 +3328,7 @@ def rot90(input: Tensor, k: builtins.int = ..., dims: Sequence[builtins.int] = .
     tensor([[2, 4],
             [1, 3]])
     """
+
 def round(input: Tensor, *, decimals: builtins.int = ..., out: Tensor | None = ...) -> Tensor:
     """Round to ``decimals`` digits, halves to the even neighbour (IEEE 754).
 
@@ -2715,6 +3338,7 @@ def round(input: Tensor, *, decimals: builtins.int = ..., out: Tensor | None = .
     >>> genesis.round(genesis.tensor([0.5, 1.5, 2.25]), decimals=0)
     tensor([0., 2., 2.])
     """
+
 def row_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors on top of each other, along dim 0.
 
@@ -2722,7 +3346,14 @@ def row_stack(tensors: Sequence[Tensor]) -> Tensor:
     >>> genesis.vstack([genesis.zeros(2), genesis.ones(2)]).shape
     genesis.Size([2, 2])
     """
-def rrelu(input: Tensor, lower: builtins.float = ..., upper: builtins.float = ..., training: builtins.bool = ..., inplace: builtins.bool = ...) -> Tensor:
+
+def rrelu(
+    input: Tensor,
+    lower: builtins.float = ...,
+    upper: builtins.float = ...,
+    training: builtins.bool = ...,
+    inplace: builtins.bool = ...,
+) -> Tensor:
     """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al.
     2015).
 
@@ -2733,8 +3364,10 @@ def rrelu(input: Tensor, lower: builtins.float = ..., upper: builtins.float = ..
     >>> genesis.nn.functional.rrelu(genesis.tensor([-4., 1.]), 0.1, 0.4)
     tensor([-1.,  1.])
     """
+
 def rrelu_(input: Any, lower: Any = ..., upper: Any = ..., training: Any = ...) -> Any:
     """In-place form of `rrelu`: writes the result into this tensor and returns it."""
+
 def rsqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Reciprocal square root, $1 / \\sqrt x$.
 
@@ -2747,6 +3380,7 @@ def rsqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.rsqrt(genesis.tensor([4., 16.]))
     tensor([0.5000, 0.2500])
     """
+
 def scalar_tensor(s: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A 0-d tensor in the default dtype unless given.
 
@@ -2754,7 +3388,16 @@ def scalar_tensor(s: Any, *, dtype: Any = ..., device: Any = ..., requires_grad:
     >>> genesis.scalar_tensor(2)
     tensor(2.)
     """
-def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...) -> Tensor:
+
+def scatter(
+    input: Tensor,
+    dim: builtins.int,
+    index: Tensor,
+    src: Any = ...,
+    *,
+    value: Any = ...,
+    reduce: builtins.str | None = ...,
+) -> Tensor:
     """``input`` with the elements named along ``dim`` replaced by those of ``src`` (or by one value).
 
     Args:
@@ -2767,6 +3410,7 @@ def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any = ..., *, 
     >>> genesis.scatter(genesis.zeros(3), 0, genesis.tensor([2]), genesis.tensor([5.]))
     tensor([0., 0., 5.])
     """
+
 def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with elements of ``src`` added at the places named along ``dim``.
 
@@ -2774,14 +3418,32 @@ def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) ->
     >>> genesis.scatter_add(genesis.zeros(3), 0, genesis.tensor([2, 2]), genesis.tensor([5., 1.]))
     tensor([0., 0., 6.])
     """
-def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
+
+def scatter_reduce(
+    input: Tensor,
+    dim: builtins.int,
+    index: Tensor,
+    src: Tensor,
+    reduce: builtins.str,
+    *,
+    include_self: builtins.bool = ...,
+) -> Tensor:
     """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
 
     >>> import genesis
     >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
     tensor([0., 4.])
     """
-def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: builtins.bool = ..., right: builtins.bool = ..., side: builtins.str | None = ..., sorter: Tensor | None = ...) -> Tensor:
+
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Tensor,
+    *,
+    out_int32: builtins.bool = ...,
+    right: builtins.bool = ...,
+    side: builtins.str | None = ...,
+    sorter: Tensor | None = ...,
+) -> Tensor:
     """Where values would go in a sorted sequence to keep it sorted: $s_{i-1} < v \\le s_i$.
 
     Args:
@@ -2799,8 +3461,10 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: builtins.
     >>> genesis.searchsorted(genesis.tensor([1., 3., 5.]), genesis.tensor([3., 4.]))
     tensor([1, 2])
     """
+
 def seed() -> builtins.int:
     """Begin a stream that nobody can guess in the default generator; returns its seed."""
+
 def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """The slice at ``index`` along ``dim``, without that dimension; a view.
 
@@ -2811,6 +3475,7 @@ def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     >>> genesis.select(genesis.tensor([[1., 2.], [3., 4.]]), 1, 0)
     tensor([1., 3.])
     """
+
 def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """``input`` with the slice at ``index`` along ``dim`` replaced: what `select` is the inverse of.
 
@@ -2823,6 +3488,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtin
     tensor([[0., 0.],
             [1., 1.]])
     """
+
 def selu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """Self-normalising unit, a scaled `elu` (Klambauer et al. 2017).
 
@@ -2830,10 +3496,13 @@ def selu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     >>> genesis.selu(genesis.tensor([-1., 1.]))
     tensor([-1.1113,  1.0507])
     """
+
 def selu_(input: Any) -> Any:
     """In-place form of `selu`: writes the result into this tensor and returns it."""
+
 def set_rng_state(new_state: Tensor) -> None:
     """Put the default generator back into a state."""
+
 def sgn(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Sign, of complex numbers $x / |x|$.
 
@@ -2846,6 +3515,7 @@ def sgn(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sgn(genesis.tensor([3., 0., -2.]))
     tensor([ 1.,  0., -1.])
     """
+
 def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logistic function, $1 / (1 + e^{-x})$.
 
@@ -2858,6 +3528,7 @@ def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sigmoid(genesis.tensor([0., 1.]))
     tensor([0.5000, 0.7311])
     """
+
 def sign(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Sign: -1, 0 or 1.
 
@@ -2870,6 +3541,7 @@ def sign(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sign(genesis.tensor([3., 0., -2.]))
     tensor([ 1.,  0., -1.])
     """
+
 def signbit(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether the sign bit is set.
 
@@ -2882,6 +3554,7 @@ def signbit(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.signbit(genesis.tensor([1., -1.]))
     tensor([False,  True])
     """
+
 def sin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Sine, of radians.
 
@@ -2894,6 +3567,7 @@ def sin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sin(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8415])
     """
+
 def sinc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.
 
@@ -2906,6 +3580,7 @@ def sinc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sinc(genesis.tensor([0., 0.5]))
     tensor([1.0000, 0.6366])
     """
+
 def sinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Hyperbolic sine.
 
@@ -2918,6 +3593,7 @@ def sinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sinh(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.1752])
     """
+
 def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
@@ -2932,7 +3608,10 @@ def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...) -> 
     >>> genesis.softmax(genesis.tensor([0., 0.]), dim=0)
     tensor([0.5000, 0.5000])
     """
-def sort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., *, stable: builtins.bool = ...) -> Any:
+
+def sort(
+    input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., *, stable: builtins.bool = ...
+) -> Any:
     """Elements in order along ``dim`` and the indices they came from, as a named tuple ``(values, indices)``.
 
     Equals keep their order whether or not ``stable`` is asked for; nan comes last (first when descending).
@@ -2945,6 +3624,7 @@ def sort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ...
     >>> genesis.sort(genesis.tensor([3., 1., 2.])).values
     tensor([1., 2., 3.])
     """
+
 def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller), or of the given sizes, along ``dim``; views.
 
@@ -2955,6 +3635,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = ...) 
     >>> [len(piece) for piece in genesis.split(genesis.arange(5), 2)]
     [2, 2, 1]
     """
+
 def sqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Square root.
 
@@ -2967,6 +3648,7 @@ def sqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sqrt(genesis.tensor([4., 9.]))
     tensor([2., 3.])
     """
+
 def square(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Square, $x^2$.
 
@@ -2979,6 +3661,7 @@ def square(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.square(genesis.tensor([1., -2.]))
     tensor([1., 4.])
     """
+
 def squeeze(input: Tensor, dim: Any = ...) -> Tensor:
     """Drop dimensions of size 1: all, or those named in ``dim``; a view.
 
@@ -2986,6 +3669,7 @@ def squeeze(input: Tensor, dim: Any = ...) -> Tensor:
     >>> genesis.squeeze(genesis.zeros(2, 1, 3)).shape
     genesis.Size([2, 3])
     """
+
 def stack(tensors: Sequence[Tensor], dim: builtins.int = ...) -> Tensor:
     """Tensors of one shape, along a new dimension.
 
@@ -2997,20 +3681,39 @@ def stack(tensors: Sequence[Tensor], dim: builtins.int = ...) -> Tensor:
     tensor([[0., 0.],
             [1., 1.]])
     """
-def std(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
+
+def std(
+    input: Tensor,
+    dim: Any = ...,
+    unbiased: builtins.bool | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    correction: builtins.float | None = ...,
+    axis: Any = ...,
+    keepdims: builtins.bool | None = ...,
+) -> Tensor:
     """Standard deviation, the square root of `var`; its gradient is zero where it is zero.
 
     >>> import genesis
     >>> genesis.std(genesis.tensor([1., 2., 3., 4.]))
     tensor(1.2910)
     """
-def std_mean(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
+
+def std_mean(
+    input: Tensor,
+    dim: Any = ...,
+    unbiased: builtins.bool | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    correction: builtins.float | None = ...,
+) -> Any:
     """Standard deviation and mean.
 
     >>> import genesis
     >>> genesis.std_mean(genesis.tensor([1., 3.]))
     (tensor(1.4142), tensor(2.))
     """
+
 def sub(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Difference, $x - alpha y$.
 
@@ -3023,6 +3726,7 @@ def sub(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., ou
     >>> genesis.sub(genesis.tensor([1., 2.]), 3)
     tensor([-2., -1.])
     """
+
 def subtract(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Difference, $x - alpha y$.
 
@@ -3035,7 +3739,17 @@ def subtract(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..
     >>> genesis.sub(genesis.tensor([1., 2.]), 3)
     tensor([-2., -1.])
     """
-def sum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
+
+def sum(
+    input: Tensor,
+    dim: builtins.int | Sequence[builtins.int] | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    dtype: Any = ...,
+    axis: Any = ...,
+    keepdims: Any = ...,
+    out: Tensor | None = ...,
+) -> Tensor:
     """Sum over ``dim`` (None: all), $\\sum_i x_i$.
 
     Integers and bool are summed as int64; an empty sum is 0.
@@ -3048,6 +3762,7 @@ def sum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., 
     >>> genesis.sum(genesis.tensor([[1., 2.], [3., 4.]]), dim=0)
     tensor([4., 6.])
     """
+
 def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged, as a view.
 
@@ -3056,6 +3771,7 @@ def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
+
 def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged, as a view.
 
@@ -3064,6 +3780,7 @@ def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
+
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix, as a view; vectors as they are.
 
@@ -3074,6 +3791,7 @@ def t(input: Tensor) -> Tensor:
     >>> genesis.t(genesis.zeros(2, 3)).shape
     genesis.Size([3, 2])
     """
+
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of ``index``.
 
@@ -3081,6 +3799,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     >>> genesis.take(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([0, 3]))
     tensor([1., 4.])
     """
+
 def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = ...) -> Tensor:
     """Elements named along ``dim``, the indices broadcast against the input; of the flattened tensor for None.
 
@@ -3088,6 +3807,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = ..
     >>> genesis.take_along_dim(genesis.tensor([[3., 1.]]), genesis.tensor([[1, 0]]), 1)
     tensor([[1., 3.]])
     """
+
 def tan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Tangent, of radians.
 
@@ -3100,6 +3820,7 @@ def tan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.tan(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.5574])
     """
+
 def tanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Hyperbolic tangent.
 
@@ -3112,6 +3833,7 @@ def tanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.tanh(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7616])
     """
+
 def tanh_gradient(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """$x (1 - y^2)$; the gradient of `tanh`, whose value is y.
 
@@ -3124,6 +3846,7 @@ def tanh_gradient(input: Tensor, other: Tensor | builtins.complex, *, out: Tenso
     >>> genesis.ops.pointwise.elementwise.tanh_gradient(genesis.tensor([1., 1.]), genesis.tensor([0., 1.]))
     tensor([1., 0.])
     """
+
 def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor holding a copy of ``data``: numbers, nested sequences, NumPy arrays, other tensors.
 
@@ -3141,6 +3864,7 @@ def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: bui
     >>> genesis.tensor([1, 2, 3], requires_grad=True)
     tensor([1., 2., 3.], requires_grad=True)
     """
+
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
 
@@ -3148,6 +3872,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = ..
     >>> [len(piece) for piece in genesis.tensor_split(genesis.arange(7), 3)]
     [3, 2, 2]
     """
+
 def tensordot(a: Tensor, b: Tensor, dims: Any = ...) -> Tensor:
     """Product summed over dimensions: the last ``dims`` of ``a`` and first of ``b``, or two lists of them.
 
@@ -3156,6 +3881,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = ...) -> Tensor:
     tensor([[3., 3.],
             [3., 3.]])
     """
+
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = ...) -> Tensor:
     """$x$ above the threshold, ``value`` elsewhere.
 
@@ -3163,8 +3889,10 @@ def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, i
     >>> genesis.threshold(genesis.tensor([0., 1.]), 0.5, -1.0)
     tensor([-1.,  1.])
     """
+
 def threshold_(input: Any, threshold: Any, value: Any) -> Any:
     """In-place form of `threshold`: writes the result into this tensor and returns it."""
+
 def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """The tensor repeated like tiles; missing repeats and dimensions count as 1.
 
@@ -3172,7 +3900,10 @@ def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     >>> genesis.tile(genesis.tensor([1., 2.]), (2,))
     tensor([1., 2., 1., 2.])
     """
-def topk(input: Tensor, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...) -> Any:
+
+def topk(
+    input: Tensor, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...
+) -> Any:
     """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
 
     Which of equal elements are among them is not said.
@@ -3185,6 +3916,7 @@ def topk(input: Tensor, k: builtins.int, dim: builtins.int = ..., largest: built
     >>> genesis.topk(genesis.tensor([1., 5., 3.]), 2).values
     tensor([5., 3.])
     """
+
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal of a matrix.
 
@@ -3195,6 +3927,7 @@ def trace(input: Tensor) -> Tensor:
     >>> genesis.trace(genesis.eye(3))
     tensor(3.)
     """
+
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged, as a view.
 
@@ -3203,6 +3936,7 @@ def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
+
 def tril(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     """Lower triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
 
@@ -3211,6 +3945,7 @@ def tril(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
+
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ...) -> Tensor:
     """Row and column indices of a lower triangle.
 
@@ -3219,6 +3954,7 @@ def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ..
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
+
 def triu(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     """Upper triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
 
@@ -3227,9 +3963,13 @@ def triu(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
+
 def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ...) -> Tensor:
     """Row and column indices of an upper triangle."""
-def true_divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
+
+def true_divide(
+    input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...
+) -> Tensor:
     """Quotient, $x / y$, exact or rounded.
 
     Args:
@@ -3243,6 +3983,7 @@ def true_divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = 
     >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
     tensor([ 3., -3.])
     """
+
 def trunc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Integer part of $x$.
 
@@ -3255,6 +3996,7 @@ def trunc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.trunc(genesis.tensor([1.5, -1.5]))
     tensor([ 1., -1.])
     """
+
 def unbind(input: Tensor, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """All slices along ``dim``, without that dimension; views.
 
@@ -3262,6 +4004,7 @@ def unbind(input: Tensor, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...
     >>> genesis.unbind(genesis.tensor([1., 2.]))
     (tensor(1.), tensor(2.))
     """
+
 def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
     """Split one dimension into several; one size may be -1.
 
@@ -3269,6 +4012,7 @@ def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -
     >>> genesis.unflatten(genesis.zeros(2, 6), 1, (2, 3)).shape
     genesis.Size([2, 2, 3])
     """
+
 def unfold(input: Tensor, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
     """All windows of ``size`` elements along a dimension, ``step`` apart, as a view: there are $\\lfloor (n - size) /
     step \\rfloor + 1$, their elements come last.
@@ -3284,7 +4028,14 @@ def unfold(input: Tensor, dimension: builtins.int, size: builtins.int, step: bui
     tensor([[0, 1, 2],
             [2, 3, 4]])
     """
-def unique(input: Tensor, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
+
+def unique(
+    input: Tensor,
+    sorted: builtins.bool = ...,
+    return_inverse: builtins.bool = ...,
+    return_counts: builtins.bool = ...,
+    dim: builtins.int | None = ...,
+) -> Any:
     """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
     each occurs.
 
@@ -3299,6 +4050,7 @@ def unique(input: Tensor, sorted: builtins.bool = ..., return_inverse: builtins.
     >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
+
 def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
     """Add a dimension of size 1 at ``dim``; a view.
 
@@ -3309,7 +4061,17 @@ def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
     >>> genesis.unsqueeze(genesis.zeros(3), 0).shape
     genesis.Size([1, 3])
     """
-def var(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
+
+def var(
+    input: Tensor,
+    dim: Any = ...,
+    unbiased: builtins.bool | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    correction: builtins.float | None = ...,
+    axis: Any = ...,
+    keepdims: builtins.bool | None = ...,
+) -> Tensor:
     """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless
     given.
 
@@ -3324,13 +4086,22 @@ def var(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., kee
     >>> genesis.var(genesis.tensor([1., 2., 3., 4.]))
     tensor(1.6667)
     """
-def var_mean(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
+
+def var_mean(
+    input: Tensor,
+    dim: Any = ...,
+    unbiased: builtins.bool | None = ...,
+    keepdim: builtins.bool = ...,
+    *,
+    correction: builtins.float | None = ...,
+) -> Any:
     """Variance and mean.
 
     >>> import genesis
     >>> genesis.var_mean(genesis.tensor([1., 3.]))
     (tensor(2.), tensor(2.))
     """
+
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Dot product with the first vector conjugated.
 
@@ -3338,6 +4109,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     >>> genesis.vdot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
     tensor(11.)
     """
+
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors on top of each other, along dim 0.
 
@@ -3345,6 +4117,7 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
     >>> genesis.vstack([genesis.zeros(2), genesis.ones(2)]).shape
     genesis.Size([2, 2])
     """
+
 def where(condition: Tensor, input: Any = ..., other: Any = ...) -> Any:
     """Elements of ``input`` where ``condition`` holds, of ``other`` elsewhere; alone, the indices where it holds.
 
@@ -3358,6 +4131,7 @@ def where(condition: Tensor, input: Any = ..., other: Any = ...) -> Any:
     >>> genesis.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
+
 def xlogy(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """$x \\ln y$, zero where $x$ is zero.
 
@@ -3370,13 +4144,20 @@ def xlogy(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.xlogy(genesis.tensor([0., 2.]), genesis.tensor([0., 1.]))
     tensor([0., 0.])
     """
-def zeros(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+
+def zeros(
+    *size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
+) -> Tensor:
     """A tensor of zeros, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.zeros(2, 3).shape
     genesis.Size([2, 3])
     """
-def zeros_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+
+def zeros_like(
+    input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...
+) -> Tensor:
     """A tensor of zeros, in the shape, dtype and place of ``input``."""
+
 enable_autocast: Any

@@ -40,6 +40,8 @@ from genesis.nn.padding import *  # noqa: F403
 from genesis.nn.padding import __all__ as _borders
 from genesis.nn.parallel import DataParallel
 from genesis.nn.parameter import Buffer, Parameter, factory_kwargs
+from genesis.nn.pooling import *  # noqa: F403
+from genesis.nn.pooling import __all__ as _pools
 from genesis.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from genesis.nn.sparse import Embedding, EmbeddingBag
 from genesis.nn.summary import Summary, summary
@@ -50,20 +52,12 @@ from genesis.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
-
-__all__ = [
-    "AdaptiveLogSoftmaxWithLoss",
-from genesis.nn.parameter import Buffer, Parameter
-from genesis.nn.pooling import *  # noqa: F403
-from genesis.nn.pooling import __all__ as _pools
-from genesis.nn.sparse import Embedding
-from genesis.nn.summary import Summary, summary
 from genesis.nn.upsampling import *  # noqa: F403
 from genesis.nn.upsampling import __all__ as _upsampling
 from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
 
 __all__ = [
+    "AdaptiveLogSoftmaxWithLoss",
     "AlphaDropout",
     "BatchNorm1d",
     "BatchNorm2d",

@@ -21,7 +21,7 @@ from genesis.core.call.op import Case, Op, case
 from genesis.nn import functional as F
 from genesis.nn import init, utils
 from genesis.optim import lr_scheduler
-from genesis.testing import sequence_calls, spatial_calls
+from genesis.testing import sequence_calls
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
 from genesis.testing.spatial_calls import LAYERS
@@ -201,7 +201,6 @@ TWO = {
     "PoissonNLLLoss": _PLAIN,
 }
 AFTER: dict[str, Callable[[Any, Maker], Any]] = {
-    **spatial_calls.AFTER,
     **sequence_calls.AFTER,
     **{f"nn.{name}": _ran(_x(2, 4)) for name in ONE},
     **{f"nn.{name}": _ran(_unit, _unit) for name in TWO},
@@ -267,7 +266,6 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
 }
 _params: Calls = lambda t: [case([_p(t)])]  # noqa: E731
 CALLS: dict[str, Calls] = {
-    **spatial_calls.CALLS,
     **sequence_calls.CALLS,
     **{f"nn.{name}": calls for name, calls in {**ONE, **TWO}.items()},
     **{

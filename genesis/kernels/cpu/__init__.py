@@ -21,8 +21,8 @@ Each attaches what it has to the ops (`genesis.core.call.kernels`) when it is im
 
 from genesis.kernels.cpu import activation as activation
 from genesis.kernels.cpu import attention as attention
-from genesis.kernels.cpu import compiled as compiled
 from genesis.kernels.cpu import channel_norm as channel_norm
+from genesis.kernels.cpu import compiled as compiled
 from genesis.kernels.cpu import convolution as convolution
 from genesis.kernels.cpu import elementwise as elementwise
 from genesis.kernels.cpu import loss as loss
@@ -30,7 +30,7 @@ from genesis.kernels.cpu import matmul as matmul
 from genesis.kernels.cpu import norm as norm
 from genesis.kernels.cpu import optim as optim
 from genesis.kernels.cpu import pointwise as pointwise
+from genesis.kernels.cpu import pooling as pooling
 from genesis.kernels.cpu import recurrent as recurrent
 from genesis.kernels.cpu import rows as rows
-from genesis.kernels.cpu import pooling as pooling
 from genesis.kernels.cpu import special as special

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.core.call.dispatch import F32
+from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.ops.learning.standard import standardized_and_deviation
