@@ -22,7 +22,7 @@ from genesis.testing.precision import ulps
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="no llvmlite, or a processor without fma")
 
-PRIMITIVES = (*compiled.ONLY_FLOAT32, *compiled.BOTH, "times_sigmoid")
+PRIMITIVES = (*compiled.ONLY_FLOAT32, *compiled.BOTH, "times_sigmoid", "rsqrt")
 KINDS = {"float": np.float32, "double": np.float64}
 
 

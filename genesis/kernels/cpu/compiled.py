@@ -59,12 +59,14 @@ def _attach(op: str, name: str = "", dtypes: str = "fd") -> None:
     attach(op, np.ndarray, FunctionType(form.__code__, globals(), op, (before, many, LARGE)))
 
 
+NARROW = ("frac", "leaky_relu", "hardsigmoid", "hardswish")  # no digits are lost that float64 would keep
 # of float64 numbers NumPy's loops for these are as fast
 ONLY_FLOAT32 = ("exp", "exp2", "expm1", "log", "log2", "log10")
-BOTH = ("sin", "cos", "erf", "erfc", "erfinv", "normal_cdf", "sigmoid", "logit", "log1pexp", "tanh_rest", "rsqrt", "frac",
+BOTH = ("sin", "cos", "erf", "erfc", "erfinv", "normal_cdf", "sigmoid", "logit", "log1pexp", "tanh_rest", "frac",
         "hypot", "fmod", "sigmoid_gradient", "tanh_gradient")  # fmt: skip
 for _name in ONLY_FLOAT32:
     _attach(_name, dtypes="f")
+_attach("rsqrt", dtypes="d")
 for _name in BOTH:
     _attach(_name)
 _attach("times_sigmoid", "silu")
@@ -81,7 +83,8 @@ def _ufunc(name: str, letter: str) -> np.ufunc:
                     hint='pip install "genesis-dl[jit]", or genesis.jit.decomposition(graph)')
         )  # fmt: skip
     function = getattr(functions, name)
-    return loops.ufunc(f"{name}_{_KINDS[letter]}", function, _KINDS[letter], function.__code__.co_argcount)
+    narrow = name.removesuffix("_gradient") in NARROW
+    return loops.ufunc(f"{name}_{_KINDS[letter]}", function, _KINDS[letter], function.__code__.co_argcount, narrow)
 
 
 def _fits(x: Any) -> bool:

@@ -42,14 +42,18 @@ def available() -> bool:
     return triple in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma"))
 
 
-def ufunc(name: str, function: Function, kind: str, operands: int = 1) -> np.ufunc:
-    """A ufunc that computes ``function`` of arrays of one kind, "float" (which it computes in float64) or "double"."""
-    text = loop(name, function, kind, operands)
+def ufunc(name: str, function: Function, kind: str, operands: int = 1, narrow: bool = False) -> np.ufunc:
+    """A ufunc that computes ``function`` of arrays of one kind, "float" or "double".
+
+    Args:
+        narrow: compute with float32 numbers as they are, not in float64
+    """
+    text = loop(name, function, kind, operands, narrow)
     compiled = native.address(name, text)
     return made(name, compiled, kind, operands)
 
 
-def loop(name: str, function: Function, kind: str, operands: int = 1) -> str:
+def loop(name: str, function: Function, kind: str, operands: int = 1, narrow: bool = False) -> str:
     """The code of ``void name(char **args, intptr *sizes, intptr *steps, void *)``, a loop as NumPy has them."""
     code = Code(lanes=width() // _SIZES[kind], short=kind == "float")
     values = [code.argument(f"x{i}", kind) for i in range(operands)]
@@ -57,7 +61,7 @@ def loop(name: str, function: Function, kind: str, operands: int = 1) -> str:
     values = [
         code.write(kind, f"load {code.vector(kind)}, ptr %from{i}, align {_SIZES[kind]}") for i in range(operands)
     ]
-    found = function(*[x.wide() for x in values])
+    found = function(*[x if narrow else x.wide() for x in values])
     found = found.narrow() if kind == "float" else found
     code.lines.append(f"store {code.vector(kind)} {found}, ptr %to, align {_SIZES[kind]}")
     code.lines.append("br i1 %whole, label %next, label %scatter")
