@@ -27,7 +27,9 @@ from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.node import INFERENCE, WRITES, next_number
 from genesis.core.graph.quiet import silent, unnamed
+from genesis.core.graph.saved import pack
 from genesis.core.graph.site import LIBRARY, user_site
+from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor
 
 _new = object.__new__
@@ -89,6 +91,8 @@ def unary_path(op: Op) -> Callable[..., Any]:
         node._saved = (kept, y._alias(None)) if keep_out else (kept,) if keep_input else ()
         if keep_input and input._counter is INFERENCE:
             refuse_inference(op.name, node._saved)
+        if PACKING:
+            pack(node)
         return y
 
     return unnamed(call)  # type: ignore[no-any-return]
@@ -176,6 +180,8 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             node._saved = saved = (*saved, z._alias(None))  # type: ignore[assignment]
         if (keep_x and input._counter is INFERENCE) or (keep_y and y is not other and other._counter is INFERENCE):
             refuse_inference(op.name, saved)
+        if PACKING:
+            pack(node)
         return z
 
     operator = unnamed(operator)

@@ -56,6 +56,7 @@ from genesis.core.graph.node import WRITES, Node, recorded, stale_message
 from genesis.core.graph.quiet import quietly
 from genesis.core.graph.seeds import edge_of
 from genesis.core.graph.site import site_here
+from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import HostNumber, tracer
 
@@ -366,7 +367,7 @@ def _attach_fused(op: Op, arrays: type, fused: Fused) -> Fused:
 
 def open_to_kernels(active: Any) -> bool:
     """Whether nothing is open but a trace and inference mode: kernels of composites run, or are recorded."""
-    return not LEVELS and (not ACTIVE or len(ACTIVE) == (active is not None) + inference.get())
+    return not LEVELS and not PACKING and (not ACTIVE or len(ACTIVE) == (active is not None) + inference.get())
 
 
 def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
@@ -374,7 +375,7 @@ def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
     table = op.kernels
 
     def fused(*args: Any) -> Any:
-        if ACTIVE or LEVELS:
+        if ACTIVE or LEVELS or PACKING:
             active = tracer.get()
             if (op.written and active is None) or not open_to_kernels(active):
                 return NotImplemented

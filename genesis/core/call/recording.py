@@ -26,6 +26,7 @@ from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode, inference
 from genesis.core.graph.node import INFERENCE, WRITES, Output, next_number, recorded
 from genesis.core.graph.saved import pack
 from genesis.core.graph.site import user_site
+from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 
@@ -53,7 +54,7 @@ def record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
         node._saved = saved_values(op, args, edges, y)
     refuse_inference(op.name, node._saved)
     y._node = node
-    if ACTIVE:
+    if ACTIVE or PACKING:
         pack(node)
 
 
@@ -89,7 +90,7 @@ def record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -
     node._shape, node._dtype = array.shape, array.dtype
     node._saved = saved_values(op, args, edges, out)
     out._node = node
-    if ACTIVE:
+    if ACTIVE or PACKING:
         pack(node)
 
 

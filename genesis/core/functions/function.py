@@ -38,7 +38,7 @@ from genesis.core.functions.results import KINDS, check_unrecorded_writes, finis
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import INFERENCE, WRITES, Node, next_number
 from genesis.core.graph.site import LIBRARY, user_site
-from genesis.core.graph.switches import ACTIVE, LEVELS
+from genesis.core.graph.switches import ACTIVE, LEVELS, PACKING
 from genesis.core.graph.tensor import Tensor
 from genesis.core.layers.function_rules import no_jvp, no_vmap
 
@@ -227,7 +227,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
 
     def apply(*args: Any, **kwargs: Any) -> Any:
         nonlocal slow, first, users
-        if kwargs or slow or ACTIVE or LEVELS:
+        if kwargs or slow or ACTIVE or LEVELS or PACKING:
             if first:
                 cls._watched = cls.capture or may_reach_tensors(cls.forward)
                 first, slow = False, split or cls._watched

@@ -17,7 +17,7 @@ from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import INFERENCE, WRITES, Output
 from genesis.core.graph.saved import pack
-from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.switches import ACTIVE, PACKING
 from genesis.core.graph.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _keep(
 
     saved: tuple[Any, ...] = ctx._saved
     # not just inputs with history
-    if saved and (ACTIVE or not all([isinstance(t, Tensor) and t._node is not None for t in saved])):
+    if saved and (ACTIVE or PACKING or not all([isinstance(t, Tensor) and t._node is not None for t in saved])):
         origins = [origin(t) if isinstance(t, Tensor) else None for t in ctx._saved]
         ctx._saved = tuple(
             [
@@ -127,9 +127,9 @@ def _keep(
         )
         if any(o is not None for o in origins):
             ctx._origins = tuple(origins)
-        if ACTIVE:
+        if ACTIVE or PACKING:
             pack(ctx)
-    elif ACTIVE:
+    elif ACTIVE or PACKING:
         pack(ctx)
     if ctx.__dict__:
         hold_attributes(ctx, origin)

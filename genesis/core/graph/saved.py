@@ -1,7 +1,6 @@
 """Hooks on what nodes save for backward: every saved tensor goes through ``pack`` and comes back through ``unpack``.
 
-While a pair of hooks is open, the call path takes its general form (`core/graph/modes.py`, `ACTIVE`), and what a node
-saved is replaced by `Packed` records. Where pairs are open inside each other, the innermost alone packs.
+While a pair of hooks is open (`PACKING`), what a new node saved is replaced by `Packed` records. Where pairs are open inside each other, the innermost alone packs.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
 from genesis.core.graph.modes import grad_mode, watchers
-from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.switches import PACKING
 
 if TYPE_CHECKING:
     from genesis.core.graph.node import Node
@@ -49,13 +48,13 @@ class saved_tensors_hooks:
         reason = disabled.get()
         if reason is not None:
             raise GraphError(message("saved_tensors_hooks", reason))
-        ACTIVE.append(self)
+        PACKING.append(self)
         self._tokens.append(packing.set((*packing.get(), self)))
         return self
 
     def __exit__(self, *_: object) -> None:
         packing.reset(self._tokens.pop())
-        ACTIVE.pop()
+        PACKING.pop()
 
     def pack(self, node: Node, t: Tensor) -> Any:
         return self.pack_hook(node, t) if self.wants_node else self.pack_hook(t)

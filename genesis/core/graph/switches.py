@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-# a mode in which ops take their general form: inference, autocast, traces, hooks on saved tensors, overrides, ...
+# a mode in which ops take their general form: inference, autocast, traces, overrides, ...
 ACTIVE: list[object] = []
+PACKING: list[object] = []  # hooks on saved tensors: `core/graph/saved.py`
 LEVELS: list[object] = []  # a transform: `core/graph/levels.py`
 ESCAPES: list[object] = []  # a watch for values that leave the recorded world: `core/graph/escapes.py`
 # a block without recording in which nothing with history was used yet, or a watch for what is: `core/graph/lost.py`
