@@ -183,6 +183,17 @@ def test_the_same_bits_in_every_layout(kind, n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["gelu", "sin", "log1pexp"])
+def test_the_same_bits_for_vectors_of_any_length(monkeypatch, kind, name):
+    x = np.random.default_rng(0).normal(size=1001).astype(KINDS[kind]) * 9
+    want = compiled._ufunc(name, x.dtype.char)(x)
+    for width in (16, 32, 64):
+        monkeypatch.setattr(loops, "width", lambda width=width: width)
+        loop = loops.ufunc(f"{name}_{kind}_{width}", getattr(functions, name), kind)
+        np.testing.assert_array_equal(loop(x), want)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 7, 16, 33])
 def test_numbers_beside_arrays(kind, n):
     dtype = KINDS[kind]
