@@ -67,6 +67,21 @@ from genesis.base.dtypes import (
     uint32,
     uint64,
 )  # fmt: skip
+from genesis.base.layouts import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    jagged,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)  # fmt: skip
 from genesis.base.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from genesis.core.graph.autocast import default as _default_autocast
 from genesis.core.graph.printing import set_printoptions
@@ -209,4 +224,17 @@ __all__ = [
     "uint32",
     "uint64",
     *sorted(ops.PUBLIC),
+    "channels_last",
+    "channels_last_3d",
+    "contiguous_format",
+    "jagged",
+    "layout",
+    "memory_format",
+    "preserve_format",
+    "sparse_bsc",
+    "sparse_bsr",
+    "sparse_coo",
+    "sparse_csc",
+    "sparse_csr",
+    "strided",
 ]

@@ -81,6 +81,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -91,6 +92,7 @@ def grad(
         inputs: tensors or `GradientEdge`s; a dictionary of them gives a dictionary of gradients
         is_grads_batched: ``grad_outputs`` have one more dimension in front; all of them in one backward
         grad_outputs: what to start from, one for each output
+        only_inputs: accepted as PyTorch accepts it; only the inputs' gradients are computed
         allow_unused: give None for an input that the outputs do not depend on, instead of an error
         materialize_grads: give zeros for it
 

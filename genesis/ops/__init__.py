@@ -38,6 +38,16 @@ from genesis.ops.products import einsum, geometry, linear, matmul
 from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
 from genesis.ops.shapes import expand, flip, join, narrow, permute, repeat, reshape, split, windows
 from genesis.ops.spatial import channels, convolution, folding, grids, interpolation, padding, pooling, pools, sums
+from genesis.ops.creation import facts, laid_out, storage
+from genesis.ops.indexing import parts, scattered
+from genesis.ops.pointwise import integers
+from genesis.ops.products import added, sparse
+from genesis.ops.reductions import statistics
+from genesis.ops.shapes import (
+    complex_views,
+    strided,
+)
+from genesis.ops.spatial import convolution, folding, interpolation, padding, pooling, pools, sums
 from genesis.ops.registration import (
     register_function,
     register_operation,
@@ -109,6 +119,17 @@ MODULES = (
     ctc,
     grids,
     channels,
+    complex_views,
+    facts,
+    integers,
+    parts,
+    scattered,
+    statistics,
+    sparse,
+    storage,
+    laid_out,
+    strided,
+    added,
 )
 
 PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}

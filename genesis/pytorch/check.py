@@ -174,7 +174,8 @@ def _files(paths: Iterable[str]) -> Iterator[Path]:
 def _judged(name: str, found: _Found) -> Use:
     places = tuple(dict.fromkeys(found.places))
     state, note = state_of(name)
-    unknown = sorted(found.keywords - _parameters(resolve(name))) if found.keywords and state != ABSENT else []
+    known = _parameters(resolve(name)) if found.keywords and state != ABSENT else None
+    unknown = [] if known is None else sorted(found.keywords - known)
     if unknown:
         state, note = DIFFERS, f"has no argument {', '.join(unknown)}"
     return Use(name, state, note, places)
@@ -201,21 +202,14 @@ def resolve(dotted: str) -> Any:
     return getattr(Tensor, name) if module == "torch.Tensor" else find(module, name)
 
 
-class _Every(frozenset[str]):
-    """All names: nothing is known of what a call accepts."""
-
-    def __rsub__(self, other: Any) -> frozenset[str]:
-        return frozenset()
-
-
-def _parameters(value: Any) -> frozenset[str]:
-    """The keywords that a call of this accepts."""
+def _parameters(value: Any) -> frozenset[str] | None:
+    """The keywords that a call of this accepts; None where nothing is known of them."""
     try:
         parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
-        return _Every()
+        return None
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return _Every()
+        return None
     return frozenset(p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY)
 
 

@@ -15,6 +15,7 @@ from genesis.base.errors import MissingName, UnsupportedError, message
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.names import VERSION, exists, is_module
 from genesis.pytorch.reasons import why_absent
+from genesis.pytorch.stand_ins import STAND_INS
 
 # the longest beginning of the dotted name counts; names are looked for in these modules, in this order
 _SOURCES: dict[str, tuple[str, ...]] = {
@@ -76,6 +77,8 @@ def find(module: str, name: str) -> Any:
     found = _own(module).get(name, _NOTHING)
     if found is not _NOTHING:
         return found
+    if module == "torch.Tensor":
+        return getattr(Tensor, name)
     if is_module(f"{module}.{name}"):
         return importlib.import_module(f"{module}.{name}")
     if not name.startswith("_") and exists(module, name):
@@ -83,6 +86,8 @@ def find(module: str, name: str) -> Any:
             found = getattr(importlib.import_module(source), name, _NOTHING)
             if found is not _NOTHING:
                 return found
+        if module == "torch" and callable(method := getattr(Tensor, name, None)):
+            return method  # torch.abs_(x) is x.abs_()
     dotted = f"{module}.{name}"
     raise MissingName(f"{dotted} is not in Genesis: {why_absent(dotted)}")
 
@@ -99,7 +104,9 @@ def _sources(module: str) -> tuple[str, ...]:
 
 
 def _own(module: str) -> dict[str, Any]:
-    return _VALUES[module]() if module in _VALUES else {}
+    return {
+        name: value for values in (_VALUES, STAND_INS) if module in values for name, value in values[module]().items()
+    }
 
 
 def _values(module: str) -> Callable[[Callable[[], dict[str, Any]]], None]:

@@ -16,10 +16,10 @@ FAMILIES = {
     "torch.distributions": "distributions are not built",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
     "torch.fft": "Fourier transforms are not built",
-    "torch.futures": "futures of TorchScript are left out",
     "torch.fx": "graphs of modules are left out; genesis.jit.trace records a function",
     "torch.hub": "nothing is downloaded",
     "torch.jit": "TorchScript is left out; genesis.jit.trace records a function and replays it",
+    "torch.compiler": "nothing is compiled",
     "torch.linalg": "linear algebra beyond products is not built",
     "torch.masked": "masked tensors are left out",
     "torch.mps": "Apple's GPUs are not used",
@@ -33,9 +33,9 @@ FAMILIES = {
     "torch.profiler": "genesis.autograd.profile measures a backward",
     "torch.quantization": "quantization is not built",
     "torch.signal": "windows of signals are not built",
-    "torch.sparse": "sparse tensors are not built",
+    "torch.sparse": "of sparse tensors there are matrices in coordinates, and their products",
     "torch.special": "the special functions that are there are names of torch itself",
-    "torch.utils.benchmark": "use timeit",
+    "torch.utils.benchmark": "of its classes Timer and Measurement are there",
     "torch.utils.cpp_extension": "extensions in C++ are left out; genesis.autograd.from_ctypes calls compiled code",
     "torch.utils.tensorboard": "SummaryWriter is there",
 }
@@ -52,8 +52,6 @@ INSTEAD = {
     "torch.nn.utils.convert_conv3d_weight_memory_format": "nothing: a weight has the layout that it was made with",
     "torch.optim.swap_in_optimizer_params_and_state": "optimizer.state_dict() and load_state_dict(), "
     "or bind() of a traced step",
-    "torch.profiler.profile": "genesis.autograd.profile",
-    "torch.jit.script": "genesis.jit.trace(function, *examples)",
 }
 
 INSTEAD |= {
@@ -61,10 +59,41 @@ INSTEAD |= {
     for name in ["adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"]
 }
 
+# families of names in `torch` and `torch.Tensor`: a part of the name, and why it is absent
+PARTS = {
+    "quantize": "quantization is not built", "dequantize": "quantization is not built", "qparams": "quantization is not built",
+    "fbgemm": "quantization is not built", "quint": "quantization is not built", "qint": "quantization is not built",
+    "qscheme": "quantization is not built", "q_scale": "quantization is not built", "q_zero_point": "quantization is not built",
+    "q_per_channel": "quantization is not built", "per_channel": "quantization is not built", "int_repr": "quantization is not built",
+    "per_tensor": "quantization is not built", "fake_quant": "quantization is not built", "QInt": "quantization is not built",
+    "QUInt": "quantization is not built",
+    "mkldnn": "oneDNN is not used", "cudnn": "there is no GPU code yet", "miopen": "there is no GPU code yet",
+    "vulkan": "there is no GPU code yet", "_gpu_": "there is no GPU code yet", "names": "dimensions have no names",
+    "align_": "dimensions have no names", "refine_names": "dimensions have no names",
+    "sparse": "of sparse tensors there are matrices in coordinates, and their products", "crow_indices": "of sparse tensors there are matrices in coordinates, and their products",
+    "col_indices": "of sparse tensors there are matrices in coordinates, and their products", "row_indices": "of sparse tensors there are matrices in coordinates, and their products",
+    "smm": "of sparse tensors there are matrices in coordinates, and their products", "spmm": "of sparse tensors there are matrices in coordinates, and their products", "saddmm": "of sparse tensors there are matrices in coordinates, and their products",
+    "sspaddmm": "of sparse tensors there are matrices in coordinates, and their products", "dense_dim": "of sparse tensors there are matrices in coordinates, and their products",
+    "coalesce": "of sparse tensors there are matrices in coordinates, and their products", "Script": "TorchScript is left out", "parse_": "TorchScript is left out",
+    "Sym": "sizes are numbers", "sym_": "sizes are numbers", "PyTorchFile": "genesis.save and genesis.load do it",
+    "batch_norm_": "it is a step of torch.nn.functional.batch_norm", "native_": "a step inside of the function of that name",
+    "Dispatch": "there is no dispatcher of keys", "bits": "bits of other widths are no dtype here", "float8": "float8 is no dtype here",
+    "float4": "float4 is no dtype here", "complex32": "complex numbers of 16 bits are no dtype here",
+    "chalf": "complex numbers of 16 bits are no dtype here", "Graph": "TorchScript is left out",
+}  # fmt: skip
+
 # names that are there and do not do all that PyTorch's do
 DIFFERENT = {
     "torch.nn.DataParallel": "there are no GPUs: the module as it is",
     "torch.compile": "the function runs as it is, nothing is compiled",
+    "torch.jit.script": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",
+    "torch.jit.trace": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",
+    "torch.compiler.compile": "the function runs as it is, nothing is compiled",
+    "torch.profiler.profile": "it times steps and blocks named with record_function; genesis.autograd.profile measures ops",
+    "torch.sparse_coo_tensor": "a class of its own, SparseTensor, with products and sums; to_dense() for all else",
+    "torch.Tensor.to_sparse": "a class of its own, SparseTensor, with products and sums; to_dense() for all else",
+    "torch.Tensor.share_memory_": "seen by processes that are forked, not by those that are spawned",
+    "torch.Tensor.storage": "writes to a storage are not recorded, and it keeps its size",
     "torch.load": "PyTorch's files are read with or without weights_only, and no code in them ever runs",
     "torch.optim.Muon": "a momentum of 16 bits stays what it is (PyTorch divides it by its norm without nesterov)",
     "torch.optim.SGD": "differentiable=True: the first momentum has a gradient, too",
@@ -90,6 +119,8 @@ DIFFERENT = {
 def why_absent(dotted: str) -> str:
     """Why a name is not there, and what to write instead."""
     reason = next((FAMILIES[f] for f in _families(dotted) if f in FAMILIES), "")
+    if not reason and dotted.rpartition(".")[0] in ("torch", "torch.Tensor"):
+        reason = next((PARTS[part] for part in PARTS if part in dotted.rpartition(".")[2]), "")
     instead = INSTEAD.get(dotted, "")
     if not reason and not instead and not _known(dotted):
         near = _near(dotted)

@@ -22,6 +22,7 @@ from genesis.nn import functional as F
 from genesis.nn import init, utils
 from genesis.optim import lr_scheduler
 from genesis.testing import sequence_calls
+from genesis.testing import sequence_calls, spatial_calls, tensor_calls
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
 from genesis.testing.spatial_calls import LAYERS
@@ -267,6 +268,7 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
 _params: Calls = lambda t: [case([_p(t)])]  # noqa: E731
 CALLS: dict[str, Calls] = {
     **sequence_calls.CALLS,
+    **tensor_calls.CALLS,
     **{f"nn.{name}": calls for name, calls in {**ONE, **TWO}.items()},
     **{
         f"nn.{name}": _PLAIN
@@ -574,6 +576,7 @@ CALLS: dict[str, Calls] = {
     "autograd.diff": lambda t: [case(autograd.record(_square(_leaf(t))), autograd.record(_square(_leaf(t))))],
 }
 UNCALLED = {  # public, and not to be called by their users
+    **tensor_calls.UNCALLED,
     **dict.fromkeys(("Context", "autograd.Context", "autograd.FunctionCtx"), "what a Function is given"),
     **dict.fromkeys(
         ("nn.functional.upsample", "nn.functional.upsample_bilinear", "nn.functional.upsample_nearest"),

@@ -37,6 +37,7 @@ CALLS: dict[str, Callable[[Op, Tensor, int], Any]] = {
     "batch_norm": lambda op, x, d: op.call(x.movedim(d, 0), None, None, training=True),
     "group_norm": lambda op, x, d: op.call(x.movedim(d, 1), 2),
     "norm": lambda op, x, d: op.call(x, 2, d),
+    "repeat_interleave": lambda op, x, d: op.call(x, 2, d),
 }
 
 

@@ -31,7 +31,14 @@ def test_an_op_gives_what_it_gives_on_the_cpu(op, pretend):
 
 # which read memory as it lies
 @pytest.mark.parametrize(
-    "op", [op for op in OPS if op.name not in ("view_shape", "view_dtype")], ids=lambda op: op.name
+    "op",
+    [
+        op
+        for op in OPS
+        if op.name
+        not in ("view_shape", "view_dtype", "view_as_complex", "strided_view", "as_strided", "as_strided_scatter")
+    ],
+    ids=lambda op: op.name,
 )
 def test_an_op_gives_what_it_gives_on_the_cpu_on_strided_tensors(op, pretend):
     dtype = sample_dtypes(op)[0]

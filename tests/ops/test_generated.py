@@ -59,7 +59,14 @@ def test_draws(op):
 
 
 # Ops for which a strided input is another case, not another layout.
-NEEDS_LAYOUT = {"view_shape": "refuses what would need a copy", "view_dtype": "reinterprets the bytes in memory order"}
+NEEDS_LAYOUT = {
+    "view_shape": "refuses what would need a copy",
+    "view_dtype": "reinterprets the bytes in memory order",
+    "strided_view": "is told the steps of its input",
+    "as_strided": "sees the memory around its input",
+    "as_strided_scatter": "sees the memory around its input",
+    "view_as_complex": "refuses pairs that do not lie together",
+}
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.name not in NEEDS_LAYOUT], ids=lambda op: op.name)

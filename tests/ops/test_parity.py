@@ -25,9 +25,16 @@ NOT_COMPARED = {
     "t": "compared as a method",
     "rms_norm": "compared in tests/ops/test_norm.py, with eps",
     "scatter_reduce": "torch refuses samples of other sizes",
+    "as_strided_scatter": "torch gives the gradient of the other elements zeros, and that of the replaced ones a value",
+    "vander": "torch writes to what its backward needs",
 }
 DIFFERENT = {
     ("select_scatter", "complex128"): "torch has no gradient of it",
+    ("slice_scatter", "complex128"): "torch has no gradient of it",
+    ("diagonal_scatter", "complex128"): "torch has no gradient of it",
+    ("view_as_real", "complex128"): "torch's backward refuses a gradient that is not contiguous",
+    ("nanmedian", "int64"): "the order of equals",
+    ("nanmedian", "uint8"): "the order of equals",
     ("all", "uint8"): "torch keeps uint8 here and bool for all others",
     ("any", "uint8"): "torch keeps uint8 here and bool for all others",
     ("grid_sample", "bfloat16"): "torch computes the places in bfloat16",

@@ -27,11 +27,15 @@ ALL = [
 
 # Ops that cannot be batched: their result's shape depends on data. They say so.
 REFUSE = {
+    "as_strided": "a sample has no memory of its own",
+    "as_strided_scatter": "a sample has no memory of its own",
+    "strided_view": "a sample has no memory of its own",
     "bincount": "differs from sample to sample",
     "mask_places": "differs from sample to sample",
     "masked_select": "depends on the values",
     "nonzero": "depends on values",
     "unique": "differs from sample to sample",
+    "unique_consecutive": "differs from sample to sample",
 }
 
 
@@ -68,7 +72,7 @@ def test_transforms_nest(op, dtype):
 def test_every_op_says_how_it_is_batched():
     """Only ops whose result's shape depends on data, and tables of counts, go one by one."""
     slow = {op.name for op in OPS if batches.how(op) == "one by one"}
-    assert slow == {"bincount", "histc", "unique"}
+    assert slow == {"bincount", "histc", "unique", "unique_consecutive"}
 
 
 def test_forward_mode_by_transposition_is_for_what_has_no_rule():
@@ -82,6 +86,7 @@ UNTRACED = {
     "masked_select": "depends on the values",
     "nonzero": "depends on values",
     "unique": "no data here",
+    "unique_consecutive": "no data here",
 }
 
 

@@ -71,7 +71,7 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     if ACTIVE:
         if OVERRIDES and (override := override_of(op)) is not None:
             result = override(*args)
-            return result if out is None else write_out(op.name, result, out)
+            return result if out is None else write_out(op.name, result, out)  # type: ignore[no-any-return]
         if op.autocast != "promote":
             args = autocast_arguments(op, args)
     if any([a.__class__ is np.ndarray for a in args]):  # NumPy's arrays are tensors here

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from genesis.arrays.memory import memory_of
 from genesis.arrays.protocol import Virtual
@@ -14,6 +17,7 @@ from genesis.base.errors import (
     ShapeError,
     message,
 )
+from genesis.core.call.generated import defined, generated, passed
 from genesis.core.call.views import same_device
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.site import user_level
@@ -21,10 +25,12 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import tracer
 
 
-def write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
+def write_out(name: str, result: Any, out: Any) -> Any:
     """Put a result into ``out=``, resized where its shape is another; the dtype must fit, and neither side may be
     recorded.
     """
+    if isinstance(result, tuple):
+        return _write_all(name, result, out)
     if not isinstance(out, Tensor):
         raise ArgumentError(message(name, f"out= must be a tensor, got {type(out).__name__}"))
     if grad_mode.get() and (result._node is not None or out._node is not None):
@@ -36,6 +42,30 @@ def write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
         _resize(name, out, tuple(result._array.shape))
     out.copy_(result)
     return out
+
+
+def _write_all(name: str, results: tuple[Any, ...], out: Any) -> Any:
+    """`write_out` of several results; they come back under the names that they have."""
+    if not isinstance(out, list | tuple) or len(out) != len(results):
+        raise ArgumentError(message(name, f"out= must be {len(results)} tensors, got {type(out).__name__}"))
+    written = [write_out(name, result, place) for result, place in zip(results, out, strict=True)]
+    return type(results)(*written) if hasattr(results, "_fields") else tuple(written)
+
+
+def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function that is no op a keyword ``out``."""
+    parameters = list(inspect.signature(function).parameters.values())
+    scope: dict[str, Any] = {"function": function, "write_out": write_out, "name": function.__name__}
+    parts = defined([p.replace(annotation=p.empty) for p in parameters], scope)
+    at = len(parts) - any([p.kind is p.VAR_KEYWORD for p in parameters])
+    parts.insert(at, "out=None" if any([part.startswith("*") for part in parts[:at]]) else "*, out=None")
+    body = f"    result = function({passed(parameters)})\n    return result if out is None else write_out(name, result, out)\n"
+    call = generated(
+        f"def call({', '.join(parts)}):\n{body}", function.__name__, f"<genesis {function.__name__}>", scope
+    )
+    call.__doc__, call.__module__ = function.__doc__, function.__module__
+    call.__annotations__ = function.__annotations__  # what wrong arguments are explained from
+    return call
 
 
 def _resize(name: str, out: Tensor, shape: tuple[int, ...]) -> None:

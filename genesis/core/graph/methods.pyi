@@ -133,6 +133,18 @@ class Methods:
         """
     def add_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `add`: writes the result into this tensor and returns it."""
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """$\\beta x + \\alpha \\sum_i A_i B_i$ for batches of matrices.
+
+        Raises:
+            RuntimeError: shapes that do not fit
+
+        >>> import genesis
+        >>> genesis.addbmm(genesis.ones(1), genesis.ones(2, 1, 2), genesis.ones(2, 2, 1))
+        tensor([[5.]])
+        """
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """In-place form of `addbmm`: writes the result into this tensor and returns it."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
         """Sum with a scaled quotient, $x + value \\cdot a / b$.
 
@@ -158,6 +170,8 @@ class Methods:
         >>> genesis.addmm(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2, 1))
         tensor([[3.]])
         """
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """In-place form of `addmm`: writes the result into this tensor and returns it."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """$\\beta x + \\alpha A v$ for a matrix and a vector.
 
@@ -165,6 +179,22 @@ class Methods:
         >>> genesis.addmv(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2))
         tensor([3.])
         """
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """In-place form of `addmv`: writes the result into this tensor and returns it."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """$\\beta x + \\alpha u v^T$ for two vectors.
+
+        Raises:
+            RuntimeError: not two vectors
+
+        >>> import genesis
+        >>> genesis.addr(genesis.zeros(2, 2), genesis.tensor([1., 2.]), genesis.ones(2))
+        tensor([[1., 1.],
+                [2., 2.]])
+        """
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """In-place form of `addr`: writes the result into this tensor and returns it."""
+    def adjoint(self) -> Any: ...
     def all(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
 
@@ -227,6 +257,8 @@ class Methods:
         >>> genesis.any(genesis.tensor([False, True]))
         tensor(True)
         """
+    def apply_(self, callable: Any) -> Tensor:
+        """Replace each element by what a Python function returns for it; slow, and without a gradient."""
     def arccos(self, *, out: Tensor | None = ...) -> Tensor:
         """Arc cosine, in radians.
 
@@ -358,6 +390,40 @@ class Methods:
         >>> genesis.argsort(genesis.tensor([3., 1., 2.]))
         tensor([1, 2, 0])
         """
+    def argwhere(self, *, as_tuple: builtins.bool = ...) -> Any:
+        """Indices of the elements that are not zero: a row each, or with ``as_tuple`` a tensor for each dimension.
+
+        >>> import genesis
+        >>> genesis.nonzero(genesis.tensor([0., 3.]))
+        tensor([[1]])
+        """
+    def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = ...) -> Tensor:
+        """The memory of a tensor with other sizes and steps between neighbours, from an offset in its storage; a view.
+
+        The gradient of an element that is seen several times is the sum of theirs.
+
+        Raises:
+            RuntimeError: sizes and strides of different lengths, or that reach beyond the storage
+
+        >>> import genesis
+        >>> genesis.as_strided(genesis.arange(4), (3, 2), (1, 1))
+        tensor([[0, 1],
+                [1, 2],
+                [2, 3]])
+        """
+    def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """In-place form of `as_strided`: the tensor itself gets the other shape; returns it."""
+    def as_strided_scatter(self, src: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = ...) -> Tensor:
+        """``input`` with the elements that `as_strided` sees replaced.
+
+        Raises:
+            RuntimeError: ``src`` has not that size, or it reaches beyond the storage
+
+        >>> import genesis
+        >>> genesis.as_strided_scatter(genesis.zeros(2, 2), genesis.ones(2), (2,), (3,))
+        tensor([[1., 0.],
+                [0., 1.]])
+        """
     def asin(self, *, out: Tensor | None = ...) -> Tensor:
         """Arc sine, in radians.
 
@@ -435,7 +501,9 @@ class Methods:
         >>> genesis.baddbmm(genesis.ones(1), genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
         tensor([[[3.]]])
         """
-    def bernoulli(self, p: builtins.float | None = ..., *, generator: Any = ...) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
+        """In-place form of `baddbmm`: writes the result into this tensor and returns it."""
+    def bernoulli(self, p: builtins.float | None = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
 
         Raises:
@@ -447,7 +515,7 @@ class Methods:
         """
     def bernoulli_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with ones of probability p, zeros otherwise."""
-    def bfloat16(self) -> Tensor:
+    def bfloat16(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.bfloat16."""
     def bincount(self, weights: Tensor | None = ..., minlength: builtins.int = ...) -> Tensor:
         """How often each integer from 0 to the largest occurs, as int64; or the sum of its weights, as float32 or float64.
@@ -552,7 +620,7 @@ class Methods:
         >>> genesis.bmm(genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
         tensor([[[2.]]])
         """
-    def bool(self) -> Tensor:
+    def bool(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.bool."""
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
         """The tensor in a shape it broadcasts to, as a view.
@@ -562,11 +630,11 @@ class Methods:
         tensor([[1., 2.],
                 [1., 2.]])
         """
-    def byte(self) -> Tensor:
+    def byte(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.uint8."""
     def cauchy_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with Cauchy numbers."""
-    def cdouble(self) -> Tensor:
+    def cdouble(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.complex128."""
     def ceil(self, *, out: Tensor | None = ...) -> Tensor:
         """Smallest integer not below $x$.
@@ -582,9 +650,9 @@ class Methods:
         """
     def ceil_(self) -> Tensor:
         """In-place form of `ceil`: writes the result into this tensor and returns it."""
-    def cfloat(self) -> Tensor:
+    def cfloat(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.complex64."""
-    def char(self) -> Tensor:
+    def char(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.int8."""
     def chunk(self, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
         """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
@@ -684,6 +752,8 @@ class Methods:
         """
     def conj_physical_(self) -> Tensor:
         """In-place form of `conj_physical`: writes the result into this tensor and returns it."""
+    def const_data_ptr(self) -> builtins.int:
+        """The address of the first element."""
     def contiguous(self, memory_format: Any = ...) -> Tensor:
         """This tensor if its memory is in row-major order, else a copy that is."""
     def copy_(self, src: Any, non_blocking: builtins.bool = ...) -> Tensor:
@@ -702,6 +772,17 @@ class Methods:
         """
     def copysign_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `copysign`: writes the result into this tensor and returns it."""
+    def corrcoef(self) -> Tensor:
+        """The correlations of variables, of which each row has the observations: covariances over $\\sigma_i \\sigma_j$.
+
+        Raises:
+            RuntimeError: more than two dimensions
+
+        >>> import genesis
+        >>> genesis.corrcoef(genesis.tensor([[0., 1., 2.], [2., 1., 0.]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+        """
     def cos(self, *, out: Tensor | None = ...) -> Tensor:
         """Cosine, of radians.
 
@@ -737,7 +818,23 @@ class Methods:
         >>> genesis.count_nonzero(genesis.tensor([0., 1., 2.]))
         tensor(2)
         """
-    def cpu(self) -> Any: ...
+    def cov(self, *, correction: builtins.int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
+        """The covariances of variables, of which each row has the observations: $\\sum_k w_k (x_{ik} - m_i)(x_{jk} - m_j)^* / c$.
+
+        Args:
+            correction: what is taken from the sum of weights in $c$
+            fweights: how often each observation counts, integers
+            aweights: how much each observation weighs
+
+        Raises:
+            RuntimeError: more than two dimensions, or weights of another length
+
+        >>> import genesis
+        >>> genesis.cov(genesis.tensor([[0., 1., 2.], [2., 1., 0.]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+        """
+    def cpu(self, memory_format: Any = ...) -> Any: ...
     def cross(self, other: Tensor, dim: builtins.int | None = ...) -> Tensor:
         """Cross product of vectors of three elements along ``dim`` (None: the first dimension of size 3).
 
@@ -768,7 +865,7 @@ class Methods:
         >>> genesis.cummin(genesis.tensor([3., 1., 2.]), 0).values
         tensor([3., 1., 1.])
         """
-    def cumprod(self, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
+    def cumprod(self, dim: builtins.int, *, dtype: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Running product along ``dim``, $y_i = x_1 ... x_i$; integers and bool give int64.
 
         The gradient is right where elements are zero, too.
@@ -780,7 +877,9 @@ class Methods:
         >>> genesis.cumprod(genesis.tensor([1., 2., 3.]), dim=0)
         tensor([1., 2., 6.])
         """
-    def cumsum(self, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
+    def cumprod_(self, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
+        """In-place form of `cumprod`: writes the result into this tensor and returns it."""
+    def cumsum(self, dim: builtins.int, *, dtype: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.
 
         Raises:
@@ -790,6 +889,8 @@ class Methods:
         >>> genesis.cumsum(genesis.tensor([1., 2., 3.]), dim=0)
         tensor([1., 3., 6.])
         """
+    def cumsum_(self, dim: builtins.int, *, dtype: Any = ...) -> Tensor:
+        """In-place form of `cumsum`: writes the result into this tensor and returns it."""
     def deg2rad(self, *, out: Tensor | None = ...) -> Tensor:
         """Degrees to radians.
 
@@ -819,12 +920,31 @@ class Methods:
         tensor([[1., 0.],
                 [0., 2.]])
         """
+    def diagflat(self, offset: builtins.int = ...) -> Tensor:
+        """The matrix with the elements, in one dimension, on its diagonal.
+
+        >>> import genesis
+        >>> genesis.diagflat(genesis.tensor([[1., 2.]]))
+        tensor([[1., 0.],
+                [0., 2.]])
+        """
     def diagonal(self, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
         """The diagonal of two dimensions, last in the result; a view.
 
         >>> import genesis
         >>> genesis.diagonal(genesis.tensor([[1., 2.], [3., 4.]]))
         tensor([1., 4.])
+        """
+    def diagonal_scatter(self, src: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
+        """``input`` with a diagonal replaced: what `diagonal` is the inverse of.
+
+        Raises:
+            RuntimeError: ``src`` has not the shape of the diagonal
+
+        >>> import genesis
+        >>> genesis.diagonal_scatter(genesis.zeros(2, 2), genesis.ones(2))
+        tensor([[1., 0.],
+                [0., 1.]])
         """
     def diff(self, n: builtins.int = ..., dim: builtins.int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
         """Differences of neighbours along ``dim``, $y_i = x_{i+1} - x_i$, taken ``n`` times; for bool, whether they differ.
@@ -854,6 +974,15 @@ class Methods:
         """
     def digamma_(self) -> Tensor:
         """In-place form of `digamma`: writes the result into this tensor and returns it."""
+    def dim_order(self, *, ambiguity_check: Any = ...) -> builtins.tuple[builtins.int, ...]:
+        """The dimensions from the one with the largest steps in memory to that with the smallest."""
+    def dist(self, other: Tensor, p: builtins.float = ...) -> Tensor:
+        """The $p$-norm of a difference, of all elements.
+
+        >>> import genesis
+        >>> genesis.dist(genesis.tensor([3., 0.]), genesis.tensor([0., 4.]))
+        tensor(5.)
+        """
     def div(self, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
         """Quotient, $x / y$, exact or rounded.
 
@@ -893,8 +1022,18 @@ class Methods:
         >>> genesis.dot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
         tensor(11.)
         """
-    def double(self) -> Tensor:
+    def double(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.float64."""
+    def dsplit(self, indices_or_sections: Any) -> builtins.tuple[Tensor, ...]:
+        """Pieces of one size, or cut at indices, along dim 2; views.
+
+        Raises:
+            RuntimeError: fewer than three dimensions, or a number of pieces that does not divide the size
+
+        >>> import genesis
+        >>> [piece.shape[2] for piece in genesis.dsplit(genesis.ones(1, 2, 4), 2)]
+        [2, 2]
+        """
     def eq(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x = y$.
 
@@ -1016,6 +1155,12 @@ class Methods:
         """Fill with exponential numbers of a rate."""
     def fill_(self, value: Any) -> Tensor:
         """Set all elements to a number or 0-d tensor."""
+    def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = ...) -> Tensor:
+        """Set the diagonal of a matrix, with ``wrap`` again after each block of a tall one; of cubes the main diagonal.
+
+        Raises:
+            RuntimeError: fewer than two dimensions, or a tensor of more that is no cube
+        """
     def fix(self, *, out: Tensor | None = ...) -> Tensor:
         """Integer part of $x$.
 
@@ -1037,8 +1182,13 @@ class Methods:
         >>> genesis.flatten(genesis.zeros(2, 3, 4), 1).shape
         genesis.Size([2, 12])
         """
-    def flip(self, *dims: Any) -> Any: ...
-    def float(self) -> Tensor:
+    def flip(self, *order: Any, dims: Any = ...) -> Tensor:
+        """`flip` of one sequence of dimensions, or of several dimensions."""
+    def fliplr(self) -> Tensor:
+        """Columns in reverse order."""
+    def flipud(self) -> Tensor:
+        """Rows in reverse order."""
+    def float(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.float32."""
     def float_power(self, exponent: Any) -> Tensor:
         """Power, $x^y$, in double precision whatever the dtypes are.
@@ -1133,6 +1283,16 @@ class Methods:
         """
     def frac_(self) -> Tensor:
         """In-place form of `frac`: writes the result into this tensor and returns it."""
+    def frexp(self) -> Any:
+        """Each element as $m 2^e$ with $|m|$ in [1/2, 1): the mantissa, and the exponent as int32.
+
+        Raises:
+            RuntimeError: the tensor is not floating
+
+        >>> import genesis
+        >>> genesis.frexp(genesis.tensor([3.]))
+        frexp_result(mantissa=tensor([0.7500]), exponent=tensor([2], dtype=genesis.int32))
+        """
     def gate(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """$x$ where $y$ is positive, zero elsewhere; the gradient of `relu`.
 
@@ -1157,6 +1317,18 @@ class Methods:
         tensor([[1.],
                 [4.]])
         """
+    def gcd(self, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
+        """The greatest common divisor of each pair of integers, after broadcasting.
+
+        Raises:
+            RuntimeError: no integers, or shapes that do not fit
+
+        >>> import genesis
+        >>> genesis.gcd(genesis.tensor([12, 5]), genesis.tensor([8, 10]))
+        tensor([4, 5])
+        """
+    def gcd_(self, other: Tensor) -> Tensor:
+        """In-place form of `gcd`: writes the result into this tensor and returns it."""
     def ge(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x \\ge y$.
 
@@ -1173,6 +1345,21 @@ class Methods:
         """In-place form of `ge`: writes the result into this tensor and returns it."""
     def geometric_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with the number of trials to a first success."""
+    def ger(self, vec2: Tensor) -> Tensor:
+        """Outer product of two vectors, $x_i y_j$.
+
+        >>> import genesis
+        >>> genesis.outer(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
+        tensor([[3., 4.],
+                [6., 8.]])
+        """
+    def get_device(self) -> builtins.int:
+        """The index of the tensor's GPU; -1 on the CPU.
+
+        >>> import genesis
+        >>> genesis.get_device(genesis.ones(2))
+        -1
+        """
     def greater(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x > y$.
 
@@ -1215,7 +1402,7 @@ class Methods:
         """
     def gt_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `gt`: writes the result into this tensor and returns it."""
-    def half(self) -> Tensor:
+    def half(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.float16."""
     def hardshrink(self, lambd: builtins.float = ...) -> Tensor:
         """$x$ beyond ``lambd`` on both sides, zero between.
@@ -1227,7 +1414,7 @@ class Methods:
     def heaviside(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Step: 0 below zero, 1 above, $y$ at zero.
 
-        Element by element, on tensors that broadcast together; floating dtypes.
+        Element by element, on tensors that broadcast together; floating, integer dtypes.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -1238,7 +1425,7 @@ class Methods:
         """
     def heaviside_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `heaviside`: writes the result into this tensor and returns it."""
-    def histc(self, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ...) -> Tensor:
+    def histc(self, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ..., *, out: Tensor | None = ...) -> Tensor:
         """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
         range).
 
@@ -1250,6 +1437,29 @@ class Methods:
         >>> import genesis
         >>> genesis.histc(genesis.tensor([1., 2., 1.]), bins=2, min=0, max=3)
         tensor([2., 1.])
+        """
+    def histogram(self, bins: Any, *, range: Sequence[builtins.float] | None = ..., weight: Tensor | None = ..., density: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+        """How many elements are in each bin, and the edges of the bins; the last bin holds its right edge.
+
+        Args:
+            bins: how many of one width, or a tensor of edges
+            range: the lowest and the highest edge; the smallest and the largest element for None
+            weight: what each element counts for
+            density: divide by the total and by the widths
+
+        >>> import genesis
+        >>> genesis.histogram(genesis.tensor([1., 2., 2.]), bins=2).hist
+        tensor([1., 2.])
+        """
+    def hsplit(self, indices_or_sections: Any) -> builtins.tuple[Tensor, ...]:
+        """Pieces of one size, or cut at indices, along dim 1 (dim 0 of one dimension); views.
+
+        Raises:
+            RuntimeError: no dimensions, or a number of pieces that does not divide the size
+
+        >>> import genesis
+        >>> genesis.hsplit(genesis.arange(4), 2)
+        (tensor([0, 1]), tensor([2, 3]))
         """
     def hypot(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Length of $(x, y)$, $\\sqrt{x^2 + y^2}$.
@@ -1304,6 +1514,19 @@ class Methods:
         """
     def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: builtins.bool = ...) -> Tensor:
         """In-place form of `index_put`: writes the result into this tensor and returns it."""
+    def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
+        """Slices of ``source`` combined at the places of a 1-d index along ``dim``: "prod", "mean", "amax" or "amin".
+
+        Raises:
+            ValueError: an unknown ``reduce``
+            RuntimeError: ``source`` has not one slice for each place
+
+        >>> import genesis
+        >>> genesis.index_reduce(genesis.ones(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "amax")
+        tensor([1., 5.])
+        """
+    def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
+        """In-place form of `index_reduce`: writes the result into this tensor and returns it."""
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
         """The slices along ``dim`` named by a 1-d index, in that order.
 
@@ -1321,8 +1544,84 @@ class Methods:
         >>> genesis.inner(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
         tensor(11.)
         """
-    def int(self) -> Tensor:
+    def int(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.int32."""
+    def is_coalesced(self) -> Any: ...
+    def is_conj(self) -> builtins.bool:
+        """False: the conjugate of a tensor is computed at once."""
+    @property
+    def is_cpu(self) -> Tensor:
+        """Whether the tensor is on cpu."""
+    @property
+    def is_cuda(self) -> Tensor:
+        """Whether the tensor is on cuda."""
+    def is_distributed(self) -> Any: ...
+    @property
+    def is_ipu(self) -> Tensor:
+        """Whether the tensor is on ipu."""
+    @property
+    def is_maia(self) -> Tensor:
+        """Whether the tensor is on maia."""
+    @property
+    def is_mkldnn(self) -> Tensor:
+        """False: there are no such tensors here."""
+    @property
+    def is_mps(self) -> Tensor:
+        """Whether the tensor is on mps."""
+    @property
+    def is_mtia(self) -> Tensor:
+        """Whether the tensor is on mtia."""
+    def is_neg(self) -> builtins.bool:
+        """False: the negative of a tensor is computed at once."""
+    @property
+    def is_nested(self) -> Tensor:
+        """False: there are no such tensors here."""
+    def is_nonzero(self) -> builtins.bool:
+        """Whether the one element is not zero.
+
+        Raises:
+            RuntimeError: there is not exactly one
+
+        >>> import genesis
+        >>> genesis.is_nonzero(genesis.tensor([3.]))
+        True
+        """
+    def is_pinned(self, device: Any = ...) -> Any: ...
+    @property
+    def is_quantized(self) -> Tensor:
+        """False: there are no such tensors here."""
+    def is_same_size(self, other: Tensor) -> builtins.bool:
+        """Whether two tensors have one shape.
+
+        >>> import genesis
+        >>> genesis.is_same_size(genesis.ones(2), genesis.ones(2, 1))
+        False
+        """
+    def is_set_to(self, tensor: Any) -> Any: ...
+    def is_shared(self) -> builtins.bool:
+        """Whether other processes see this tensor's memory."""
+    def is_signed(self) -> builtins.bool:
+        """Whether the dtype has negative numbers.
+
+        >>> import genesis
+        >>> genesis.is_signed(genesis.ones(2)), genesis.is_signed(genesis.ones(2, dtype=genesis.uint8))
+        (True, False)
+        """
+    @property
+    def is_sparse(self) -> Tensor:
+        """False: there are no such tensors here."""
+    @property
+    def is_sparse_csr(self) -> Tensor:
+        """False: there are no such tensors here."""
+    @property
+    def is_vulkan(self) -> Tensor:
+        """Whether the tensor is on vulkan."""
+    @property
+    def is_xla(self) -> Tensor:
+        """Whether the tensor is on xla."""
+    @property
+    def is_xpu(self) -> Tensor:
+        """Whether the tensor is on xpu."""
     def isclose(self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> Tensor:
         """Whether $|x - y| \\le atol + rtol |y|$; equal infinities are close, nan only with ``equal_nan``.
 
@@ -1390,6 +1689,13 @@ class Methods:
         >>> genesis.isposinf(genesis.tensor([1., float('inf')]))
         tensor([False,  True])
         """
+    def isreal(self) -> Tensor:
+        """Whether each element has no imaginary part; of real tensors all of them.
+
+        >>> import genesis
+        >>> genesis.isreal(genesis.tensor([1 + 0j, 1j]))
+        tensor([ True, False])
+        """
     def kron(self, other: Tensor) -> Tensor:
         """Kronecker product.
 
@@ -1408,6 +1714,21 @@ class Methods:
         >>> genesis.kthvalue(genesis.tensor([3., 1., 2.]), 2).values
         tensor(2.)
         """
+    @property
+    def layout(self) -> Tensor:
+        """How the elements are stored: always ``strided``."""
+    def lcm(self, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
+        """The least common multiple of each pair of integers, after broadcasting.
+
+        Raises:
+            RuntimeError: no integers, or shapes that do not fit
+
+        >>> import genesis
+        >>> genesis.lcm(genesis.tensor([12, 5]), genesis.tensor([8, 10]))
+        tensor([24, 10])
+        """
+    def lcm_(self, other: Tensor) -> Tensor:
+        """In-place form of `lcm`: writes the result into this tensor and returns it."""
     def ldexp(self, other: Any, *, out: Tensor | None = ...) -> Tensor:
         """A mantissa and an exponent put together, $x \\, 2^y$, rounded once; a power out of range by itself does no harm.
 
@@ -1556,7 +1877,7 @@ class Methods:
         """In-place form of `log`: writes the result into this tensor and returns it."""
     def log_normal_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with exponentials of normal numbers."""
-    def log_softmax(self, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
+    def log_softmax(self, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
         """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
         >>> import genesis
@@ -1591,7 +1912,7 @@ class Methods:
         """In-place form of `logaddexp2`: writes the result into this tensor and returns it."""
     def logaddexp_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `logaddexp`: writes the result into this tensor and returns it."""
-    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+    def logcumsumexp(self, dim: builtins.int, *, out: Tensor | None = ...) -> Tensor:
         """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
         overflow.
 
@@ -1659,7 +1980,7 @@ class Methods:
         """
     def logical_xor_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `logical_xor`: writes the result into this tensor and returns it."""
-    def logit(self, *, out: Tensor | None = ...) -> Tensor:
+    def logit(self, eps: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
         """Inverse of the sigmoid, $\\ln(x / (1 - x))$.
 
         Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
@@ -1670,8 +1991,10 @@ class Methods:
         >>> import genesis
         >>> genesis.logit(genesis.tensor([0.5, 0.75]))
         tensor([0.0000, 1.0986])
+
+        With ``eps`` the elements are cut off at eps and 1 - eps first.
         """
-    def logit_(self) -> Tensor:
+    def logit_(self, eps: builtins.float | None = ...) -> Tensor:
         """In-place form of `logit`: writes the result into this tensor and returns it."""
     def logsumexp(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of
@@ -1681,7 +2004,7 @@ class Methods:
         >>> genesis.logsumexp(genesis.tensor([100., 100.]), dim=0)
         tensor(100.6931)
         """
-    def long(self) -> Tensor:
+    def long(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.int64."""
     def lt(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x < y$.
@@ -1703,6 +2026,10 @@ class Methods:
     @property
     def mT(self) -> Tensor:
         """"""
+    def map2_(self, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+        """Replace each element by what a Python function returns for it and those of two other tensors."""
+    def map_(self, tensor: Tensor, callable: Any) -> Tensor:
+        """Replace each element by what a Python function returns for it and that of another tensor."""
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """``input`` with one value wherever the mask is True.
 
@@ -1877,7 +2204,7 @@ class Methods:
         """
     def mul_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `mul`: writes the result into this tensor and returns it."""
-    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ...) -> Tensor:
+    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
 
         Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
@@ -1911,6 +2238,9 @@ class Methods:
         >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
         tensor([2.])
         """
+    @property
+    def name(self) -> Tensor:
+        """None: tensors have no names."""
     def nan_to_num(self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
         """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 
@@ -1926,6 +2256,27 @@ class Methods:
         >>> import genesis
         >>> genesis.nanmean(genesis.tensor([1., float("nan"), 2.]))
         tensor(1.5000)
+        """
+    def nanmedian(self, dim: builtins.int | None = ..., keepdim: builtins.bool = ...) -> Any:
+        """`median` of the elements that are not nan; nan where all are.
+
+        Raises:
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.nanmedian(genesis.tensor([1., float("nan"), 3.]))
+        tensor(1.)
+        """
+    def nanquantile(self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
+        """`quantile` of the elements that are not nan; nan where all are.
+
+        Raises:
+            RuntimeError: q outside [0, 1], or a tensor that is not floating
+            ValueError: an unknown interpolation
+
+        >>> import genesis
+        >>> genesis.nanquantile(genesis.tensor([1., float("nan"), 3.]), 0.5)
+        tensor(2.)
         """
     def nansum(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Sum over ``dim`` (None: all) with nan counted as zero.
@@ -1944,6 +2295,14 @@ class Methods:
         >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
         tensor([1, 2, 3])
         """
+    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+        """`narrow`, as a copy.
+
+        >>> import genesis
+        >>> genesis.narrow_copy(genesis.arange(4), 0, 1, 2)
+        tensor([1, 2])
+        """
+    def ndimension(self) -> builtins.int: ...
     def ne(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x \\ne y$.
 
@@ -1986,8 +2345,12 @@ class Methods:
         """
     def negative_(self) -> Tensor:
         """In-place form of `neg`: writes the result into this tensor and returns it."""
+    def new(self, *args: Any, device: Any = ...) -> Tensor:
+        """A tensor of this one's dtype, of sizes or of data."""
     def new_empty(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of whatever the memory holds, in this one's dtype and place."""
+    def new_empty_strided(self, size: Any, stride: Any, **options: Any) -> Tensor:
+        """`new_empty` with chosen steps in memory."""
     def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of one value, in this one's dtype and place."""
     def new_ones(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
@@ -2017,7 +2380,16 @@ class Methods:
         >>> genesis.nonzero(genesis.tensor([0., 3.]))
         tensor([[1]])
         """
-    def norm(self, p: builtins.float | builtins.str | None = ..., dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., dtype: Any = ...) -> Tensor:
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = ...) -> Tensor:
+        """`nonzero` with a fixed number of rows: cut off, or filled up.
+
+        >>> import genesis
+        >>> genesis.nonzero_static(genesis.tensor([0, 1, 1]), size=3)
+        tensor([[ 1],
+                [ 2],
+                [-1]])
+        """
+    def norm(self, p: builtins.float | builtins.str | None = ..., dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
         """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
         Args:
@@ -2080,6 +2452,8 @@ class Methods:
         >>> genesis.permute(genesis.zeros(2, 3, 4), (2, 0, 1)).shape
         genesis.Size([4, 2, 3])
         """
+    def pin_memory(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor itself: there is no GPU that would read its memory."""
     def polygamma_of(self, n: builtins.int, *, out: Tensor | None = ...) -> Tensor:
         """The derivative of order $n \\ge 1$ of `digamma`, with the tensor first.
 
@@ -2133,6 +2507,20 @@ class Methods:
         >>> genesis.prod(genesis.tensor([2., 3., 4.]))
         tensor(24.)
         """
+    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = ...) -> Tensor:
+        """``input`` with the elements at places of the flattened tensor replaced by those of ``source``, or added to.
+
+        Raises:
+            IndexError: a place out of range
+            RuntimeError: ``index`` and ``source`` have not equally many elements
+
+        >>> import genesis
+        >>> genesis.put(genesis.zeros(2, 2), genesis.tensor([0, 3]), genesis.tensor([1., 2.]))
+        tensor([[1., 0.],
+                [0., 2.]])
+        """
+    def put_(self, index: Any, source: Any, accumulate: Any = ...) -> Tensor:
+        """In-place form of `put_elements`: writes the result into this tensor and returns it."""
     def quantile(self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
         """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
 
@@ -2190,6 +2578,7 @@ class Methods:
         """
     def reciprocal_(self) -> Tensor:
         """In-place form of `reciprocal`: writes the result into this tensor and returns it."""
+    def record_stream(self, stream: Any) -> Any: ...
     def relu(self, *, out: Tensor | None = ...) -> Tensor:
         """Rectifier, $\\max(x, 0)$, with slope 0 at 0.
 
@@ -2218,6 +2607,20 @@ class Methods:
         """
     def remainder_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `remainder`: writes the result into this tensor and returns it."""
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """``input`` with the slices along ``dim`` whose $p$-norm is above ``maxnorm`` scaled down to it.
+
+        Raises:
+            IndexError: a dim out of range
+            RuntimeError: fewer than two dimensions, or a ``p`` or ``maxnorm`` that is not positive
+
+        >>> import genesis
+        >>> genesis.renorm(genesis.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1.)
+        tensor([[0.6000, 0.8000],
+                [0.3000, 0.4000]])
+        """
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """In-place form of `renorm`: writes the result into this tensor and returns it."""
     def repeat(self, *repeats: Any) -> Tensor:
         """The tensor repeated like tiles, one count for each dimension.
 
@@ -2225,8 +2628,10 @@ class Methods:
         >>> genesis.tensor([1., 2.]).repeat(2, 1).shape
         genesis.Size([2, 2])
         """
-    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = ...) -> Tensor:
+    def repeat_interleave(self, repeats: Any = ..., dim: builtins.int | None = ..., *, output_size: builtins.int | None = ...) -> Tensor:
         """Each slice repeated in place, the same or its own number of times.
+
+        With one argument the indices that so many repeats give. ``output_size`` is found, if it is given or not.
 
         >>> import genesis
         >>> genesis.repeat_interleave(genesis.tensor([1., 2.]), 2)
@@ -2244,6 +2649,20 @@ class Methods:
                 [2, 3]])
         """
     def reshape_as(self, other: Any) -> Any: ...
+    def resize(self, *size: Any) -> Any: ...
+    def resize_(self, *size: Any, memory_format: Any = ...) -> Tensor:
+        """Another shape: the elements in their order, cut off or followed by whatever the memory holds.
+
+        Raises:
+            RuntimeError: the tensor requires grad
+        """
+    def resize_as(self, tensor: Any) -> Any: ...
+    def resize_as_(self, the_template: Tensor, *, memory_format: Any = ...) -> Tensor:
+        """`resize_` to the shape of another tensor."""
+    def resolve_conj(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor itself: its conjugate is computed at once."""
+    def resolve_neg(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor itself: its negative is computed at once."""
     def roll(self, shifts: Any, dims: Any = ...) -> Tensor:
         """Slices moved on by ``shifts`` along ``dims`` (None: the flattened tensor), the last ones coming first.
 
@@ -2339,6 +2758,12 @@ class Methods:
         tensor([[0., 0.],
                 [1., 1.]])
         """
+    def set_(self, source: Any = ..., storage_offset: builtins.int = ..., size: Any = ..., stride: Any = ...) -> Tensor:
+        """See another tensor's or storage's memory from now on; nothing is copied, and history is not kept.
+
+        Raises:
+            RuntimeError: the tensor requires grad, is a view, or the memory is too small
+        """
     def sgn(self, *, out: Tensor | None = ...) -> Tensor:
         """Sign, of complex numbers $x / |x|$.
 
@@ -2353,7 +2778,9 @@ class Methods:
         """
     def sgn_(self) -> Tensor:
         """In-place form of `sgn`: writes the result into this tensor and returns it."""
-    def short(self) -> Tensor:
+    def share_memory_(self) -> Tensor:
+        """Move this tensor's memory to where processes that are forked from now on see it; returns it."""
+    def short(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.int16."""
     def sigmoid(self, *, out: Tensor | None = ...) -> Tensor:
         """Logistic function, $1 / (1 + e^{-x})$.
@@ -2449,7 +2876,18 @@ class Methods:
         """
     def sinh_(self) -> Tensor:
         """In-place form of `sinh`: writes the result into this tensor and returns it."""
-    def softmax(self, dim: builtins.int | None = ..., dtype: Any = ...) -> Tensor:
+    def slice_scatter(self, src: Tensor, dim: builtins.int = ..., start: builtins.int | None = ..., end: builtins.int | None = ..., step: builtins.int = ...) -> Tensor:
+        """``input`` with the slices from ``start`` to ``end`` along ``dim`` replaced.
+
+        Raises:
+            IndexError: a dim out of range
+            RuntimeError: ``src`` has not the shape of these slices
+
+        >>> import genesis
+        >>> genesis.slice_scatter(genesis.zeros(4), genesis.ones(2), 0, 1, 4, 2)
+        tensor([0., 1., 0., 1.])
+        """
+    def softmax(self, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
         """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
         Warns:
@@ -2513,7 +2951,9 @@ class Methods:
         >>> genesis.squeeze(genesis.zeros(2, 1, 3)).shape
         genesis.Size([2, 3])
         """
-    def std(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
+    def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """In-place form of `squeeze`: the tensor itself gets the other shape; returns it."""
+    def std(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ..., out: Tensor | None = ...) -> Tensor:
         """Standard deviation, the square root of `var`; its gradient is zero where it is zero.
 
         >>> import genesis
@@ -2527,6 +2967,11 @@ class Methods:
         >>> genesis.std_mean(genesis.tensor([1., 3.]))
         (tensor(1.4142), tensor(2.))
         """
+    def storage(self) -> Any:
+        """The whole memory that this tensor and its views share, as elements of its dtype."""
+    def storage_offset(self) -> builtins.int:
+        """Where the first element is in the storage, in elements."""
+    def storage_type(self) -> Any: ...
     def sub(self, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Difference, $x - alpha y$.
 
@@ -2568,6 +3013,8 @@ class Methods:
         >>> genesis.sum(genesis.tensor([[1., 2.], [3., 4.]]), dim=0)
         tensor([4., 6.])
         """
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """Sum over the dimensions that broadcasting from ``size`` would add or stretch."""
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Two dimensions exchanged, as a view.
 
@@ -2576,6 +3023,8 @@ class Methods:
         tensor([[1., 3.],
                 [2., 4.]])
         """
+    def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """In-place form of `swapaxes`: the tensor itself gets the other shape; returns it."""
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Two dimensions exchanged, as a view.
 
@@ -2584,6 +3033,8 @@ class Methods:
         tensor([[1., 3.],
                 [2., 4.]])
         """
+    def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """In-place form of `swapdims`: the tensor itself gets the other shape; returns it."""
     def t(self) -> Tensor:
         """The transpose of a matrix, as a view; vectors as they are.
 
@@ -2594,6 +3045,8 @@ class Methods:
         >>> genesis.t(genesis.zeros(2, 3)).shape
         genesis.Size([3, 2])
         """
+    def t_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """In-place form of `t`: the tensor itself gets the other shape; returns it."""
     def take(self, index: Tensor) -> Tensor:
         """Elements of the flattened tensor, in the shape of ``index``.
 
@@ -2603,6 +3056,8 @@ class Methods:
         """
     def take_along_dim(self, indices: Tensor, dim: builtins.int | None = ...) -> Tensor:
         """Elements named along ``dim``, the indices broadcast against the input; of the flattened tensor for None.
+
+        Negative indices count from the end.
 
         >>> import genesis
         >>> genesis.take_along_dim(genesis.tensor([[3., 1.]]), genesis.tensor([[1, 0]]), 1)
@@ -2703,6 +3158,12 @@ class Methods:
         >>> genesis.ones(2).to(genesis.float64).dtype
         genesis.float64
         """
+    def to_dense(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The tensor itself, which is dense."""
+    def to_sparse(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements that are not zero, at their coordinates."""
+    def to_sparse_coo(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements that are not zero, at their coordinates."""
     def topk(self, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...) -> Any:
         """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
 
@@ -2728,7 +3189,9 @@ class Methods:
         """
     def transpose(self, *dims: Any, dim0: Any = ..., dim1: Any = ...) -> Tensor:
         """Two integers exchange these dimensions, one sequence reorders all, nothing reverses the order."""
-    def tril(self, diagonal: builtins.int = ...) -> Tensor:
+    def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """In-place form of `transpose`: the tensor itself gets the other shape; returns it."""
+    def tril(self, diagonal: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
         """Lower triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
 
         >>> import genesis
@@ -2738,7 +3201,7 @@ class Methods:
         """
     def tril_(self, diagonal: builtins.int = ...) -> Tensor:
         """In-place form of `tril`: writes the result into this tensor and returns it."""
-    def triu(self, diagonal: builtins.int = ...) -> Tensor:
+    def triu(self, diagonal: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
         """Upper triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
 
         >>> import genesis
@@ -2778,8 +3241,10 @@ class Methods:
         """
     def trunc_(self) -> Tensor:
         """In-place form of `trunc`: writes the result into this tensor and returns it."""
-    def type(self, dtype: Any = ...) -> Any:
-        """The dtype's name, or with an argument this tensor converted."""
+    def type(self, dtype: Any = ..., non_blocking: builtins.bool = ...) -> Any:
+        """The name of PyTorch's class of such tensors, ``torch.FloatTensor``; or with an argument (a dtype, such a class or its
+        name) this tensor converted.
+        """
     def type_as(self, other: Any) -> Any: ...
     def unbind(self, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
         """All slices along ``dim``, without that dimension; views.
@@ -2827,6 +3292,28 @@ class Methods:
         >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
         (tensor([1, 3]), tensor([1, 2]))
         """
+    def unique_consecutive(self, return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
+        """The elements (or slices along ``dim``) without those that equal the one before, on request with where each went and
+        how many there were.
+
+        Not differentiable.
+
+        Raises:
+            IndexError: a dim out of range
+
+        >>> import genesis
+        >>> genesis.unique_consecutive(genesis.tensor([1, 1, 2, 1]), return_counts=True)
+        (tensor([1, 2, 1]), tensor([2, 1, 1]))
+        """
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
+        """`chunk`: what PyTorch does not check is right here.
+
+        >>> import genesis
+        >>> genesis.unsafe_chunk(genesis.arange(3), 2)
+        (tensor([0, 1]), tensor([2]))
+        """
+    def unsafe_split(self, split_size: Any, dim: Any = ...) -> Any: ...
+    def unsafe_split_with_sizes(self, split_sizes: Any, dim: Any = ...) -> Any: ...
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """Add a dimension of size 1 at ``dim``; a view.
 
@@ -2837,7 +3324,11 @@ class Methods:
         >>> genesis.unsqueeze(genesis.zeros(3), 0).shape
         genesis.Size([1, 3])
         """
-    def var(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ...) -> Tensor:
+    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """In-place form of `unsqueeze`: the tensor itself gets the other shape; returns it."""
+    def untyped_storage(self) -> Any:
+        """The whole memory that this tensor and its views share, as bytes."""
+    def var(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ..., out: Tensor | None = ...) -> Tensor:
         """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless
         given.
 
@@ -2888,6 +3379,19 @@ class Methods:
         >>> genesis.arange(4).view(2, 2)
         tensor([[0, 1],
                 [2, 3]])
+        """
+    @property
+    def volatile(self) -> Tensor:
+        """False; use ``no_grad``."""
+    def vsplit(self, indices_or_sections: Any) -> builtins.tuple[Tensor, ...]:
+        """Pieces of one size, or cut at indices, along dim 0 of at least two; views.
+
+        Raises:
+            RuntimeError: fewer than two dimensions, or a number of pieces that does not divide the size
+
+        >>> import genesis
+        >>> [len(piece) for piece in genesis.vsplit(genesis.ones(4, 3), [1])]
+        [1, 3]
         """
     def where(self, condition: Any, other: Any) -> Any: ...
     def xlogy(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:

@@ -118,11 +118,13 @@ def _to(
     >>> genesis.ones(2).to(genesis.float64).dtype
     genesis.float64
     """
+    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, then copy
+    copy = flags[1] if len(flags) > 1 else copy
     for arg in args:
         if isinstance(arg, Tensor):
             dtype, device = arg._array.dtype, arg.device
         elif isinstance(arg, bool):
-            copy = arg
+            continue
         elif names_device(arg):
             device = arg
         elif arg is not None:
@@ -198,7 +200,7 @@ attach(convert, DeviceArray, _cast)
 
 
 def _caster(name: str, kind: Any) -> None:
-    def cast(self: Tensor) -> Tensor:
+    def cast(self: Tensor, memory_format: Any = None) -> Tensor:
         return self.to(kind)
 
     cast.__name__, cast.__doc__ = name, f"This tensor as {kind}."
@@ -220,13 +222,27 @@ for _name, _kind in {
     "cdouble": dtypes.complex128,
 }.items():
     _caster(_name, _kind)
-Tensor.cpu = lambda self: self.to(device="cpu")
+Tensor.cpu = lambda self, memory_format=None: self.to(device="cpu")
 Tensor.type_as = lambda self, other: self.to(other._array.dtype)
 
 
-def _type(self: Tensor, dtype: Any = None) -> Any:
-    """The dtype's name, or with an argument this tensor converted."""
-    return f"genesis.{self.dtype.name}" if dtype is None else self.to(dtype)
+# the names of PyTorch's classes of tensors of one dtype
+LEGACY = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
+          "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool", "complex64": "ComplexFloat",
+          "complex128": "ComplexDouble"}  # fmt: skip
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of PyTorch's class of such tensors, ``torch.FloatTensor``; or with an argument (a dtype, such a class or its
+    name) this tensor converted.
+    """
+    if dtype is None:
+        return f"torch.{LEGACY.get(self.dtype.name, self.dtype.name)}Tensor"
+    if isinstance(dtype, str):
+        name = dtype.rpartition(".")[2].removesuffix("Tensor")
+        dtype = next((mine for mine, its in LEGACY.items() if its == name), dtype)
+        dtype = getattr(dtypes, dtype, dtype)
+    return self.to(getattr(dtype, "dtype", dtype))
 
 
 Tensor.type = _type

@@ -14,7 +14,7 @@ from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, 
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
 from genesis.core.call.recording import made_inside
-from genesis.core.call.out import write_out
+from genesis.core.call.out import takes_out, write_out
 from genesis.core.call.refusal import described, explain_all, refuse_call
 from genesis.core.graph.modes import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
@@ -104,6 +104,7 @@ def _fill_dtype(value: Any) -> Any:
     )  # fmt: skip
 
 
+@takes_out
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of one value; its dtype follows from the value unless given.
 
@@ -155,6 +156,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
     )
 
 
+@takes_out
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """A complex tensor of its real and imaginary parts, of one dtype.
 
@@ -170,6 +172,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     return real + imag * 1j
 
 
+@takes_out
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """A complex tensor of absolute values and angles in radians.
 

@@ -12,6 +12,7 @@ from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
 from genesis.base.errors import ArgumentError, DomainError, DTypeError, ShapeError, message
+from genesis.core.call.out import takes_out
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import case, drawn, random
 from genesis.core.call.refusal import explain_all
@@ -79,6 +80,7 @@ def _draw(
     )
 
 
+@takes_out
 def rand(
     *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -91,6 +93,7 @@ def rand(
     return _draw("rand", "uniform", sizes(size), dtype, device, requires_grad, generator)
 
 
+@takes_out
 def randn(
     *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -103,6 +106,7 @@ def randn(
     return _draw("randn", "normal", sizes(size), dtype, device, requires_grad, generator)
 
 
+@takes_out
 def randint(
     low: Any,
     high: Any = None,
@@ -138,6 +142,7 @@ def randint(
     return finished(array, requires_grad)
 
 
+@takes_out
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
@@ -184,7 +189,19 @@ def randint_like(input: Tensor, low: Any, high: Any = None, *, dtype: Any = None
     )
 
 
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None) -> Tensor:
+@takes_out
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """Normal numbers of given means and standard deviations (tensors that broadcast, or numbers with a ``size``).
 
     Raises:
@@ -202,10 +219,9 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
         shape = sizes((size,))
     tensor = next((x for x in (mean, std) if isinstance(x, Tensor)), None)
     kind = dtype if dtype is not None else tensor._array.dtype if tensor is not None else None
-    return (
-        randn(tuple(shape), generator=generator, dtype=kind, device=None if tensor is None else tensor.device) * std
-        + mean
-    ).detach()
+    place = tensor.device if device is None and tensor is not None else device
+    drawn_ = randn(tuple(shape), generator=generator, dtype=kind, device=place)
+    return (drawn_ * std + mean).detach().requires_grad_(requires_grad)
 
 
 def uniform_like(generator: Any, shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -215,6 +231,7 @@ def uniform_like(generator: Any, shape: tuple[int, ...], like: Tensor) -> Tensor
     return wrap(drawn(stream_of(generator), "uniform", shape, like._array.dtype, place=like.device))
 
 
+@takes_out
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
 
@@ -234,6 +251,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None) -
     return (uniform_like(generator, tuple(chance._array.shape), chance) < chance).to(input._array.dtype)
 
 
+@takes_out
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
     """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
 

@@ -99,7 +99,7 @@ samples(scatter_sum, lambda t: [case(t(2, 2), (3, 4), 1, wrap(np.array([[0, 1], 
 _AT = lambda t: t.int(2, 2, low=0, high=3)  # noqa: E731
 
 
-@composite(dtypes=_ALL)
+@composite(dtypes=_ALL, out=True)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Elements named along ``dim``, ``out[i][j] = input[index[i][j]][j]`` for dim 0; in the shape of ``index``.
 
@@ -112,6 +112,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1.],
             [4.]])
     """
+    if isinstance(index, Tensor) and {input.ndim, index.ndim} == {0, 1}:  # a number and a list of numbers go together
+        return gather(input.reshape(-1), dim, index.reshape(-1)).reshape(index.shape)
     d, array = _along("gather", input, dim, index)
     return gather_at(input, d, wrap(array))
 
@@ -141,7 +143,7 @@ def _scatter_into(input: Tensor, d: int, array: Any, src: Tensor) -> Tensor:
     return out
 
 
-@composite(dtypes=_ALL, inplace=True)
+@composite(dtypes=_ALL, inplace=True, out=True)
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -194,7 +196,7 @@ wrong_inputs(
 )
 
 
-@composite(halves="wide", dtypes="fi", inplace=True)
+@composite(halves="wide", dtypes="fi", inplace=True, out=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with elements of ``src`` added at the places named along ``dim``.
 
@@ -210,7 +212,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 samples(scatter_add, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
 
 
-@composite(halves="wide", dtypes="f", inplace=True)
+@composite(halves="wide", dtypes="f", inplace=True, out=True)
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -292,7 +294,7 @@ def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) ->
     return out.reshape(own.shape)
 
 
-@composite(dtypes=_ALL)
+@composite(dtypes=_ALL, out=True)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of ``index``.
 
@@ -306,17 +308,20 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 samples(take, lambda t: [case(t(3, 4), t.int(2, 2, low=0, high=12))])
 
 
-@composite(dtypes=_ALL)
+@composite(dtypes=_ALL, out=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements named along ``dim``, the indices broadcast against the input; of the flattened tensor for None.
+
+    Negative indices count from the end.
 
     >>> import genesis
     >>> genesis.take_along_dim(genesis.tensor([[3., 1.]]), genesis.tensor([[1, 0]]), 1)
     tensor([[1., 3.]])
     """
     if dim is None:
-        return gather(input.reshape(-1), 0, indices.reshape(-1))
+        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     d = normalize_dim("take_along_dim", dim, input.ndim)
+    indices = where(indices < 0, indices + (input.shape[d] if input.ndim else 1), indices)
     shape = [max(a, b) if i != d else b for i, (a, b) in enumerate(zip(input.shape, indices.shape, strict=True))]
     source = input.expand([input.shape[i] if i == d else n for i, n in enumerate(shape)])
     return gather(source, d, indices.expand(shape))

@@ -19,6 +19,7 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.ops.pointwise.choice import where
 from genesis.ops.indexing.index import put_by
+from genesis.ops.shapes.expand import broadcast_tensors
 
 _ALL = "fcib"
 
@@ -61,7 +62,7 @@ samples(masked_fill, lambda t: [case(t(2, 3), t.bool(3), 0.5), case(t(2, 3), t.b
 wrong_inputs(masked_fill, (lambda t: case(t(2), t(2), 0.0), TypeError, "masked_fill: the mask must be a bool tensor"))
 
 
-@composite(dtypes=_ALL)
+@composite(dtypes=_ALL, out=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is True, in one dimension.
 
@@ -69,8 +70,6 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     >>> genesis.masked_select(genesis.tensor([1., 2.]), genesis.tensor([False, True]))
     tensor([2.])
     """
-    from genesis.ops.shapes.expand import broadcast_tensors
-
     x, m = broadcast_tensors(input, _mask("masked_select", mask))
     return x[m]
 
@@ -86,7 +85,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     >>> genesis.masked_scatter(genesis.zeros(3), genesis.tensor([True, False, True]), genesis.tensor([5., 6.]))
     tensor([5., 0., 6.])
     """
-    m = _mask("masked_scatter", mask).expand(input.shape)
+    input, m = broadcast_tensors(input, _mask("masked_scatter", mask))
     count = int(m.sum())
     if source.numel() < count:
         raise ShapeError(message("masked_scatter", f"the mask names {count} elements, source has {source.numel()}"))
@@ -98,7 +97,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 samples(masked_scatter, None)
 
 
-@composite(dtypes=_ALL)
+@composite(dtypes=_ALL, out=True)
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Indices of the elements that are not zero: a row each, or with ``as_tuple`` a tensor for each dimension.
 
@@ -122,7 +121,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 samples(nonzero, lambda t: [case(t(2, 3))])
 
 
-argwhere = nonzero
+argwhere = Tensor.argwhere = nonzero
 
 # ---- triangles and diagonals
 
@@ -154,6 +153,7 @@ def _triangle(name: str, keep: Any) -> Any:
         prepare=prepare,
         dtypes=_ALL,
         inplace=True,
+        out=True,
         samples=lambda t: [case(t(3, 4)), case(t(2, 3, 3), 1), case(t(3, 3), -1)],
         fails=fails(bad),
     )(meaning)
@@ -195,7 +195,7 @@ def _scattered(g: Tensor, shape: Sequence[int], offset: int, dim1: int, dim2: in
     return out
 
 
-def _put_on_diagonal(whole: Tensor, part: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+def put_on_diagonal(whole: Tensor, part: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     order = [*[d for d in range(whole.ndim) if d not in (dim1, dim2)], dim1, dim2]
     places = np.arange(part.shape[-1])
     key = (Ellipsis, places + max(-offset, 0), places + max(offset, 0))
@@ -208,7 +208,7 @@ def _put_on_diagonal(whole: Tensor, part: Tensor, offset: int, dim1: int, dim2: 
     {"input": lambda g, input_shape, offset, dim1, dim2: _on_diagonal(g, input_shape, offset, dim1, dim2)},
     infer=_diagonal_spec,
     prepare=_diagonal_dims,
-    put=_put_on_diagonal,
+    put=put_on_diagonal,
 )
 def diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonal of two dimensions, last in the result; a view.
@@ -252,7 +252,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 samples(diag_embed, lambda t: [case(t(3)), case(t(2, 3), 1), case(t(2, 3), 0, 0, 2)])
 
 
-@composite(dtypes=_ALL)
+@composite(dtypes=_ALL, out=True)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with this diagonal.
 
@@ -270,7 +270,12 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 samples(diag, lambda t: [case(t(3)), case(t(3, 4)), case(t(3), 1)])
 
 
-def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
+def _indices(found: Any, dtype: Any, device: Any) -> Tensor:
+    out = wrap(np.stack(found))
+    return out if dtype is None and device is None else out.to(dtype=dtype, device=device)
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Row and column indices of a lower triangle.
 
     >>> import genesis
@@ -278,12 +283,12 @@ def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return wrap(np.stack(np.tril_indices(row, offset, col)))
+    return _indices(np.tril_indices(row, offset, col), dtype, device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Row and column indices of an upper triangle."""
-    return wrap(np.stack(np.triu_indices(row, offset, col)))
+    return _indices(np.triu_indices(row, offset, col), dtype, device)
 
 
 explain_all(globals(), "tril_indices", "triu_indices")

@@ -44,7 +44,7 @@ def _row_key(d: int, array: Any) -> tuple[Any, ...]:
     return (*(slice(None),) * d, array)
 
 
-@composite(dtypes=_ALL)
+@composite(dtypes=_ALL, out=True)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices along ``dim`` named by a 1-d index, in that order.
 
@@ -71,7 +71,7 @@ wrong_inputs(
 )
 
 
-@composite(halves="wide", dtypes="fci", inplace=True)
+@composite(halves="wide", dtypes="fci", inplace=True, out=True)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """``input`` with slices of ``source`` added at the places of a 1-d index along ``dim``.
 
@@ -80,6 +80,8 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     tensor([0., 5., 0.])
     """
     d, array = _rows("index_add", input, dim, index)
+    if not input.ndim:
+        return index_add(input.reshape(1), 0, index, source.reshape(-1), alpha=alpha).reshape(())
     _check_source("index_add", input, d, array, source)
     added = add_by(source if alpha == 1 else source * alpha, tuple(input._array.shape), _row_key(d, array))
     return input + added
@@ -108,7 +110,7 @@ wrong_inputs(
 )
 
 
-@composite(dtypes=_ALL, inplace=True)
+@composite(dtypes=_ALL, inplace=True, out=True)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with slices replaced by those of ``source`` at the places of a 1-d index along ``dim``.
 
@@ -117,6 +119,8 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     tensor([0., 2., 0.])
     """
     d, array = _rows("index_copy", input, dim, index)
+    if not input.ndim:
+        return index_copy(input.reshape(1), 0, index, source.reshape(-1)).reshape(())
     _check_source("index_copy", input, d, array, source)
     out = input.clone()
     out[_row_key(d, array)] = source
@@ -144,6 +148,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     tensor([0., 7., 0.])
     """
     d, array = _rows("index_fill", input, dim, index)
+    if not input.ndim:
+        return index_fill(input.reshape(1), 0, index, value).reshape(())
     # a row that the index names twice is filled once: so is the gradient counted
     if isinstance(value, Tensor) and input.ndim:
         filled = input.new_zeros(input.shape[d], dtype=dtypes.bool)

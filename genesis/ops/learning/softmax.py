@@ -76,7 +76,9 @@ def _softmax_rule(g: Any, out: Any, dim: int) -> Any:
     return weighted - out * sum(weighted, dim, True) if out.ndim else weighted - weighted
 
 
-@primitive("reduction", {"input": _softmax_rule}, infer=_infer, prepare=_prepared("softmax"), autocast="float32")
+@primitive(
+    "reduction", {"input": _softmax_rule}, infer=_infer, prepare=_prepared("softmax"), autocast="float32", out=True
+)
 def softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
@@ -110,7 +112,12 @@ def _log_softmax_rule(g: Any, out: Any, dim: int) -> Any:
 
 
 @primitive(
-    "reduction", {"input": _log_softmax_rule}, infer=_infer, prepare=_prepared("log_softmax"), autocast="float32"
+    "reduction",
+    {"input": _log_softmax_rule},
+    infer=_infer,
+    prepare=_prepared("log_softmax"),
+    autocast="float32",
+    out=True,
 )
 def log_softmax(input: Array, dim: int | None = None, dtype: Any = None) -> Any:
     """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.

@@ -274,7 +274,7 @@ pow = binary(
 )
 
 
-@composite(dtypes="fci", inplace=True)
+@composite(dtypes="fci", inplace=True, out=True)
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Power, $x^y$, in double precision whatever the dtypes are.
 
@@ -323,7 +323,7 @@ samples(
 )
 
 
-@composite(halves="wide", inplace=True)
+@composite(halves="wide", inplace=True, out=True)
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Linear interpolation, $x + w (end - x)$.
 
@@ -337,7 +337,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 samples(lerp, lambda t: [case(t(2, 3), t(3), 0.3), case(t(3), t(3), t(3))])
 
 
-@composite(halves="wide", dtypes="fci", inplace=True)
+@composite(halves="wide", dtypes="fci", inplace=True, out=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Sum with a scaled product, $x + value \\cdot a b$.
 
@@ -359,7 +359,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
 samples(addcmul, lambda t: [case(t(2, 3), t(3), t(2, 1)), case(t(3), t(3), t(3), value=2)])
 
 
-@composite(halves="wide", dtypes="fc", inplace=True)
+@composite(halves="wide", dtypes="fc", inplace=True, out=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Sum with a scaled quotient, $x + value \\cdot a / b$.
 

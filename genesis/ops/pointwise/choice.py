@@ -80,7 +80,7 @@ samples(
 )
 
 
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """Elements of ``input`` where ``condition`` holds, of ``other`` elsewhere; alone, the indices where it holds.
 
     The three broadcast together; ``input`` and ``other`` may be numbers. The gradient goes to the chosen operand.
@@ -98,7 +98,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     if not isinstance(condition, Tensor) or condition._array.dtype.kind != "b":
         kind = condition.dtype if isinstance(condition, Tensor) else type(condition).__name__
         raise DTypeError(message("where", f"the condition must be a bool tensor, got {kind}", hint="x != 0"))
-    return select_where(condition, input, other)
+    return select_where(condition, input, other, out=out)
 
 
 _NUMBERS = (False, 0, 0.0, 0j)  # one of each category

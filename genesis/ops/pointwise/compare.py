@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, message
 from genesis.core.call.op import samples
 from genesis.core.call.kinds import alias, binary, case, composite, unary
@@ -150,6 +151,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     >>> genesis.isclose(genesis.tensor([1., 2.]), genesis.tensor([1., 2.1]))
     tensor([ True, False])
     """
+    if not other.dtype.is_floating_point and not other.dtype.is_complex:  # differences of small integers may not fit
+        other = other.to(dtypes.get_default_dtype())
+        input = input.to(dtypes.promote_types(input.dtype, other.dtype))
     close: Tensor = (input == other) | (
         ((input - other).abs() <= atol + rtol * other.abs()) & other.isfinite()  # type: ignore[attr-defined, operator]
     )

@@ -207,7 +207,7 @@ heaviside = binary(
     "Step: 0 below zero, 1 above, $y$ at zero.",
     "[-1., 0., 2.], [0.5, 0.5, 0.5] -> [0.0000, 0.5000, 1.0000]",
     vjp=(_zero, lambda g, input: where(input == 0, g, 0.0)),
-    dtypes="f",
+    dtypes="fi",
 )
 
 for _name, _call in [

@@ -94,7 +94,7 @@ def polygamma_of(input: Array, n: int) -> Any:
 samples(polygamma_of, lambda t: [case(t.positive(2, 3), 1), case(t.positive(), 2), case(t.positive(0), 3)])
 
 
-@composite(method=False, dtypes="f")
+@composite(method=False, dtypes="f", out=True)
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The derivative of order $n$ of `digamma`, $\\psi^{(n)}(x) = (-1)^{n+1} n! \\, \\zeta(n + 1, x)$.
 
@@ -128,5 +128,23 @@ def _logit_rule(g: Any, input: Any) -> Any:
 logit = unary("logit", _logit, "Inverse of the sigmoid, $\\ln(x / (1 - x))$.", "[0.5, 0.75] -> [0.0000, 1.0986]",
     vjp=_logit_rule, result="float", dtypes="fib",
     samples=lambda t: [case(t(low=0.1, high=0.9)), case(t(2, 3, low=0.1, high=0.9))])  # fmt: skip
+
+_log_odds, _log_odds_ = logit, Tensor.logit_
+
+
+def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
+    return _log_odds(input if eps is None else input.clamp(eps, 1 - eps), out=out)
+
+
+def _logit_(self: Tensor, eps: float | None = None) -> Tensor:
+    """In-place form of `logit`: writes the result into this tensor and returns it."""
+    return _log_odds_(self if eps is None else self.clamp_(eps, 1 - eps))
+
+
+logit.op, logit.__doc__ = (
+    _log_odds.op,
+    f"{_log_odds.__doc__}\nWith ``eps`` the elements are cut off at eps and 1 - eps first.\n",
+)
+Tensor.logit, Tensor.logit_ = logit, _logit_
 
 __all__ = ["digamma", "erf", "erfc", "erfinv", "lgamma", "logit", "polygamma"]

@@ -22,7 +22,7 @@ from genesis.ops.products.matmul import matmul, product_spec, same_dtype
 from genesis.ops.shapes.expand import sum_to
 
 
-@composite(halves="alike")
+@composite(halves="alike", out=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Products summed over the last dimensions.
 
@@ -200,7 +200,7 @@ wrong_inputs(
 )
 
 
-@composite(halves="alike", method=False)
+@composite(halves="alike", method=False, out=True)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Product summed over dimensions: the last ``dims`` of ``a`` and first of ``b``, or two lists of them.
 
@@ -215,6 +215,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         else (list(dims[0]), list(dims[1]))
     )
     left, right = [d % a.ndim for d in left], [d % b.ndim for d in right]
+    for i, j in zip(left, right, strict=False):  # a size of 1 stands for any
+        if a.shape[i] == 1 != b.shape[j]:
+            b = b.sum(j, True)
+        elif b.shape[j] == 1 != a.shape[i]:
+            a = a.sum(i, True)
     if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
         raise ShapeError(
             message(

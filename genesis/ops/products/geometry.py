@@ -9,7 +9,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.ops.products.matmul import matmul
 
 
-@composite()
+@composite(out=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product.
 
@@ -48,7 +48,7 @@ samples(trace, lambda t: [case(t(3, 3))])
 wrong_inputs(trace, (lambda t: case(t(3)), RuntimeError, "trace: expected a matrix, got 1-D"))
 
 
-@composite(halves="wide")
+@composite(halves="wide", out=True)
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Cross product of vectors of three elements along ``dim`` (None: the first dimension of size 3).
 
@@ -108,8 +108,8 @@ samples(matrix_power, lambda t: [case(t(2, 2), 3), case(t(2, 2), 0)])
 
 
 @composite(halves="wide")
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
-    """Distances in the p-norm between all pairs of rows.
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """Distances in the p-norm between all pairs of rows; ``compute_mode`` has no effect.
 
     >>> import genesis
     >>> genesis.cdist(genesis.zeros(1, 2), genesis.tensor([[3., 4.]]))

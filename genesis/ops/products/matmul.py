@@ -197,6 +197,8 @@ def _ranks(name: str, *pairs: tuple[Tensor, int]) -> None:
 
 def _strict_product(name: str, left: int, right: int, doc: str, sample: Any) -> Any:
     def product(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if not isinstance(input, Tensor) and getattr(input, "is_sparse", False):
+            return input @ mat2  # type: ignore[no-any-return]
         _ranks(name, (input, left), (mat2, right))
         if left == 3 and input.shape[0] != mat2.shape[0]:
             raise ShapeError(
@@ -240,7 +242,7 @@ tensor(11.)
 """, lambda t: [case(t(3), t(3))])  # fmt: skip
 
 
-@composite(halves="alike", dtypes="fc")
+@composite(halves="alike", dtypes="fc", out=True)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Dot product with the first vector conjugated.
 
@@ -254,7 +256,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 samples(vdot, lambda t: [case(t(3), t(3))])
 
 
-@composite()
+@composite(out=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors, $x_i y_j$.
 
@@ -282,7 +284,7 @@ def _affine(input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     return product if beta == 0 else (input if beta == 1 else input * beta) + product
 
 
-@composite(halves="alike", autocast="low")
+@composite(halves="alike", autocast="low", out=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A B$ for matrices.
 
@@ -296,7 +298,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 samples(addmm, lambda t: [case(t(2, 4), t(2, 3), t(3, 4)), case(t(4), t(2, 3), t(3, 4), beta=0.5, alpha=2.0)])
 
 
-@composite(halves="alike", autocast="low")
+@composite(halves="alike", autocast="low", out=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A v$ for a matrix and a vector.
 
@@ -310,7 +312,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
 samples(addmv, lambda t: [case(t(2), t(2, 3), t(3))])
 
 
-@composite(halves="alike", autocast="low")
+@composite(halves="alike", autocast="low", out=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A_i B_i$ for batches of matrices.
 

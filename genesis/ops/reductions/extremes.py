@@ -161,7 +161,7 @@ def _along(name: str, find: Any, input: Tensor, dim: int, keepdim: bool) -> tupl
     return pick(input, dim, find(input, dim, True), keepdim)
 
 
-@composite(dtypes="fib")
+@composite(dtypes="fib", out=True)
 def max(
     input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None
 ) -> Any:
@@ -188,7 +188,7 @@ samples(max, lambda t: [*_one_dim(t), case(t(3, 4), axis=1, keepdims=True), case
 wrong_inputs(max, _out_of_range, _no_identity)
 
 
-@composite(dtypes="fib")
+@composite(dtypes="fib", out=True)
 def min(
     input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None
 ) -> Any:
@@ -209,7 +209,7 @@ samples(min, lambda t: [*_one_dim(t), case(t(3, 4), axis=1, keepdims=True), case
 wrong_inputs(min, _out_of_range, _no_identity)
 
 
-@composite(dtypes="fib")
+@composite(dtypes="fib", out=True)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Smallest and largest element over ``dim`` (None: all), as a named tuple ``(min, max)``.
 

@@ -67,6 +67,7 @@ def _norm_rule(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, keepdi
     infer=lambda input, p, dim, keepdim, dtype: Spec(
         reduced_shape(input.shape, dim, keepdim), real_of(input.dtype), input.device
     ),
+    out=True,
 )
 def norm(
     input: Array, p: float | str | None = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None

@@ -111,7 +111,7 @@ samples(nansum, _usual)
 wrong_inputs(nansum, _out_of_range)
 
 
-@composite(halves="wide", dtypes="f")
+@composite(halves="wide", dtypes="f", out=True)
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Mean over ``dim`` (None: all) of the elements that are not nan.
 

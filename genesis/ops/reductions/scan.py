@@ -72,9 +72,11 @@ def running_back(g: Tensor, ratio: Tensor, dim: int) -> Tensor:
     {"input": lambda g, dim: g.flip(dim).cumsum(dim).flip(dim)},
     jvp="linear",
     infer=_infer,
+    inplace=True,
     prepare=_prepared("cumsum"),
     dtypes="fcib",
     autocast="float32",
+    out=True,
 )
 def cumsum(input: Array, dim: int, *, dtype: Any = None) -> Any:
     """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.
@@ -105,7 +107,14 @@ def _cumprod_rule(g: Tensor, input: Tensor, dim: int) -> Tensor:
 
 
 @primitive(
-    "scan", {"input": _cumprod_rule}, infer=_infer, prepare=_prepared("cumprod"), dtypes="fcib", autocast="float32"
+    "scan",
+    {"input": _cumprod_rule},
+    infer=_infer,
+    inplace=True,
+    prepare=_prepared("cumprod"),
+    dtypes="fcib",
+    autocast="float32",
+    out=True,
 )
 def cumprod(input: Array, dim: int, *, dtype: Any = None) -> Any:
     """Running product along ``dim``, $y_i = x_1 ... x_i$; integers and bool give int64.
@@ -149,6 +158,7 @@ def _prepared_floating(input: Tensor, dim: int) -> tuple[Any, ...]:
     dtypes="f",
     autocast="float32",
     prepare=_prepared_floating,
+    out=True,
 )
 def logcumsumexp(input: Array, dim: int) -> Any:
     """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
@@ -221,7 +231,7 @@ def _running(name: str, input: Tensor, dim: int, largest: bool) -> tuple[Tensor,
     return pick(input, dim, running_position(input, dim, largest), True)
 
 
-@composite(dtypes="fib")
+@composite(dtypes="fib", out=True)
 def cummax(input: Tensor, dim: int) -> Any:
     """Running maximum along ``dim`` as a named tuple ``(values, indices)``; of equals the last, nan once there is one.
 
@@ -241,7 +251,7 @@ samples(cummax, _usual)
 wrong_inputs(cummax, _out_of_range)
 
 
-@composite(dtypes="fib")
+@composite(dtypes="fib", out=True)
 def cummin(input: Tensor, dim: int) -> Any:
     """Running minimum along ``dim``, with the indices where it was last reached; see `cummax`.
 
@@ -260,7 +270,7 @@ wrong_inputs(cummin, _out_of_range)
 # ---- differences
 
 
-@composite(halves="wide", dtypes="fcib")
+@composite(halves="wide", dtypes="fcib", out=True)
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:

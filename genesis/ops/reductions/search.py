@@ -83,6 +83,55 @@ wrong_inputs(
 )
 
 
+def _runs(input: Tensor, return_inverse: bool, return_counts: bool, dim: Any) -> tuple[Any, ...]:
+    return (
+        input,
+        bool(return_inverse),
+        bool(return_counts),
+        None if dim is None else normalize_dim("unique_consecutive", dim, input.ndim),
+    )
+
+
+@primitive("search", infer=_needs_data("unique_consecutive"), prepare=_runs, dtypes="ib")
+def unique_consecutive(
+    input: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements (or slices along ``dim``) without those that equal the one before, on request with where each went and
+    how many there were.
+
+    Not differentiable.
+
+    Raises:
+        IndexError: a dim out of range
+
+    >>> import genesis
+    >>> genesis.unique_consecutive(genesis.tensor([1, 1, 2, 1]), return_counts=True)
+    (tensor([1, 2, 1]), tensor([2, 1, 1]))
+    """
+    x = input.reshape(-1) if dim is None or not input.ndim else np.moveaxis(input, dim, 0)
+    change = (x[1:] != x[:-1]).any(tuple(range(1, x.ndim)))
+    first = np.concatenate([np.ones(min(len(x), 1), bool), change])
+    starts = np.flatnonzero(first)
+    values = x[starts] if dim is None or not input.ndim else np.moveaxis(x[starts], 0, dim)
+    inverse = (np.cumsum(first) - 1).reshape(input.shape if dim is None else -1)
+    counts = np.diff(np.append(starts, len(x)))
+    found = [np.ascontiguousarray(values).reshape(values.shape), *[inverse] * return_inverse, *[counts] * return_counts]
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+samples(
+    unique_consecutive,
+    lambda t: [
+        case(t.int(8, low=0, high=2)),
+        case(t.int(8, low=0, high=2), True, True),
+        case(t(4, 1), return_inverse=True, dim=0),
+        case(t()),
+    ],
+)
+
+wrong_inputs(unique_consecutive, _out_of_range)
+
+
 def _counted(input: Tensor, weights: Tensor | None, minlength: int) -> tuple[Any, ...]:
     if input.ndim != 1 or input.dtype.category != 1:
         raise ShapeError(
@@ -149,7 +198,11 @@ def _ranged(input: Tensor, bins: int, min: Any, max: Any) -> tuple[Any, ...]:
 
 
 @primitive(
-    "search", infer=lambda input, bins, min, max: Spec((bins,), input.dtype, input.device), prepare=_ranged, dtypes="f"
+    "search",
+    infer=lambda input, bins, min, max: Spec((bins,), input.dtype, input.device),
+    prepare=_ranged,
+    dtypes="f",
+    out=True,
 )
 def histc(input: Array, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
@@ -227,6 +280,7 @@ def _searched_batch(
     infer=lambda seq, input, out_int32, right, side, sorter: Spec(
         input.shape, np.dtype(np.int32 if out_int32 else np.int64), input.device
     ),
+    out=True,
 )
 def searchsorted(
     sorted_sequence: Array,
@@ -281,7 +335,7 @@ wrong_inputs(
 )
 
 
-@composite(dtypes="fi", method=False)
+@composite(dtypes="fi", method=False, out=True)
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The bucket, between sorted boundaries, that each element falls into, $b_{i-1} < x \\le b_i$; see `searchsorted`.
 
@@ -305,4 +359,4 @@ wrong_inputs(
 )
 
 
-__all__ = ["bincount", "bucketize", "histc", "searchsorted", "unique"]
+__all__ = ["bincount", "bucketize", "histc", "searchsorted", "unique", "unique_consecutive"]

@@ -99,7 +99,7 @@ samples(
 wrong_inputs(argsort, _out_of_range)
 
 
-@composite(dtypes="fib")
+@composite(dtypes="fib", out=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """Elements in order along ``dim`` and the indices they came from, as a named tuple ``(values, indices)``.
 
@@ -123,7 +123,7 @@ samples(sort, lambda t: [case(t(3, 4)), case(t(3, 4), 0), case(t(3, 4), 1, True)
 wrong_inputs(sort, _out_of_range)
 
 
-@composite(dtypes="fib")
+@composite(dtypes="fib", out=True)
 def msort(input: Tensor) -> Tensor:
     """Elements in order along dim 0.
 
@@ -172,7 +172,7 @@ samples(
 )
 
 
-@composite(dtypes="fi")
+@composite(dtypes="fi", out=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
 
@@ -228,7 +228,7 @@ def kth_position(input: Array, k: int, dim: int) -> Any:
 samples(kth_position, lambda t: [case(t(3, 4), 2, 1), case(t(3, 4), 3, 0), case(t(), 1, 0)])
 
 
-@composite(dtypes="fi")
+@composite(dtypes="fi", out=True)
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The ``k``-th smallest element along ``dim`` (counted from 1) and its index.
 
@@ -295,7 +295,7 @@ samples(
 wrong_inputs(median, _out_of_range, (lambda t: case(t(0, 2), 0), IndexError, "median: dim 0 has size 0"))
 
 
-@composite(dtypes="fib")
+@composite(dtypes="fib", out=True)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent element along ``dim``, the smallest if there are several, and the index of its last occurrence.
 
@@ -347,7 +347,7 @@ def _fractions(input: Tensor, q: Any) -> Tensor:
     return part
 
 
-@composite(halves="wide", dtypes="f")
+@composite(halves="wide", dtypes="f", out=True)
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:

@@ -83,7 +83,7 @@ _spread_fails = fails(
 )
 
 
-@primitive("reduction", {"input": _variance_rule}, infer=_infer_spread, prepare=_spread("var"), dtypes="fc")
+@primitive("reduction", {"input": _variance_rule}, infer=_infer_spread, prepare=_spread("var"), dtypes="fc", out=True)
 def var(
     input: Array,
     dim: Any = None,
@@ -116,7 +116,7 @@ samples(var, _spread_samples)
 wrong_inputs(var, *_spread_fails)
 
 
-@primitive("reduction", {"input": _std_rule}, infer=_infer_spread, prepare=_spread("std"), dtypes="fc")
+@primitive("reduction", {"input": _std_rule}, infer=_infer_spread, prepare=_spread("std"), dtypes="fc", out=True)
 def std(
     input: Array,
     dim: Any = None,

@@ -42,7 +42,12 @@ def flip(input: Array, dims: Sequence[int]) -> Any:
 samples(flip, lambda t: [case(t(2, 3), (0,)), case(t(2, 3), (0, -1)), case(t(), ())])
 
 
-Tensor.flip = lambda self, *dims: flip(self, dims[0] if len(dims) == 1 else dims)
+def _flip(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
+    """`flip` of one sequence of dimensions, or of several dimensions."""
+    return flip(self, dims if dims is not None else order[0] if len(order) == 1 else order)
+
+
+Tensor.flip = _flip
 
 
 def fliplr(input: Tensor) -> Tensor:
@@ -121,6 +126,8 @@ samples(rot90, lambda t: [case(t(2, 3)), case(t(2, 3), 2), case(t(2, 3), -1, (1,
 
 
 explain_all(globals(), "fliplr", "flipud")
+
+Tensor.fliplr, Tensor.flipud = fliplr, flipud
 
 __all__ = [
     "flip",

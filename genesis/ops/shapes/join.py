@@ -11,7 +11,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.call.out import write_out
+from genesis.core.call.out import takes_out, write_out
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
@@ -122,7 +122,7 @@ def _with_out(plain: Any) -> Any:
 concat = concatenate = cat = _with_out(cat)
 
 
-@composite(dtypes=_ALL, method=False)
+@composite(dtypes=_ALL, method=False, out=True)
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape, along a new dimension.
 
@@ -154,6 +154,7 @@ samples(stack, lambda t: [case([t(2, 3), t(2, 3)]), case([t(3), t(3)], -1), case
 wrong_inputs(stack, (lambda t: case([t(2), t(3)]), RuntimeError, "stack: all tensors must have one shape, [2] and [3]"))
 
 
+@takes_out
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors side by side: along dim 1, or dim 0 for 1-d.
 
@@ -165,6 +166,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
+@takes_out
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors on top of each other, along dim 0.
 
@@ -175,11 +177,13 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat([atleast_2d(x) for x in _sequence("vstack", tensors)], 0)
 
 
+@takes_out
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors behind each other, along dim 2."""
     return cat([atleast_3d(x) for x in _sequence("dstack", tensors)], 2)
 
 
+@takes_out
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """1-d tensors as the columns of a matrix."""
     return cat([reshape(x, (x.numel(), 1)) if x.ndim <= 1 else x for x in _sequence("column_stack", tensors)], 1)

@@ -56,18 +56,31 @@ Tensor.repeat = _repeat
 
 
 @composite(dtypes=_ALL)
-def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Each slice repeated in place, the same or its own number of times.
+
+    With one argument the indices that so many repeats give. ``output_size`` is found, if it is given or not.
 
     >>> import genesis
     >>> genesis.repeat_interleave(genesis.tensor([1., 2.]), 2)
     tensor([1., 1., 2., 2.])
     """
+    if repeats is None:
+        return repeat_interleave(_numbers(input), input)
     x, d = (reshape(input, (-1,)), 0) if dim is None else (input, normalize_dim("repeat_interleave", dim, input.ndim))
     counts = repeats.numpy_view() if isinstance(repeats, Tensor) else np.asarray(repeats)
     from genesis.core.graph.tensor import wrap
 
     return x.index_select(d, wrap(placed(np.repeat(np.arange(x.shape[d]), counts), x.device)))
+
+
+def _numbers(x: Tensor) -> Tensor:
+    """0, 1, 2, ... as many as x has elements."""
+    from genesis.core.graph.tensor import wrap
+
+    return wrap(placed(np.arange(x.numel()), x.device))
 
 
 samples(repeat_interleave, lambda t: [case(t(2, 3), 2), case(t(2, 3), 2, 1)])

@@ -126,6 +126,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     """
     d = normalize_dim("tensor_split", dim, input.ndim)
     size = input._array.shape[d]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         small, more = divmod(size, indices_or_sections)
         return pieces_of(input, [small + (i < more) for i in range(indices_or_sections)], d)

@@ -13,6 +13,7 @@ from genesis.core.call.generated import passed
 from genesis.core.call.halves import in_float32
 from genesis.core.call.kind import Kind
 from genesis.core.call.op import Op, attach_methods, public_function, register
+from genesis.core.call.out import write_out
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 
@@ -27,7 +28,13 @@ COMPOSITE = Composite("composite")
 
 
 def composite(
-    *, method: bool = True, inplace: bool = False, operators: Iterable[str] = (), dtypes: str = "f", **options: Any
+    *,
+    method: bool = True,
+    inplace: bool = False,
+    out: bool = False,
+    operators: Iterable[str] = (),
+    dtypes: str = "f",
+    **options: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: everything about it is derived from them.
 
@@ -35,13 +42,14 @@ def composite(
     all of its arguments, a step before it looks whether a mode is open.) With ``inplace=True`` there is an in-place
     form; a parameter ``inplace`` of the function asks for it, and never reaches the function. One that computes, and
     does not only move elements, says ``halves="wide"``: 16-bit floats are then computed in float32 and rounded once, see
-    `core/call/halves.py`.
+    `core/call/halves.py`. With ``out=True`` there is a keyword ``out``: the tensor, or tuple of them, for the results.
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         op = Op(function.__name__, COMPOSITE, inspect.signature(function), function, dtypes=dtypes, **options)
         op.kernel = op.call = call = function
         many = sum("Tensor" in str(p.annotation) for p in op.signature.parameters.values()) > 2
+        handed_on = passed(op.signature.parameters.values())
         steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
         steps += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
         names = {
@@ -52,8 +60,12 @@ def composite(
             "Tensor": Tensor,
             "in_float32": in_float32,
         }
-        steps += f"    return function({passed(op.signature.parameters.values())})\n"
+        steps += f"    return function({handed_on})\n"
         op.call = call = _in_front_of(function, op, steps, names)
+        if out:
+            given = f"    if out is not None: return write_out(_op.name, computed({handed_on}), out)\n"
+            names |= {"write_out": write_out, "computed": call}
+            op.call = call = _in_front_of(function, op, given + steps, names, "out=None")
         if inplace and "inplace" in op.signature.parameters:
             first, *others = [p for p in op.signature.parameters if p != "inplace"]
             body = f"    if inplace: return write(name, computed, {first}, ({', '.join([*others, ''])}), {{}})\n"
@@ -69,9 +81,11 @@ def composite(
     return declare
 
 
-def _in_front_of(function: Callable[..., Any], op: Op, body: str, names: Mapping[str, Any]) -> Callable[..., Any]:
+def _in_front_of(
+    function: Callable[..., Any], op: Op, body: str, names: Mapping[str, Any], extra: str = ""
+) -> Callable[..., Any]:
     """The public function of a composite, with the steps before it."""
-    call = public_function(op, body, names)
+    call = public_function(op, body, names, extra)
     call.__qualname__, call.__module__, call.__wrapped__ = op.name, function.__module__, function  # type: ignore[attr-defined]
     return call
 

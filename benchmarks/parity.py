@@ -1,0 +1,390 @@
+"""What PyTorch's own samples give: every op of its OpInfo database, called with its sample inputs, in Genesis and PyTorch.
+
+    python benchmarks/parity.py [--ops REGEX] [--dtypes NAME ...] [--samples N] [--reasons N] [--all]
+
+For each op and dtype up to N samples, taken evenly from PyTorch's: values, dtypes, shapes, and where PyTorch has
+gradients those too. In float32 the method, the in-place form and ``out=`` are called with the same samples. The table says
+how many of these calls agree, and of each op that does not, why. With --all it lists the ops that agree, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import itertools
+import os
+import re
+import sys
+import types
+import unittest
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+
+import genesis
+from genesis.core.graph.tensor import wrap
+from genesis.pytorch.modules import find
+from genesis.pytorch.names import is_module
+from genesis.testing.tolerance import tolerance
+
+DTYPES = ("float32", "float64", "int64", "bool", "complex64", "bfloat16")
+# results are drawn, or are whatever the memory holds: only shapes and dtypes are compared
+RANDOM = re.compile(
+    r"empty|dropout|rand|normal|bernoulli|multinomial|uniform|exponential|cauchy|geometric|rrelu|resize|svd_lowrank"
+    r"|pca_lowrank|fractional_max_pool|scaled_dot_product_attention"
+)
+MODULES = ("nn.functional", "linalg", "fft", "special", "signal.windows", "masked", "sparse")
+
+
+class Absent(Exception):
+    """A name that Genesis does not have."""
+
+
+@dataclass
+class Row:
+    """What came of the calls of one op."""
+
+    name: str
+    agreed: int = 0
+    calls: int = 0
+    reasons: collections.Counter[str] = field(default_factory=collections.Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+
+def databases() -> list[Any]:
+    """PyTorch's records of its ops. They import ``expecttest``, of which they need nothing but a class of tests."""
+    if "expecttest" not in sys.modules:
+        stand_in = types.ModuleType("expecttest")
+        stand_in.TestCase = unittest.TestCase  # type: ignore[attr-defined]
+        sys.modules["expecttest"] = stand_in
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return list(op_db)
+
+
+# ---- from PyTorch's values to ours
+
+
+def dtype_of(dtype: torch.dtype) -> Any:
+    return getattr(genesis, str(dtype).removeprefix("torch."))
+
+
+def array_of(x: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A NumPy array of a tensor, with its strides."""
+    x = x.detach().resolve_conj().resolve_neg()
+    if x.dtype is torch.bfloat16:
+        return x.view(torch.int16).numpy().view(genesis.bfloat16.np)
+    return x.numpy()
+
+
+def ours(value: Any) -> Any:
+    """The same value in Genesis: tensors are copied, strides and all."""
+    if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided or value.is_quantized:
+            raise Absent(f"tensors of layout {value.layout}")
+        out = wrap(np.copy(array_of(value), order="K"))
+        return out.requires_grad_() if value.requires_grad else out
+    if isinstance(value, torch.dtype):
+        return dtype_of(value)
+    if isinstance(value, torch.device):
+        return genesis.device(str(value))
+    if isinstance(value, torch.layout | torch.memory_format):
+        return find("torch", str(value).removeprefix("torch."))
+    if isinstance(value, torch.Size):
+        return genesis.Size(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[ours(x) for x in value])
+    if isinstance(value, list | tuple):
+        return type(value)(ours(x) for x in value)
+    if isinstance(value, dict):
+        return {key: ours(x) for key, x in value.items()}
+    return value
+
+
+class Ours:
+    """``torch`` in PyTorch's own expressions: the names that Genesis has for it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return Ours(f"{self.name}.{name}") if is_module(f"{self.name}.{name}") else find(self.name, name)
+
+
+def function(op: Any) -> Callable[..., Any]:
+    """What stands for an op: PyTorch's own expression of it, a function of a module, or a method."""
+    if isinstance(op.op, types.FunctionType) and op.op.__name__ == "<lambda>":
+        names = {**op.op.__globals__, "torch": Ours("torch")}
+        return types.FunctionType(op.op.__code__, names, None, op.op.__defaults__, op.op.__closure__)
+    module = next((m for m in MODULES if op.name.startswith(m + ".")), "")
+    name = op.name.removeprefix(module + ".") if module else op.name
+    try:
+        return find(f"torch.{module}" if module else "torch", name)  # type: ignore[no-any-return]
+    except AttributeError:
+        if not module and hasattr(genesis.Tensor, name):
+            return getattr(genesis.Tensor, name)  # type: ignore[no-any-return]
+        raise Absent(f"{op.name} is absent") from None
+
+
+# ---- comparison
+
+
+def flat(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return [x for item in value for x in flat(item)]
+    return [value]
+
+
+def differs(mine: Any, its: Any, values: bool, loose: float = 1.0) -> str:
+    """What is different of two results, or nothing."""
+    mine, its = flat(mine), flat(its)
+    if len(mine) != len(its):
+        return f"{len(mine)} results, not {len(its)}"
+    for a, b in zip(mine, its, strict=True):
+        if isinstance(b, torch.Tensor):
+            if not isinstance(a, genesis.Tensor):
+                return f"a {type(a).__name__} for a tensor"
+            if tuple(a.shape) != tuple(b.shape):
+                return "shape"
+            if a.dtype is not dtype_of(b.dtype):
+                return f"dtype {a.dtype}, not {str(b.dtype).removeprefix('torch.')}"
+            if values and not close(a.detach().numpy(), array_of(b), loose):
+                return "values"
+        elif values and not isinstance(b, torch.dtype | torch.device | torch.Generator) and str(a) != str(b):
+            return f"{a} for {b}"
+    return ""
+
+
+def close(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], loose: float) -> bool:
+    rtol, atol = tolerance(b.dtype)
+    if b.dtype.kind not in "biufc":
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    with np.errstate(all="ignore"):
+        scale = np.max(np.abs(b[np.isfinite(b)]), initial=1.0) if b.dtype.kind in "fc" else 1.0
+        return bool(np.allclose(a, b, loose * rtol, loose * atol * float(scale), equal_nan=True))
+
+
+def gradients(result: Any, inputs: list[Any], grad: Callable[..., Any], seed: Callable[[Any], Any]) -> list[Any]:
+    outs = [x for x in flat(result) if getattr(x, "requires_grad", False)]
+    return list(grad(outs, inputs, [seed(x) for x in outs], allow_unused=True)) if outs else []
+
+
+def weights(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """What a gradient starts from: numbers of about one size."""
+    return (1.5 + np.cos(np.arange(int(np.prod(shape)), dtype=np.float64))).reshape(shape)
+
+
+def tensors_of(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [x for v in value.values() for x in tensors_of(v)]
+    if isinstance(value, list | tuple):
+        return [x for v in value for x in tensors_of(v)]
+    return [value] if getattr(value, "requires_grad", False) else []
+
+
+def same_gradients(op: Any, mine: Any, its: Any, my_inputs: Any, its_inputs: Any) -> str:
+    def my_seed(x: Any) -> Any:
+        return wrap(weights(tuple(x.shape))).to(x.dtype)
+
+    def its_seed(x: Any) -> Any:
+        return torch.from_numpy(weights(tuple(x.shape))).to(x.dtype)
+
+    theirs = gradients(its, tensors_of(its_inputs), torch.autograd.grad, its_seed)
+    if not theirs:
+        return ""
+    found = gradients(mine, tensors_of(my_inputs), genesis.autograd.grad, my_seed)
+    if not found:
+        return "no gradient"
+    for a, b in zip(found, theirs, strict=True):
+        if (a is None) != (b is None) and ((a if b is None else b) != 0).any():
+            return "gradient: none for one"
+        if a is not None and b is not None and (problem := differs(a, b, True, 10.0)):
+            return f"gradient: {problem}"
+    return ""
+
+
+# ---- calls
+
+
+def picked(op: Any, dtype: torch.dtype, count: int) -> Iterator[Any]:
+    """Samples of an op, taken evenly from the first of PyTorch's."""
+    grad = dtype.is_floating_point or dtype.is_complex
+    torch.manual_seed(0)
+    every = list(
+        itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=grad and op.supports_autograd), 6 * count)
+    )
+    yield from every[:: max(1, len(every) // count)][:count]
+
+
+def ways(op: Any, dtype: str) -> Iterator[tuple[str, Any, Callable[..., Any]]]:
+    """How an op can be called: the name of the way, PyTorch's function, ours."""
+    yield "", op.op, function(op)
+    if dtype != "float32":
+        return
+    for way, variant in (("method", op.method_variant), ("in place", op.inplace_variant)):
+        if variant is None or not hasattr(variant, "__name__"):
+            continue
+        if not hasattr(genesis.Tensor, variant.__name__):
+            yield way, variant, missing(f"Tensor.{variant.__name__} is absent")
+        else:
+            yield way, variant, getattr(genesis.Tensor, variant.__name__)
+    if op.supports_out:
+        yield "out=", op.op, function(op)
+
+
+def missing(text: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise Absent(text)
+
+    return call
+
+
+def detached(value: Any) -> Any:
+    """Arguments on memory of their own and without history, which an in-place form may write to."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return type(value)(detached(x) for x in value)
+    return {k: detached(x) for k, x in value.items()} if isinstance(value, dict) else value
+
+
+def one_call(op: Any, way: str, its: Any, mine: Any, sample: Any) -> str | None:
+    """Why a call disagrees, "" where it agrees, None where PyTorch refuses it."""
+    arguments = (sample.input, tuple(sample.args), sample.kwargs)
+    if way:
+        arguments = detached(arguments)
+    my = ours(arguments)
+    try:
+        expected = its(arguments[0], *arguments[1], **arguments[2])
+        out = {"out": out_for(expected, lambda x: torch.empty_like(x))} if way == "out=" else {}
+        if out:
+            expected = its(arguments[0], *arguments[1], **arguments[2], **out)
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        return None
+    if out:
+        out = {"out": out_for(out["out"], lambda x: wrap(np.copy(array_of(x))))}
+    got = mine(my[0], *my[1], **my[2], **out)
+    if problem := differs(got, expected, not RANDOM.search(op.name)):
+        return problem
+    if out and not all(a is b for a, b in zip(flat(got), flat(out["out"]), strict=True)):
+        return "out= is not what is returned"
+    if not way and not RANDOM.search(op.name):
+        return same_gradients(op, got, expected, my, arguments)
+    return ""
+
+
+def out_for(result: Any, make: Callable[[Any], Any]) -> Any:
+    return make(result) if isinstance(result, torch.Tensor) else tuple([make(x) for x in result])
+
+
+def reason(error: BaseException) -> str:
+    text = str(error).strip().split("\n")[0]
+    text = re.sub(r"\d+", "N", re.sub(r"\[[^\]]*\]", "[...]", text))
+    return (
+        text
+        if isinstance(error, Absent) or type(error).__name__ == "MissingName"
+        else f"{type(error).__name__}: {text}"
+    )
+
+
+def judge(op: Any, dtype: str, count: int, rows: dict[str, Row]) -> None:
+    kind = getattr(torch, dtype)
+    if kind not in op.supported_dtypes("cpu"):
+        return
+    name = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+    try:
+        found = list(picked(op, kind, count))
+        called = list(ways(op, dtype))
+    except Absent as error:
+        found, called = found[:1], [("", op.op, missing(str(error)))]
+    except Exception:
+        return  # PyTorch's own samples need something that is not there
+    for way, its, mine in called:
+        row = rows.setdefault(f"{name} ({way})" if way else name, Row(name))
+        for sample in found:
+            try:
+                problem = one_call(op, way, its, mine, sample)
+            except Exception as error:
+                problem = reason(error)
+            if problem is None:
+                continue
+            row.calls += 1
+            row.agreed += not problem
+            if problem:
+                row.reasons[f"{dtype}: {problem}" if not problem.endswith("is absent") else problem] += 1
+                row.examples.setdefault(problem, shown(sample))
+
+
+def shown(sample: Any) -> str:
+    def short(x: Any) -> str:
+        if isinstance(x, torch.Tensor):
+            return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}"
+        return f"({', '.join(map(short, x))})" if isinstance(x, list | tuple) else str(x)
+
+    keywords = [f"{k}={short(v)}" for k, v in sample.kwargs.items()]
+    return ", ".join([short(sample.input), *map(short, sample.args), *keywords])[:110]
+
+
+def compared(ops: str, dtypes: tuple[str, ...], count: int) -> dict[str, Row]:
+    """A row for each op whose name matches, and for each other way to call it."""
+    rows: dict[str, Row] = {}
+    for op in databases():
+        if re.search(ops, op.name) and not op.name.startswith(("torch.ops.", "jiterator")):
+            for dtype in dtypes:
+                judge(op, dtype, count, rows)
+    return rows
+
+
+def table(rows: dict[str, Row], everything: bool) -> Iterator[str]:
+    yield "| op | agree | calls | why not, the most frequent first |"
+    yield "| --- | ---: | ---: | --- |"
+    for name, row in sorted(rows.items(), key=lambda item: item[1].agreed - item[1].calls):
+        if row.agreed == row.calls and not everything:
+            continue
+        why = "; ".join(f"{n} {text}" for text, n in row.reasons.most_common(3))
+        example = next(iter(row.examples.values()), "")
+        yield f"| `{name}` | {row.agreed} | {row.calls} | {why}{f' `({example})`' if example else ''} |"
+
+
+def families(rows: dict[str, Row], count: int) -> Iterator[str]:
+    every: collections.Counter[str] = collections.Counter()
+    ops: dict[str, set[str]] = collections.defaultdict(set)
+    for name, row in rows.items():
+        for text, n in row.reasons.items():
+            text = re.sub(r"^\w+: ", "", text, count=1) if text.split(":")[0] in DTYPES else text
+            text = "a name is absent" if text.endswith("is absent") else text
+            every[text] += n
+            ops[text].add(name)
+    for text, n in every.most_common(count):
+        yield f"{n:6} calls, {len(ops[text]):4} ops  {text}  ({', '.join(sorted(ops[text])[:6])})"
+
+
+def totals(rows: dict[str, Row]) -> str:
+    calls, agreed = sum(r.calls for r in rows.values()), sum(r.agreed for r in rows.values())
+    whole = sum(r.agreed == r.calls for r in rows.values())
+    return f"{agreed} of {calls} calls agree ({100 * agreed / max(calls, 1):.1f}%), {whole} of {len(rows)} ops and ways in all"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    options.add_argument("--ops", default="")
+    options.add_argument("--dtypes", nargs="*", default=DTYPES)
+    options.add_argument("--samples", type=int, default=8)
+    options.add_argument("--reasons", type=int, default=0, help="print the most frequent reasons, not the table")
+    options.add_argument("--all", action="store_true")
+    given = options.parse_args()
+    warnings.simplefilter("ignore")
+    rows = compared(given.ops, tuple(given.dtypes), given.samples)
+    print("\n".join(families(rows, given.reasons) if given.reasons else table(rows, given.all)))
+    print(f"\nPyTorch {torch.__version__}: {totals(rows)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""What a tensor is: PyTorch's questions whose answer needs no elements, and conversions that change nothing here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from genesis.base import dtypes, layouts
+from genesis.base.device import CPU
+from genesis.base.errors import ArgumentError, ShapeError, message
+from genesis.core.call.op import samples
+from genesis.core.call.refusal import explain_all
+from genesis.core.call.kinds import case, composite
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.pointwise.choice import where
+from genesis.ops.shapes.expand import sum_to
+
+
+def _is_on(*types: str) -> Any:
+    return property(lambda self: self.device.type in types, doc=f"Whether the tensor is on {' or '.join(types)}.")
+
+
+for _name in ("cpu", "cuda", "mps", "xpu", "xla", "ipu", "mtia", "maia", "vulkan"):
+    setattr(Tensor, f"is_{_name}", _is_on(_name))
+
+_NEVER = property(lambda self: False, doc="False: there are no such tensors here.")
+for _name in ("quantized", "sparse", "sparse_csr", "mkldnn", "nested"):
+    setattr(Tensor, f"is_{_name}", _NEVER)
+Tensor.layout = property(lambda self: layouts.strided, doc="How the elements are stored: always ``strided``.")
+Tensor.name = property(lambda self: None, doc="None: tensors have no names.")
+Tensor.volatile = property(lambda self: False, doc="False; use ``no_grad``.")
+
+
+def is_conj(input: Tensor) -> bool:
+    """False: the conjugate of a tensor is computed at once."""
+    return _tensor("is_conj", input) and False
+
+
+def is_neg(input: Tensor) -> bool:
+    """False: the negative of a tensor is computed at once."""
+    return _tensor("is_neg", input) and False
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers.
+
+    >>> import genesis
+    >>> genesis.is_signed(genesis.ones(2)), genesis.is_signed(genesis.ones(2, dtype=genesis.uint8))
+    (True, False)
+    """
+    return _tensor("is_signed", input) and input._array.dtype.kind not in "ub"
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one shape.
+
+    >>> import genesis
+    >>> genesis.is_same_size(genesis.ones(2), genesis.ones(2, 1))
+    False
+    """
+    return _tensor("is_same_size", input) and _tensor("is_same_size", other) and input.shape == other.shape
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero.
+
+    Raises:
+        RuntimeError: there is not exactly one
+
+    >>> import genesis
+    >>> genesis.is_nonzero(genesis.tensor([3.]))
+    True
+    """
+    _tensor("is_nonzero", input)
+    if input.numel() != 1:
+        raise ShapeError(message("is_nonzero", f"the tensor has {input.numel()} elements, not one"))
+    return bool(input.item() != 0)
+
+
+def get_device(input: Tensor) -> int:
+    """The index of the tensor's GPU; -1 on the CPU.
+
+    >>> import genesis
+    >>> genesis.get_device(genesis.ones(2))
+    -1
+    """
+    place = input.device if _tensor("get_device", input) else CPU
+    return -1 if place.index is None else place.index
+
+
+def _tensor(name: str, x: Any) -> bool:
+    if not isinstance(x, Tensor):
+        raise ArgumentError(message(name, f"expected a tensor, got {type(x).__name__}"))
+    return True
+
+
+@composite(dtypes="fcib")
+def isreal(input: Tensor) -> Tensor:
+    """Whether each element has no imaginary part; of real tensors all of them.
+
+    >>> import genesis
+    >>> genesis.isreal(genesis.tensor([1 + 0j, 1j]))
+    tensor([ True, False])
+    """
+    from genesis.ops.creation.convert import imag
+
+    return imag(input) == 0 if input.is_complex() else input.new_ones(input.shape, dtype=dtypes.bool)
+
+
+samples(isreal, lambda t: [case(t(2, 3)), case(t())])
+
+
+def _itself(name: str, doc: str) -> Any:
+    def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return input
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = doc
+    setattr(Tensor, name, method)
+    return method
+
+
+resolve_conj = _itself("resolve_conj", "The tensor itself: its conjugate is computed at once.")
+resolve_neg = _itself("resolve_neg", "The tensor itself: its negative is computed at once.")
+_itself("pin_memory", "The tensor itself: there is no GPU that would read its memory.")
+_itself("to_dense", "The tensor itself, which is dense.")
+Tensor.is_pinned = lambda self, device=None: False
+Tensor.is_distributed = lambda self: False
+Tensor.is_coalesced = lambda self: False
+Tensor.record_stream = lambda self, stream: None
+Tensor.ndimension = Tensor.dim
+Tensor.adjoint = lambda self: self.mH
+Tensor.const_data_ptr = Tensor.data_ptr
+Tensor.is_set_to = lambda self, tensor: (
+    self.data_ptr() == tensor.data_ptr() and self.shape == tensor.shape and self.stride() == tensor.stride()
+)
+
+
+def _dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the one with the largest steps in memory to that with the smallest."""
+    steps = self.stride()
+    return tuple(sorted(range(self.ndim), key=lambda d: -steps[d]))
+
+
+def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Sum over the dimensions that broadcasting from ``size`` would add or stretch."""
+    from genesis.ops.shapes.expand import sizes
+
+    wanted, mine = sizes(size), tuple(self._array.shape)
+    behind = mine[len(mine) - len(wanted) :]
+    if len(wanted) > len(mine) or any(n not in (1, m) for n, m in zip(wanted, behind, strict=True)):
+        raise ShapeError(message("sum_to_size", f"size {list(wanted)} does not broadcast to {list(mine)}"))
+    return sum_to(self, wanted)
+
+
+def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this one's dtype, of sizes or of data."""
+    if not args:
+        return self.new_empty(0, device=device)
+    whole = all(isinstance(n, int) for n in args) or type(args[0]) is type(self.shape)
+    return self.new_empty(*args, device=device) if whole else self.new_tensor(args[0], device=device)
+
+
+def _new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
+    """`new_empty` with chosen steps in memory."""
+    from genesis.ops.creation.laid_out import empty_strided
+
+    given = {"dtype": self.dtype, "device": self.device, **options}
+    return empty_strided(size, stride, **given)
+
+
+def _fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the diagonal of a matrix, with ``wrap`` again after each block of a tall one; of cubes the main diagonal.
+
+    Raises:
+        RuntimeError: fewer than two dimensions, or a tensor of more that is no cube
+    """
+    shape = tuple(self._array.shape)
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
+        raise ShapeError(message("fill_diagonal_", f"expected a matrix or a cube, got shape {list(shape)}"))
+    step = sum(_steps(shape))
+    end = shape[1] * shape[1] if len(shape) == 2 and not wrap else self.numel()
+    from genesis.core.call.views import inplace
+    from genesis.ops.creation.sequences import arange
+
+    def filled(old: Tensor) -> Tensor:
+        place = arange(old.numel(), device=old.device).reshape(shape)
+        return where((place % step == 0) & (place < end), old.new_full((), fill_value), old)
+
+    return inplace("fill_diagonal_", filled, self, (), {}) if self.numel() else self
+
+
+def _steps(shape: tuple[int, ...]) -> list[int]:
+    steps = [1]
+    for n in reversed(shape[1:]):
+        steps.insert(0, steps[0] * n)
+    return steps
+
+
+Tensor.dim_order, Tensor.sum_to_size, Tensor.new = _dim_order, _sum_to_size, _new
+Tensor.new_empty_strided, Tensor.fill_diagonal_ = _new_empty_strided, _fill_diagonal_
+for _function in (is_conj, is_neg, is_signed, is_same_size, is_nonzero, get_device):
+    setattr(Tensor, _function.__name__, _function)
+
+explain_all(globals(), "is_conj", "is_neg", "is_signed", "is_same_size", "is_nonzero", "get_device")
+
+__all__ = [
+    "get_device",
+    "is_conj",
+    "is_neg",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "isreal",
+    "resolve_conj",
+    "resolve_neg",
+]

@@ -1,0 +1,166 @@
+"""Names that have no counterpart: switches, answers of a machine without a GPU, compilers that leave functions alone."""
+
+from __future__ import annotations
+
+import pytest
+
+import genesis
+from genesis import nn
+from genesis.pytorch import installed
+from genesis.pytorch.check import check
+
+
+@pytest.fixture
+def torch():
+    with installed() as module:
+        yield module
+
+
+def test_methods_are_functions_of_torch(torch):
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.abs_(x) is x and x.tolist() == [1.0, 2.0]
+    assert torch.detach(x).tolist() == [1.0, 2.0] and not torch.is_conj(x) and torch.fill(x, 3).tolist() == [3.0, 3.0]
+
+
+def test_copies_of_views(torch):
+    x = torch.zeros(2, 3)
+    y = torch.transpose_copy(x, 0, 1)
+    y.fill_(1)
+    assert y.shape == (3, 2) and not x.any() and len(torch.split_copy(x, 1)) == 2
+    assert torch.view_copy(x, (6,)).shape == (6,) and torch.unbind_copy(x)[0].shape == (3,)
+
+
+def test_functions_with_their_arguments_in_another_order(torch):
+    x, weight = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([2.0, 3.0])
+    args = torch.zeros(2), torch.ones(2)
+    expected = nn.functional.batch_norm(x, *args, weight, None, False, 0.1, 1e-5)
+    assert torch.equal(torch.batch_norm(x, weight, None, *args, False, 0.1, 1e-5, True), expected)
+    assert torch.embedding(x, torch.tensor([1, 0])).tolist() == [[3.0, 4.0], [1.0, 2.0]]
+    assert torch.layer_norm(x, [2], weight, None, 1e-5, False).shape == (2, 2)
+    assert torch.equal(torch.dropout(x, 0.5, False), x)
+
+
+def test_a_machine_without_gpu(torch):
+    kind = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+    assert kind(2).dtype is genesis.float32 and not isinstance(torch.ones(1), torch.cuda.FloatTensor)
+    with pytest.raises(NotImplementedError, match="there is no GPU here"):
+        torch.cuda.LongTensor(3)
+    with torch.cuda.device(0), torch.cuda.stream(None):
+        assert torch.cuda.max_memory_reserved() == 0 and torch.cuda.get_arch_list() == []
+    assert torch.cpu.device_count() == 1 and torch.accelerator.memory_allocated() == 0
+    assert not torch.ones(1).is_cuda and torch.ones(1).is_cpu and torch.ones(1).get_device() == -1
+
+
+def test_compilers_leave_functions_as_they_are(torch):
+    def f(x):
+        return x * 2
+
+    assert torch.jit.script(f) is f and torch.jit.trace(f, torch.ones(1)) is f and not torch.jit.is_scripting()
+    assert torch.compiler.disable(f) is f and not torch.compiler.is_compiling() and torch.jit.ignore()(f) is f
+    assert torch.jit.wait(torch.jit.fork(f, 3)) == 6
+    with pytest.raises(NotImplementedError, match=r"torch.jit.save: programs of TorchScript are not stored here"):
+        torch.jit.save(f, "x.pt")
+
+
+def test_words_of_layouts_and_formats(torch):
+    x = torch.ones(2, 3)
+    assert x.layout is torch.strided and repr(torch.channels_last) == "genesis.channels_last"
+    assert x.to(memory_format=torch.preserve_format) is x and x.float(memory_format=torch.contiguous_format) is x
+    import copy
+    import pickle
+
+    assert pickle.loads(pickle.dumps(genesis.strided)) is genesis.strided is copy.deepcopy(genesis.strided)
+
+
+def test_types_of_tensors_by_name(torch):
+    x = torch.ones(2)
+    assert x.type() == "torch.FloatTensor" and torch.typename(x) == "torch.FloatTensor"
+    assert x.type("torch.LongTensor").type() == "torch.LongTensor"
+    assert x.type(torch.DoubleTensor).dtype is torch.float64 and x.type(torch.int8).dtype is torch.int8
+
+
+def test_keywords_are_not_held_against_a_class_that_takes_any(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\nfrom torch.utils.data import DataLoader\nDataLoader(x, batch_size=3)\n"
+        "torch.nn.LeakyReLU(0.2, inplace=True)\n"
+    )
+    assert [use.name for use in check([str(script)]) if use.note.startswith("has no argument")] == []
+
+
+def test_futures(torch):
+    first, second = torch.futures.Future(), torch.futures.Future()
+    both = torch.futures.collect_all([first, second])
+    first.set_result(1)
+    assert not both.done()
+    second.set_exception(ValueError("no"))
+    assert both.done() and both.wait()[0].value() == 1
+    with pytest.raises(ValueError, match="no"):
+        torch.futures.wait_all([first, second])
+    with pytest.raises(RuntimeError, match="Future: it has its result already"):
+        first.set_result(2)
+    failing = first.then(lambda done: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.wait()
+
+
+def test_the_profiler_times_blocks_of_recorded_steps(torch, tmp_path):
+    from torch.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+
+    seen = []
+    plan = schedule(wait=1, warmup=1, active=2, repeat=1)
+    with profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=seen.append) as p:
+        for _ in range(6):
+            with record_function("forward"):
+                pass
+            p.step()
+    assert seen == [p]
+    with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path))) as p, record_function("loss"):
+        pass
+    (event,) = p.key_averages()
+    assert event.key == "loss" and event.count == 1 and "loss" in p.key_averages().table(sort_by="cpu_time_total")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_timer(torch):
+    timer = torch.utils.benchmark.Timer("x + 1", globals={"x": 1}, label="sum")
+    measured = timer.blocked_autorange(min_run_time=1e-3)
+    assert measured.median > 0 and "sum" in repr(measured) and len(timer.timeit(5).times) == 1
+
+
+def test_assert_close(torch):
+    close = torch.testing.assert_close
+    close(torch.ones(2), torch.ones(2) + 1e-6)
+    close({"a": [1.0, torch.zeros(1)]}, {"a": [1.0, torch.zeros(1)]})
+    with pytest.raises(AssertionError, match="the values are not close: 1 of 2 elements"):
+        close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]))
+    with pytest.raises(AssertionError, match=r"\['a'\]: the dtypes differ"):
+        close({"a": torch.ones(2)}, {"a": torch.ones(2, dtype=torch.float64)})
+    with pytest.raises(AssertionError, match="the shapes differ"):
+        close(torch.ones(2), torch.ones(1, 2))
+    with pytest.raises(AssertionError, match="mine"):
+        close(1, 2, msg=lambda text: "mine: " + text)
+    with pytest.raises(AssertionError):
+        close(torch.tensor(float("nan")), torch.tensor(float("nan")))
+    close(torch.tensor(float("nan")), torch.tensor(float("nan")), equal_nan=True)
+    with pytest.raises(ValueError, match="rtol and atol are given together"):
+        close(1, 1, rtol=0.1)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "complex64", "int64", "uint8", "bool", "bfloat16"])
+def test_make_tensor(torch, name):
+    x = torch.testing.make_tensor(3, 4, dtype=getattr(torch, name), device="cpu", noncontiguous=True)
+    assert x.shape == (3, 4) and x.dtype is getattr(torch, name) and not x.is_contiguous()
+    y = torch.testing.make_tensor((50,), dtype=torch.float32, device="cpu", low=-1, high=1, requires_grad=True)
+    assert y.requires_grad and y.min() >= -1 and y.max() < 1
+
+
+def _add_to(rank, total, amount):
+    total[rank] += amount
+
+
+def test_shared_memory_is_seen_by_spawned_processes(torch):
+    total = torch.zeros(2).share_memory_()
+    assert total.is_shared() and not torch.zeros(2).is_shared()
+    torch.multiprocessing.spawn(_add_to, args=(total, 5.0), nprocs=2, start_method="fork")
+    assert total.tolist() == [5.0, 5.0]
