@@ -47,7 +47,6 @@ from genesis.ops.shapes import (
     complex_views,
     strided,
 )
-from genesis.ops.spatial import convolution, folding, interpolation, padding, pooling, pools, sums
 from genesis.ops.registration import (
     register_function,
     register_operation,

@@ -21,8 +21,7 @@ from genesis.core.call.op import Case, Op, case
 from genesis.nn import functional as F
 from genesis.nn import init, utils
 from genesis.optim import lr_scheduler
-from genesis.testing import sequence_calls
-from genesis.testing import sequence_calls, spatial_calls, tensor_calls
+from genesis.testing import sequence_calls, tensor_calls
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
 from genesis.testing.spatial_calls import LAYERS
