@@ -173,7 +173,9 @@ def _batched(
     def one(*given: Tensor) -> list[Tensor]:
         rest = iter(given)
         row = [None if g is None else next(rest) for g in seeds]
-        found = _listed(grad(outputs, inputs, row, True, create_graph, policies[0], materialize_grads=policies[1]))
+        found = _listed(
+            grad(outputs, inputs, row, True, create_graph, allow_unused=policies[0], materialize_grads=policies[1])
+        )
         unused[:] = [g is None for g in found]
         return [g for g in found if g is not None]
 
