@@ -11,7 +11,10 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 
-WRITERS = [name for name in F.__all__ if "inplace" in inspect.signature(getattr(F, name)).parameters]
+CHANNELS = {"dropout1d": 3, "dropout2d": 4, "dropout3d": 5, "alpha_dropout": 3, "feature_alpha_dropout": 3}
+WRITERS = [
+    name for name in F.__all__ if name not in CHANNELS and "inplace" in inspect.signature(getattr(F, name)).parameters
+]
 ARGS = {"threshold": (0.5, 2.0), "dropout": (1.0,)}
 
 
@@ -53,6 +56,21 @@ def test_inplace_writes_into_the_input_and_has_the_gradient(name):
         if inplace:
             assert y[::2].tolist() == z.tolist() and z._version == 1
     assert grads[0] == grads[1] and values[0] == values[1]
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_masks_of_channels_write_into_the_input_and_have_the_gradient(name):
+    grads, values = [], []
+    for inplace in (False, True):
+        genesis.manual_seed(3)
+        x = genesis.ones(2, 3, *[2] * (CHANNELS[name] - 2), dtype=genesis.float64).requires_grad_()
+        y = x * 1
+        z = getattr(F, name)(y, 0.5, True, inplace=inplace)
+        assert (z is y) == inplace and z._version == inplace
+        (z * genesis.arange(z.numel()).reshape(z.shape)).sum().backward()
+        grads.append(x.grad.tolist())
+        values.append(z.tolist())
+    assert grads[0] == grads[1] and values[0] == values[1] and len(set(x.grad.flatten().tolist())) > 1
 
 
 @pytest.mark.parametrize("name", WRITERS)
