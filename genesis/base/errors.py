@@ -4,6 +4,7 @@
     ├── ShapeError        RuntimeError          shapes or sizes that do not fit
     ├── DTypeError        RuntimeError          an element type that has no meaning here
     ├── DeviceError       RuntimeError          operands on different devices, or one that is not there
+    ├── LinAlgError       RuntimeError          a matrix that has no inverse, no factors, no eigenvalues
     ├── GraphError        RuntimeError          backward on what has no graph, or twice
     │   └── InplaceError                        a write that would make a gradient wrong
     ├── AnomalyError      RuntimeError          a value that is not a number, found by anomaly mode
@@ -56,6 +57,10 @@ class DTypeError(GenesisError, RuntimeError):
 
 class DeviceError(GenesisError, RuntimeError):
     """Operands on different devices, or a device that is not available."""
+
+
+class LinAlgError(GenesisError, RuntimeError):
+    """A matrix that has not what was asked for: an inverse, factors, eigenvalues."""
 
 
 class GraphError(GenesisError, RuntimeError):

@@ -6,6 +6,8 @@
 `indexing/`     elements named by indices and masks, read and written
 `creation/`     tensors out of nothing, out of Python and NumPy, at random, and of other dtypes and devices
 `products/`     products of matrices and tensors
+`linalg/`       factors, solutions, eigenvalues: linear algebra
+`fourier/`      spectra of signals
 `learning/`     what networks are made of: activations, normalisations, attention, embeddings, dropout, steps of optimizers
 `losses/`       what is minimised
 `spatial/`      images, signals and volumes: convolutions, pooling, borders, interpolation
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from genesis.core.call.op import REGISTRY
 from genesis.ops.creation import convert, create, outside, random, random_fills, sequences
+from genesis.ops.fourier import transforms
 from genesis.ops.indexing import assign, gather, index, mask, rows
 from genesis.ops.learning import (
     activation,
@@ -33,6 +36,9 @@ from genesis.ops.learning import (
     update,
 )
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
+from genesis.ops.learning import activation, attention, dropout, embedding, norm, softmax, update
+from genesis.ops.linalg import factoring, older
+from genesis.ops.losses import classes, distances, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, rounding, special
 from genesis.ops.products import einsum, geometry, linear, matmul
 from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
@@ -93,6 +99,9 @@ MODULES = (
     linear,
     einsum,
     geometry,
+    factoring,
+    older,
+    transforms,
     activation,
     softmax,
     norm,

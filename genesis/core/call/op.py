@@ -13,7 +13,7 @@ the public function with its real signature, the method (and its in-place form) 
         return np.add.reduce(input, axis=dim, dtype=dtype, keepdims=keepdim)
 
 A gradient rule is a function of ``g`` and, *by name*, of what it needs: inputs, other arguments, ``out``
-(the result), or ``<input>_shape``. The names are the declaration of what is saved: nothing else is kept,
+(the result; ``outs`` for the list of several), or ``<input>_shape``. The names are the declaration of what is saved: nothing else is kept,
 and only for the inputs that need a gradient. Rules are written in Genesis ops, so they can be
 differentiated, traced and batched like any other code.
 """
@@ -167,14 +167,14 @@ def _asked_for(rule: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, list[tuple[int, ...]]]:
-    """From the names in the rules: (name, source, parameter place, which rules use it), ``out`` last."""
+    """From the names in the rules: (name, source, parameter place, which rules use it), ``out`` or ``outs`` last."""
     needs = [() if rule is None else _asked_for(rule) for rule in rules]
-    order = sorted({name for need in needs for name in need}, key=lambda name: (name == "out", name))
+    order = sorted({name for need in needs for name in need}, key=lambda name: (name in ("out", "outs"), name))
     saves = []
     for name in order:
         users = frozenset(i for i, need in enumerate(needs) if name in need)
-        if name == "out":
-            saves.append((name, "out", -1, users))
+        if name in ("out", "outs"):
+            saves.append((name, name, -1, users))
         elif name in parameters:
             place = parameters.index(name)
             saves.append((name, "tensor" if place in op.tensors else "value", place, users))
@@ -193,9 +193,9 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
     members = {
         "__slots__": () if op.kind.aligned else ("_outputs",),
         "op": op, "op_name": op.name, "rules": rules, "input_names": tuple(names),
-        "_frees": any(source in ("tensor", "out") for _, source, _, _ in op.saves),
+        "_frees": any(source in ("tensor", "out", "outs") for _, source, _, _ in op.saves),
         "sums_broadcasts": op.kind.aligned,
-        "saves_out": any(source == "out" for _, source, _, _ in op.saves),
+        "saves_out": any(source in ("out", "outs") for _, source, _, _ in op.saves),
     }  # fmt: skip
     if not op.variadic:
         members["_pull"] = compiled_when_needed(rules, bool(members["saves_out"]))  # type: ignore[assignment]

@@ -81,14 +81,16 @@ def unrecorded(op: Op, edges: Sequence[Any], out: Tensor) -> None:
         note(f"{op.name} giving {out.dtype}", next(e for e in edges if e is not None), _frame(2))
 
 
-def record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> None:
+def record(
+    op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor, outs: tuple[Tensor, ...] | None = None
+) -> None:
     """The node of a primitive with one result."""
     array = out._array
     node: Any = (op.node if array.dtype is F32 else node_for(op, array.dtype))()  # type: ignore[misc]
     node._edges, node._hooks, node._outputs, node._epoch, node._number = edges, None, None, WRITES[0], next_number()
     node._code, node._at = user_site(_frame(3))
     node._shape, node._dtype = array.shape, array.dtype
-    node._saved = saved_values(op, args, edges, out)
+    node._saved = saved_values(op, args, edges, out, outs)
     out._node = node
     if ACTIVE or PACKING:
         pack(node)
@@ -97,7 +99,7 @@ def record(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -
 def wrap_several(op: Op, args: Any, edges: tuple[Any, ...] | None, result: Sequence[Any]) -> tuple[Tensor, ...]:
     outs = tuple(wrap(r) for r in result)
     if edges is not None:
-        record(op, args, edges, outs[0])
+        record(op, args, edges, outs[0], outs)
         node: Any = outs[0]._node
         node._hooks = SPECIAL
         node._outputs = [(tuple(r.shape), r.dtype) for r in result]
@@ -110,11 +112,13 @@ def differentiable(dtype: Any) -> bool:
     return dtype is F32 or dtype is F64 or dtype.kind in "fc" or dtypes.from_numpy(dtype).is_floating_point
 
 
-def saved_values(op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
+def saved_values(
+    op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor, outs: tuple[Tensor, ...] | None = None
+) -> tuple[Any, ...]:
     """What the rules of the inputs that need a gradient ask for by name, see `core/call/op.py`."""
     if op.save is None:
         op.save = _compile_save(op)
-    return op.save(args, edges, out)  # type: ignore[no-any-return]
+    return op.save(args, edges, out, outs)  # type: ignore[no-any-return]
 
 
 def _compile_save(op: Op) -> Callable[..., Any]:
@@ -131,12 +135,13 @@ def _compile_save(op: Op) -> Callable[..., Any]:
                 f"    if t{i}.__class__ is Tensor and t{i}._counter is INFERENCE: refuse(name, (t{i},))",
             ]
         value = {"value": f"args[{place}]", "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
-                 "shapes": f"[x._array.shape for x in args[{place}]]", "out": "out._alias(None)"}[source]  # fmt: skip
+                 "shapes": f"[x._array.shape for x in args[{place}]]", "out": "out._alias(None)",
+                 "outs": "[y._alias(None) for y in outs]"}[source]  # fmt: skip
         wanted = " or ".join(f"edges[{user}] is not None" for user in sorted(users))
         always = source == "value" or op.variadic or len(op.tensors) == 1
         parts.append(value if always else f"({value} if {wanted} else None)")
     source_code = (
-        "def call(args, edges, out):\n"
+        "def call(args, edges, out, outs):\n"
         + "".join(line + "\n" for line in lines)
         + f"    return ({''.join(p + ', ' for p in parts)})\n"
     )

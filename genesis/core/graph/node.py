@@ -201,7 +201,12 @@ class Node:
                     if version is not None and (version.stamp > self._epoch or tensor._detached > self._epoch):
                         raise InplaceError(stale_message(self, tensor, version))
         if self.saves_out and grad_mode.get():
-            saved = (*saved[:-1], self.with_history(saved[-1]))
+            last = saved[-1]
+            if last.__class__ is list:
+                last = [self.with_history(y, i) if y._array.dtype.kind in "fc" else y for i, y in enumerate(last)]
+            else:
+                last = self.with_history(last)
+            saved = (*saved[:-1], last)
         return saved
 
     def with_history(self, twin: Tensor | None, index: int = 0) -> Tensor | None:

@@ -77,36 +77,6 @@ samples(cross, lambda t: [case(t(2, 3), t(2, 3)), case(t(3, 2), t(3, 2), 0)])
 wrong_inputs(cross, (lambda t: case(t(2, 3), t(2, 3), 0), RuntimeError, "cross: dim 0 must have size 3, it has 2"))
 
 
-@composite(halves="alike")
-def matrix_power(input: Tensor, n: int) -> Tensor:
-    """A square matrix multiplied ``n`` times with itself, by repeated squaring.
-
-    >>> import genesis
-    >>> genesis.matrix_power(genesis.tensor([[1., 1.], [0., 1.]]), 3)
-    tensor([[1., 3.],
-            [0., 1.]])
-    """
-    if n < 0:
-        raise ShapeError(message("matrix_power", f"n must not be negative, got {n}"))
-    from genesis.ops.creation.sequences import eye
-
-    result: Tensor | None = None
-    square = input
-    while n:
-        if n & 1:
-            result = square if result is None else matmul(result, square)
-        n >>= 1
-        square = matmul(square, square) if n else square
-    return (
-        eye(input.shape[-1], dtype=input.dtype, device=input.device).expand(input.shape).clone()
-        if result is None
-        else result
-    )
-
-
-samples(matrix_power, lambda t: [case(t(2, 2), 3), case(t(2, 2), 0)])
-
-
 @composite(halves="wide")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Distances in the p-norm between all pairs of rows; ``compute_mode`` has no effect.
@@ -126,6 +96,5 @@ __all__ = [
     "cdist",
     "cross",
     "kron",
-    "matrix_power",
     "trace",
 ]

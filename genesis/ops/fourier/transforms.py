@@ -1,0 +1,455 @@
+"""Discrete Fourier transforms, by NumPy's pocketfft; float32 stays in 32 bits.
+
+Three ops compute them without a factor of their own: complex to complex over several dimensions, real to half a
+spectrum, and half a spectrum to real numbers, each over one. All are linear, and the adjoint of a transform is one.
+``genesis.fft`` is the table of contents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Array
+from genesis.arrays.spec import Spec
+from genesis.base import dtypes
+from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
+from genesis.core.call.out import write_out
+from genesis.core.call.kind import Along
+from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims, primitive
+from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.reductions.along import resized
+from genesis.ops.creation.sequences import arange
+from genesis.ops.shapes.join import cat
+
+_COMPLEX = {4: np.dtype(np.complex64), 8: np.dtype(np.complex128)}
+_REAL = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
+
+
+class Transform(Along):
+    """Fourier transforms along dimensions."""
+
+    linear = True
+    packed = True
+
+
+TRANSFORM = Transform("transform")
+
+
+def _scaled(x: Any, scale: float) -> Any:
+    return x if scale == 1 else x * x.real.dtype.type(scale)
+
+
+# ---- what computes
+
+
+@primitive(
+    TRANSFORM,
+    {"input": lambda g, dim, forward, scale: fourier(g, dim, not forward, scale)},
+    infer=lambda input, dim, forward, scale: input,
+    holomorphic=False,
+    dtypes="c",
+    method=False,
+    torch_name="",
+)
+def fourier(input: Array, dim: tuple[int, ...], forward: bool, scale: float) -> Any:
+    """$s \\sum_n x_n e^{\\mp 2 \\pi i k n / N}$ over dimensions, with a minus for ``forward``.
+
+    >>> import genesis
+    >>> from genesis.ops.fourier.transforms import fourier
+    >>> fourier(genesis.tensor([1. + 0j, 1.]), (0,), True, 1.0)
+    tensor([2.+0.j, 0.+0.j])
+    """
+    transform, norm = (np.fft.fft, "backward") if forward else (np.fft.ifft, "forward")
+    for d in dim:
+        input = transform(input, axis=d, norm=norm) if input.size else input  # type: ignore[operator]
+    return _scaled(input, scale) if dim else input.copy()
+
+
+samples(fourier, lambda t: [case(t(4), (0,), True, 0.5), case(t(2, 3, 4), (0, 2), False, 1.0)])
+
+
+def _from_half(g: Tensor, shape: Sequence[int], dim: int, scale: float) -> Tensor:
+    """The adjoint of `half_spectrum`: the other half of the spectrum has no part in it."""
+    rest = shape[dim] - g.shape[dim]
+    padded = cat([g, g.new_zeros(resized(g.shape, dim, rest))], dim)
+    return fourier(padded, (dim,), False, scale).real  # type: ignore[no-any-return]
+
+
+@primitive(
+    TRANSFORM,
+    {"input": lambda g, input_shape, dim, scale: _from_half(g, input_shape, dim, scale)},
+    infer=lambda input, dim, scale: Spec(
+        resized(input.shape, dim, input.shape[dim] // 2 + 1), _COMPLEX[input.dtype.itemsize], input.device
+    ),
+    holomorphic=False,
+    dtypes="F",
+    method=False,
+    torch_name="",
+)
+def half_spectrum(input: Array, dim: int, scale: float) -> Any:
+    """The first half of the spectrum of real numbers, whose other half is its mirror image, conjugated.
+
+    >>> import genesis
+    >>> from genesis.ops.fourier.transforms import half_spectrum
+    >>> half_spectrum(genesis.ones(4), 0, 1.0)
+    tensor([4.+0.j, 0.+0.j, 0.+0.j])
+    """
+    if not input.size:
+        return np.zeros(resized(input.shape, dim, input.shape[dim] // 2 + 1), _COMPLEX[input.dtype.itemsize])
+    return _scaled(np.fft.rfft(input, axis=dim), scale)
+
+
+samples(half_spectrum, lambda t: [case(t(5), 0, 0.5), case(t(2, 4, 3), 1, 1.0)])
+
+
+def _doubled(g: Tensor, dim: int, n: int, scale: float) -> Tensor:
+    """The adjoint of `from_half_spectrum`: what is not its own mirror image counts twice."""
+    found = half_spectrum(g, dim, scale)
+    twice = [1.0 if k == 0 or 2 * k == n else 2.0 for k in range(n // 2 + 1)]
+    weights = g.new_tensor(twice).reshape([-1 if d == dim else 1 for d in range(g.ndim)])
+    return found * weights  # type: ignore[no-any-return]
+
+
+@primitive(
+    TRANSFORM,
+    {"input": lambda g, dim, n, scale: _doubled(g, dim, n, scale)},
+    infer=lambda input, dim, n, scale: Spec(
+        resized(input.shape, dim, n), _REAL[input.dtype.itemsize], input.device
+    ),
+    holomorphic=False,
+    dtypes="c",
+    method=False,
+    torch_name="",
+)
+def from_half_spectrum(input: Array, dim: int, n: int, scale: float) -> Any:
+    """The n real numbers of which this is half the spectrum, times n; of the first element, and for even n of the last,
+    the real part counts.
+
+    >>> import genesis
+    >>> from genesis.ops.fourier.transforms import from_half_spectrum
+    >>> from_half_spectrum(genesis.tensor([4. + 0j, 0., 0.]), 0, 4, 0.25)
+    tensor([1., 1., 1., 1.])
+    """
+    if not input.size:
+        return np.zeros(resized(input.shape, dim, n), _REAL[input.dtype.itemsize])
+    return _scaled(np.fft.irfft(input, n, axis=dim, norm="forward"), scale)
+
+
+samples(from_half_spectrum, lambda t: [case(t(3), 0, 4, 0.5), case(t(2, 3), 1, 5, 1.0)])
+
+
+# ---- arguments
+
+
+def _number(name: str, x: Tensor, real: bool = False) -> Tensor:
+    """The operand in a dtype that is transformed."""
+    if not isinstance(x, Tensor):
+        raise ArgumentError(message(name, f"expected a tensor, got {type(x).__name__}"))
+    if real and x.is_complex():
+        raise DTypeError(message(name, f"the input must be real, it is {x.dtype}", [("input", x._spec())]))
+    if x.dtype.category < 2:
+        return x.to(dtypes.get_default_dtype())
+    if x.dtype.itemsize == 2:
+        raise DTypeError(message(name, f"{x.dtype} is not transformed", [("input", x._spec())], "x.float()"))
+    return x
+
+
+def _spectrum(x: Tensor) -> Tensor:
+    return x if x.is_complex() else x.to(dtypes.from_numpy(_COMPLEX[x._array.dtype.itemsize]))
+
+
+def _length(name: str, n: Any) -> int:
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise ArgumentError(message(name, f"sizes must be integers, got {n!r}"))
+    if n < 1:
+        raise ShapeError(message(name, f"a transform needs at least one point, got {n}"))
+    return int(n)
+
+
+def _resize(name: str, x: Tensor, sizes: Sequence[int | None], dims: Sequence[int]) -> Tensor:
+    """Cut, or filled with zeros, along dimensions."""
+    for n, d in zip(sizes, dims, strict=True):
+        have = x.shape[d]
+        _length(name, have if n is None else n)
+        if n is not None and n < have:
+            x = x.narrow(d, 0, n)
+        elif n is not None and n > have:
+            x = cat([x, x.new_zeros(resized(x.shape, d, n - have))], d)
+    return x
+
+
+def _scale(name: str, norm: str | None, count: int, forward: bool) -> float:
+    if norm not in (None, "forward", "backward", "ortho"):
+        raise ShapeError(message(name, f'norm must be "forward", "backward" or "ortho", got {norm!r}'))
+    if norm == "ortho":
+        return 1 / math.sqrt(count)
+    return 1 / count if forward == (norm == "forward") else 1.0
+
+
+def _shape_and_dims(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int | None], tuple[int, ...]]:
+    """The sizes (None: as they are) and the dimensions of a transform over several."""
+    sizes = None if s is None else [s] if isinstance(s, int) else list(s)
+    if dim is None and sizes is not None:
+        if len(sizes) > x.ndim:
+            raise ShapeError(message(name, f"{len(sizes)} sizes for {x.ndim} dimensions", [("input", x._spec())]))
+        dims = tuple(range(x.ndim - len(sizes), x.ndim))
+    else:
+        dims = normalize_dims(name, dim, x.ndim)
+    if sizes is not None and len(sizes) != len(dims):
+        raise ShapeError(message(name, f"{len(sizes)} sizes for {len(dims)} dimensions", [("input", x._spec())]))
+    if sizes is None:
+        return [None] * len(dims), dims
+    return [None if n == -1 else _length(name, n) for n in sizes], dims
+
+
+def _one(name: str, x: Tensor, n: Any, dim: Any) -> tuple[list[int | None], tuple[int, ...]]:
+    if not x.ndim:
+        raise ShapeError(message(name, "the input must have at least one dimension, it is 0-d"))
+    return [None if n is None else _length(name, n)], (normalize_dim(name, dim, x.ndim),)
+
+
+# ---- the transforms, by what they take and give
+
+
+def _to_complex(forward: bool) -> Callable[..., Tensor]:
+    def transform(name: str, x: Tensor, sizes: Any, dims: Any, norm: Any) -> Tensor:
+        x = _resize(name, _spectrum(_number(name, x)), sizes, dims)
+        count = math.prod([x.shape[d] for d in dims])
+        return fourier(x, tuple(dims), forward, _scale(name, norm, count, forward))  # type: ignore[no-any-return]
+
+    return transform
+
+
+def _of_real(forward: bool) -> Callable[..., Tensor]:
+    """Half the spectrum of real numbers; of the inverse, conjugated."""
+
+    def transform(name: str, x: Tensor, sizes: Any, dims: Any, norm: Any) -> Tensor:
+        x = _resize(name, _number(name, x, True), sizes, dims)
+        if not dims:
+            raise ShapeError(message(name, "at least one dimension must be transformed"))
+        scale = _scale(name, norm, math.prod([x.shape[d] for d in dims]), forward)
+        found = half_spectrum(x, dims[-1], scale)
+        found = found if forward else found.conj()
+        return fourier(found, tuple(dims[:-1]), forward, 1.0) if dims[:-1] else found
+
+    return transform
+
+
+def _to_real(forward: bool) -> Callable[..., Tensor]:
+    """Real numbers from half a spectrum; forward, from half a spectrum conjugated."""
+
+    def transform(name: str, x: Tensor, sizes: Any, dims: Any, norm: Any) -> Tensor:
+        x = _spectrum(_number(name, x))
+        if not dims:
+            raise ShapeError(message(name, "at least one dimension must be transformed"))
+        last = 2 * (x.shape[dims[-1]] - 1) if sizes[-1] is None else sizes[-1]
+        n = _length(name, last)
+        x = _resize(name, x, [*sizes[:-1], n // 2 + 1], dims)
+        count = math.prod([x.shape[d] for d in dims[:-1]]) * n
+        x = fourier(x, tuple(dims[:-1]), forward, 1.0) if dims[:-1] else x
+        x = x.conj() if forward else x
+        return from_half_spectrum(x, dims[-1], n, _scale(name, norm, count, forward))  # type: ignore[no-any-return]
+
+    return transform
+
+
+_WORDS = {
+    "fft": ("The discrete Fourier transform, $\\sum_n x_n e^{-2 \\pi i k n / N}$", _to_complex(True), "Fci"),
+    "ifft": ("The inverse of `fft.fft`, $\\frac{1}{N} \\sum_k x_k e^{2 \\pi i k n / N}$", _to_complex(False), "Fci"),
+    "rfft": ("The first half of the spectrum of real numbers (over the last of several dimensions)", _of_real(True), "Fi"),
+    "irfft": (
+        "The inverse of `fft.rfft`: real numbers from half a spectrum, $2 (n - 1)$ of them unless a size is given",
+        _to_real(False),
+        "Fci",
+    ),
+    "hfft": (
+        "The spectrum, which is real, of a signal of which the first half is given, the other being its mirror image "
+        "conjugated",
+        _to_real(True),
+        "Fci",
+    ),
+    "ihfft": ("The inverse of `fft.hfft`, the first half of the signal", _of_real(False), "Fi"),
+}
+_TAIL = """
+
+    Args:
+        {args}
+        norm: a factor of 1/n: "backward" (None) on the inverse transform, "forward" on the other, "ortho" its root on
+            both
+
+    Raises:
+        RuntimeError: {errors}; another norm; no points; 16-bit floats
+        IndexError: a dim out of range
+
+    >>> import genesis
+    >>> genesis.fft.{name}({example}).shape
+    genesis.Size({shape})
+    """
+_REAL_ERRORS = {True: "complex numbers", False: "sizes and dimensions of different number"}
+_TO = {"fft": lambda n: n, "rfft": lambda n: n // 2 + 1, "irfft": lambda n: 2 * (n - 1)}
+_TO |= {"ifft": _TO["fft"], "ihfft": _TO["rfft"], "hfft": _TO["irfft"]}
+
+
+def _documented(function: Any, base: str, several: int) -> Any:
+    name = base + {0: "", 2: "2", 3: "n"}[several]
+    over = "along a dimension" if not several else "over two dimensions" if several == 2 else "over dimensions"
+    n_words = "the size before (cut, or filled with zeros); None: as it is" if base not in ("irfft", "hfft") else (
+        "the size of the result"
+    )
+    args = f"n: {n_words}" if not several else "s: sizes, one for each dimension (-1: as it is)"
+    shape = [_TO[base](4)] if not several else [3, _TO[base](4)]
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"{_WORDS[base][0]}, {over}." + _TAIL.format(
+        args=args,
+        errors=_REAL_ERRORS["i" in _WORDS[base][2] and "c" not in _WORDS[base][2]],
+        name=name,
+        example="genesis.ones(4)" if not several else "genesis.ones(3, 4)",
+        shape=shape,
+    )
+    return function
+
+
+def _declare(base: str) -> dict[str, Any]:
+    _, transform, kinds = _WORDS[base]
+
+    def one(input: Tensor, n: Any = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+        x = _number(f"fft.{base}", input)
+        found = transform(f"fft.{base}", input, *_one(f"fft.{base}", x, n, dim), norm)
+        return found if out is None else write_out(f"fft.{base}", found, out)
+
+    def two(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:
+        return several(f"fft.{base}2", input, s, dim, norm, out)
+
+    def many(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+        return several(f"fft.{base}n", input, s, dim, norm, out)
+
+    def several(name: str, input: Tensor, s: Any, dim: Any, norm: Any, out: Any) -> Tensor:
+        x = _number(name, input)
+        found = transform(name, input, *_shape_and_dims(name, x, s, dim), norm)
+        return found if out is None else write_out(name, found, out)
+
+    made = {}
+    for count, function in ((0, one), (2, two), (3, many)):
+        name = base + {0: "", 2: "2", 3: "n"}[count]
+        call = composite(method=False, dtypes=kinds, torch_name=f"fft.{name}")(_documented(function, base, count))
+        made[name] = call
+        _sampled(call, base, count)
+    return made
+
+
+def _sampled(call: Any, base: str, several: int) -> None:
+    name = call.op.torch_name
+    no_points = (lambda t: case(t(4), 0), RuntimeError, f"{name}: a transform needs at least one point, got 0")
+    if not several:
+        samples(
+            call,
+            lambda t: [
+                case(t(5)),
+                case(t(2, 4), 6, 0),
+                case(t(3, 4), 3, -1, "ortho"),
+                case(t(2, 3), norm="forward"),
+            ],
+        )
+        wrong_inputs(
+            call,
+            no_points,
+            (lambda t: case(t()), RuntimeError, f"{name}: the input must have at least one dimension, it is 0-d"),
+            (lambda t: case(t(4), None, 1), IndexError, f"{name}: dim 1 is out of range"),
+            (lambda t: case(t(4), norm="x"), RuntimeError, f"{name}: norm must be \"forward\", \"backward\" or"),
+            (lambda t: case(t(4).half()), RuntimeError, f"{name}: genesis.float16 is not transformed"),
+        )
+        return
+    samples(
+        call,
+        lambda t: [
+            case(t(3, 4)),
+            case(t(2, 3, 4), (4, -1), (0, 1)),
+            case(t(3, 4), norm="ortho"),
+            case(t(2, 3, 2), None, (2, 0), "forward"),
+        ],
+    )
+    wrong_inputs(
+        call,
+        (lambda t: case(t(3, 4), (0, 2)), RuntimeError, f"{name}: a transform needs at least one point, got 0"),
+        (lambda t: case(t(3, 4), (2,), (0, 1)), RuntimeError, f"{name}: 1 sizes for 2 dimensions"),
+    )
+
+
+FUNCTIONS = {name: call for base in _WORDS for name, call in _declare(base).items()}
+
+
+# ---- frequencies and shifts
+
+
+def _frequencies(name: str, n: Any, d: float, dtype: Any, device: Any, requires_grad: bool, real: bool, out: Any) -> Tensor:
+    n = _length(name, n)
+    if not d:
+        raise ArgumentValueError(message(name, "the distance d of samples must not be zero"))
+    positive = arange(0, n // 2 + 1 if real else (n + 1) // 2, device=device)
+    whole = positive if real else cat([positive, arange(-(n // 2), 0, device=device)])
+    found = whole.to(dtypes.get_default_dtype() if dtype is None else dtype) * (1.0 / (n * d))
+    found = found.requires_grad_() if requires_grad else found
+    return found if out is None else write_out(name, found, out)
+
+
+def fftfreq(
+    n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """The frequencies of `fft.fft` of n samples that are ``d`` apart: 0, 1, ..., then -n/2, ..., -1, over nd.
+
+    >>> import genesis
+    >>> genesis.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    return _frequencies("fft.fftfreq", n, d, dtype, device, requires_grad, False, out)
+
+
+def rfftfreq(
+    n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """The frequencies of `fft.rfft` of n samples that are ``d`` apart: 0, 1, ..., n/2, over nd.
+
+    >>> import genesis
+    >>> genesis.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    return _frequencies("fft.rfftfreq", n, d, dtype, device, requires_grad, True, out)
+
+
+@composite(method=False, dtypes="fci", torch_name="fft.fftshift")
+def fft_fftshift(input: Tensor, dim: Any = None) -> Tensor:
+    """The frequency zero moved to the middle, along dimensions (None: all).
+
+    >>> import genesis
+    >>> genesis.fft.fftshift(genesis.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
+    dims = normalize_dims("fft.fftshift", dim, input.ndim)
+    return input.roll([input.shape[d] // 2 for d in dims], dims) if dims else input.clone()
+
+
+@composite(method=False, dtypes="fci", torch_name="fft.ifftshift")
+def fft_ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+    """The inverse of `fft.fftshift`.
+
+    >>> import genesis
+    >>> genesis.fft.ifftshift(genesis.fft.fftshift(genesis.arange(5)))
+    tensor([0, 1, 2, 3, 4])
+    """
+    dims = normalize_dims("fft.ifftshift", dim, input.ndim)
+    return input.roll([(input.shape[d] + 1) // 2 for d in dims], dims) if dims else input.clone()
+
+
+for _shift in (fft_fftshift, fft_ifftshift):
+    samples(_shift, lambda t: [case(t(5)), case(t(2, 3, 4), (0, 2)), case(t(3, 4), 1)])
+    _name = _shift.op.torch_name  # type: ignore[attr-defined]
+    wrong_inputs(_shift, (lambda t: case(t(3), 1), IndexError, f"{_name}: dim 1 is out of range"))
+
+FUNCTIONS |= {"fftfreq": fftfreq, "rfftfreq": rfftfreq, "fftshift": fft_fftshift, "ifftshift": fft_ifftshift}
+
+__all__: list[str] = []

@@ -1,0 +1,107 @@
+"""What the ops of linear algebra share: their kind, what they refuse, and matrices from triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.base.errors import ArgumentError, DTypeError, LinAlgError, ShapeError, message
+from genesis.core.call.kind import Kind, Rule, as_it_is
+from genesis.core.call.op import Op
+from genesis.core.graph.tensor import Tensor, known_values
+
+INT32 = np.dtype(np.int32)
+
+
+class Factorization(Kind):
+    """Of each of a batch of matrices: what LAPACK computes of it. More samples are a larger batch."""
+
+    packed = True
+
+    def batch(self, op: Op) -> Rule | None:
+        return as_it_is if len(op.tensors) == 1 else None
+
+
+FACTORIZATION = Factorization("factorization")
+
+
+def real_of(dtype: Any) -> Any:
+    """The real dtype of the same precision."""
+    return {"c8": np.dtype("f4"), "c16": np.dtype("f8")}.get(dtype.str[1:], dtype)
+
+
+def complex_of(dtype: Any) -> Any:
+    """The complex dtype of the same precision."""
+    return {"f4": np.dtype("c8"), "f8": np.dtype("c16")}.get(dtype.str[1:], dtype)
+
+
+def check_matrix(name: str, x: Any, square: bool = False, what: str = "input") -> None:
+    """Refuse what is no batch of (square) matrices of float32, float64 or their complex kin."""
+    if not isinstance(x, Tensor):
+        raise ArgumentError(message(name, f"{what}: expected a tensor, got {type(x).__name__}"))
+    check_precise(name, x, what)
+    if x.ndim < 2:
+        raise ShapeError(message(name, f"{what} must have at least 2 dimensions, it has {x.ndim}", [(what, x._spec())]))
+    if square and x.shape[-1] != x.shape[-2]:
+        sizes = f"{x.shape[-2]} by {x.shape[-1]}"
+        raise ShapeError(message(name, f"{what} must be batches of square matrices, they are {sizes}", [(what, x._spec())]))
+
+
+def check_precise(name: str, x: Tensor, what: str = "input") -> None:
+    """Refuse integers, and floats of 16 bits."""
+    if x.dtype.category < 2:
+        raise DTypeError(message(name, f"{what} must be floating or complex, it is {x.dtype}", hint="x.double()"))
+    if x.dtype.itemsize == 2:
+        raise DTypeError(message(name, f"{x.dtype} has too few digits for this", [(what, x._spec())], "x.float()"))
+
+
+def check_same(name: str, **tensors: Tensor) -> None:
+    """Refuse operands of several dtypes."""
+    kinds = [x.dtype for x in tensors.values()]
+    if any(k is not kinds[0] for k in kinds):
+        raise DTypeError(
+            message(name, f"dtypes differ, {' and '.join(map(str, kinds))}", [(k, x._spec()) for k, x in tensors.items()])
+        )
+
+
+def broadcast_batches(name: str, a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """The common shape of the batches of two matrices."""
+    try:
+        return np.broadcast_shapes(tuple(a[:-2]), tuple(b[:-2]))
+    except ValueError:
+        raise ShapeError(message(name, f"batch sizes differ, {list(a[:-2])} and {list(b[:-2])}")) from None
+
+
+def refuse_info(name: str, info: Tensor, what: str) -> None:
+    """Raise for the first matrix of the batch whose number is not zero; where values are not known, nothing."""
+    found = known_values(info)
+    if found is None or not found.any():
+        return
+    place = tuple(np.argwhere(found)[0].tolist())
+    at = f"matrix {place if len(place) > 1 else place[0]} of the batch: " if place else ""
+    raise LinAlgError(message(name, f"{at}{what.format(int(found[place]))}"))
+
+
+def square_info(input: Spec) -> Spec:
+    """The specs of a number for each matrix."""
+    return Spec(input.shape[:-2], INT32, input.device)
+
+
+def half_diagonal(x: Tensor) -> Tensor:
+    """The matrix with half its diagonal."""
+    return x - 0.5 * diagonal_part(x)  # type: ignore[no-any-return]
+
+
+def diagonal_part(x: Tensor) -> Tensor:
+    """The matrix with nothing but its diagonal."""
+    return x.diagonal(0, -2, -1).diag_embed()  # type: ignore[attr-defined, no-any-return]
+
+
+def fitted(g: Tensor, shape: Sequence[int]) -> Tensor:
+    """A gradient summed over the batches that were broadcast."""
+    from genesis.ops.shapes.expand import sum_to
+
+    return g if tuple(g.shape) == tuple(shape) else sum_to(g, shape)
