@@ -61,6 +61,8 @@ SPACES: dict[str, Any] = {
     "amp": amp,
     "autograd": autograd,
     "func": func,
+    "linalg": genesis.linalg,
+    "fft": genesis.fft,
 }
 
 
@@ -153,6 +155,30 @@ def _transposed(function: Any, t: Maker) -> None:
     function(t(3))
 
 
+def _positive(t: Maker) -> Any:
+    x = t(3, 3)
+    return x @ x.mT + genesis.eye(3, dtype=x.dtype)
+
+
+def _lu_of(t: Maker) -> tuple[Any, Any]:
+    return tuple(genesis.linalg.lu_factor(_positive(t)))  # type: ignore[return-value]
+
+
+_SYMMETRIC: Calls = lambda t: [case(_positive(t))]  # noqa: E731
+FACTORS = {
+    **{
+        f"linalg.{name}": _SYMMETRIC
+        for name in ("cholesky", "cholesky_ex", "eig", "eigh", "eigvals", "eigvalsh", "svd")
+    },
+    **{f"linalg.{name}": _SYMMETRIC for name in ("ldl_factor", "ldl_factor_ex")},
+    **dict.fromkeys(("cholesky", "qr", "svd"), _SYMMETRIC),
+    "linalg.ldl_solve": lambda t: [case(*genesis.linalg.ldl_factor(_positive(t)), t(3, 2))],
+    "linalg.lu_solve": lambda t: [case(*_lu_of(t), t(3, 2))],
+    "lu_solve": lambda t: [case(t(3, 2), *_lu_of(t))],
+    "lu_unpack": lambda t: [case(*_lu_of(t))],
+    "fft.fftfreq": lambda t: [case(4), case(5, 0.5)],
+    "fft.rfftfreq": lambda t: [case(4), case(5, 0.5)],
+}
 _PLAIN: Calls = lambda t: [case()]  # noqa: E731
 ONE = {  # modules of one tensor
     "ReLU": _PLAIN,
@@ -268,6 +294,7 @@ _params: Calls = lambda t: [case([_p(t)])]  # noqa: E731
 CALLS: dict[str, Calls] = {
     **sequence_calls.CALLS,
     **tensor_calls.CALLS,
+    **FACTORS,
     **{f"nn.{name}": calls for name, calls in {**ONE, **TWO}.items()},
     **{
         f"nn.{name}": _PLAIN
@@ -581,6 +608,7 @@ UNCALLED = {  # public, and not to be called by their users
         ("nn.functional.upsample", "nn.functional.upsample_bilinear", "nn.functional.upsample_nearest"),
         "old: they warn",
     ),
+    "linalg.LinAlgError": "an error",
     **dict.fromkeys(("DType", "dtype", "NDArray"), "classes of values that exist, for isinstance"),
     **dict.fromkeys(
         (

@@ -104,11 +104,37 @@ def test_wrong_inputs(op):
 
 
 # Ops that the checks above cannot reach, each with its reason.
+HERMITIAN = "an operand is read as Hermitian, or vectors have a phase: tests/ops/linalg/test_factors.py"
+FACTORS = "what it takes is made by another op: tests/ops/linalg/test_factors.py"
 NO_SAMPLES = {
+    **dict.fromkeys(
+        (
+            "cholesky",
+            "cholesky_factor",
+            "eigenvectors",
+            "hermitian_eigenvectors",
+            "ldl_factors",
+            "linalg_cholesky",
+            "linalg_cholesky_ex",
+            "linalg_eig",
+            "linalg_eigh",
+            "linalg_eigvals",
+            "linalg_eigvalsh",
+            "linalg_ldl_factor",
+            "linalg_ldl_factor_ex",
+            "linalg_svd",
+            "qr",
+            "singular_vectors",
+            "svd",
+        ),
+        HERMITIAN,
+    ),
+    **dict.fromkeys(("ldl_system", "linalg_ldl_solve", "linalg_lu_solve", "lu_solve", "lu_unpack"), FACTORS),
     "adam_step": "writes to what it is given; tests/optim/test_optim.py",
     "index_put": "takes a tuple of index tensors; tests/ops/test_index.py",
     "masked_scatter": "the result depends on how many elements the mask names; tests/ops/test_semantics.py",
     "std_mean": "std and mean together",
+    "without_gradient": "its gradient is an error: tests/ops/linalg/test_factors.py",
     "var_mean": "var and mean together",
 }
 

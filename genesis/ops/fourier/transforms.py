@@ -118,9 +118,7 @@ def _doubled(g: Tensor, dim: int, n: int, scale: float) -> Tensor:
 @primitive(
     TRANSFORM,
     {"input": lambda g, dim, n, scale: _doubled(g, dim, n, scale)},
-    infer=lambda input, dim, n, scale: Spec(
-        resized(input.shape, dim, n), _REAL[input.dtype.itemsize], input.device
-    ),
+    infer=lambda input, dim, n, scale: Spec(resized(input.shape, dim, n), _REAL[input.dtype.itemsize], input.device),
     holomorphic=False,
     dtypes="c",
     method=False,
@@ -261,7 +259,11 @@ def _to_real(forward: bool) -> Callable[..., Tensor]:
 _WORDS = {
     "fft": ("The discrete Fourier transform, $\\sum_n x_n e^{-2 \\pi i k n / N}$", _to_complex(True), "Fci"),
     "ifft": ("The inverse of `fft.fft`, $\\frac{1}{N} \\sum_k x_k e^{2 \\pi i k n / N}$", _to_complex(False), "Fci"),
-    "rfft": ("The first half of the spectrum of real numbers (over the last of several dimensions)", _of_real(True), "Fi"),
+    "rfft": (
+        "The first half of the spectrum of real numbers (over the last of several dimensions)",
+        _of_real(True),
+        "Fi",
+    ),
     "irfft": (
         "The inverse of `fft.rfft`: real numbers from half a spectrum, $2 (n - 1)$ of them unless a size is given",
         _to_real(False),
@@ -298,8 +300,10 @@ _TO |= {"ifft": _TO["fft"], "ihfft": _TO["rfft"], "hfft": _TO["irfft"]}
 def _documented(function: Any, base: str, several: int) -> Any:
     name = base + {0: "", 2: "2", 3: "n"}[several]
     over = "along a dimension" if not several else "over two dimensions" if several == 2 else "over dimensions"
-    n_words = "the size before (cut, or filled with zeros); None: as it is" if base not in ("irfft", "hfft") else (
-        "the size of the result"
+    n_words = (
+        "the size before (cut, or filled with zeros); None: as it is"
+        if base not in ("irfft", "hfft")
+        else ("the size of the result")
     )
     args = f"n: {n_words}" if not several else "s: sizes, one for each dimension (-1: as it is)"
     shape = [_TO[base](4)] if not several else [3, _TO[base](4)]
@@ -360,7 +364,7 @@ def _sampled(call: Any, base: str, several: int) -> None:
             no_points,
             (lambda t: case(t()), RuntimeError, f"{name}: the input must have at least one dimension, it is 0-d"),
             (lambda t: case(t(4), None, 1), IndexError, f"{name}: dim 1 is out of range"),
-            (lambda t: case(t(4), norm="x"), RuntimeError, f"{name}: norm must be \"forward\", \"backward\" or"),
+            (lambda t: case(t(4), norm="x"), RuntimeError, f'{name}: norm must be "forward", "backward" or'),
             (lambda t: case(t(4).half()), RuntimeError, f"{name}: genesis.float16 is not transformed"),
         )
         return
@@ -386,7 +390,9 @@ FUNCTIONS = {name: call for base in _WORDS for name, call in _declare(base).item
 # ---- frequencies and shifts
 
 
-def _frequencies(name: str, n: Any, d: float, dtype: Any, device: Any, requires_grad: bool, real: bool, out: Any) -> Tensor:
+def _frequencies(
+    name: str, n: Any, d: float, dtype: Any, device: Any, requires_grad: bool, real: bool, out: Any
+) -> Tensor:
     n = _length(name, n)
     if not d:
         raise ArgumentValueError(message(name, "the distance d of samples must not be zero"))

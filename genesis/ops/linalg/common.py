@@ -47,7 +47,9 @@ def check_matrix(name: str, x: Any, square: bool = False, what: str = "input") -
         raise ShapeError(message(name, f"{what} must have at least 2 dimensions, it has {x.ndim}", [(what, x._spec())]))
     if square and x.shape[-1] != x.shape[-2]:
         sizes = f"{x.shape[-2]} by {x.shape[-1]}"
-        raise ShapeError(message(name, f"{what} must be batches of square matrices, they are {sizes}", [(what, x._spec())]))
+        raise ShapeError(
+            message(name, f"{what} must be batches of square matrices, they are {sizes}", [(what, x._spec())])
+        )
 
 
 def check_precise(name: str, x: Tensor, what: str = "input") -> None:
@@ -63,7 +65,9 @@ def check_same(name: str, **tensors: Tensor) -> None:
     kinds = [x.dtype for x in tensors.values()]
     if any(k is not kinds[0] for k in kinds):
         raise DTypeError(
-            message(name, f"dtypes differ, {' and '.join(map(str, kinds))}", [(k, x._spec()) for k, x in tensors.items()])
+            message(
+                name, f"dtypes differ, {' and '.join(map(str, kinds))}", [(k, x._spec()) for k, x in tensors.items()]
+            )
         )
 
 

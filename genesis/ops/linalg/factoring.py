@@ -156,14 +156,18 @@ wrong_inputs(
     linalg_cholesky,
     *_wrong_square("linalg.cholesky"),
     (lambda t: case(t(2, 2) * 0), RuntimeError, "linalg.cholesky: its leading minor of order 1 is not positive"),
-    (lambda t: case(t(2, 2, 2) * 0), RuntimeError, "linalg.cholesky: matrix 0 of the batch: its leading minor of order 1"),
+    (
+        lambda t: case(t(2, 2, 2) * 0),
+        RuntimeError,
+        "linalg.cholesky: matrix 0 of the batch: its leading minor of order 1",
+    ),
 )
 
 
 # ---- QR
 
 
-def _qr_rule(g: Any, A: Tensor, outs: Any) -> Tensor:  # noqa: N803
+def _qr_rule(g: Any, A: Tensor, outs: Any) -> Tensor:
     """Roberts and Roberts 2020, "QR and LQ decomposition matrix backpropagation algorithms", sections 2 and 3."""
     (q, r), (gq, gr) = outs, g
     m, n = A.shape[-2:]
@@ -185,12 +189,12 @@ def _folded(x: Tensor) -> Tensor:
     return strict + strict.mH + (middle.real.to(x.dtype) if x.is_complex() else middle)  # type: ignore[attr-defined, no-any-return]
 
 
-def _checked_qr(A: Tensor, mode: str) -> Any:  # noqa: N803
+def _checked_qr(A: Tensor, mode: str) -> Any:
     check_matrix("linalg.qr", A, what="A")
     return A, mode
 
 
-def _infer_qr(A: Spec, mode: str) -> tuple[Spec, Spec]:  # noqa: N803
+def _infer_qr(A: Spec, mode: str) -> tuple[Spec, Spec]:
     m, n = A.shape[-2:]
     k = m if mode == "complete" else min(m, n)
     return Spec((*A.shape[:-2], m, k), A.dtype, A.device), Spec((*A.shape[:-2], k, n), A.dtype, A.device)
@@ -206,7 +210,7 @@ def _infer_qr(A: Spec, mode: str) -> tuple[Spec, Spec]:  # noqa: N803
     method=False,
     torch_name="",
 )
-def qr_factors(A: Array, mode: str) -> Any:  # noqa: N803
+def qr_factors(A: Array, mode: str) -> Any:
     """Q and R; what `linalg.qr` is made of.
 
     >>> import genesis
@@ -232,7 +236,7 @@ samples(
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.qr")
-def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:  # noqa: N803
+def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     """$A = QR$ with orthonormal columns Q and an upper triangle R (Householder's reflections).
 
     Args:
@@ -373,12 +377,12 @@ def _lu_rule(g: Any, outs: Any) -> Tensor:
     return matmul(permutation_of(pivots, m, gx._array.dtype), gx)
 
 
-def _infer_lu(A: Spec, pivot: bool) -> Any:  # noqa: N803
+def _infer_lu(A: Spec, pivot: bool) -> Any:
     k = min(A.shape[-2:])
     return Spec(A.shape, A.dtype, A.device), Spec((*A.shape[:-2], k), INT32, A.device), square_info(A)
 
 
-def _checked_lu(A: Tensor, pivot: bool) -> Any:  # noqa: N803
+def _checked_lu(A: Tensor, pivot: bool) -> Any:
     check_matrix("linalg.lu_factor", A, what="A")
     return A, bool(pivot)
 
@@ -393,7 +397,7 @@ def _checked_lu(A: Tensor, pivot: bool) -> Any:  # noqa: N803
     method=False,
     torch_name="",
 )
-def lu_factors(A: Array, pivot: bool) -> Any:  # noqa: N803
+def lu_factors(A: Array, pivot: bool) -> Any:
     """What `linalg.lu_factor_ex` is made of.
 
     >>> import genesis
@@ -410,7 +414,7 @@ samples(lu_factors, _lu_shapes)
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.lu_factor_ex")
-def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
+def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """`lu_factor` and a number for each matrix: 0, or which pivot is zero.
 
     >>> import genesis
@@ -427,7 +431,7 @@ samples(linalg_lu_factor_ex, lambda t: [case(t(3, 3)), case(t(2, 4, 2))])
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.lu_factor")
-def linalg_lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:  # noqa: N803
+def linalg_lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """$A = PLU$ in the form that `lu_solve` takes, ``(LU, pivots)``: U on and above the diagonal, L below, and which row
     each was exchanged with (int32, from 1).
 
@@ -448,11 +452,13 @@ def linalg_lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any: 
 
 
 samples(linalg_lu_factor, lambda t: [case(t(3, 3)), case(t(2, 4, 2)), case(t(2, 4))])
-wrong_inputs(linalg_lu_factor, (lambda t: case(t(3)), RuntimeError, "linalg.lu_factor: A must have at least 2 dimensions"))
+wrong_inputs(
+    linalg_lu_factor, (lambda t: case(t(3)), RuntimeError, "linalg.lu_factor: A must have at least 2 dimensions")
+)
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.lu")
-def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:  # noqa: N803
+def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """$A = PLU$: a permutation, a lower triangle with ones on its diagonal, and an upper one, ``(P, L, U)``.
 
     Args:
@@ -479,8 +485,8 @@ wrong_inputs(linalg_lu, (lambda t: case(t(3)), RuntimeError, "linalg.lu_factor: 
 
 @composite(method=False, dtypes="Fc", torch_name="lu_unpack")
 def lu_unpack(
-    LU_data: Tensor,  # noqa: N803
-    LU_pivots: Tensor,  # noqa: N803
+    LU_data: Tensor,
+    LU_pivots: Tensor,
     unpack_data: bool = True,
     unpack_pivots: bool = True,
     *,
@@ -507,9 +513,9 @@ def lu_unpack(
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.lu_solve")
 def linalg_lu_solve(
-    LU: Tensor,  # noqa: N803
+    LU: Tensor,
     pivots: Tensor,
-    B: Tensor,  # noqa: N803
+    B: Tensor,
     *,
     left: bool = True,
     adjoint: bool = False,
@@ -656,7 +662,9 @@ samples(orgqr, lambda t: [case(t(3, 2), t(2))])
 
 
 @composite(dtypes="Fc")
-def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None) -> Tensor:
+def ormqr(
+    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None
+) -> Tensor:
     """A matrix times the whole product Q of reflections: $QX$, or $XQ$ for ``left=False``, with ``transpose`` of
     $Q^H$.
 
@@ -670,7 +678,11 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     check_matrix("ormqr", other, what="other")
     if input.shape[-2] != other.shape[-2 if left else -1]:
         raise ShapeError(
-            message("ormqr", f"Q has {input.shape[-2]} rows, other {other.shape[-2 if left else -1]}", [("other", other._spec())])
+            message(
+                "ormqr",
+                f"Q has {input.shape[-2]} rows, other {other.shape[-2 if left else -1]}",
+                [("other", other._spec())],
+            )
         )
     x = _reflected(input, tau, other, transpose) if left else _reflected(input, tau, other.mH, not transpose).mH
     return x if out is None else write_out("ormqr", x, out)
@@ -710,9 +722,7 @@ def ldl_factors(input: Array, hermitian: bool) -> Any:
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.ldl_factor_ex")
-def linalg_ldl_factor_ex(
-    input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None
-) -> Any:
+def linalg_ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """`ldl_factor` and a number for each matrix: 0, or which block of D is zero.
 
     >>> import genesis
@@ -749,12 +759,14 @@ wrong_inputs(
 )
 
 
-def _ldl_checked(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Any:  # noqa: N803
+def _ldl_checked(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Any:
     check_matrix("linalg.ldl_solve", LD, True, "LD")
     check_matrix("linalg.ldl_solve", B, what="B")
     check_same("linalg.ldl_solve", LD=LD, B=B)
     if LD.shape[-1] != B.shape[-2]:
-        raise ShapeError(message("linalg.ldl_solve", f"LD has {LD.shape[-1]} rows, B {B.shape[-2]}", [("B", B._spec())]))
+        raise ShapeError(
+            message("linalg.ldl_solve", f"LD has {LD.shape[-1]} rows, B {B.shape[-2]}", [("B", B._spec())])
+        )
     return LD, pivots, B, bool(hermitian)
 
 
@@ -771,7 +783,7 @@ def _ldl_checked(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Any:
     method=False,
     torch_name="",
 )
-def ldl_system(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Any:  # noqa: N803
+def ldl_system(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Any:
     """What `linalg.ldl_solve` is made of.
 
     >>> import genesis
@@ -785,7 +797,7 @@ def ldl_system(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Any:  # n
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.ldl_solve")
-def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
     """The solution of $AX = B$ from what `ldl_factor` gives for A. It has no gradient.
 
     Raises:

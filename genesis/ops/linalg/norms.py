@@ -92,7 +92,7 @@ def _of_sums(x: Tensor, p: float, rows: int, columns: int, keepdim: bool) -> Ten
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.matrix_norm")
 def linalg_matrix_norm(
-    A: Tensor,  # noqa: N803
+    A: Tensor,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
@@ -161,7 +161,7 @@ wrong_inputs(
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.norm")
 def linalg_norm(
-    A: Tensor,  # noqa: N803
+    A: Tensor,
     ord: Any = None,
     dim: Any = None,
     keepdim: bool = False,
@@ -184,14 +184,23 @@ def linalg_norm(
         found = linalg_vector_norm(A, ord, dims, keepdim, dtype=dtype)
     else:
         if dims is None and A.ndim != 2:
-            raise ShapeError(message(name, f"with ord the input must be 1-D or 2-D, it is {A.ndim}-D", [("A", A._spec())]))
+            raise ShapeError(
+                message(name, f"with ord the input must be 1-D or 2-D, it is {A.ndim}-D", [("A", A._spec())])
+            )
         found = linalg_matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
     return found if out is None else write_out(name, found, out)
 
 
 samples(
     linalg_norm,
-    lambda t: [case(t(3, 4)), case(t(3)), case(t(3, 3), "nuc"), case(t(3), 3), case(t(2, 3, 4), 1, (0, 1)), case(t(2, 3), 2, 1)],
+    lambda t: [
+        case(t(3, 4)),
+        case(t(3)),
+        case(t(3, 3), "nuc"),
+        case(t(3), 3),
+        case(t(2, 3, 4), 1, (0, 1)),
+        case(t(2, 3), 2, 1),
+    ],
 )
 wrong_inputs(
     linalg_norm,

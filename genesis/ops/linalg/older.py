@@ -21,7 +21,6 @@ from genesis.ops.linalg.solving import (
     triangular_system,
 )
 from genesis.ops.linalg.spectral import linalg_pinv, linalg_svd
-from genesis.ops.products.matmul import matmul
 
 _regular = lambda t, n: (t(n, n) + 6 * eye(n, dtype=t(1).dtype)).detach().requires_grad_(t.requires_grad)  # noqa: E731
 
@@ -55,7 +54,7 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
 
 
 @composite(dtypes="Fc")
-def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:  # noqa: N803
+def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The solution of $AX = B$ from Cholesky's factor of A, $A = LL^H$ (or for ``upper`` $A = L^H L$).
 
     Args:
@@ -80,12 +79,13 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False, *, out: Any = None
 Tensor.cholesky_solve = cholesky_solve
 samples(cholesky_solve, lambda t: [case(t(3, 2), _regular(t, 3)), case(t(2, 3, 1), _regular(t, 3), True)])
 wrong_inputs(
-    cholesky_solve, (lambda t: case(t(2, 1), t(2, 3)), RuntimeError, "cholesky_solve: L must be batches of square matrices")
+    cholesky_solve,
+    (lambda t: case(t(2, 1), t(2, 3)), RuntimeError, "cholesky_solve: L must be batches of square matrices"),
 )
 
 
 @composite(dtypes="Fc")
-def cholesky_inverse(L: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:  # noqa: N803
+def cholesky_inverse(L: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The inverse of A from Cholesky's factor of it, $A = LL^H$ (or for ``upper`` $A = L^H L$).
 
     >>> import genesis
@@ -131,6 +131,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     return results_out("svd", svd_result(u, s, v), out)
 
 
+@composite(dtypes="Fc")
 def det(input: Tensor) -> Tensor:
     """`linalg.det`.
 
@@ -141,6 +142,7 @@ def det(input: Tensor) -> Tensor:
     return linalg_det(input)  # type: ignore[no-any-return]
 
 
+@composite(dtypes="Fc")
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
     """`linalg.slogdet`.
 
@@ -171,6 +173,7 @@ samples(logdet, lambda t: [case(_regular(t, 3)), case(_regular(t, 2))])
 wrong_inputs(logdet, (lambda t: case(t(2, 3)), RuntimeError, "logdet: A must be batches of square matrices"))
 
 
+@composite(dtypes="Fc")
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """`linalg.inv`.
 
@@ -181,6 +184,7 @@ def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     return linalg_inv(input, out=out)  # type: ignore[no-any-return]
 
 
+@composite(dtypes="Fc")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """`linalg.pinv`.
 
@@ -191,6 +195,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return linalg_pinv(input, rcond)  # type: ignore[no-any-return]
 
 
+@composite(dtypes="Fc")
 def matrix_exp(input: Tensor) -> Tensor:
     """`linalg.matrix_exp`.
 
@@ -201,6 +206,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     return linalg_matrix_exp(input)  # type: ignore[no-any-return]
 
 
+@composite(dtypes="Fc")
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     """`linalg.matrix_power`.
 
@@ -212,6 +218,7 @@ def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     return linalg_matrix_power(input, n, out=out)  # type: ignore[no-any-return]
 
 
+@composite(dtypes="Fc", method=False)
 def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     """`linalg.multi_dot`, of one matrix, too.
 
@@ -224,7 +231,8 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     return linalg_multi_dot(list(matrices), out=out)  # type: ignore[no-any-return]
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:  # noqa: N803
+@composite(dtypes="Fc", method=False)
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """`linalg.lu_factor`, and with ``get_infos`` 0 or which pivot is zero, for each matrix.
 
     >>> import genesis
@@ -235,7 +243,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     return found if out is None else tuple(write_out("lu", r, o) for r, o in zip(found, out, strict=True))
 
 
-def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:  # noqa: N803
+@composite(dtypes="Fc", method=False)
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
     """`linalg.lu_solve`.
 
     >>> import genesis
@@ -248,7 +257,7 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) 
 @composite(dtypes="Fc")
 def triangular_solve(
     b: Tensor,
-    A: Tensor,  # noqa: N803
+    A: Tensor,
     upper: bool = True,
     transpose: bool = False,
     unitriangular: bool = False,
@@ -272,16 +281,17 @@ def triangular_solve(
 
 
 Tensor.triangular_solve = triangular_solve
-samples(
-    triangular_solve, lambda t: [case(t(3, 2), _regular(t, 3)), case(t(3, 2), _regular(t, 3), False, True, True)]
-)
+samples(triangular_solve, lambda t: [case(t(3, 2), _regular(t, 3)), case(t(3, 2), _regular(t, 3), False, True, True)])
 wrong_inputs(
     triangular_solve, (lambda t: case(t(2, 1), t(2, 3)), RuntimeError, "triangular_solve: A must be batches of square")
 )
 
-for _name in ("det", "slogdet", "inverse", "pinverse", "matrix_exp", "matrix_power", "lu"):
-    setattr(Tensor, _name, globals()[_name])
-Tensor.lu_solve = lu_solve
+for _call in (det, slogdet, inverse, pinverse, matrix_exp):
+    samples(_call, lambda t: [case(_regular(t, 3))])
+samples(matrix_power, lambda t: [case(t(2, 2), 3), case(t(2, 2), 0), case(_regular(t, 2), -2)])
+samples(chain_matmul, lambda t: [case(t(2, 3), t(3, 4), t(4, 2)), case(t(2, 3))])
+samples(lu, lambda t: [case(t(3, 3)), case(t(2, 3), get_infos=True)])
+Tensor.lu, Tensor.lu_solve = lu, lu_solve
 
 __all__ = [
     "chain_matmul",

@@ -29,7 +29,7 @@ def _derivative(a: Tensor, direction: Tensor) -> Tensor:
     return linalg_matrix_exp(cat([above, below], -2))[..., :n, n:]  # type: ignore[no-any-return]
 
 
-def _checked_exp(A: Tensor) -> Any:  # noqa: N803
+def _checked_exp(A: Tensor) -> Any:
     check_matrix("linalg.matrix_exp", A, True, "A")
     return (A,)
 
@@ -45,7 +45,7 @@ def _checked_exp(A: Tensor) -> Any:  # noqa: N803
     method=False,
     torch_name="linalg.matrix_exp",
 )
-def linalg_matrix_exp(A: Array) -> Any:  # noqa: N803
+def linalg_matrix_exp(A: Array) -> Any:
     """The exponential of square matrices (\\*, n, n), $\\sum_k A^k / k!$, by scaling and squaring (Higham 2005).
 
     Raises:
@@ -67,7 +67,7 @@ wrong_inputs(
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.matrix_power")
-def linalg_matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:
     """$A^n$ by repeated squaring, of the inverse for negative n.
 
     Raises:
@@ -92,7 +92,9 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:  # noq
     return found if out is None else write_out("linalg.matrix_power", found, out)
 
 
-samples(linalg_matrix_power, lambda t: [case(t(3, 3), 3), case(t(2, 2), 1), case(t(3, 3) + 4 * eye(3).to(t(1).dtype), -2)])
+samples(
+    linalg_matrix_power, lambda t: [case(t(3, 3), 3), case(t(2, 2), 1), case(t(3, 3) + 4 * eye(3).to(t(1).dtype), -2)]
+)
 wrong_inputs(
     linalg_matrix_power,
     (lambda t: case(t(2, 3), 2), RuntimeError, "linalg.matrix_power: A must be batches of square matrices"),
@@ -133,9 +135,7 @@ def _order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     for length in range(1, n):
         for i in range(n - length):
             j = i + length
-            options = [
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            ]
+            options = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
             cost[i, j], cut[i, j] = min(options)
     return cut
 
@@ -205,7 +205,7 @@ samples(linalg_vecdot, lambda t: [case(t(3), t(3)), case(t(2, 3), t(3)), case(t(
 
 
 @composite(method=False, dtypes="fcib", torch_name="linalg.diagonal")
-def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:  # noqa: N803
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonals of matrices, as a view.
 
     >>> import genesis
@@ -219,7 +219,7 @@ samples(linalg_diagonal, lambda t: [case(t(3, 3)), case(t(2, 3, 4), offset=1)])
 
 
 @composite(method=False, dtypes="Fci", torch_name="linalg.vander")
-def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:  # noqa: N803
+def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Powers of numbers as matrices, $V_{ij} = x_i^j$ for j below N (as many as there are numbers).
 
     Raises:

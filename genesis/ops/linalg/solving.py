@@ -147,7 +147,7 @@ def _is_vectors(a: Tensor, b: Tensor) -> bool:
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.solve_ex")
-def linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
+def linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """`solve` and a number for each matrix: 0, or which pivot is zero; nothing is raised for that.
 
     >>> import genesis
@@ -170,7 +170,7 @@ samples(linalg_solve_ex, lambda t: [case(_regular(t, 3, 3), t(3))])
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.solve")
-def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor:
     """The solution of $AX = B$, or of $XA = B$ for ``left=False``, by LU factors (LAPACK's gesv).
 
     Args:
@@ -203,13 +203,17 @@ samples(
 wrong_inputs(
     linalg_solve,
     (lambda t: case(t(2, 2) * 0, t(2)), RuntimeError, "linalg.solve: the matrix is singular, pivot 1 is zero"),
-    (lambda t: case(t.int(2, 2), t(2)), RuntimeError, "linalg.solve: A must be floating or complex, it is genesis.int64"),
+    (
+        lambda t: case(t.int(2, 2), t(2)),
+        RuntimeError,
+        "linalg.solve: A must be floating or complex, it is genesis.int64",
+    ),
     (lambda t: case(t(2, 2).half(), t(2).half()), RuntimeError, "linalg.solve: genesis.float16 has too few digits"),
 )
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.inv_ex")
-def linalg_inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
+def linalg_inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """`inv` and a number for each matrix: 0, or which pivot is zero; nothing is raised for that.
 
     >>> import genesis
@@ -227,7 +231,7 @@ samples(linalg_inv_ex, lambda t: [case(_regular(t, 3, 3))])
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.inv")
-def linalg_inv(A: Tensor, *, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_inv(A: Tensor, *, out: Any = None) -> Tensor:
     """The inverse $A^{-1}$ of square matrices (\\*, n, n). Prefer `solve` to a product with it.
 
     Raises:
@@ -261,7 +265,9 @@ def _checked_triangle(input: Tensor, other: Tensor, upper: bool, unitriangular: 
     check_same(name, A=input, B=other)
     if input.shape[-1] != other.shape[-2]:
         raise ShapeError(
-            message(name, f"A has {input.shape[-1]} rows, B {other.shape[-2]}", [("A", input._spec()), ("B", other._spec())])
+            message(
+                name, f"A has {input.shape[-1]} rows, B {other.shape[-2]}", [("A", input._spec()), ("B", other._spec())]
+            )
         )
     return input, other, bool(upper), bool(unitriangular)
 
@@ -337,8 +343,8 @@ samples(
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.solve_triangular")
 def linalg_solve_triangular(
-    A: Tensor,  # noqa: N803
-    B: Tensor,  # noqa: N803
+    A: Tensor,
+    B: Tensor,
     *,
     upper: bool,
     left: bool = True,
@@ -392,14 +398,14 @@ wrong_inputs(
 
 
 def _square(name: str) -> Any:
-    def prepare(A: Tensor) -> Any:  # noqa: N803
+    def prepare(A: Tensor) -> Any:
         check_matrix(name, A, True, "A")
         return (A,)
 
     return prepare
 
 
-def _infer_numbers(A: Spec) -> Spec:  # noqa: N803
+def _infer_numbers(A: Spec) -> Spec:
     return Spec(A.shape[:-2], A.dtype, A.device)
 
 
@@ -414,7 +420,7 @@ def _infer_numbers(A: Spec) -> Spec:  # noqa: N803
     method=False,
     torch_name="linalg.det",
 )
-def linalg_det(A: Array) -> Any:  # noqa: N803
+def linalg_det(A: Array) -> Any:
     """The determinant of square matrices (\\*, n, n), by LU factors; 1 of an empty one.
 
     Its gradient is that of the polynomial: there is one for matrices without an inverse, too. Second derivatives need
@@ -472,7 +478,7 @@ def _sign_part(g: Tensor, sign: Tensor) -> Tensor:
     return (g * sign.conj()).imag  # type: ignore[return-value]
 
 
-def _slogdet_rule(g: Any, A: Tensor, outs: Any) -> Tensor:  # noqa: N803
+def _slogdet_rule(g: Any, A: Tensor, outs: Any) -> Tensor:
     total = g[1]
     if A.is_complex():
         from genesis.ops.creation.create import complex as of_parts
@@ -491,7 +497,7 @@ def _slogdet_rule(g: Any, A: Tensor, outs: Any) -> Tensor:  # noqa: N803
     method=False,
     torch_name="",
 )
-def sign_and_logdet(A: Array) -> Any:  # noqa: N803
+def sign_and_logdet(A: Array) -> Any:
     """What `linalg.slogdet` is made of.
 
     >>> import genesis
@@ -508,7 +514,7 @@ samples(sign_and_logdet, lambda t: [case(_regular(t, 3, 3)), case(_regular(t, 2,
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.slogdet")
-def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:  # noqa: N803
+def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
     """The sign (of a complex matrix, the angle as a number of magnitude 1) of the determinant and the logarithm of its
     absolute value, ``(sign, logabsdet)``; 0 and -inf where it is zero.
 
@@ -530,7 +536,7 @@ wrong_inputs(linalg_slogdet, (lambda t: case(t(3)), RuntimeError, "linalg.slogde
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.tensorinv")
-def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
     """The inverse of the map that `tensordot` with A is: $B_{jk} A_{kl} = \\delta_{jl}$, ``ind`` being the number of
     dimensions of k.
 
@@ -553,7 +559,9 @@ def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:  # 
     return x if out is None else write_out("linalg.tensorinv", x, out)
 
 
-samples(linalg_tensorinv, lambda t: [case(_regular(t, 4, 4).reshape(2, 2, 4)), case(_regular(t, 4, 4).reshape(4, 2, 2), 1)])
+samples(
+    linalg_tensorinv, lambda t: [case(_regular(t, 4, 4).reshape(2, 2, 4)), case(_regular(t, 4, 4).reshape(4, 2, 2), 1)]
+)
 wrong_inputs(
     linalg_tensorinv,
     (lambda t: case(t(2, 3, 4)), RuntimeError, "linalg.tensorinv: the products of [2, 3] and [4] differ"),
@@ -562,7 +570,7 @@ wrong_inputs(
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.tensorsolve")
-def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
     """X with $\\text{tensordot}(A, X) = B$, over the last dimensions of A.
 
     Args:
@@ -578,7 +586,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Any = Non
     """
     if dims is not None:
         chosen = [d % A.ndim for d in (dims if isinstance(dims, list | tuple) else (dims,))]
-        A = A.permute([d for d in range(A.ndim) if d not in chosen] + chosen)  # noqa: N806
+        A = A.permute([d for d in range(A.ndim) if d not in chosen] + chosen)
     rest = tuple(A.shape[B.ndim :])
     if math.prod(rest) != B.numel() or math.prod(A.shape[: B.ndim]) != B.numel():
         raise ShapeError(

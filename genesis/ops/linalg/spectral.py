@@ -89,7 +89,7 @@ def _refuse_phase(name: str, x: Tensor, what: str) -> None:
 
 
 def _check_square(name: str) -> Any:
-    def prepare(A: Tensor, *rest: Any) -> Any:  # noqa: N803
+    def prepare(A: Tensor, *rest: Any) -> Any:
         check_matrix(name, A, True, "A")
         return (A, *rest)
 
@@ -108,7 +108,7 @@ def _eigh_rule(g: Any, outs: Any) -> Tensor:
     return matmul(vectors, matmul(middle, vectors.mH))
 
 
-def _checked_eigh(A: Tensor, UPLO: Any = "L") -> Any:  # noqa: N803
+def _checked_eigh(A: Tensor, UPLO: Any = "L") -> Any:
     check_matrix("linalg.eigh", A, True, "A")
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise ArgumentValueError(message("linalg.eigh", f'UPLO must be "L" or "U", got {UPLO!r}'))
@@ -125,7 +125,7 @@ def _checked_eigh(A: Tensor, UPLO: Any = "L") -> Any:  # noqa: N803
     method=False,
     torch_name="",
 )
-def hermitian_eigenvectors(A: Array, UPLO: str) -> Any:  # noqa: N803
+def hermitian_eigenvectors(A: Array, UPLO: str) -> Any:
     """What `linalg.eigh` is made of.
 
     >>> import genesis
@@ -137,7 +137,7 @@ def hermitian_eigenvectors(A: Array, UPLO: str) -> Any:  # noqa: N803
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.eigh")
-def linalg_eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:  # noqa: N803
+def linalg_eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     """Eigenvalues and eigenvectors of real symmetric or complex Hermitian matrices, $A = V \\text{diag}(L) V^H$.
 
     Gradients of the eigenvectors are finite only where all eigenvalues differ, and of complex ones defined only for
@@ -163,7 +163,7 @@ def linalg_eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:  # noqa:
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.eigvalsh")
-def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
     """The eigenvalues of `eigh`, in ascending order; their gradient is always defined.
 
     >>> import genesis
@@ -177,7 +177,7 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:  
 wrong_inputs(
     linalg_eigh,
     (lambda t: case(t(2, 3)), RuntimeError, "linalg.eigh: A must be batches of square matrices, they are 2 by 3"),
-    (lambda t: case(t(2, 2), "X"), ValueError, "linalg.eigh: UPLO must be \"L\" or \"U\", got 'X'"),
+    (lambda t: case(t(2, 2), "X"), ValueError, 'linalg.eigh: UPLO must be "L" or "U", got \'X\''),
     (lambda t: case(t(2, 2) * float("nan")), RuntimeError, "linalg.eigh: a matrix has elements that are inf or nan"),
 )
 
@@ -185,7 +185,7 @@ wrong_inputs(
 # ---- general
 
 
-def _eig_rule(g: Any, A: Tensor, outs: Any) -> Tensor:  # noqa: N803
+def _eig_rule(g: Any, A: Tensor, outs: Any) -> Tensor:
     """Boeddeker et al. 2017, "On the computation of complex-valued gradients", section 4.17, with vectors of length 1."""
     (values, vectors), (gl, gv) = outs, g
     inner = matmul(vectors.mH, gv)
@@ -197,7 +197,7 @@ def _eig_rule(g: Any, A: Tensor, outs: Any) -> Tensor:  # noqa: N803
     return found if A.is_complex() else found.real  # type: ignore[return-value]
 
 
-def _complex_eig(A: Any) -> Any:  # noqa: N803
+def _complex_eig(A: Any) -> Any:
     values, vectors = host.lapack("linalg.eig", np.linalg.eig, A)
     return values.astype(complex_of(A.dtype)), vectors.astype(complex_of(A.dtype))
 
@@ -215,7 +215,7 @@ def _complex_eig(A: Any) -> Any:  # noqa: N803
     method=False,
     torch_name="",
 )
-def eigenvectors(A: Array) -> Any:  # noqa: N803
+def eigenvectors(A: Array) -> Any:
     """What `linalg.eig` is made of.
 
     >>> import genesis
@@ -227,7 +227,7 @@ def eigenvectors(A: Array) -> Any:  # noqa: N803
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.eig")
-def linalg_eig(A: Tensor, *, out: Any = None) -> Any:  # noqa: N803
+def linalg_eig(A: Tensor, *, out: Any = None) -> Any:
     """Eigenvalues and eigenvectors of square matrices, complex and in no order, $A = V \\text{diag}(L) V^{-1}$.
 
     The columns of V have length 1. Gradients are finite only where all eigenvalues differ, and defined only for losses
@@ -248,7 +248,7 @@ def linalg_eig(A: Tensor, *, out: Any = None) -> Any:  # noqa: N803
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.eigvals")
-def linalg_eigvals(A: Tensor, *, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_eigvals(A: Tensor, *, out: Any = None) -> Tensor:
     """The eigenvalues of `eig`.
 
     >>> import genesis
@@ -301,12 +301,12 @@ def _svd_rule(g: Any, outs: Any) -> Tensor:
     return found
 
 
-def _checked_svd(A: Tensor, full_matrices: Any) -> Any:  # noqa: N803
+def _checked_svd(A: Tensor, full_matrices: Any) -> Any:
     check_matrix("linalg.svd", A, what="A")
     return A, bool(full_matrices)
 
 
-def _infer_svd(A: Spec, full_matrices: bool) -> Any:  # noqa: N803
+def _infer_svd(A: Spec, full_matrices: bool) -> Any:
     m, n = A.shape[-2:]
     k, batch = min(m, n), A.shape[:-2]
     return (
@@ -326,7 +326,7 @@ def _infer_svd(A: Spec, full_matrices: bool) -> Any:  # noqa: N803
     method=False,
     torch_name="",
 )
-def singular_vectors(A: Array, full_matrices: bool) -> Any:  # noqa: N803
+def singular_vectors(A: Array, full_matrices: bool) -> Any:
     """What `linalg.svd` is made of.
 
     >>> import genesis
@@ -338,7 +338,7 @@ def singular_vectors(A: Array, full_matrices: bool) -> Any:  # noqa: N803
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.svd")
-def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:  # noqa: N803
+def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """Singular value decomposition, $A = U \\text{diag}(S) V^H$.
 
     Gradients of U and V are finite only where all singular values differ (and none is zero, where A is not square), and
@@ -371,7 +371,7 @@ def _no_driver(name: str, driver: Any) -> None:
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.svdvals")
-def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """The singular values of `svd`, descending; their gradient is always defined.
 
     >>> import genesis
@@ -399,7 +399,7 @@ wrong_inputs(
 # ---- tolerances
 
 
-def _tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:  # noqa: N803
+def _tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """As given; where neither is, rtol is the larger size times the precision."""
     for what, value in (("atol", atol), ("rtol", rtol)):
         if isinstance(value, Tensor) and value.is_complex():
@@ -428,7 +428,7 @@ def _kept(sizes: Tensor, atol: Any, rtol: Any) -> Tensor:
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.matrix_rank")
 def linalg_matrix_rank(
-    A: Tensor,  # noqa: N803
+    A: Tensor,
     tol: Any = None,
     *,
     atol: Any = None,
@@ -466,7 +466,7 @@ wrong_inputs(linalg_matrix_rank, (lambda t: case(t(3)), RuntimeError, "linalg.ma
 # ---- pseudoinverse
 
 
-def _pinv_rule(g: Tensor, A: Tensor, out: Tensor) -> Tensor:  # noqa: N803
+def _pinv_rule(g: Tensor, A: Tensor, out: Tensor) -> Tensor:
     """Golub and Pereyra 1973, "The differentiation of pseudo-inverses and nonlinear least squares", at constant rank."""
     p, ph, gh = out, out.mH, g.mH
     left = matmul(gh - matmul(A, matmul(p, gh)), matmul(p, ph))
@@ -478,13 +478,15 @@ def _pinv_rule(g: Tensor, A: Tensor, out: Tensor) -> Tensor:  # noqa: N803
     FACTORIZATION,
     {"A": _pinv_rule},
     infer=lambda A, keep, hermitian: Spec((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype, A.device),
-    batch=lambda b, A, keep, hermitian: b.run(*[b.spread(x, f) for x, f in zip((A, keep), b.batched, strict=True)], hermitian),
+    batch=lambda b, A, keep, hermitian: b.run(
+        *[b.spread(x, f) for x, f in zip((A, keep), b.batched, strict=True)], hermitian
+    ),
     holomorphic=False,
     dtypes="Fc",
     method=False,
     torch_name="",
 )
-def pseudoinverse(A: Array, keep: Array, hermitian: bool) -> Any:  # noqa: N803
+def pseudoinverse(A: Array, keep: Array, hermitian: bool) -> Any:
     """The pseudoinverse by those singular values (or eigenvalues) that are kept; what `linalg.pinv` is made of.
 
     >>> import genesis
@@ -509,7 +511,7 @@ samples(
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.pinv")
 def linalg_pinv(
-    A: Tensor,  # noqa: N803
+    A: Tensor,
     rcond: Any = None,
     hermitian: bool = False,
     *,
@@ -548,7 +550,7 @@ wrong_inputs(linalg_pinv, (lambda t: case(t(3)), RuntimeError, "linalg.pinv: A m
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.cond")
-def linalg_cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:  # noqa: N803
+def linalg_cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     """The condition number, $\\|A\\| \\|A^{-1}\\|$; inf of matrices without an inverse.
 
     Args:
@@ -577,7 +579,9 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:  # noqa
 
 
 samples(linalg_cond, lambda t: [case(t(3, 3)), case(t(2, 3, 3), "fro"), case(t(2, 4), -2), case(t(3, 3), 1)])
-wrong_inputs(linalg_cond, (lambda t: case(t(2, 3), 1), RuntimeError, "linalg.cond: A must be batches of square matrices"))
+wrong_inputs(
+    linalg_cond, (lambda t: case(t(2, 3), 1), RuntimeError, "linalg.cond: A must be batches of square matrices")
+)
 
 
 # ---- least squares
@@ -587,7 +591,7 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.lstsq")
-def linalg_lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:  # noqa: N803
+def linalg_lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
     """X with the smallest $\\|AX - B\\|$, of several the smallest X; by singular values.
 
     Args:

@@ -6,7 +6,6 @@ from genesis.base.errors import ShapeError, message
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.products.matmul import matmul
 
 
 @composite(out=True)

@@ -54,7 +54,9 @@ FUNCTIONS = {
     "svd full": (lambda x: linalg.svd(x)[1], ANY),
     "pinv hermitian": (lambda x: linalg.pinv(hermitian(x), hermitian=True), SQUARE),
     "ldl_solve": (
-        lambda x: linalg.ldl_solve(*linalg.ldl_factor(hermitian(x), hermitian=True), x[..., :1], hermitian=True).detach(),
+        lambda x: linalg.ldl_solve(
+            *linalg.ldl_factor(hermitian(x), hermitian=True), x[..., :1], hermitian=True
+        ).detach(),
         SQUARE,
     ),
     "lu_solve": (lambda x: linalg.lu_solve(*linalg.lu_factor(x), x[..., :1] ** 2), SQUARE),
@@ -147,7 +149,9 @@ def test_factors_multiply_to_the_matrix(shape, dtype):
     for flag in (False, True):
         h = (a + np.conj(np.swapaxes(a, -1, -2))) if flag else a + np.swapaxes(a, -1, -2)
         rows = random(*shape[:-1], 2, dtype=dtype)
-        found = linalg.ldl_solve(*linalg.ldl_factor(genesis.tensor(h), hermitian=flag), genesis.tensor(rows), hermitian=flag)
+        found = linalg.ldl_solve(
+            *linalg.ldl_factor(genesis.tensor(h), hermitian=flag), genesis.tensor(rows), hermitian=flag
+        )
         close(genesis.tensor(h) @ found, rows, dtype, 200)
 
 
@@ -215,7 +219,9 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient():
     a = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 5.0]])
     x = genesis.tensor(a, requires_grad=True)
     linalg.det(x).backward()
-    minors = [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(3)] for i in range(3)]
+    minors = [
+        [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(3)] for i in range(3)
+    ]
     np.testing.assert_allclose(x.grad, minors, atol=1e-10)
 
 
@@ -229,3 +235,49 @@ def test_results_can_be_put_into_tensors():
     assert linalg.inv(x, out=target) is target
     with pytest.raises(ValueError, match="out= must be 2 tensors"):
         linalg.qr(x, out=target)
+
+
+# ---- against PyTorch
+
+AGAINST = {
+    "cholesky_solve": lambda m, b, low: m.cholesky_solve(b, m.linalg.cholesky(low @ low.mH)),
+    "cholesky_solve upper": lambda m, b, low: m.cholesky_solve(b, m.linalg.cholesky(low @ low.mH, upper=True), True),
+    "cholesky_inverse": lambda m, b, low: m.cholesky_inverse(m.linalg.cholesky(low @ low.mH)),
+    "lstsq": lambda m, b, a: m.linalg.lstsq(a, b).solution,
+    "lstsq gels": lambda m, b, a: m.linalg.lstsq(a[..., :2], b, driver="gels").residuals,
+    "lstsq gelsd": lambda m, b, a: m.linalg.lstsq(a[..., :2], b, driver="gelsd").singular_values,
+    "eigvalsh": lambda m, b, a: m.linalg.eigvalsh(a),
+    "svdvals": lambda m, b, a: m.linalg.svdvals(a[..., :2]),
+    "det": lambda m, b, a: m.det(a),
+    "logdet": lambda m, b, a: m.logdet(a),
+    "lu_factor": lambda m, b, a: m.linalg.lu_factor(a).LU,
+    "matrix_exp": lambda m, b, a: m.matrix_exp(a / 4),
+    "ormqr": lambda m, b, a: m.ormqr(a[..., :2].detach() / 9, a[..., 0, :2].detach() / 9, b),
+    "triangular_solve": lambda m, b, a: m.triangular_solve(b, a, transpose=True).solution,
+    "cond": lambda m, b, a: m.linalg.cond(a),
+    "cond 1": lambda m, b, a: m.linalg.cond(a.detach(), 1) * a.sum().abs(),
+    "ldl": lambda m, b, a: m.linalg.ldl_factor(a.detach() + a.detach().mT).LD.tril() * a,
+    "pinv": lambda m, b, a: m.linalg.pinv(a, atol=1e-3, hermitian=False),
+    "pinv hermitian": lambda m, b, a: m.linalg.pinv(a + a.mH, hermitian=True),
+    "matrix_rank": lambda m, b, a: m.linalg.matrix_rank(a[..., :1] @ a[..., :1, :]) * a.sum().abs(),
+}
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve")
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("name", AGAINST)
+def test_values_and_gradients_are_pytorchs(name, dtype):
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
+    a = random(2, 3, 3, dtype=dtype) + 3 * np.eye(3, dtype=dtype)
+    b = random(2, 3, 2, dtype=dtype, seed=1)
+    found = []
+    for module in (genesis, torch):
+        x, y = (module.tensor(v, requires_grad=True) for v in (b, a))
+        out = AGAINST[name](module, x, y)
+        if out.requires_grad:
+            loss = (out * module.arange(1.0, out.numel() + 1, dtype=module.float64).reshape(out.shape)).sum()
+            (loss.real if loss.is_complex() else loss).backward()
+        found.append([v.detach() for v in (out, x.grad, y.grad) if v is not None])
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs.resolve_conj().numpy(), rtol=1e-8, atol=1e-9)
