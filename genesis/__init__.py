@@ -113,6 +113,7 @@ _LAZY = {
     "nn": "genesis.nn",
     "optim": "genesis.optim",
     "pytorch": "genesis.pytorch",
+    "special": "genesis.special",
     "testing": "genesis.testing",
     "tiny": "genesis.tiny",
     "utils": "genesis.utils",

@@ -1,6 +1,7 @@
 """All operations, declared one by one.
 
 `pointwise/`    element by element
+`transcendental/`    Bessel's functions, incomplete gamma functions, orthogonal polynomials
 `reductions/`   along dimensions: reductions, running reductions, sorts and searches
 `shapes/`       form and place: views, joins, parts and turns
 `indexing/`     elements named by indices and masks, read and written
@@ -42,6 +43,7 @@ from genesis.ops.losses import classes, distances, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, rounding, special
 from genesis.ops.products import einsum, geometry, linear, matmul
 from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
+from genesis.ops.transcendental import functions
 from genesis.ops.shapes import expand, flip, join, narrow, permute, repeat, reshape, split, windows
 from genesis.ops.spatial import channels, convolution, folding, grids, interpolation, padding, pooling, pools, sums
 from genesis.ops.creation import facts, laid_out, storage
@@ -68,6 +70,7 @@ MODULES = (
     elementwise,
     special,
     curves,
+    functions,
     compare,
     reduce,
     extremes,

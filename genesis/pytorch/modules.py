@@ -53,6 +53,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.optim.swa_utils": ("genesis.optim.swa_utils",),
     "torch.random": ("genesis",),
     "torch.serialization": ("genesis",),
+    "torch.special": ("genesis.special",),
     "torch.testing": ("genesis.testing",),
     "torch.types": (),
     "torch.utils": (),

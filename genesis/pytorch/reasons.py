@@ -40,6 +40,8 @@ FAMILIES = {
     "torch.sparse": "of sparse tensors there are matrices in coordinates, and their products",
     "torch.special": "the special functions that are there are names of torch itself",
     "torch.utils.benchmark": "of its classes Timer and Measurement are there",
+    "torch.sparse": "sparse tensors are not built",
+    "torch.utils.benchmark": "use timeit",
     "torch.utils.cpp_extension": "extensions in C++ are left out; genesis.autograd.from_ctypes calls compiled code",
     "torch.utils.tensorboard": "SummaryWriter is there",
 }

@@ -63,6 +63,7 @@ SPACES: dict[str, Any] = {
     "func": func,
     "linalg": genesis.linalg,
     "fft": genesis.fft,
+    "special": genesis.special,
 }
 
 

@@ -255,7 +255,7 @@ def unary(
     ``example`` is ``arguments -> result``, with lists standing for tensors.
     ``result`` says how the result's dtype follows: "same", "float" (integers become the default
     floating dtype) or "bool". ``vjp(g, ...)`` is the gradient, by the names `input` and `out`.
-    ``path`` is where an op lives that is not a top-level name.
+    ``path`` is where an op lives that is not a top-level name, and no method.
     """
     rules = {} if vjp is None else {"input": vjp}
     doc = _elementwise_doc(path or name, doc, example, dtypes, result, vjp is not None)
@@ -265,7 +265,7 @@ def unary(
     op.call = unary_path(op) if fast or result == "bool" else public_function(
         op, "    return elementwise(_op, ARGS, out)\n", {"elementwise": dispatch.elementwise}, "out=None"
     )  # fmt: skip
-    return finish(op, operators, inplace and result != "bool")
+    return finish(op, operators, inplace and result != "bool", path is None)
 
 
 def binary(
@@ -303,7 +303,7 @@ def binary(
                  autocast=autocast, holomorphic=holomorphic, result=result, torch_name=torch_name)  # fmt: skip
     weak = isinstance(op.kernel, np.ufunc) if weak_scalars is None else weak_scalars
     op.call = binary_path(op, weak)
-    call = finish(op, operators, result != "bool" if inplace is None else inplace)
+    call = finish(op, operators, result != "bool" if inplace is None else inplace, path is None)
     if reflected is not None:
         setattr(Tensor, reflected, call.operator if commutes else reversed_path(op, call))  # type: ignore[attr-defined]
     if inplace_operator is not None:
