@@ -37,9 +37,7 @@ from genesis.ops.learning import (
     update,
 )
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
-from genesis.ops.learning import activation, attention, dropout, embedding, norm, softmax, update
 from genesis.ops.linalg import factoring, older
-from genesis.ops.losses import classes, distances, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, rounding, special
 from genesis.ops.products import einsum, geometry, linear, matmul
 from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort

@@ -231,7 +231,13 @@ def test_writes_through_a_new_view():
 
 def test_every_kind_has_a_new_op_here_or_a_reason():
     here = {REGISTRY[name].kind for name in [*NAMES, "random.new_triangular"]}
-    assert set(KINDS) - here - {"own", "opaque", "fused"} == {"elementwise_cast", "search", "transfer"}
+    assert set(KINDS) - here - {"own", "opaque", "fused"} == {
+        "elementwise_cast",
+        "factorization",
+        "search",
+        "transfer",
+        "transform",
+    }
     rows = {row["op"]: row for row in matrix()}
     assert {rows[name]["kind"] for name in NAMES} < here and rows["new_half"]["trace"] == "view"
 

@@ -23,37 +23,43 @@ def states(tmp_path, text):
 @pytest.mark.parametrize(
     "text, name",
     [
-        ("import torch\ntorch.fft.rfft(x)", "torch.fft.rfft"),
-        ("import torch as t\nt.fft.rfft(x)", "torch.fft.rfft"),
-        ("import torch.fft as fft\nfft.rfft(x)", "torch.fft.rfft"),
-        ("from torch import fft\nfft.rfft(x)", "torch.fft.rfft"),
-        ("from torch.fft import rfft as r\nr(x)", "torch.fft.rfft"),
-        ("from torch.fft import *\n", "torch.fft"),
-        ("import torch.fft\nwith torch.no_grad():\n    y = [torch.fft.rfft(z) for z in x]", "torch.fft.rfft"),
-        ("import torch\nclass A(torch.nn.Module):\n    def f(self):\n        return torch.fft.rfft", "torch.fft.rfft"),
+        ("import torch\ntorch.nested.nested_tensor(x)", "torch.nested.nested_tensor"),
+        ("import torch as t\nt.nested.nested_tensor(x)", "torch.nested.nested_tensor"),
+        ("import torch.nested as nested\nnested.nested_tensor(x)", "torch.nested.nested_tensor"),
+        ("from torch import nested\nnested.nested_tensor(x)", "torch.nested.nested_tensor"),
+        ("from torch.nested import nested_tensor as r\nr(x)", "torch.nested.nested_tensor"),
+        ("from torch.nested import *\n", "torch.nested"),
+        (
+            "import torch.nested\nwith torch.no_grad():\n    y = [torch.nested.nested_tensor(z) for z in x]",
+            "torch.nested.nested_tensor",
+        ),
+        (
+            "import torch\nclass A(torch.nn.Module):\n    def f(self):\n        return torch.nested.nested_tensor",
+            "torch.nested.nested_tensor",
+        ),
         ("import torch\ntorch.Tensor.to_mkldnn(x)", "torch.Tensor.to_mkldnn"),
         ("import torch\ntorch.ones(3).to_mkldnn()", "Tensor.to_mkldnn"),
     ],
 )
 def test_names_are_found(tmp_path, text, name):
     found = states(tmp_path, text)
-    assert found[name] == (WORKS if name == "torch.fft" else ABSENT)
+    assert found[name] == (WORKS if name == "torch.nested" else ABSENT)
 
 
 def test_what_works_and_what_differs(tmp_path):
     found = states(
         tmp_path,
         "import torch\nfrom torch import nn\nfrom torch.optim.lr_scheduler import StepLR\n"
-        "nn.MSELoss()\ntorch.relu(torch.Tensor.add(x, x)).shape\ntorch.relu(x, speed=3)\nmine.rfft()\n",
+        "nn.MSELoss()\ntorch.relu(torch.Tensor.add(x, x)).shape\ntorch.relu(x, speed=3)\nmine.nested_tensor()\n",
     )
     assert found["torch.optim.lr_scheduler.StepLR"] == found["torch.Tensor.add"] == found["torch.nn"] == WORKS
-    assert found["torch.nn.MSELoss"] == found["torch.relu"] == DIFFERS and "rfft" not in str(found)
+    assert found["torch.nn.MSELoss"] == found["torch.relu"] == DIFFERS and "nested_tensor" not in str(found)
 
 
 def test_places_are_files_and_lines(tmp_path):
     (tmp_path / "inner").mkdir()
-    (tmp_path / "a.py").write_text("import torch\n\ntorch.fft.rfft(x)\ntorch.fft.rfft(x)\n")
-    (tmp_path / "inner" / "b.py").write_text("from torch.fft import rfft\n")
+    (tmp_path / "a.py").write_text("import torch\n\ntorch.nested.nested_tensor(x)\ntorch.nested.nested_tensor(x)\n")
+    (tmp_path / "inner" / "b.py").write_text("from torch.nested import nested_tensor\n")
     (tmp_path / "inner" / "note.txt").write_text("import torch\n")
     (use,) = [use for use in check([str(tmp_path)]) if use.state == ABSENT]
     assert use.places == (f"{tmp_path}/a.py:3", f"{tmp_path}/a.py:4", f"{tmp_path}/inner/b.py:1")
@@ -62,17 +68,17 @@ def test_places_are_files_and_lines(tmp_path):
 def test_the_report_and_its_status(tmp_path):
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text("import torch\ntorch.relu(torch.ones(2))\n")
-    bad.write_text("import torch\ntorch.fft.rfft(torch.ones(2))\n")
+    bad.write_text("import torch\ntorch.nested.nested_tensor(torch.ones(2))\n")
     assert report([str(good)]) == ("3 names of PyTorch: 3 work, 0 differ, 0 are absent", 0)
     text, status = report([str(bad)])
-    assert status == 1 and "absent  torch.fft.rfft  Fourier transforms are not built" in text
+    assert status == 1 and "absent  torch.nested.nested_tensor  nested tensors are left out" in text
     told, status = report([str(bad)], as_json=True)
-    assert status == 1 and json.loads(told)[0]["name"] == "torch.fft.rfft"
+    assert status == 1 and json.loads(told)[0]["name"] == "torch.nested.nested_tensor"
 
 
 def test_the_command(tmp_path):
     bad, broken = tmp_path / "bad.py", tmp_path / "broken.py"
-    bad.write_text("import torch\ntorch.fft.rfft\n")
+    bad.write_text("import torch\ntorch.nested.nested_tensor\n")
     broken.write_text("def f(:\n")
     for path, status in ((bad, 1), (broken, 2), (tmp_path / "nowhere.py", 2)):
         command = [sys.executable, "-m", "genesis", "check", str(path)]

@@ -28,7 +28,45 @@ from genesis.arrays.spec import Spec
 from genesis.core.call import promotion
 from genesis.core.call.op import REGISTRY, Op
 
-SPECIAL = ("erf", "erfc", "erfinv", "normal_cdf", "lgamma", "digamma", "polygamma_of")
+SPECIAL = (
+    *("erf", "erfc", "erfinv", "normal_cdf", "lgamma", "digamma", "polygamma_of"),
+    *[
+        "i0",
+        "special_i0e",
+        "special_i1",
+        "special_i1e",
+        "special_modified_bessel_i0",
+        "special_modified_bessel_i1",
+        "special_modified_bessel_k0",
+        "special_modified_bessel_k1",
+        "special_scaled_modified_bessel_k0",
+        "special_scaled_modified_bessel_k1",
+        "special_bessel_j0",
+        "special_bessel_j1",
+        "special_bessel_y0",
+        "special_bessel_y1",
+        "special_spherical_bessel_j0",
+        "special_airy_ai",
+        "special_erfcx",
+        "special_log_ndtr",
+        "special_ndtri",
+        "special_zeta",
+        "igamma",
+        "igammac",
+        "special_chebyshev_polynomial_t",
+        "special_chebyshev_polynomial_u",
+        "special_chebyshev_polynomial_v",
+        "special_chebyshev_polynomial_w",
+        "special_shifted_chebyshev_polynomial_t",
+        "special_shifted_chebyshev_polynomial_u",
+        "special_shifted_chebyshev_polynomial_v",
+        "special_shifted_chebyshev_polynomial_w",
+        "special_hermite_polynomial_h",
+        "special_hermite_polynomial_he",
+        "special_laguerre_polynomial_l",
+        "special_legendre_polynomial_p",
+    ],
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -409,7 +447,6 @@ def _evaluated(each: Expression, args: list[Any], operands: Sequence[Any]) -> An
         return np.where(*args)
     if each.name in SPECIAL:
         op = REGISTRY[each.name]
-        return np.asarray(
-            getattr(op.meaning, "__wrapped__", op.meaning)(np.asarray(args[0], each.dtype), *[int(a) for a in args[1:]])
-        )
+        rest = [np.asarray(a, each.dtype) if i in op.tensors else int(a) for i, a in enumerate(args) if i]
+        return np.asarray(getattr(op.meaning, "__wrapped__", op.meaning)(np.asarray(args[0], each.dtype), *rest))
     return np.asarray(getattr(np, each.name)(*args))

@@ -50,7 +50,7 @@ def _scaled(x: Any, scale: float) -> Any:
 @primitive(
     TRANSFORM,
     {"input": lambda g, dim, forward, scale: fourier(g, dim, not forward, scale)},
-    infer=lambda input, dim, forward, scale: input,
+    infer=lambda input, dim, forward, scale: Spec(input.shape, input.dtype, input.device),
     holomorphic=False,
     dtypes="c",
     method=False,

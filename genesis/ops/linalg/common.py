@@ -94,6 +94,11 @@ def square_info(input: Spec) -> Spec:
     return Spec(input.shape[:-2], INT32, input.device)
 
 
+def fresh(x: Spec) -> Spec:
+    """The same shape and dtype, contiguous."""
+    return Spec(x.shape, x.dtype, x.device)
+
+
 def half_diagonal(x: Tensor) -> Tensor:
     """The matrix with half its diagonal."""
     return x - 0.5 * diagonal_part(x)  # type: ignore[no-any-return]

@@ -19,6 +19,7 @@ from genesis.ops.creation.sequences import arange, eye
 from genesis.ops.shapes.join import cat
 from genesis.ops.linalg import host
 from genesis.ops.linalg.common import (
+    fresh,
     FACTORIZATION,
     INT32,
     check_matrix,
@@ -93,7 +94,7 @@ def _one_square(name: str, what: str = "A") -> Any:
 @primitive(
     FACTORIZATION,
     {"input": _cholesky_rule},
-    infer=lambda input: (input, square_info(input)),
+    infer=lambda input: (fresh(input), square_info(input)),
     prepare=_one_square("linalg.cholesky"),
     holomorphic=False,
     dtypes="Fc",
@@ -269,7 +270,7 @@ def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
 @primitive(
     "elementwise_cast",
     {"input": lambda g, problem, hint: _refuse_gradient(problem, hint)},
-    infer=lambda input, problem, hint: input,
+    infer=lambda input, problem, hint: fresh(input),
     dtypes="Fc",
     method=False,
     torch_name="",
@@ -608,7 +609,7 @@ class geqrf_result(NamedTuple):  # noqa: N801
 
 @primitive(
     FACTORIZATION,
-    infer=lambda input: (input, Spec((*input.shape[:-2], min(input.shape[-2:])), input.dtype, input.device)),
+    infer=lambda input: (fresh(input), Spec((*input.shape[:-2], min(input.shape[-2:])), input.dtype, input.device)),
     dtypes="Fc",
     method=False,
     torch_name="",
@@ -696,7 +697,7 @@ wrong_inputs(ormqr, (lambda t: case(t(3, 2), t(2), t(2, 2)), RuntimeError, "ormq
 
 
 def _ldl_infer(input: Spec, hermitian: bool) -> Any:
-    return input, Spec(input.shape[:-1], INT32, input.device), square_info(input)
+    return fresh(input), Spec(input.shape[:-1], INT32, input.device), square_info(input)
 
 
 @primitive(

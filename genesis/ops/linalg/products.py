@@ -16,7 +16,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.sequences import eye
 from genesis.ops.shapes.join import cat, stack
 from genesis.ops.linalg import host
-from genesis.ops.linalg.common import FACTORIZATION, check_matrix
+from genesis.ops.linalg.common import fresh, FACTORIZATION, check_matrix
 from genesis.ops.linalg.solving import linalg_inv
 from genesis.ops.indexing.mask import diagonal
 from genesis.ops.products.matmul import matmul
@@ -37,7 +37,7 @@ def _checked_exp(A: Tensor) -> Any:
 @primitive(
     FACTORIZATION,
     {"A": lambda g, A: _derivative(A.mH, g)},
-    infer=lambda A: A,
+    infer=lambda A: fresh(A),
     prepare=_checked_exp,
     jvp=lambda args, tangents, out: _derivative(args[0], tangents[0]),
     holomorphic=False,

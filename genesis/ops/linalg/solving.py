@@ -14,10 +14,12 @@ from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.out import write_out
 from genesis.core.call.kinds import case, composite, primitive
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.strides import packed
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.sequences import eye
 from genesis.ops.linalg import host
 from genesis.ops.linalg.common import (
+    fresh,
     FACTORIZATION,
     broadcast_batches,
     check_matrix,
@@ -320,7 +322,7 @@ def triangular_system(input: Array, other: Array, upper: bool, unitriangular: bo
         input = np.array(input)
         places = np.arange(input.shape[-1])
         input[..., places, places] = 1
-    return host.solve_triangle(input, other, upper)
+    return packed(host.solve_triangle(input, other, upper))
 
 
 def in_front_of_two(b: Any, x: Tensor, y: Tensor, *rest: Any) -> Any:
@@ -452,7 +454,7 @@ def _cofactors_rule(g: Tensor, input: Tensor) -> Tensor:
 @primitive(
     FACTORIZATION,
     {"input": _cofactors_rule},
-    infer=lambda input: input,
+    infer=lambda input: fresh(input),
     holomorphic=False,
     dtypes="Fc",
     method=False,

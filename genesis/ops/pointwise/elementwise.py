@@ -233,7 +233,7 @@ xlogy = binary(
     dtypes="fib",
     result="float",
     vjp=(
-        lambda g, input, other: g * where(_is_zero(input), 0.0, log_of(other)),
+        lambda g, input, other: g * where(_is_zero(input) & (other <= 0), 0.0, log_of(other)),
         lambda g, input, other: g * (input / other),
     ),
     samples=lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0)],

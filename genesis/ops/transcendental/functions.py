@@ -49,7 +49,13 @@ def _divided(y: Any, x: Any) -> Any:
 i1 = _special("i1", bessel.i1, "Modified Bessel function of the first kind of order 1, $I_1$.",
     "[0., 1.] -> [0.0000, 0.5652]", vjp=lambda g, input, out: g * (i0(input) - _divided(out, input)))  # fmt: skip
 i1e = _special("i1e", bessel.i1e, "$e^{-|x|} I_1(x)$.", "[0., 1.] -> [0.0000, 0.2079]",
-    vjp=lambda g, input, out: g * (i0e(input) - input.sgn() * out - _divided(out, input)))  # fmt: skip
+    vjp=lambda g, input: _i1e_rule(g, input))  # fmt: skip
+
+
+def _i1e_rule(g: Any, input: Any) -> Any:
+    y = i1e(input)
+    return g * (i0e(input) - input.sgn() * y - _divided(y, input))
+
 
 _WITHOUT = {
     "modified_bessel_i0": (bessel.i0, "Modified Bessel function of the first kind, $I_0$.", "[0., 1.] -> [1.0000, 1.2661]"),
