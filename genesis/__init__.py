@@ -103,6 +103,7 @@ _LAZY = {
     "data": "genesis.data",
     "datasets": "genesis.datasets",
     "debug": "genesis.debug",
+    "distributions": "genesis.distributions",
     "fft": "genesis.fft",
     "func": "genesis.func",
     "interop": "genesis.interop",

@@ -13,7 +13,6 @@ FAMILIES = {
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "there is no GPU code yet; torch.cuda.is_available() is False, so programs that ask go on with the CPU",
     "torch.distributed": "training on several machines is not built",
-    "torch.distributions": "distributions are not built",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
     "torch.fft": "Fourier transforms are not built",
     "torch.fx": "graphs of modules are left out; genesis.jit.trace records a function",
