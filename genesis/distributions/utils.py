@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 import genesis as g
-from genesis.arrays.protocol import Array
+from genesis.arrays.memory import placed
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, message
-from genesis.core.call.kinds import case, drawn, elementwise, random
-from genesis.core.call.op import samples
+from genesis.core.call.kinds import case, drawn, random
 from genesis.core.graph.generator import Generator, default_generator
 from genesis.core.graph.tensor import Size, Tensor, wrap
 from genesis.ops.pointwise.gamma_functions import digamma
@@ -77,7 +76,8 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
 def _sampler(name: str) -> None:
     draw = SAMPLERS[name]
 
-    def meaning(stream: Generator, shape: tuple[int, ...], dtype: Any, *parameters: Any) -> Any:
+    def meaning(stream: Generator, shape: tuple[int, ...], dtype: Any, first: Any, second: Any = None) -> Any:
+        parameters = [first] if second is None else [first, second]
         key = [int(word) for word in stream.words(2)]
         rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
         return draw(rng, shape, *[np.asarray(p, np.float64) for p in parameters])
@@ -131,8 +131,7 @@ def _by_differences(a: Any, x: Any) -> Any:
     return slope * np.exp(x + lgamma(a) - (a - 1) * np.log(x))
 
 
-@elementwise(result="float", dtypes="f", inplace=False, torch_name="")
-def standard_gamma_grad(alpha: Array, sample: Array) -> Any:
+def standard_gamma_grad(alpha: Tensor, sample: Tensor) -> Tensor:
     """The derivative of a number of the distribution gamma by its shape, $-\\frac{\\partial P(\\alpha, x) / \\partial
     \\alpha}{p(x)}$ (Figurnov et al. 2018, "Implicit reparameterization gradients").
 
@@ -141,17 +140,15 @@ def standard_gamma_grad(alpha: Array, sample: Array) -> Any:
     >>> standard_gamma_grad(genesis.tensor([1.0]), genesis.tensor([1.0]))
     tensor([0.7966])
     """
-    a, x = np.broadcast_arrays(np.asarray(alpha, np.float64), np.asarray(sample, np.float64))
+    values = [v.detach()._on_host().astype(np.float64) for v in (alpha, sample)]
+    a, x = np.broadcast_arrays(*values)
     safe = np.maximum(x, 1e-300)
     with np.errstate(all="ignore"):
         near = safe < a + 2
         found = np.where(
             near, _by_series(a, np.where(near, safe, 1.0)), _by_differences(a, np.where(near, a + 2.0, safe))
         )
-    return found.astype(np.result_type(alpha, sample))
-
-
-samples(standard_gamma_grad, lambda t: [case(t.positive(2, 3), t.positive(2, 3))])
+    return wrap(placed(found.astype(sample._array.dtype), sample.device))
 
 
 class StandardGamma(g.Function):
