@@ -9,14 +9,18 @@ from genesis import cli as cli
 from genesis import data as data
 from genesis import datasets as datasets
 from genesis import debug as debug
+from genesis import distributions as distributions
+from genesis import fft as fft
 from genesis import func as func
 from genesis import interop as interop
 from genesis import io as io
 from genesis import jit as jit
 from genesis import library as library
+from genesis import linalg as linalg
 from genesis import nn as nn
 from genesis import optim as optim
 from genesis import pytorch as pytorch
+from genesis import special as special
 from genesis import testing as testing
 from genesis import tiny as tiny
 from genesis import utils as utils
@@ -704,6 +708,34 @@ def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     >>> genesis.channel_shuffle(genesis.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """
+def cholesky(input: Tensor, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
+    """`linalg.cholesky`.
+
+    >>> import genesis
+    >>> genesis.cholesky(genesis.tensor([[4.]]))
+    tensor([[2.]])
+    """
+def cholesky_inverse(L: Tensor, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
+    """The inverse of A from Cholesky's factor of it, $A = LL^H$ (or for ``upper`` $A = L^H L$).
+
+    >>> import genesis
+    >>> genesis.cholesky_inverse(genesis.tensor([[2.]]))
+    tensor([[0.2500]])
+    """
+def cholesky_solve(B: Tensor, L: Tensor, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
+    """The solution of $AX = B$ from Cholesky's factor of A, $A = LL^H$ (or for ``upper`` $A = L^H L$).
+
+    Args:
+        B: (\\*, n, k), batches broadcast
+        L: (\\*, n, n), of which the other half is not read
+
+    Raises:
+        RuntimeError: L is not square, sizes or dtypes do not fit
+
+    >>> import genesis
+    >>> genesis.cholesky_solve(genesis.tensor([[8.]]), genesis.tensor([[2.]]))
+    tensor([[2.]])
+    """
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
 
@@ -1143,6 +1175,13 @@ def deg2rad(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> import genesis
     >>> genesis.deg2rad(genesis.tensor([0., 180.]))
     tensor([0.0000, 3.1416])
+    """
+def det(input: Tensor) -> Tensor:
+    """`linalg.det`.
+
+    >>> import genesis
+    >>> genesis.det(genesis.eye(2))
+    tensor(1.)
     """
 def diag(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     """The diagonal of a matrix, or the matrix with this diagonal.
@@ -1603,6 +1642,15 @@ def ge(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.ge(genesis.tensor([1., 2.]), 2)
     tensor([False,  True])
     """
+def geqrf(input: Tensor, *, out: Tensor | None = ...) -> Any:
+    """The QR factors as LAPACK keeps them, ``(a, tau)``: R on and above the diagonal, below it the reflections that
+    `linalg.householder_product` makes Q of. It has no gradient.
+
+    >>> import genesis
+    >>> genesis.geqrf(genesis.eye(2)).a.abs()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
 def ger(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors, $x_i y_j$.
 
@@ -1780,6 +1828,42 @@ def hypot(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.hypot(genesis.tensor([3., 5.]), genesis.tensor([4., 12.]))
     tensor([ 5., 13.])
     """
+def i0(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
+    """Modified Bessel function of the first kind of order 0, $I_0$.
+
+    Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+    Raises:
+        RuntimeError: shapes, dtypes or devices that do not fit
+
+    >>> import genesis
+    >>> genesis.i0(genesis.tensor([0., 1.]))
+    tensor([1.0000, 1.2661])
+    """
+def igamma(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+    """Regularised lower incomplete gamma function, $\\frac{1}{\\Gamma(a)} \\int_0^x t^{a-1} e^{-t} dt$.
+
+    Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+    Raises:
+        RuntimeError: shapes, dtypes or devices that do not fit
+
+    >>> import genesis
+    >>> genesis.igamma(genesis.tensor([2., 2.]), genesis.tensor([1., 3.]))
+    tensor([0.2642, 0.8009])
+    """
+def igammac(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+    """Regularised upper incomplete gamma function, $\\frac{1}{\\Gamma(a)} \\int_x^\\infty t^{a-1} e^{-t} dt$.
+
+    Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+    Raises:
+        RuntimeError: shapes, dtypes or devices that do not fit
+
+    >>> import genesis
+    >>> genesis.igammac(genesis.tensor([2., 2.]), genesis.tensor([1., 3.]))
+    tensor([0.7358, 0.1991])
+    """
 def imag(input: Tensor) -> Tensor:
     """Imaginary parts, as a view.
 
@@ -1844,6 +1928,13 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     >>> import genesis
     >>> genesis.inner(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
     tensor(11.)
+    """
+def inverse(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
+    """`linalg.inv`.
+
+    >>> import genesis
+    >>> genesis.inverse(genesis.eye(1))
+    tensor([[1.]])
     """
 def is_complex(input: Tensor) -> builtins.bool:
     """Whether the dtype is complex."""
@@ -2162,6 +2253,16 @@ def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = ...) 
     >>> genesis.logcumsumexp(genesis.tensor([-1000., -1000., 0.]), 0)
     tensor([-1000.0000,  -999.3068,     0.0000])
     """
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant; nan where that is negative, -inf where it is zero.
+
+    Raises:
+        RuntimeError: not square
+
+    >>> import genesis
+    >>> genesis.logdet(genesis.eye(2))
+    tensor(0.)
+    """
 def logical_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether both are non-zero.
 
@@ -2284,6 +2385,31 @@ def lt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.lt(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
+def lu(A: Tensor, pivot: builtins.bool = ..., get_infos: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+    """`linalg.lu_factor`, and with ``get_infos`` 0 or which pivot is zero, for each matrix.
+
+    >>> import genesis
+    >>> len(genesis.lu(genesis.eye(2), get_infos=True))
+    3
+    """
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = ...) -> Tensor:
+    """`linalg.lu_solve`.
+
+    >>> import genesis
+    >>> genesis.lu_solve(genesis.ones(1, 1), *genesis.linalg.lu_factor(genesis.tensor([[2.]])))
+    tensor([[0.5000]])
+    """
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = ..., unpack_pivots: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
+    """P, L and U of what `linalg.lu_factor` gives; those that are not asked for are empty.
+
+    Raises:
+        RuntimeError: pivots that are no int32
+
+    >>> import genesis
+    >>> genesis.lu_unpack(*genesis.linalg.lu_factor(genesis.eye(2))).U
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
 def manual_seed(seed: builtins.int) -> Any:
     """Begin the stream of ``seed`` in the default generator.
 
@@ -2327,8 +2453,15 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.matmul(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
     tensor([3., 7.])
     """
-def matrix_power(input: Tensor, n: builtins.int) -> Tensor:
-    """A square matrix multiplied ``n`` times with itself, by repeated squaring.
+def matrix_exp(input: Tensor) -> Tensor:
+    """`linalg.matrix_exp`.
+
+    >>> import genesis
+    >>> genesis.matrix_exp(genesis.zeros(1, 1))
+    tensor([[1.]])
+    """
+def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = ...) -> Tensor:
+    """`linalg.matrix_power`.
 
     >>> import genesis
     >>> genesis.matrix_power(genesis.tensor([[1., 1.], [0., 1.]]), 3)
@@ -2552,6 +2685,18 @@ def mv(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
     tensor([2.])
     """
+def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
+    """Logarithm of the multivariate gamma function,
+    $\\frac{p (p - 1)}{4} \\ln \\pi + \\sum_{j=1}^p \\ln \\Gamma(x + (1 - j) / 2)$.
+
+    Raises:
+        ValueError: ``p`` is below 1
+        RuntimeError: an element is not greater than $(p - 1) / 2$
+
+    >>> import genesis
+    >>> genesis.mvlgamma(genesis.tensor([2.0, 3.0]), 2)
+    tensor([0.4516, 1.5502])
+    """
 def nan_to_num(input: Tensor, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
     """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 
@@ -2741,6 +2886,23 @@ def ones(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = .
     """
 def ones_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of ones, in the shape, dtype and place of ``input``."""
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """`linalg.householder_product`.
+
+    >>> import genesis
+    >>> genesis.orgqr(*genesis.geqrf(genesis.eye(1))).abs()
+    tensor([[1.]])
+    """
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: builtins.bool = ..., transpose: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
+    """A matrix times the whole product Q of reflections: $QX$, or $XQ$ for ``left=False``, with ``transpose`` of
+    $Q^H$.
+
+    >>> import genesis
+    >>> a = genesis.tensor([[3., 1.], [4., 2.]])
+    >>> genesis.ormqr(*genesis.geqrf(a), a, transpose=True).abs()
+    tensor([[5.0000, 2.2000],
+            [0.0000, 0.4000]])
+    """
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors, $x_i y_j$.
 
@@ -2775,6 +2937,13 @@ def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     >>> import genesis
     >>> genesis.permute(genesis.zeros(2, 3, 4), (2, 0, 1)).shape
     genesis.Size([4, 2, 3])
+    """
+def pinverse(input: Tensor, rcond: builtins.float = ...) -> Tensor:
+    """`linalg.pinv`.
+
+    >>> import genesis
+    >>> genesis.pinverse(genesis.eye(1))
+    tensor([[1.]])
     """
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
     """Images (..., C r², H, W) as (..., C, H r, W r): channels become places (Shi et al. 2016).
@@ -2871,6 +3040,14 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool 
     >>> genesis.put(genesis.zeros(2, 2), genesis.tensor([0, 3]), genesis.tensor([1., 2.]))
     tensor([[1., 0.],
             [0., 2.]])
+    """
+def qr(input: Tensor, some: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
+    """`linalg.qr`, "reduced" or "complete".
+
+    >>> import genesis
+    >>> genesis.qr(genesis.eye(2)).R.abs()
+    tensor([[1., 0.],
+            [0., 1.]])
     """
 def quantile(input: Tensor, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
     """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
@@ -3323,6 +3500,13 @@ def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = ..., start: bu
     >>> genesis.slice_scatter(genesis.zeros(4), genesis.ones(2), 0, 1, 4, 2)
     tensor([0., 1., 0., 1.])
     """
+def slogdet(input: Tensor, *, out: Tensor | None = ...) -> Any:
+    """`linalg.slogdet`.
+
+    >>> import genesis
+    >>> genesis.slogdet(genesis.eye(2)).logabsdet
+    tensor(0.)
+    """
 def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
@@ -3474,6 +3658,13 @@ def sum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., 
     >>> import genesis
     >>> genesis.sum(genesis.tensor([[1., 2.], [3., 4.]]), dim=0)
     tensor([4., 6.])
+    """
+def svd(input: Tensor, some: builtins.bool = ..., compute_uv: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
+    """`linalg.svd`, with V in the place of its adjoint, ``(U, S, V)``; without ``compute_uv`` U and V are zeros.
+
+    >>> import genesis
+    >>> genesis.svd(genesis.eye(2)).S
+    tensor([1., 1.])
     """
 def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged, as a view.
@@ -3659,6 +3850,13 @@ def trapz(y: Tensor, x: Tensor | None = ..., *, dx: Any = ..., dim: builtins.int
     >>> import genesis
     >>> genesis.trapezoid(genesis.tensor([1., 2., 3.]))
     tensor(4.)
+    """
+def triangular_solve(b: Tensor, A: Tensor, upper: builtins.bool = ..., transpose: builtins.bool = ..., unitriangular: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
+    """The solution of $AX = b$ (with ``transpose``, of $A^T X = b$) for triangles, and a copy of A.
+
+    >>> import genesis
+    >>> genesis.triangular_solve(genesis.ones(1, 1), genesis.tensor([[2.]])).solution
+    tensor([[0.5000]])
     """
 def tril(input: Tensor, diagonal: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Lower triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.

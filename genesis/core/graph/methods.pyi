@@ -654,6 +654,34 @@ class Methods:
         """This tensor as genesis.complex64."""
     def char(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.int8."""
+    def cholesky(self, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
+        """`linalg.cholesky`.
+
+        >>> import genesis
+        >>> genesis.cholesky(genesis.tensor([[4.]]))
+        tensor([[2.]])
+        """
+    def cholesky_inverse(self, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
+        """The inverse of A from Cholesky's factor of it, $A = LL^H$ (or for ``upper`` $A = L^H L$).
+
+        >>> import genesis
+        >>> genesis.cholesky_inverse(genesis.tensor([[2.]]))
+        tensor([[0.2500]])
+        """
+    def cholesky_solve(self, L: Tensor, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
+        """The solution of $AX = B$ from Cholesky's factor of A, $A = LL^H$ (or for ``upper`` $A = L^H L$).
+
+        Args:
+            B: (\\*, n, k), batches broadcast
+            L: (\\*, n, n), of which the other half is not read
+
+        Raises:
+            RuntimeError: L is not square, sizes or dtypes do not fit
+
+        >>> import genesis
+        >>> genesis.cholesky_solve(genesis.tensor([[8.]]), genesis.tensor([[2.]]))
+        tensor([[2.]])
+        """
     def chunk(self, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
         """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
 
@@ -905,6 +933,13 @@ class Methods:
         """
     def deg2rad_(self) -> Tensor:
         """In-place form of `deg2rad`: writes the result into this tensor and returns it."""
+    def det(self) -> Tensor:
+        """`linalg.det`.
+
+        >>> import genesis
+        >>> genesis.det(genesis.eye(2))
+        tensor(1.)
+        """
     def diag(self, diagonal: builtins.int = ...) -> Tensor:
         """The diagonal of a matrix, or the matrix with this diagonal.
 
@@ -1293,18 +1328,6 @@ class Methods:
         >>> genesis.frexp(genesis.tensor([3.]))
         frexp_result(mantissa=tensor([0.7500]), exponent=tensor([2], dtype=genesis.int32))
         """
-    def gate(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
-        """$x$ where $y$ is positive, zero elsewhere; the gradient of `relu`.
-
-        Element by element, on tensors that broadcast together; floating dtypes.
-
-        Raises:
-            RuntimeError: shapes, dtypes or devices that do not fit
-
-        >>> import genesis
-        >>> genesis.ops.pointwise.curves.gate(genesis.tensor([5., 6.]), genesis.tensor([-1., 1.]))
-        tensor([0., 6.])
-        """
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = ...) -> Tensor:
         """Elements named along ``dim``, ``out[i][j] = input[index[i][j]][j]`` for dim 0; in the shape of ``index``.
 
@@ -1345,6 +1368,15 @@ class Methods:
         """In-place form of `ge`: writes the result into this tensor and returns it."""
     def geometric_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with the number of trials to a first success."""
+    def geqrf(self, *, out: Tensor | None = ...) -> Any:
+        """The QR factors as LAPACK keeps them, ``(a, tau)``: R on and above the diagonal, below it the reflections that
+        `linalg.householder_product` makes Q of. It has no gradient.
+
+        >>> import genesis
+        >>> genesis.geqrf(genesis.eye(2)).a.abs()
+        tensor([[1., 0.],
+                [0., 1.]])
+        """
     def ger(self, vec2: Tensor) -> Tensor:
         """Outer product of two vectors, $x_i y_j$.
 
@@ -1475,6 +1507,48 @@ class Methods:
         """
     def hypot_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `hypot`: writes the result into this tensor and returns it."""
+    def i0(self, *, out: Tensor | None = ...) -> Tensor:
+        """Modified Bessel function of the first kind of order 0, $I_0$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.i0(genesis.tensor([0., 1.]))
+        tensor([1.0000, 1.2661])
+        """
+    def i0_(self) -> Tensor:
+        """In-place form of `i0`: writes the result into this tensor and returns it."""
+    def igamma(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Regularised lower incomplete gamma function, $\\frac{1}{\\Gamma(a)} \\int_0^x t^{a-1} e^{-t} dt$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.igamma(genesis.tensor([2., 2.]), genesis.tensor([1., 3.]))
+        tensor([0.2642, 0.8009])
+        """
+    def igamma_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `igamma`: writes the result into this tensor and returns it."""
+    def igammac(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
+        """Regularised upper incomplete gamma function, $\\frac{1}{\\Gamma(a)} \\int_x^\\infty t^{a-1} e^{-t} dt$.
+
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+
+        Raises:
+            RuntimeError: shapes, dtypes or devices that do not fit
+
+        >>> import genesis
+        >>> genesis.igammac(genesis.tensor([2., 2.]), genesis.tensor([1., 3.]))
+        tensor([0.7358, 0.1991])
+        """
+    def igammac_(self, other: Tensor | builtins.complex) -> Tensor:
+        """In-place form of `igammac`: writes the result into this tensor and returns it."""
     @property
     def imag(self) -> Tensor:
         """"""
@@ -1546,6 +1620,13 @@ class Methods:
         """
     def int(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.int32."""
+    def inverse(self, *, out: Tensor | None = ...) -> Tensor:
+        """`linalg.inv`.
+
+        >>> import genesis
+        >>> genesis.inverse(genesis.eye(1))
+        tensor([[1.]])
+        """
     def is_coalesced(self) -> Any: ...
     def is_conj(self) -> builtins.bool:
         """False: the conjugate of a tensor is computed at once."""
@@ -1845,20 +1926,6 @@ class Methods:
         """
     def log1p_(self) -> Tensor:
         """In-place form of `log1p`: writes the result into this tensor and returns it."""
-    def log1pexp(self, *, out: Tensor | None = ...) -> Tensor:
-        """Stable $\\ln(1 + e^x)$.
-
-        Element by element, on tensors that broadcast together; floating dtypes.
-
-        Raises:
-            RuntimeError: shapes, dtypes or devices that do not fit
-
-        >>> import genesis
-        >>> genesis.ops.pointwise.curves.log1pexp(genesis.tensor([0., 1.]))
-        tensor([0.6931, 1.3133])
-        """
-    def log1pexp_(self) -> Tensor:
-        """In-place form of `log1pexp`: writes the result into this tensor and returns it."""
     def log2(self, *, out: Tensor | None = ...) -> Tensor:
         """Logarithm to base two.
 
@@ -1923,6 +1990,16 @@ class Methods:
         >>> import genesis
         >>> genesis.logcumsumexp(genesis.tensor([-1000., -1000., 0.]), 0)
         tensor([-1000.0000,  -999.3068,     0.0000])
+        """
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant; nan where that is negative, -inf where it is zero.
+
+        Raises:
+            RuntimeError: not square
+
+        >>> import genesis
+        >>> genesis.logdet(genesis.eye(2))
+        tensor(0.)
         """
     def logical_and(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether both are non-zero.
@@ -2020,6 +2097,20 @@ class Methods:
         """
     def lt_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `lt`: writes the result into this tensor and returns it."""
+    def lu(self, pivot: builtins.bool = ..., get_infos: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+        """`linalg.lu_factor`, and with ``get_infos`` 0 or which pivot is zero, for each matrix.
+
+        >>> import genesis
+        >>> len(genesis.lu(genesis.eye(2), get_infos=True))
+        3
+        """
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = ...) -> Tensor:
+        """`linalg.lu_solve`.
+
+        >>> import genesis
+        >>> genesis.lu_solve(genesis.ones(1, 1), *genesis.linalg.lu_factor(genesis.tensor([[2.]])))
+        tensor([[0.5000]])
+        """
     @property
     def mH(self) -> Tensor:
         """"""
@@ -2071,8 +2162,15 @@ class Methods:
         >>> genesis.matmul(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
         tensor([3., 7.])
         """
-    def matrix_power(self, n: builtins.int) -> Tensor:
-        """A square matrix multiplied ``n`` times with itself, by repeated squaring.
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`.
+
+        >>> import genesis
+        >>> genesis.matrix_exp(genesis.zeros(1, 1))
+        tensor([[1.]])
+        """
+    def matrix_power(self, n: builtins.int, *, out: Tensor | None = ...) -> Tensor:
+        """`linalg.matrix_power`.
 
         >>> import genesis
         >>> genesis.matrix_power(genesis.tensor([[1., 1.], [0., 1.]]), 3)
@@ -2237,6 +2335,18 @@ class Methods:
         >>> import genesis
         >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
         tensor([2.])
+        """
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """Logarithm of the multivariate gamma function,
+        $\\frac{p (p - 1)}{4} \\ln \\pi + \\sum_{j=1}^p \\ln \\Gamma(x + (1 - j) / 2)$.
+
+        Raises:
+            ValueError: ``p`` is below 1
+            RuntimeError: an element is not greater than $(p - 1) / 2$
+
+        >>> import genesis
+        >>> genesis.mvlgamma(genesis.tensor([2.0, 3.0]), 2)
+        tensor([0.4516, 1.5502])
         """
     @property
     def name(self) -> Tensor:
@@ -2408,18 +2518,6 @@ class Methods:
         """
     def normal_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with normal numbers of a mean and standard deviation."""
-    def normal_cdf(self, *, out: Tensor | None = ...) -> Tensor:
-        """Cumulative distribution of the standard normal, $\\Phi(x) = erfc(-x / \\sqrt 2) / 2$.
-
-        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
-
-        Raises:
-            RuntimeError: shapes, dtypes or devices that do not fit
-
-        >>> import genesis
-        >>> genesis.ops.pointwise.special.normal_cdf(genesis.tensor([0., 1.]))
-        tensor([0.5000, 0.8413])
-        """
     def not_equal(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x \\ne y$.
 
@@ -2434,6 +2532,23 @@ class Methods:
         """
     def not_equal_(self, other: Any) -> Tensor:
         """In-place form of `ne`: writes the result into this tensor and returns it."""
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """`linalg.householder_product`.
+
+        >>> import genesis
+        >>> genesis.orgqr(*genesis.geqrf(genesis.eye(1))).abs()
+        tensor([[1.]])
+        """
+    def ormqr(self, tau: Tensor, other: Tensor, left: builtins.bool = ..., transpose: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
+        """A matrix times the whole product Q of reflections: $QX$, or $XQ$ for ``left=False``, with ``transpose`` of
+        $Q^H$.
+
+        >>> import genesis
+        >>> a = genesis.tensor([[3., 1.], [4., 2.]])
+        >>> genesis.ormqr(*genesis.geqrf(a), a, transpose=True).abs()
+        tensor([[5.0000, 2.2000],
+                [0.0000, 0.4000]])
+        """
     def outer(self, vec2: Tensor) -> Tensor:
         """Outer product of two vectors, $x_i y_j$.
 
@@ -2454,6 +2569,13 @@ class Methods:
         """
     def pin_memory(self, *args: Any, **kwargs: Any) -> Tensor:
         """The tensor itself: there is no GPU that would read its memory."""
+    def pinverse(self, rcond: builtins.float = ...) -> Tensor:
+        """`linalg.pinv`.
+
+        >>> import genesis
+        >>> genesis.pinverse(genesis.eye(1))
+        tensor([[1.]])
+        """
     def polygamma_of(self, n: builtins.int, *, out: Tensor | None = ...) -> Tensor:
         """The derivative of order $n \\ge 1$ of `digamma`, with the tensor first.
 
@@ -2521,6 +2643,14 @@ class Methods:
         """
     def put_(self, index: Any, source: Any, accumulate: Any = ...) -> Tensor:
         """In-place form of `put_elements`: writes the result into this tensor and returns it."""
+    def qr(self, some: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
+        """`linalg.qr`, "reduced" or "complete".
+
+        >>> import genesis
+        >>> genesis.qr(genesis.eye(2)).R.abs()
+        tensor([[1., 0.],
+                [0., 1.]])
+        """
     def quantile(self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
         """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
 
@@ -2796,18 +2926,6 @@ class Methods:
         """
     def sigmoid_(self) -> Tensor:
         """In-place form of `sigmoid`: writes the result into this tensor and returns it."""
-    def sigmoid_gradient(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
-        """$x y (1 - y)$; the gradient of `sigmoid`, whose value is y.
-
-        Element by element, on tensors that broadcast together; floating, complex dtypes.
-
-        Raises:
-            RuntimeError: shapes, dtypes or devices that do not fit
-
-        >>> import genesis
-        >>> genesis.ops.pointwise.curves.sigmoid_gradient(genesis.tensor([1., 1.]), genesis.tensor([0.5, 0.]))
-        tensor([0.2500, 0.0000])
-        """
     def sign(self, *, out: Tensor | None = ...) -> Tensor:
         """Sign: -1, 0 or 1.
 
@@ -2886,6 +3004,13 @@ class Methods:
         >>> import genesis
         >>> genesis.slice_scatter(genesis.zeros(4), genesis.ones(2), 0, 1, 4, 2)
         tensor([0., 1., 0., 1.])
+        """
+    def slogdet(self, *, out: Tensor | None = ...) -> Any:
+        """`linalg.slogdet`.
+
+        >>> import genesis
+        >>> genesis.slogdet(genesis.eye(2)).logabsdet
+        tensor(0.)
         """
     def softmax(self, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
         """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
@@ -3015,6 +3140,13 @@ class Methods:
         """
     def sum_to_size(self, *size: Any) -> Tensor:
         """Sum over the dimensions that broadcasting from ``size`` would add or stretch."""
+    def svd(self, some: builtins.bool = ..., compute_uv: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
+        """`linalg.svd`, with V in the place of its adjoint, ``(U, S, V)``; without ``compute_uv`` U and V are zeros.
+
+        >>> import genesis
+        >>> genesis.svd(genesis.eye(2)).S
+        tensor([1., 1.])
+        """
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Two dimensions exchanged, as a view.
 
@@ -3091,32 +3223,6 @@ class Methods:
         """
     def tanh_(self) -> Tensor:
         """In-place form of `tanh`: writes the result into this tensor and returns it."""
-    def tanh_gradient(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
-        """$x (1 - y^2)$; the gradient of `tanh`, whose value is y.
-
-        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
-
-        Raises:
-            RuntimeError: shapes, dtypes or devices that do not fit
-
-        >>> import genesis
-        >>> genesis.ops.pointwise.elementwise.tanh_gradient(genesis.tensor([1., 1.]), genesis.tensor([0., 1.]))
-        tensor([1., 0.])
-        """
-    def tanh_rest(self, *, out: Tensor | None = ...) -> Tensor:
-        """$x - \\tanh x$, exact near zero.
-
-        Element by element, on tensors that broadcast together; floating dtypes.
-
-        Raises:
-            RuntimeError: shapes, dtypes or devices that do not fit
-
-        >>> import genesis
-        >>> genesis.ops.pointwise.curves.tanh_rest(genesis.tensor([0., 1.]))
-        tensor([0.0000, 0.2384])
-        """
-    def tanh_rest_(self) -> Tensor:
-        """In-place form of `tanh_rest`: writes the result into this tensor and returns it."""
     def tensor_split(self, indices_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
         """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
 
@@ -3125,30 +3231,6 @@ class Methods:
         [3, 2, 2]
         """
     def tile(self, *dims: Any) -> Any: ...
-    def times_sigmoid(self, *, out: Tensor | None = ...) -> Tensor:
-        """$x \\sigma(x)$, rounded once.
-
-        Element by element, on tensors that broadcast together; floating dtypes.
-
-        Raises:
-            RuntimeError: shapes, dtypes or devices that do not fit
-
-        >>> import genesis
-        >>> genesis.ops.pointwise.curves.times_sigmoid(genesis.tensor([0., 1.]))
-        tensor([0.0000, 0.7311])
-        """
-    def times_tanh_log1pexp(self, *, out: Tensor | None = ...) -> Tensor:
-        """$x \\tanh(\\ln(1 + e^x))$, rounded once.
-
-        Element by element, on tensors that broadcast together; floating dtypes.
-
-        Raises:
-            RuntimeError: shapes, dtypes or devices that do not fit
-
-        >>> import genesis
-        >>> genesis.ops.pointwise.curves.times_tanh_log1pexp(genesis.tensor([0., 1.]))
-        tensor([0.0000, 0.8651])
-        """
     def to(self, *args: Any, dtype: Any = ..., device: Any = ..., non_blocking: builtins.bool = ..., copy: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
         """This tensor in another dtype or on another device; itself when nothing changes.
 
@@ -3191,6 +3273,13 @@ class Methods:
         """Two integers exchange these dimensions, one sequence reorders all, nothing reverses the order."""
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of `transpose`: the tensor itself gets the other shape; returns it."""
+    def triangular_solve(self, A: Tensor, upper: builtins.bool = ..., transpose: builtins.bool = ..., unitriangular: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
+        """The solution of $AX = b$ (with ``transpose``, of $A^T X = b$) for triangles, and a copy of A.
+
+        >>> import genesis
+        >>> genesis.triangular_solve(genesis.ones(1, 1), genesis.tensor([[2.]])).solution
+        tensor([[0.5000]])
+        """
     def tril(self, diagonal: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
         """Lower triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
 
