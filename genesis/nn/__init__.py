@@ -57,6 +57,16 @@ from genesis.nn.upsampling import __all__ as _upsampling
 from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
 
 __all__ = [
+    "AlphaDropout",
+    "BatchNorm3d",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "FeatureAlphaDropout",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LocalResponseNorm",
     "AdaptiveLogSoftmaxWithLoss",
     "AlphaDropout",
     "BatchNorm1d",
@@ -119,6 +129,8 @@ __all__ = [
     *_borders,
     *_convolutions,
     *_lazy,
+    *_pools,
+    *_upsampling,
     *_losses,
     *_pools,
     *_upsampling,

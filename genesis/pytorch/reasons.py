@@ -40,6 +40,7 @@ INSTEAD = {
     "torch.compile": "genesis.jit.trace(step) records a whole step and replays it",
     "torch.hub.load": "build the model in the program, and torch.load its weights",
     "torch.nn.DataParallel": "the model itself",
+    "torch.utils.tensorboard.SummaryWriter": "from tensorboardX import SummaryWriter",
     "torch.nn.SyncBatchNorm": "there is one machine: torch.nn.BatchNorm2d",
     "torch.nn.CrossMapLRN2d": "torch.nn.LocalResponseNorm",
     "torch.nn.parallel.DistributedDataParallel": "the model itself",

@@ -616,6 +616,7 @@ UNCALLED = {  # public, and not to be called by their users
             "Function",
             "autograd.Function",
             "nn.Module",
+            "nn.LazyModuleMixin",
             "nn.utils.prune.BasePruningMethod",
             "nn.RNNCellBase",
             "nn.LazyModuleMixin",

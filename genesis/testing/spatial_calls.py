@@ -1,9 +1,15 @@
-"""Valid calls of the layers for signals, images and volumes: their arguments, and the shape of their input."""
+"""Valid calls of layers of signals, images and volumes, for the signature fuzzer; a part of `signature_calls`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import genesis
+from genesis.core.call.op import Case, case
+from genesis.testing.make import Maker
+
+Calls = Callable[[Maker], list[Case]]
 _SIZES = {1: (5,), 2: (5, 4), 3: (5, 4, 4)}
 _STEMS: dict[str, tuple[Any, ...]] = {
     "Conv": (3, 2, 2),
@@ -50,4 +56,28 @@ LAYERS = {
         if (stem, dims) != ("FractionalMaxPool", 1)
     },
     **_OTHERS,
+}
+
+
+def _ran(shape: tuple[int, ...]) -> Callable[[Any, Maker], Any]:
+    return lambda module, t: module.to(genesis.float64)(t(*shape))
+
+
+def _unpooled(dims: int) -> Callable[[Any, Maker], Any]:
+    return lambda module, t: module(t(2, *[1] * dims), t.int(2, *[1] * dims, low=0, high=2))
+
+
+def _with(arguments: tuple[Any, ...]) -> Calls:
+    return lambda t: [case(*arguments)]
+
+
+AFTER: dict[str, Callable[[Any, Maker], Any]] = {
+    **{f"nn.{name}": _ran(shape) for name, (_, shape) in LAYERS.items()},
+    **{f"nn.MaxUnpool{dims}d": _unpooled(dims) for dims in _SIZES},
+}
+CALLS: dict[str, Calls] = {
+    **{f"nn.{name}": _with(arguments) for name, (arguments, _) in LAYERS.items()},
+    **{f"nn.MaxUnpool{dims}d": _with((2,)) for dims in _SIZES},
+    "nn.UninitializedParameter": _with(()),
+    "nn.UninitializedBuffer": _with(()),
 }
