@@ -21,10 +21,9 @@ from genesis.core.call.op import Case, Op, case
 from genesis.nn import functional as F
 from genesis.nn import init, utils
 from genesis.optim import lr_scheduler
-from genesis.testing import sequence_calls, tensor_calls
+from genesis.testing import sequence_calls, spatial_calls, tensor_calls
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import samples_of
-from genesis.testing.spatial_calls import LAYERS
 
 Calls = Callable[[Maker], list[Case]]
 
@@ -232,7 +231,7 @@ AFTER: dict[str, Callable[[Any, Maker], Any]] = {
     **{f"nn.{name}": _ran(_x(2, 4)) for name in ONE},
     **{f"nn.{name}": _ran(_unit, _unit) for name in TWO},
     **{f"nn.{name}": _ran(_x(4, 3), lambda t: t.int(4, low=0, high=3)) for name in ("CrossEntropyLoss", "NLLLoss")},
-    **{f"nn.{name}": _ran(_x(*shape)) for name, (_, shape) in LAYERS.items()},
+    **spatial_calls.AFTER,
     **{f"nn.MaxUnpool{d}d": _ran(_x(2, *[1] * d), lambda t, d=d: t.int(2, *[1] * d, low=0, high=2)) for d in (1, 2, 3)},
     "nn.GaussianNLLLoss": _ran(_unit, _unit, _unit),
     "nn.TripletMarginLoss": _ran(_x(2, 3), _x(2, 3), _x(2, 3)),
@@ -308,7 +307,7 @@ CALLS: dict[str, Calls] = {
             "CosineSimilarity",
         )
     },
-    **{f"nn.{name}": (lambda t, arguments=arguments: [case(*arguments)]) for name, (arguments, _) in LAYERS.items()},
+    **spatial_calls.CALLS,
     **{f"nn.MaxUnpool{d}d": (lambda t: [case(2)]) for d in (1, 2, 3)},
     "nn.UninitializedParameter": _PLAIN,
     "nn.UninitializedBuffer": _PLAIN,
