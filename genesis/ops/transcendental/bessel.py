@@ -134,7 +134,7 @@ k0, k0e, k1, k1e = (_k(n, s) for n in (0, 1) for s in (False, True))
 
 def _miller(x: Any) -> tuple[Any, Any, Any, Any]:
     """J0, J1 and the sums of Neumann's expansions of Y0 and Y1, for x in (0, 25)."""
-    start = 2 * int(0.5 * (float(x.max(initial=1.0)) * 1.1 + 34)) + 2
+    start = 2 * int(0.5 * (float(x.max(initial=1.0, where=np.isfinite(x))) * 1.1 + 34)) + 2
     above, here = np.zeros_like(x), np.full_like(x, 1e-290)
     total, first, second = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
     for n in range(start, 0, -1):

@@ -115,7 +115,7 @@ def _log1p_where(x: Any, y: Any) -> Any:
 
 zeta = _pair(
     "special_zeta",
-    lambda s, q: incomplete_gamma.zeta(s, q).astype(np.result_type(s, q)),
+    incomplete_gamma.zeta,
     "Hurwitz' zeta function, $\\sum_{k \\ge 0} (k + q)^{-s}$; nan for s below 1.",
     "[2., 3.], [1., 1.] -> [1.6449, 1.2021]",
     "special.zeta",

@@ -18,6 +18,8 @@ def zeta(s: Any, q: Any) -> Any:
     """$\\sum_{k \\ge 0} (k + q)^{-s}$ by the Euler-Maclaurin formula (Johansson 2015, section 2); nan for s < 1, and for
     negative q where s is no integer, inf at the poles.
     """
+    with np.errstate(all="ignore"):
+        out = np.empty_like(np.add(s, q))  # laid out as the operands are
     s, q = np.broadcast_arrays(np.asarray(s, np.float64), np.asarray(q, np.float64))
     with np.errstate(all="ignore"):
         total, x = np.zeros(q.shape), q.copy()
@@ -38,7 +40,8 @@ def zeta(s: Any, q: Any) -> Any:
         pole = (q <= 0) & (q == np.floor(q))
         total = np.where(np.isposinf(q), 0.0, np.where(s == 1, np.inf, total))
         total = np.where(pole, np.inf, np.where((q < 0) & (s != np.floor(s)), np.nan, total))
-        return np.where(s < 1, np.nan, total)
+        out[...] = np.where(s < 1, np.nan, total)
+    return out
 
 
 # ---- incomplete gamma functions
@@ -84,7 +87,7 @@ def _by_fraction(a: Any, x: Any) -> Any:
         c = b + step / c
         factor = c * d
         h = h * factor
-        if not (np.abs(factor - 1) > 1e-16).any():
+        if not (np.abs(factor - 1) > 5e-16).any():  # two units of the last place: less may never come
             break
     return h * a * _prefix(a, x)
 
