@@ -22,6 +22,7 @@ from genesis.distributions.continuous import (
     Exponential,
     Gamma,
     Gumbel,
+    InverseGamma,
     Laplace,
     Normal,
     Pareto,
@@ -191,6 +192,11 @@ def _gamma(p: Any, q: Any) -> Tensor:
     return found + (q.rate - p.rate) * (a / p.rate)
 
 
+@register_kl(InverseGamma, InverseGamma)
+def _inverse_gamma(p: Any, q: Any) -> Tensor:
+    return _gamma(p, q)  # the divergence of inverses is that of the numbers
+
+
 @register_kl(Gumbel, Gumbel)
 def _gumbel(p: Any, q: Any) -> Tensor:
     ratio, away = p.scale / q.scale, (p.loc - q.loc) / q.scale
@@ -322,7 +328,7 @@ def _inside_unit(p: Any, q: Any, low: Any, high: Any, found: Tensor) -> Tensor:
 
 for _p in (Beta, ContinuousBernoulli, Gamma, Gumbel, Pareto, Uniform):
     register_kl(_p, Exponential)(_to_exponential)
-for _p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Uniform):
+for _p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, InverseGamma, Laplace, Uniform):
     register_kl(_p, Normal)(_to_normal)
 register_kl(Beta, Gamma)(_to_gamma(lambda p: p.concentration1.digamma() - p._total.digamma()))
 register_kl(Exponential, Gamma)(_to_gamma(lambda p: -p.rate.log() - _EULER))

@@ -173,7 +173,7 @@ def test_gradients_of_samples_are_those_of_the_mean(name):
     leaves = [a for a in args if hasattr(a, "grad")]
     genesis.manual_seed(5)
     n = 20_000
-    found = genesis.autograd.grad(p.rsample((n,)).mean(0).sum(), leaves, allow_unused=True)
+    found = genesis.autograd.grad(p.rsample((n,)).mean(0).sum(), leaves, allow_unused=True, retain_graph=True)
     expected = genesis.autograd.grad(p.mean.sum(), leaves, allow_unused=True)
     for a, b in zip(found, expected, strict=True):
         want = 0.0 if b is None else numbers(b)
@@ -196,7 +196,9 @@ def test_the_gradient_of_gamma_numbers():
 def test_divergences_are_pytorchs():
     torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
     compared = 0
-    for a, b in itertools.product(ALL, ALL):
+    # PyTorch says inf where both have the same ends; it knows Kumaraswamy's only of equal parameters
+    others = {("ContinuousBernoulli", "Uniform"), ("Kumaraswamy", "Kumaraswamy")}
+    for a, b in sorted(set(itertools.product(ALL, ALL)) - others):
         try:
             expected = torch.distributions.kl_divergence(made(torch, a)[0], made(torch, b)[0])
         except (NotImplementedError, RuntimeError, ValueError, AttributeError, TypeError):
