@@ -366,7 +366,7 @@ class RelaxedOneHotCategorical(_OfBase):
     et al. 2017).
 
     >>> import genesis
-    >>> genesis.distributions.RelaxedOneHotCategorical(genesis.tensor(0.5), genesis.ones(3)).rsample().sum()
+    >>> genesis.distributions.RelaxedOneHotCategorical(genesis.tensor(0.5), genesis.ones(3)).rsample().sum().round()
     tensor(1.)
     """
 
