@@ -362,7 +362,13 @@ CALLS: dict[str, Calls] = {
     "nn.utils.skip_init": lambda t: [case(nn.Linear, 3, 2)],
     **{
         f"nn.utils.{name}": (lambda t: [case(nn.Linear(3, 2))])
-        for name in ("weight_norm", "spectral_norm", "parametrizations.weight_norm", "parametrizations.spectral_norm")
+        for name in (
+            "weight_norm",
+            "spectral_norm",
+            "parametrizations.weight_norm",
+            "parametrizations.spectral_norm",
+            "parametrizations.orthogonal",
+        )
     },
     "nn.utils.remove_weight_norm": lambda t: [case(_hooked("weight_norm"))],
     "nn.utils.remove_spectral_norm": lambda t: [case(_hooked("spectral_norm"))],

@@ -1,4 +1,6 @@
-"""Parametrizations of weights: a norm apart from the direction, a largest singular value of one."""
+"""Parametrizations of weights: a norm apart from the direction, a largest singular value of one, orthogonal matrices
+(`orthogonal`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, mes
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.nn.module import Module
+from genesis.nn.utils.orthogonal import orthogonal
 from genesis.nn.utils.parametrize import register_parametrization, weight_of
 from genesis.ops.learning.norm import normalize
 
@@ -132,4 +135,4 @@ def check_iterations(times: Any) -> None:
 
 explain_all(globals(), "weight_norm", "spectral_norm")
 
-__all__ = ["spectral_norm", "weight_norm"]
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
