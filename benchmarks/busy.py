@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from common import Block
 from page import write_section
 
 import genesis
@@ -43,23 +44,6 @@ def mlp(*sizes: int, batch: int) -> Callable[[], None]:
     model = nn.Sequential(*[m for a, b in itertools.pairwise(sizes) for m in (nn.Linear(a, b), nn.ReLU())][:-1])
     x, y = genesis.randn(batch, sizes[0]), genesis.arange(batch) % sizes[-1]
     return training(model, lambda: F.cross_entropy(model(x), y))
-
-
-class Block(nn.Module):
-    """A layer of a transformer."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads, self.norms = heads, nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: genesis.Tensor) -> genesis.Tensor:  # (B, T, C)
-        q, k, v = [
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norms[0](x)).chunk(3, -1)
-        ]
-        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.norms[1](x))))
 
 
 def gpt(

@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from common import timed
 
 import genesis
 from genesis.core.call.op import REGISTRY
@@ -74,16 +75,6 @@ def composed_only() -> Iterator[None]:
     finally:
         for op, before in zip(ops, kernels, strict=True):
             op.kernels.update(before)
-
-
-def timed(run: Callable[[], object], seconds: float) -> float:
-    """Microseconds of processor time for a run."""
-    run()
-    begun, count = time.process_time(), 0
-    while time.process_time() - begun < seconds:
-        run()
-        count += 1
-    return (time.process_time() - begun) / count * 1e6
 
 
 def main() -> None:

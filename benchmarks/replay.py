@@ -19,26 +19,11 @@ from collections.abc import Callable
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from common import Block, timed
+
 import genesis
 from genesis import jit, nn
 from genesis.nn import functional as F
-
-
-class Block(nn.Module):
-    """A layer of a transformer."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads, self.norms = heads, nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: genesis.Tensor) -> genesis.Tensor:  # (B, T, C)
-        q, k, v = [
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norms[0](x)).chunk(3, -1)
-        ]
-        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.norms[1](x))))
 
 
 def mlp(*sizes: int, batch: int) -> tuple[Callable[..., object], tuple[genesis.Tensor, ...]]:
@@ -80,15 +65,6 @@ STEPS = {
     "GPT, 2 layers, width 32, 4 x 16 letters": lambda: gpt(32, 4, 2, 16, 4),
     "GPT, 4 layers, width 128, 8 x 64 letters": lambda: gpt(128, 4, 4, 64, 8),
 }
-
-
-def timed(run: Callable[[], object], seconds: float) -> float:
-    """Microseconds of processor time for a run."""
-    begun, count = time.process_time(), 0
-    while time.process_time() - begun < seconds:
-        run()
-        count += 1
-    return (time.process_time() - begun) / count * 1e6
 
 
 def main() -> None:

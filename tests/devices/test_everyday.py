@@ -8,6 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
+from custom_functions import Cube
 
 import genesis
 from genesis import nn
@@ -263,18 +264,6 @@ def test_autocast_is_for_the_tensors_of_its_device(pretend):
         assert (there @ there).dtype is genesis.bfloat16 and (here @ here).dtype is genesis.float32
     with genesis.autocast("cpu"):
         assert (there @ there).dtype is genesis.float32 and (here @ here).dtype is genesis.bfloat16
-
-
-class Cube(genesis.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x * x
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return g * 3 * x * x
 
 
 def test_a_function_of_ones_own(pretend):
