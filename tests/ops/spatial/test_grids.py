@@ -94,3 +94,20 @@ def test_one_example_has_no_dimension_of_examples(name):
     genesis.manual_seed(0)
     y = getattr(F, name)(genesis.ones(64, *[4] * dims)).flatten(1)
     assert (y == y[:, :1]).all() and 0 < (y == 0).float().mean().item() < 1
+
+
+@pytest.mark.parametrize("name", ["alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d"])
+def test_dropout_in_place(name):
+    dims = int(name[-2]) if name[-1] == "d" else 1
+    x = genesis.ones(8, 9, *[2] * dims).requires_grad_()
+    y = x * 1
+    genesis.manual_seed(0)
+    z = getattr(F, name)(y, 0.5, True, inplace=True)
+    assert z is y
+    genesis.manual_seed(0)
+    w = getattr(F, name)(x, 0.5, True)
+    assert genesis.equal(z, w)
+    for a, b in zip(genesis.autograd.grad(z.sum(), x), genesis.autograd.grad(w.sum(), x), strict=True):
+        assert genesis.equal(a, b)
+    with pytest.raises(RuntimeError):
+        getattr(F, name)(genesis.ones(2, 3, *[2] * dims).requires_grad_(), 0.5, True, inplace=True)
