@@ -196,8 +196,13 @@ def test_the_gradient_of_gamma_numbers():
 def test_divergences_are_pytorchs():
     torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
     compared = 0
-    # PyTorch says inf where both have the same ends; it knows Kumaraswamy's only of equal parameters
-    others = {("ContinuousBernoulli", "Uniform"), ("Kumaraswamy", "Kumaraswamy")}
+    # PyTorch says inf where both have the same ends; it knows some of equal parameters only
+    others = {
+        ("ContinuousBernoulli", "Uniform"),
+        ("Uniform", "ContinuousBernoulli"),
+        ("Kumaraswamy", "Kumaraswamy"),
+        ("Weibull", "Weibull"),
+    }
     for a, b in sorted(set(itertools.product(ALL, ALL)) - others):
         try:
             expected = torch.distributions.kl_divergence(made(torch, a)[0], made(torch, b)[0])
