@@ -38,7 +38,7 @@ from genesis.distributions.discrete import (
     Poisson,
 )  # fmt: skip
 from genesis.distributions.distribution import Distribution, ExponentialFamily
-from genesis.distributions.multivariate import Dirichlet, LowRankMultivariateNormal, MultivariateNormal
+from genesis.distributions.multivariate import Dirichlet, LowRankMultivariateNormal, MultivariateNormal, Wishart
 from genesis.distributions.utils import sum_last
 
 _EULER = 0.57721566490153286
@@ -277,6 +277,17 @@ def _normal_vectors(p: Any, q: Any) -> Tensor:
 for _p in (MultivariateNormal, LowRankMultivariateNormal):
     for _q in (MultivariateNormal, LowRankMultivariateNormal):
         register_kl(_p, _q)(_normal_vectors)
+
+
+@register_kl(Wishart, Wishart)
+def _wishart(p: Any, q: Any) -> Tensor:
+    n, m, size = p.df, q.df, p.event_shape[-1]
+    steps = g.arange(size, dtype=n.dtype, device=n.device)
+    psi = (0.5 * (n.unsqueeze(-1) - steps)).digamma().sum(-1)
+    trace = (q.precision_matrix * p.covariance_matrix).sum((-2, -1))
+    norms = g.special.multigammaln(0.5 * m, size) - g.special.multigammaln(0.5 * n, size)
+    return norms + 0.5 * (m * (_log_det(q) - _log_det(p)) + n * (trace - size) + (n - m) * psi)
+
 
 # ---- of two families
 
