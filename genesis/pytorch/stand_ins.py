@@ -75,7 +75,7 @@ def _torch() -> Values:
         **{word.name: word for word in (*layouts.LAYOUTS, *layouts.FORMATS)},
         "layout": layouts.layout, "memory_format": layouts.memory_format,
         **{f"{name}Storage": _storage(dtype) for name, dtype in _STORAGES.items()},
-        **{name: _copied(name.removesuffix("_copy")) for name in names()["torch"] if name.endswith("_copy")},
+        **{name: _copied(name.removesuffix("_copy")) for name in names()["torch"] if name.endswith("_copy") and not hasattr(genesis, name)},
         **_autocast_switches(), **_answers(), **_rearranged(),
         "is_anomaly_enabled": genesis.autograd.is_anomaly_enabled, "set_anomaly_enabled": genesis.autograd.set_detect_anomaly,
         "GradScaler": genesis.amp.GradScaler, "fill": lambda input, value: input.clone().fill_(value),

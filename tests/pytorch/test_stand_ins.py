@@ -27,6 +27,7 @@ def test_copies_of_views(torch):
     y = torch.transpose_copy(x, 0, 1)
     y.fill_(1)
     assert y.shape == (3, 2) and not x.any() and len(torch.split_copy(x, 1)) == 2
+    assert torch.index_copy is genesis.index_copy and torch.narrow_copy is genesis.narrow_copy  # copies of no view
     assert torch.view_copy(x, (6,)).shape == (6,) and torch.unbind_copy(x)[0].shape == (3,)
 
 
