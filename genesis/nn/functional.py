@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from genesis import ops
+from genesis.core.call.refusal import explained
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.learning import activation
 from genesis.ops.learning.dropout import dropout
@@ -27,7 +28,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> genesis.nn.functional.relu(genesis.tensor([-1., 2.]))
     tensor([0., 2.])
     """
+    return activation.relu(input) if inplace is False else _relu_in_place(input, inplace)
+
+
+def _relu_in_place(input: Tensor, inplace: bool) -> Tensor:
     return activation.relu_(input) if inplace else activation.relu(input)
+
+
+_relu_in_place = explained(_relu_in_place, "relu")
 
 
 __all__ = ["bilinear", "dropout", "linear", "relu", "tanh", *sorted(ops.FUNCTIONAL)]

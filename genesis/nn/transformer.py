@@ -20,6 +20,7 @@ from genesis.nn.norm import LayerNorm
 from genesis.ops.creation import create
 
 Activation = str | Callable[[Tensor], Tensor]
+MOST = 1_000_000  # layers
 
 
 def _activation(name: str, activation: Any) -> Callable[[Tensor], Tensor]:
@@ -213,6 +214,8 @@ def _length(x: Tensor, layers: ModuleList) -> int:
 
 
 def _copies(layer: Module, count: int) -> ModuleList:
+    if isinstance(count, int) and count > MOST:
+        raise ArgumentValueError(message("Transformer", f"num_layers is at most {MOST:,}, got {count:,}"))
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 

@@ -113,6 +113,9 @@ def test_errors_of_users_pass_as_they_are():
         ),
         (lambda: genesis.autograd.from_scalar(3), "from_scalar: f must be a function, got 3"),
         (lambda: genesis.no_grad(3), "no_grad: decorates functions and classes, got int"),
+        (lambda: genesis.fft.rfftfreq(4, [None]), r"fft.rfftfreq: d must be a number, got \[None\]"),
+        (lambda: nn.functional.relu(genesis.ones(2), np.zeros(2)), "relu: inplace must be True or False, got ndarray"),
+        (lambda: genesis.logit(genesis.ones(2), ""), "logit: eps must be a number or None, got ''"),
         (
             lambda: genesis.autograd.set_detect_anomaly(genesis.ones(2)),
             r"set_detect_anomaly: mode must be True or False, got f32\[2\]",
@@ -137,3 +140,15 @@ def test_truncated_normals_in_any_range():
     for mean, std in ((float("inf"), 1.0), (float("nan"), 1.0), (0.0, 0.0), (0.0, float("inf"))):
         with pytest.raises(ValueError, match="trunc_normal_: mean must be finite and std positive"):
             nn.init.trunc_normal_(genesis.empty(3), mean, std)
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: genesis.randint_like(genesis.ones(2), 0, 10**30), "randint: the range .* does not fit into int64"),
+        (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 10**30), "num_layers is at most 1,000,000"),
+    ],
+)
+def test_what_would_never_end_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

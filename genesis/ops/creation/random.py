@@ -11,7 +11,7 @@ import numpy as np
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import META, as_device, default_device, require_available
-from genesis.base.errors import ArgumentError, DomainError, DTypeError, ShapeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, ShapeError, message
 from genesis.core.call.out import takes_out
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import case, drawn, random
@@ -131,6 +131,8 @@ def randint(
         low, high, size = 0, low, high
     if high <= low:
         raise ShapeError(message("randint", f"the range from {low} to {high} is empty"))
+    if low < -(2**63) or high > 2**63:
+        raise ArgumentValueError(message("randint", f"the range from {low} to {high} does not fit into int64"))
     kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     shape = sizes((size,))
     place = require_available(default_device() if device is None else as_device(device))

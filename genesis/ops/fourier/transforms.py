@@ -19,6 +19,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.call.out import write_out
 from genesis.core.call.kind import Along
+from genesis.core.call.refusal import explained
 from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
@@ -456,6 +457,7 @@ for _shift in (fft_fftshift, fft_ifftshift):
     _name = _shift.op.torch_name  # type: ignore[attr-defined]
     wrong_inputs(_shift, (lambda t: case(t(3), 1), IndexError, f"{_name}: dim 1 is out of range"))
 
+fftfreq, rfftfreq = explained(fftfreq, "fft.fftfreq"), explained(rfftfreq, "fft.rfftfreq")
 FUNCTIONS |= {"fftfreq": fftfreq, "rfftfreq": rfftfreq, "fftshift": fft_fftshift, "ifftshift": fft_ifftshift}
 
 __all__: list[str] = []

@@ -11,6 +11,7 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite, elementwise, unary
 from genesis.arrays.protocol import Array
+from genesis.core.call.refusal import explained
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise import error_functions, gamma_functions
 from genesis.ops.pointwise.elementwise import exp
@@ -145,6 +146,7 @@ logit.op, logit.__doc__ = (
     _log_odds.op,
     f"{_log_odds.__doc__}\nWith ``eps`` the elements are cut off at eps and 1 - eps first.\n",
 )
+logit, _logit_ = explained(logit), explained(_logit_, "logit_")
 Tensor.logit, Tensor.logit_ = logit, _logit_
 
 __all__ = ["digamma", "erf", "erfc", "erfinv", "lgamma", "logit", "polygamma"]
