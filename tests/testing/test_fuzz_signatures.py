@@ -147,6 +147,7 @@ def test_truncated_normals_in_any_range():
     [
         (lambda: genesis.randint_like(genesis.ones(2), 0, 10**30), "randint: the range .* does not fit into int64"),
         (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 10**30), "num_layers is at most 1,000,000"),
+        (lambda: nn.RNN(3, 4, 10**30), "RNN: num_layers is at most 1,000,000"),
     ],
 )
 def test_what_would_never_end_is_refused(call, words):
