@@ -22,10 +22,6 @@ NOT_COMPARED = {
         "the half that is not read has no gradient: tests/ops/linalg/test_factors.py",
     ),
     "geqrf": "torch has a node for it that refuses every backward",
-    "linalg_householder_product": "torch has no gradient of reflections that are not orthogonal: tests/ops/linalg",
-    "linalg_vander": "torch's backward writes over what it saved",
-    "linalg_cond": "torch's backward of other norms writes over what it saved",
-    "linalg_lstsq": "torch says of empty residuals that they require grad: tests/ops/linalg/test_factors.py",
     "threshold": "takes its threshold by keyword in torch",
     "dropout": "other random numbers",
     "trigamma": "polygamma(1, x) in torch",
@@ -35,11 +31,8 @@ NOT_COMPARED = {
     "rms_norm": "compared in tests/ops/test_norm.py, with eps",
     "scatter_reduce": "torch refuses samples of other sizes",
     "as_strided_scatter": "torch gives the gradient of the other elements zeros, and that of the replaced ones a value",
-    "vander": "torch writes to what its backward needs",
 }
 DIFFERENT = {
-    ("matrix_exp", "float32"): "the sums have other orders; compared in float64",
-    ("matrix_power", "complex128"): "torch's inverse of another layout",
     ("select_scatter", "complex128"): "torch has no gradient of it",
     ("slice_scatter", "complex128"): "torch has no gradient of it",
     ("diagonal_scatter", "complex128"): "torch has no gradient of it",
@@ -62,6 +55,12 @@ DIFFERENT = {
 # grad.
 CONSTANT = {"matrix_power", "norm"}
 NO_DERIVATIVE = {"floor_divide", "heaviside", "nextafter"}  # torch has none for them
+# Their errors are bounded relative to the norm of the whole result, not of each element: in float32 an element of 15
+# in a matrix of norm 3200 differs by 7e-4, and from the exact one PyTorch's does as well as Genesis' (2e-7 of the norm).
+BY_NORM = {"matrix_exp"}
+# torch's backward says that what it saved was written over in place: of vander, and of cond with norms other than the
+# spectral and the nuclear one. Values are compared.
+REFUSED_BACKWARD = {"linalg_cond", "vander"}
 WIDER = (
     "not implemented for",
     "not supported",
@@ -72,6 +71,7 @@ WIDER = (
     "received an invalid combination",
     "must be a matrix",
     "does not support bool",
+    "N must be greater than 1",
 )
 # arguments that torch's losses do not differentiate
 CONSTANTS = {"weight", "target", "running_mean", "running_var", "pos_weight"}
@@ -119,11 +119,17 @@ def _numbers(t):
     return t.numpy().astype(np.float32) if t.dtype is genesis.bfloat16 else t.numpy()
 
 
+def _close(mine, theirs, what, rtol, atol):
+    if what.split()[0] in BY_NORM:
+        atol = max(atol, 10 * np.finfo(theirs.dtype).eps * np.abs(theirs).max(initial=0.0))
+    np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol, err_msg=what)
+
+
 def _same(mine, theirs, what):
     assert tuple(mine.shape) == tuple(theirs.shape), what
     assert mine.dtype.name == str(theirs.dtype).removeprefix("torch."), f"{what}: {mine.dtype}, torch {theirs.dtype}"
     rtol, atol = tolerance(mine._array.dtype)
-    np.testing.assert_allclose(_numbers(mine), _numbers(theirs), rtol=rtol, atol=atol, err_msg=what)
+    _close(_numbers(mine), _numbers(theirs), what, rtol, atol)
 
 
 def test_every_op_has_a_reference():
@@ -185,22 +191,32 @@ def _torch_tensors(value):
 def _compare_gradients(mine, theirs, pairs, what):
     rng = np.random.default_rng(0)
     leaves = [(a, b) for a, b in pairs if b.requires_grad]
-    outs = [(a, b) for a, b in zip(mine, theirs, strict=True) if b.requires_grad]
+    # torch says of results without elements that they require grad
+    outs = [(a, b) for a, b in zip(mine, theirs, strict=True) if b.requires_grad and (a.requires_grad or b.numel())]
+    if not outs:
+        return
     if not all(a.requires_grad for a, _ in outs):
         assert what.split()[0] in CONSTANT, f"{what}: requires_grad"
-        zeros = torch.autograd.grad([b.sum() for _, b in outs], [b for _, b in leaves], allow_unused=True)
+        ones = [torch.ones_like(b) for _, b in outs]
+        zeros = torch.autograd.grad([b for _, b in outs], [b for _, b in leaves], ones, allow_unused=True)
         assert all(z is None or not z.any() for z in zeros)
         return
     seeds = [rng.normal(size=tuple(b.shape)).astype(_numbers(b).dtype) for _, b in outs]
-    theirs_g = torch.autograd.grad(
-        [b for _, b in outs], [b for _, b in leaves], [torch.from_numpy(np.array(s)) for s in seeds], allow_unused=True
-    )
+    try:
+        theirs_g = torch.autograd.grad(
+            [b for _, b in outs],
+            [b for _, b in leaves],
+            [torch.from_numpy(np.array(s)) for s in seeds],
+            allow_unused=True,
+        )
+    except RuntimeError as error:
+        if what.split()[0] in REFUSED_BACKWARD and "modified by an inplace operation" in str(error):
+            return
+        raise
     mine_g = genesis.autograd.grad(
         [a for a, _ in outs], [a for a, _ in leaves], [genesis.tensor(s) for s in seeds], allow_unused=True
     )
     for a, b, (leaf, _) in zip(mine_g, theirs_g, leaves, strict=True):
         zero = np.zeros(tuple(leaf.shape), leaf._array.dtype)
         x, y = zero if a is None else _numbers(a), zero if b is None else _numbers(b)
-        np.testing.assert_allclose(
-            x, y, rtol=1e-5, atol=1e-5 if x.dtype.itemsize < 8 else 1e-8, err_msg=what + " gradient"
-        )
+        _close(x, y, what + " gradient", rtol=1e-5, atol=1e-5 if x.dtype.itemsize < 8 else 1e-8)
