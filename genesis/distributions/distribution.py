@@ -200,7 +200,10 @@ class ExponentialFamily(Distribution):
     2010, "Entropies and cross-entropies of exponential families").
     """
 
-    _mean_carrier_measure: Any = 0
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        """The mean of $\\ln h(x)$."""
+        return self._missing("the mean of its carrier measure")
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

@@ -27,6 +27,7 @@ from genesis.distributions.continuous import (
     Normal,
     Pareto,
     Uniform,
+    Weibull,
 )  # fmt: skip
 from genesis.distributions.discrete import (
     Bernoulli,
@@ -231,6 +232,13 @@ def _pareto(p: Any, q: Any) -> Tensor:
 def _uniform(p: Any, q: Any) -> Tensor:
     found = ((q.high - q.low) / (p.high - p.low)).log()
     return g.where((q.low > p.low) | (q.high < p.high), math.inf, found)
+
+
+@register_kl(Weibull, Weibull)
+def _weibull(p: Any, q: Any) -> Tensor:
+    """Bauckhage 2013, "Computing the Kullback-Leibler divergence between two Weibull distributions"."""
+    ratio, away = q.concentration / p.concentration, q.concentration * (p.scale / q.scale).log()
+    return (away + (1 + ratio).lgamma()).exp() - 1 - ratio.log() - away - (1 - ratio) * _EULER
 
 
 @register_kl(Independent, Independent)

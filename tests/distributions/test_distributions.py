@@ -75,8 +75,21 @@ def numbers(x):
     return x.detach().numpy()
 
 
-# of which PyTorch says nan, and there is one
-NO_MODE = {("Kumaraswamy", "mode"), ("Weibull", "mode")}
+# PyTorch's Bessel functions here are polynomials good to 1.2e-7; Genesis' own are compared with mpmath below
+WIDER = {("VonMises", "variance"), ("VonMises", "stddev")}
+# PyTorch takes a root or a logarithm of negative numbers there and says nan; compared with the densities below
+NAN_MODE = {("Weibull", "mode"), ("Kumaraswamy", "mode")}
+# PyTorch compares a float64 parameter with a float32 zero there; compared in float32 below
+RAISES = {("GeneralizedPareto", "log_prob"), ("GeneralizedPareto", "cdf")}
+
+
+def answer(distribution, what, args=()):
+    """What it says, or None where that is not implemented."""
+    try:
+        found = getattr(distribution, what)
+        return found(*args) if callable(found) else found
+    except NotImplementedError:
+        return None
 
 
 @pytest.mark.parity
@@ -87,20 +100,23 @@ def test_what_it_says_is_pytorchs(name):
     assert (tuple(p.batch_shape), tuple(p.event_shape)) == (tuple(q.batch_shape), tuple(q.event_shape))
     assert (p.has_rsample, p.has_enumerate_support) == (q.has_rsample, q.has_enumerate_support)
     for what in ("mean", "mode", "variance", "stddev"):
-        try:
-            expected = getattr(q, what)
-        except (NotImplementedError, AttributeError, RuntimeError):
+        found, expected = answer(p, what), answer(q, what)
+        assert (found is None) == (expected is None), what
+        if expected is None:
             continue
-        if (name, what) in NO_MODE:
-            continue
-        np.testing.assert_allclose(numbers(getattr(p, what)), numbers(expected), rtol=1e-6, atol=1e-9, err_msg=what)
+        found, expected = numbers(found), numbers(expected)
+        if (name, what) in NAN_MODE:
+            expected = np.where(np.isnan(expected), found, expected)
+        rtol = 2e-7 if (name, what) in WIDER else 1e-7
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-9, err_msg=what)
     for what, args in (("log_prob", True), ("cdf", True), ("entropy", False), ("perplexity", False)):
-        try:
-            expected = getattr(q, what)(*[y][: int(args)])
-        except (NotImplementedError, RuntimeError):
+        if (name, what) in RAISES:
             continue
-        found = getattr(p, what)(*[x][: int(args)])
-        np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-6, atol=1e-9, err_msg=what)
+        found, expected = answer(p, what, [x][: int(args)]), answer(q, what, [y][: int(args)])
+        assert (found is None) == (expected is None), what
+        if expected is None:
+            continue
+        np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-7, atol=1e-9, err_msg=what)
         if not expected.requires_grad:
             continue
         pairs = [(a, b) for a, b in zip(mine, theirs, strict=True) if hasattr(a, "grad")]
@@ -114,6 +130,39 @@ def test_what_it_says_is_pytorchs(name):
                 np.testing.assert_allclose(numbers(a), numbers(b), rtol=1e-5, atol=1e-8, err_msg=f"gradient of {what}")
     if q.has_enumerate_support:
         np.testing.assert_array_equal(numbers(p.enumerate_support()), numbers(q.enumerate_support()))
+
+
+@pytest.mark.parity
+def test_generalized_pareto_is_pytorchs_in_float32():
+    torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
+    parameters = ([0.0, 1.0, -1.0], [1.0, 2.0, 0.5], [0.2, 0.0, -0.3])
+    p, q = (m.distributions.GeneralizedPareto(*[m.tensor(a) for a in parameters]) for m in (genesis, torch))
+    for what in ("log_prob", "cdf"):
+        found, expected = (getattr(d, what)(m.tensor([0.5, 3.0, -0.5])) for d, m in ((p, genesis), (q, torch)))
+        np.testing.assert_allclose(numbers(found), numbers(expected), rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64])
+def test_the_circular_variance_has_no_cancellation(dtype):
+    mpmath = pytest.importorskip("mpmath", reason="exact Bessel functions are taken from mpmath")
+    for k in (0.25, 1.0, 4.0, 30.0, 1000.0, 1e6):
+        with mpmath.workdps(40):
+            expected = float(1 - mpmath.besseli(1, k) / mpmath.besseli(0, k))
+        found = D.VonMises(0.0, genesis.tensor(k, dtype=dtype)).variance
+        assert found.dtype is dtype
+        np.testing.assert_allclose(float(found), expected, rtol=2e-7 if dtype is genesis.float32 else 1e-9)
+
+
+def test_modes_are_where_the_density_is_largest():
+    x = genesis.linspace(0.0001, 0.9999, 9999, dtype=genesis.float64)
+    for p in (D.Kumaraswamy(2.0, 1.5), D.Kumaraswamy(3.0, 5.0), D.Weibull(0.5, 3.0), D.Weibull(0.5, 0.7)):
+        assert abs(float(p.mode) - float(x[p.log_prob(x).argmax()])) < 2e-4
+    assert D.Kumaraswamy(0.5, 0.5).mode.isnan()  # two ends of infinite density
+
+
+def test_an_exponential_family_of_unknown_carrier_has_no_entropy():
+    with pytest.raises(NotImplementedError, match="Poisson: the mean of its carrier measure is not there"):
+        D.Poisson(4.0).entropy()
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -196,12 +245,10 @@ def test_the_gradient_of_gamma_numbers():
 def test_divergences_are_pytorchs():
     torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
     compared = 0
-    # PyTorch says inf where both have the same ends; it knows some of equal parameters only
     others = {
-        ("ContinuousBernoulli", "Uniform"),
+        ("ContinuousBernoulli", "Uniform"),  # PyTorch says inf where both have the same ends
         ("Uniform", "ContinuousBernoulli"),
-        ("Kumaraswamy", "Kumaraswamy"),
-        ("Weibull", "Weibull"),
+        ("Kumaraswamy", "Kumaraswamy"),  # no closed form; of equal parameters PyTorch says 0, and gives no gradients
     }
     for a, b in sorted(set(itertools.product(ALL, ALL)) - others):
         try:
@@ -209,9 +256,35 @@ def test_divergences_are_pytorchs():
         except (NotImplementedError, RuntimeError, ValueError, AttributeError, TypeError):
             continue
         found = D.kl_divergence(made(genesis, a)[0], made(genesis, b)[0])
-        np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-6, atol=1e-9, err_msg=f"{a} and {b}")
+        np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-7, atol=1e-9, err_msg=f"{a} and {b}")
         compared += 1
     assert compared >= 70
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "end"),
+    [
+        (D.Weibull(2.0, 1.5), D.Weibull(1.0, 0.7), 30.0),
+        (D.Weibull(1.0, 2.0), D.Weibull(3.0, 2.5), 30.0),
+    ],
+    ids=["narrower", "wider"],
+)
+def test_divergences_of_weibulls_are_their_integrals(p, q, end):
+    """PyTorch answers for equal parameters only. The midpoint rule, in powers of a uniform grid."""
+    n = 20_000
+    u = (genesis.arange(n, dtype=genesis.float64) + 0.5) / n
+    x = end * u**4
+    log_p = p.log_prob(x)
+    integral = (log_p.exp() * (log_p - q.log_prob(x)) * 4 * end * u**3).mean()
+    np.testing.assert_allclose(float(D.kl_divergence(p, q)), float(integral), rtol=2e-5)
+    assert float(D.kl_divergence(p, p)) == 0.0
+
+
+def test_the_divergence_of_kumaraswamys_with_other_powers_is_refused():
+    with pytest.raises(
+        NotImplementedError, match="kl_divergence: of Kumaraswamy distributions .* equal concentration1"
+    ):
+        D.kl_divergence(D.Kumaraswamy(2.0, 1.5), D.Kumaraswamy(3.0, 1.5))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -309,6 +382,4 @@ def test_mixtures():
     x = p.sample((20_000,))
     assert abs(float(x.mean()) - float(p.mean)) < 0.05 and abs(float(x.var()) - float(p.variance)) < 0.1
     grid = genesis.linspace(-8, 8, 4001)
-    np.testing.assert_allclose(
-        float(genesis.trapezoid(p.log_prob(grid).exp(), grid)) if hasattr(genesis, "trapezoid") else 1.0, 1.0, rtol=1e-3
-    )
+    np.testing.assert_allclose(float(genesis.trapezoid(p.log_prob(grid).exp(), grid)), 1.0, rtol=1e-5)
