@@ -280,11 +280,9 @@ def test_divergences_of_weibulls_are_their_integrals(p, q, end):
     assert float(D.kl_divergence(p, p)) == 0.0
 
 
-def test_the_divergence_of_kumaraswamys_with_other_powers_is_refused():
-    with pytest.raises(
-        NotImplementedError, match="kl_divergence: of Kumaraswamy distributions .* equal concentration1"
-    ):
-        D.kl_divergence(D.Kumaraswamy(2.0, 1.5), D.Kumaraswamy(3.0, 1.5))
+def test_divergences_without_a_closed_form_are_refused():
+    with pytest.raises(NotImplementedError, match="nothing is registered for Kumaraswamy and Kumaraswamy"):
+        D.kl_divergence(D.Kumaraswamy(2.0, 1.5), D.Kumaraswamy(2.0, 1.5))
 
 
 @pytest.mark.parametrize("name", ALL)
