@@ -2,7 +2,7 @@
 
 `gradients`   gradients of outputs with respect to inputs     `graph`       nodes and what they save, from outside
 `forms`       gradients of your own, in every form            `checking`    is a gradient right?
-`inspection`  where is the gradient, the NaN, the time?       `transforms`  functions of functions, see `genesis.func`
+`inspection`  where is the gradient, the NaN, the time?       `func`        functions of functions, see `genesis.func`
 `functional`  Jacobians and Hessians by PyTorch's names       `forward_ad`  forward mode by hand
 
 Gradient modes, `Function` and the engine live in `genesis.core`.

@@ -2,8 +2,9 @@
 
 `module` `parameter`    what a module is          `activation` `dropout` `norm` `linear` `sparse` `flatten`   layers
 `conv` `pooling` `padding` `upsampling`   of images, signals and volumes   `lazy`   of shapes that the first input tells
+`attention` `transformer` `rnn`   of sequences    `adaptive`     of many classes
 `container`             modules of modules        `loss`         losses          `init`        first values
-`functional`            the same as functions     `utils`        gradients and parameters as vectors
+`functional`            the same as functions     `utils`        what is done with parameters and gradients
 """
 
 from __future__ import annotations
@@ -57,35 +58,36 @@ from genesis.nn.upsampling import __all__ as _upsampling
 from genesis.ops.losses.numbers import BroadcastWarning, allow_loss_broadcast
 
 __all__ = [
+    "AdaptiveLogSoftmaxWithLoss",
     "AlphaDropout",
+    "BatchNorm1d",
+    "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
+    "BroadcastWarning",
+    "Buffer",
+    "Container",
+    "DataParallel",
+    "Dropout",
     "Dropout1d",
     "Dropout2d",
     "Dropout3d",
-    "FeatureAlphaDropout",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "LocalResponseNorm",
-    "AdaptiveLogSoftmaxWithLoss",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "Bilinear",
-    "Buffer",
-    "DataParallel",
-    "Container",
-    "Dropout",
     "Embedding",
     "EmbeddingBag",
+    "FeatureAlphaDropout",
     "Flatten",
     "GRU",
     "GRUCell",
     "GroupNorm",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "LSTM",
     "LSTMCell",
     "LayerNorm",
     "Linear",
+    "LocalResponseNorm",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -98,22 +100,21 @@ __all__ = [
     "RNNBase",
     "RNNCell",
     "RNNCellBase",
-    "Summary",
-    "summary",
     "Sequential",
+    "Summary",
     "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "Unflatten",
-    "BroadcastWarning",
     "allow_loss_broadcast",
     "attention",
     "factory_kwargs",
     "functional",
     "init",
     "parallel",
+    "summary",
     "utils",
     *_activations,
     *_borders,
@@ -122,6 +123,4 @@ __all__ = [
     *_pools,
     *_upsampling,
     *_losses,
-    *_pools,
-    *_upsampling,
 ]

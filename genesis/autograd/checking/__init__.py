@@ -5,5 +5,6 @@
 
 `calls` `trial`        running a function under observation     `differences` `evidence`   numbers to compare with
 `diagnose` `report`    what a difference means, in words         `conduct` `second`         what else must hold
-`surroundings`            the same with warnings as errors, and in threads
+`in_transforms`        forward mode, batches                     `surroundings`   warnings as errors, threads
+`inputs`               arguments to call with
 """

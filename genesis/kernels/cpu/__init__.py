@@ -6,8 +6,8 @@
 `activation`  SiLU, fused
 `loss`        cross entropy, fused
 `attention`   attention, fused
-`channel_norm` batch and instance norm, fused
-`convolution`  in blocks
+`channel_norm`  batch and instance norm, fused
+`convolution` convolutions, in blocks
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
 `pooling`     the largest of windows, fused
 `optim`       optimizer steps

@@ -2,5 +2,5 @@
 
 `values`     vectors of numbers, with the operators of Python, that write instructions
 `functions`  exp, log, sin, erf and their relatives, made of these; `tables` has their coefficients
-`loops`      NumPy ufuncs whose inner loop is such a function
+`loops`      NumPy ufuncs whose inner loop is such a function; `rows`: gufuncs of rows
 """

@@ -1,1 +1,1 @@
-"""Fourier transforms of signals, whole and by frames, and windows; `genesis.fft` lists the transforms."""
+"""Fourier transforms; `genesis.fft` lists them."""
