@@ -8,6 +8,7 @@ import math
 import multiprocessing
 from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
+from types import ModuleType
 from typing import Any
 
 import genesis
@@ -92,7 +93,7 @@ def find(module: str, name: str) -> Any:
     if not name.startswith("_") and exists(module, name):
         for source in _sources(module):
             found = getattr(importlib.import_module(source), name, _NOTHING)
-            if found is not _NOTHING:
+            if found is not _NOTHING and not isinstance(found, ModuleType):  # a file of ours may have a name of theirs
                 return found
         if module == "torch" and callable(method := getattr(Tensor, name, None)):
             return method  # torch.abs_(x) is x.abs_()

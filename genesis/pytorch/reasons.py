@@ -6,10 +6,13 @@ import difflib
 
 from genesis.pytorch.names import names
 
+_QUANTIZED = "quantization is not built"
+_SPARSE = "of sparse tensors there are matrices in coordinates, and their products"
+
 # families, by the beginning of the dotted name: the longest that fits counts
 FAMILIES = {
     "torch.accelerator": "there is no GPU code yet; torch.accelerator.is_available() is False",
-    "torch.ao": "quantization is not built",
+    "torch.ao": _QUANTIZED,
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "there is no GPU code yet; torch.cuda.is_available() is False, so programs that ask go on with the CPU",
     "torch.distributed": "training on several machines is not built",
@@ -18,30 +21,28 @@ FAMILIES = {
     "torch.hub": "nothing is downloaded",
     "torch.jit": "TorchScript is left out; genesis.jit.trace records a function and replays it",
     "torch.compiler": "nothing is compiled",
+    "torch.library": "genesis.library.custom_op declares an operation, with what is registered for it",
     "torch.masked": "masked tensors are left out",
     "torch.mps": "Apple's GPUs are not used",
     "torch.nested": "nested tensors are left out",
-    "torch.nn.intrinsic": "quantization is not built",
+    "torch.nn.intrinsic": _QUANTIZED,
     "torch.nn.parallel": "there is no GPU code and no second machine yet",
-    "torch.nn.qat": "quantization is not built",
-    "torch.nn.quantized": "quantization is not built",
+    "torch.nn.qat": _QUANTIZED,
+    "torch.nn.quantized": _QUANTIZED,
     "torch.onnx": "export to ONNX is not built",
     "torch.package": "packaging of code is left out",
     "torch.profiler": "genesis.autograd.profile measures a backward",
-    "torch.quantization": "quantization is not built",
+    "torch.quantization": _QUANTIZED,
     "torch.signal": "windows of signals are not built",
-    "torch.sparse": "of sparse tensors there are matrices in coordinates, and their products",
+    "torch.sparse": _SPARSE,
     "torch.utils.benchmark": "of its classes Timer and Measurement are there",
     "torch.utils.cpp_extension": "extensions in C++ are left out; genesis.autograd.from_ctypes calls compiled code",
     "torch.utils.tensorboard": "SummaryWriter is there",
 }
 
 INSTEAD = {
-    "torch.compile": "genesis.jit.trace(step) records a whole step and replays it",
     "torch.hub.load": "build the model in the program, and torch.load its weights",
-    "torch.nn.DataParallel": "the model itself",
-    "torch.utils.tensorboard.SummaryWriter": "from tensorboardX import SummaryWriter",
-    "torch.nn.SyncBatchNorm": "there is one machine: torch.nn.BatchNorm2d",
+    "torch.nn.SyncBatchNorm": "torch.nn.BatchNorm2d, on the one machine that there is",
     "torch.nn.CrossMapLRN2d": "torch.nn.LocalResponseNorm",
     "torch.nn.parallel.DistributedDataParallel": "the model itself",
     "torch.nn.utils.convert_conv2d_weight_memory_format": "nothing: a weight has the layout that it was made with",
@@ -55,25 +56,29 @@ INSTEAD |= {
     for name in ["adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"]
 }
 
+INSTEAD |= {
+    f"torch.{name}": "the function of this name in torch.nn.functional"
+    for name in [
+        "alpha_dropout", "binary_cross_entropy_with_logits", "ctc_loss", "embedding_bag", "feature_alpha_dropout",
+        "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss", "poisson_nll_loss",
+        "triplet_margin_loss",
+    ]
+}  # fmt: skip
+
 # families of names in `torch` and `torch.Tensor`: a part of the name, and why it is absent
 PARTS = {
-    "quantize": "quantization is not built", "dequantize": "quantization is not built", "qparams": "quantization is not built",
-    "fbgemm": "quantization is not built", "quint": "quantization is not built", "qint": "quantization is not built",
-    "qscheme": "quantization is not built", "q_scale": "quantization is not built", "q_zero_point": "quantization is not built",
-    "q_per_channel": "quantization is not built", "per_channel": "quantization is not built", "int_repr": "quantization is not built",
-    "per_tensor": "quantization is not built", "fake_quant": "quantization is not built", "QInt": "quantization is not built",
-    "QUInt": "quantization is not built",
-    "mkldnn": "oneDNN is not used", "cudnn": "there is no GPU code yet", "miopen": "there is no GPU code yet",
-    "vulkan": "there is no GPU code yet", "_gpu_": "there is no GPU code yet", "names": "dimensions have no names",
-    "align_": "dimensions have no names", "refine_names": "dimensions have no names",
-    "sparse": "of sparse tensors there are matrices in coordinates, and their products", "crow_indices": "of sparse tensors there are matrices in coordinates, and their products",
-    "col_indices": "of sparse tensors there are matrices in coordinates, and their products", "row_indices": "of sparse tensors there are matrices in coordinates, and their products",
-    "smm": "of sparse tensors there are matrices in coordinates, and their products", "spmm": "of sparse tensors there are matrices in coordinates, and their products", "saddmm": "of sparse tensors there are matrices in coordinates, and their products",
-    "sspaddmm": "of sparse tensors there are matrices in coordinates, and their products", "dense_dim": "of sparse tensors there are matrices in coordinates, and their products",
-    "coalesce": "of sparse tensors there are matrices in coordinates, and their products", "Script": "TorchScript is left out", "parse_": "TorchScript is left out",
-    "Sym": "sizes are numbers", "sym_": "sizes are numbers", "PyTorchFile": "genesis.save and genesis.load do it",
-    "batch_norm_": "it is a step of torch.nn.functional.batch_norm", "native_": "a step inside of the function of that name",
-    "Dispatch": "there is no dispatcher of keys", "bits": "bits of other widths are no dtype here", "float8": "float8 is no dtype here",
+    "quantize": _QUANTIZED, "dequantize": _QUANTIZED, "qparams": _QUANTIZED, "fbgemm": _QUANTIZED, "quint": _QUANTIZED,
+    "qint": _QUANTIZED, "qscheme": _QUANTIZED, "q_scale": _QUANTIZED, "q_zero_point": _QUANTIZED,
+    "q_per_channel": _QUANTIZED, "per_channel": _QUANTIZED, "int_repr": _QUANTIZED, "per_tensor": _QUANTIZED,
+    "fake_quant": _QUANTIZED, "QInt": _QUANTIZED, "QUInt": _QUANTIZED, "mkldnn": "oneDNN is not used",
+    "cudnn": "there is no GPU code yet", "miopen": "there is no GPU code yet", "_gpu_": "there is no GPU code yet",
+    "sparse": _SPARSE, "crow_indices": _SPARSE, "col_indices": _SPARSE, "row_indices": _SPARSE, "smm": _SPARSE,
+    "saddmm": _SPARSE, "sspaddmm": _SPARSE, "dense_dim": _SPARSE, "coalesce": _SPARSE,
+    "Script": "TorchScript is left out", "parse_": "TorchScript is left out", "Sym": "sizes are numbers",
+    "sym_": "sizes are numbers", "PyTorchFile": "genesis.save and genesis.load do it",
+    "batch_norm_": "it is a step of torch.nn.functional.batch_norm",
+    "native_": "a step inside of the function of that name", "Dispatch": "there is no dispatcher of keys",
+    "bits": "bits of other widths are no dtype here", "float8": "float8 is no dtype here",
     "float4": "float4 is no dtype here", "complex32": "complex numbers of 16 bits are no dtype here",
     "chalf": "complex numbers of 16 bits are no dtype here", "Graph": "TorchScript is left out",
 }  # fmt: skip

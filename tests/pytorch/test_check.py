@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from genesis.pytorch.check import ABSENT, DIFFERS, WORKS, check, report
+from genesis.pytorch.check import ABSENT, DIFFERS, WORKS, check, report, state_of
+from genesis.pytorch.reasons import DIFFERENT, INSTEAD
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,6 +85,16 @@ def test_the_command(tmp_path):
         command = [sys.executable, "-m", "genesis", "check", str(path)]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == status and path.name in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(INSTEAD.keys() - {"torch.hub.load"}))  # it is there, and says so itself
+def test_what_is_there_needs_nothing_instead(name):
+    assert state_of(name)[0] == ABSENT
+
+
+@pytest.mark.parametrize("name", sorted(DIFFERENT))
+def test_what_differs_is_there(name):
+    assert state_of(name)[0] == DIFFERS
 
 
 def test_the_page_of_names_is_current():
