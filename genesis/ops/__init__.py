@@ -20,9 +20,9 @@
 from __future__ import annotations
 
 from genesis.core.call.op import REGISTRY
-from genesis.ops.creation import convert, create, outside, random, random_fills, sequences
+from genesis.ops.creation import convert, create, facts, laid_out, outside, random, random_fills, sequences, storage
 from genesis.ops.fourier import transforms
-from genesis.ops.indexing import assign, gather, index, mask, rows
+from genesis.ops.indexing import assign, gather, index, mask, parts, rows, scattered
 from genesis.ops.learning import (
     activation,
     attention,
@@ -36,23 +36,26 @@ from genesis.ops.learning import (
     softmax,
     update,
 )
-from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.linalg import factoring, older
-from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, rounding, special
-from genesis.ops.products import einsum, geometry, linear, matmul
-from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort
-from genesis.ops.transcendental import functions
-from genesis.ops.shapes import expand, flip, join, narrow, permute, repeat, reshape, split, windows
-from genesis.ops.spatial import channels, convolution, folding, grids, interpolation, padding, pooling, pools, sums
-from genesis.ops.creation import facts, laid_out, storage
-from genesis.ops.indexing import parts, scattered
-from genesis.ops.pointwise import integers
-from genesis.ops.products import added, sparse
-from genesis.ops.reductions import statistics
+from genesis.ops.losses import classes, ctc, distances, margins, numbers
+from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
+from genesis.ops.products import added, einsum, geometry, linear, matmul, sparse
+from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort, statistics
 from genesis.ops.shapes import (
     complex_views,
+    expand,
+    flip,
+    join,
+    narrow,
+    permute,
+    repeat,
+    reshape,
+    split,
     strided,
+    windows,
 )
+from genesis.ops.spatial import channels, convolution, folding, grids, interpolation, padding, pooling, pools, sums
+from genesis.ops.transcendental import functions
 from genesis.ops.registration import (
     register_function,
     register_operation,

@@ -624,7 +624,6 @@ UNCALLED = {  # public, and not to be called by their users
             "nn.LazyModuleMixin",
             "nn.utils.prune.BasePruningMethod",
             "nn.RNNCellBase",
-            "nn.LazyModuleMixin",
             "optim.Optimizer",
             "optim.lr_scheduler.LRScheduler",
             "data.Dataset",

@@ -11,8 +11,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
-from genesis.core.call.halves import F32, F64
-from genesis.core.call.halves import HALVES
+from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.call.kinds import ALL_DIMS, Rules, case, normalize_dims, primitive, reduced_shape
 from genesis.core.call.op import samples
 from genesis.core.graph.tensor import Tensor
