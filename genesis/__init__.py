@@ -5,7 +5,11 @@
 `genesis.core`       tensors and the engine    `genesis.data`    datasets and loaders
 `genesis.io`         saving and loading        `genesis.datasets` small real data
 `genesis.func`       functions of functions    `genesis.debug`   pictures of graphs
-`genesis.jit`        graphs of whole steps
+`genesis.jit`        graphs of whole steps     `genesis.amp`     mixed precision
+`genesis.linalg`     linear algebra            `genesis.fft`     Fourier transforms
+`genesis.special`    special functions         `genesis.distributions` random variables
+`genesis.library`    ops of users              `genesis.devices` devices of users
+`genesis.pytorch`    programs for PyTorch      `genesis.testing` checks of ops and gradients
 """
 
 from __future__ import annotations

@@ -2,5 +2,7 @@
 
 `errors`   the exception tree and the form of a message     `device`   where an array lives
 `dtypes`   element types and PyTorch's promotion rules      `pytree`   nested containers, flattened and rebuilt
-`tracebacks` what is printed of an error
+`layouts`  memory formats                                   `threads`  how many compute; `blas`: in products of matrices
+`locks`    of the whole process                             `memory`   what is free
+`tracebacks` `text` what is printed                         `kept_errors` errors that hold no tensors
 """

@@ -2,6 +2,7 @@
 
 `derivatives`  grad, value_and_grad, vjp, jvp, linearize      `jacobians`  jacrev, jacfwd, hessian, hvp
 `batches`      vmap                                           `stateless`  functional_call, stack_module_state
+`linear`       a derivative as a linear map, and its transpose
 
 Each runs its function on tensors that hold another kind of array, or by another place in the graph; none of them
 knows of the others, which is why they nest in any order.
