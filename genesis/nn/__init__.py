@@ -2,7 +2,7 @@
 
 `module` `parameter`    what a module is          `activation` `dropout` `norm` `linear` `sparse` `flatten`   layers
 `conv` `pooling` `padding` `upsampling`   of images, signals and volumes   `lazy`   of shapes that the first input tells
-`attention` `transformer` `rnn`   of sequences    `adaptive`     of many classes
+`attention` `transformer` `rnn` `rnn_cells`   of sequences     `adaptive`   of many classes
 `container`             modules of modules        `loss`         losses          `init`        first values
 `functional`            the same as functions     `utils`        what is done with parameters and gradients
 """
@@ -43,7 +43,8 @@ from genesis.nn.parallel import DataParallel
 from genesis.nn.parameter import Buffer, Parameter, factory_kwargs
 from genesis.nn.pooling import *  # noqa: F403
 from genesis.nn.pooling import __all__ as _pools
-from genesis.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
+from genesis.nn.rnn import GRU, LSTM, RNN, RNNBase
+from genesis.nn.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from genesis.nn.sparse import Embedding, EmbeddingBag
 from genesis.nn.summary import Summary, summary
 from genesis.nn.transformer import (
