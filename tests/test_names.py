@@ -108,3 +108,16 @@ def test_tensors_have_no_methods_that_are_only_ours():
     torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     public = {name for name in dir(genesis.Tensor) if not name.startswith("_")}
     assert public - set(dir(torch.Tensor)) <= METHODS
+
+
+LISTED = {"datasets", "core/call/kinds", "io/pytorch", "jit/passes", "nn/utils", "optim/schedules"}  # by folder only
+
+
+def test_the_rooms_name_every_file():
+    rooms = (ROOT / "docs" / "ARCHITECTURE.md").read_text().partition("## Rooms")[2].split("```")[1]
+    assert len(set(rooms.splitlines())) == len(rooms.splitlines())
+    for before, several, after in re.findall(r"(\w*)\{([\w,]+)\}(\w*)", rooms):
+        rooms += " ".join(["", *(before + each + after for each in several.split(","))])
+    package = ROOT / "genesis"
+    files = {path.stem for path in MODULES if path.parent.relative_to(package).as_posix() not in LISTED}
+    assert sorted(files - {"__init__", "__main__"} - set(re.findall(r"\w+", rooms))) == []
