@@ -12,7 +12,7 @@ from genesis.nn import init
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 from genesis.ops import empty
-from genesis.ops.spatial import convolution
+from genesis.ops.spatial import convolution, convolutions
 from genesis.ops.spatial.arguments import batched, per_dim
 from genesis.ops.spatial.padding import pad
 
@@ -97,7 +97,7 @@ class _Convolution(Module):
         """The padding as `pad` has it, for modes that the convolution does not know."""
         name = type(self).__name__
         if self.padding == "same":
-            sides = convolution.same_padding(name, self.kernel_size, self.stride, self.dilation)
+            sides = convolutions.same_padding(name, self.kernel_size, self.stride, self.dilation)
         else:
             sides = [(0, 0) if self.padding == "valid" else (p, p) for p in self.padding]  # type: ignore[list-item]
         return [n for both in reversed(sides) for n in both]
@@ -286,8 +286,8 @@ class ConvTranspose3d(_Transposed):
     dims = 3
 
 
-_FUNCTIONS = {1: convolution.conv1d, 2: convolution.conv2d, 3: convolution.conv3d}
-_TRANSPOSED = {1: convolution.conv_transpose1d, 2: convolution.conv_transpose2d, 3: convolution.conv_transpose3d}
+_FUNCTIONS = {1: convolutions.conv1d, 2: convolutions.conv2d, 3: convolutions.conv3d}
+_TRANSPOSED = {1: convolutions.conv_transpose1d, 2: convolutions.conv_transpose2d, 3: convolutions.conv_transpose3d}
 explain_all(globals(), "_Convolution", "_Forward", "_Transposed")
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

@@ -54,7 +54,18 @@ from genesis.ops.shapes import (
     strided,
     windows,
 )
-from genesis.ops.spatial import channels, convolution, folding, grids, interpolation, padding, pooling, pools, sums
+from genesis.ops.spatial import (
+    channels,
+    convolution,
+    convolutions,
+    folding,
+    grids,
+    interpolation,
+    padding,
+    pooling,
+    pools,
+    sums,
+)
 from genesis.ops.transcendental import functions
 from genesis.ops.registration import (
     register_function,
@@ -121,6 +132,7 @@ MODULES = (
     classes,
     distances,
     convolution,
+    convolutions,
     sums,
     padding,
     pooling,
