@@ -78,6 +78,7 @@ METHODS = {
     "fmax_",
     "fmin_",
     "gate",
+    "bounded_log",
     "log1pexp",
     "log1pexp_",
     "tanh_rest",

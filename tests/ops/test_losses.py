@@ -276,3 +276,13 @@ def test_softmax_of_nothing_and_of_a_number():
     for f, one in ((F.softmax, 1.0), (F.log_softmax, 0.0)):
         assert f(genesis.zeros(0, 3), 0).shape == f(genesis.zeros(0, 3), 1).shape == (0, 3)
         assert f(genesis.tensor(2.0), 0).item() == one
+
+
+@pytest.mark.parametrize("p, y, slope", [(0, 0, 1), (1, 1, -1), (0, 1, -1e12), (1, 0, 1e12), (1e-40, 1, -1e12)])
+def test_binary_cross_entropy_of_certainty_has_a_slope(p, y, slope):
+    x = genesis.tensor([float(p)], requires_grad=True)
+    F.binary_cross_entropy(x, genesis.tensor([float(y)])).backward()
+    np.testing.assert_allclose(x.grad.numpy(), [slope], rtol=1e-6)
+    z = genesis.tensor([200.0 if p else -200.0], requires_grad=True)
+    F.binary_cross_entropy(z.sigmoid(), genesis.tensor([float(y)])).backward()
+    assert np.isfinite(z.grad.numpy()).all()

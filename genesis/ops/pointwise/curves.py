@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.core.call.kinds import binary, unary
+from genesis.core.call.kinds import binary, case, unary
 from genesis.ops.pointwise.elementwise import square, tanh
 from genesis.ops.pointwise.pieces import in_blocks, in_float64, ratio
 
@@ -61,6 +61,11 @@ def _softplus(x: Any) -> Any:
 
 log1pexp = unary("log1pexp", _softplus, "Stable $\\ln(1 + e^x)$.", "[0., 1.] -> [0.6931, 1.3133]",
     vjp=lambda g, input: g * sigmoid(input), dtypes="f", torch_name="", path="ops.pointwise.curves.log1pexp")  # fmt: skip
+
+# Where the logarithm ends its slope does not: a loss of a probability that is 0 still says which way to go.
+bounded_log = unary("bounded_log", lambda x: np.maximum(np.log(x), -100), "$\\max(\\ln x, -100)$, with slope $1 / \\max(x, 10^{-12})$.",
+    "[0., 1.] -> [-100., 0.]", vjp=lambda g, input: g / input.clamp(min=1e-12), dtypes="f", torch_name="",
+    path="ops.pointwise.curves.bounded_log", inplace=False, samples=lambda t: [case(t.positive(2, 3))])  # fmt: skip
 
 
 # (x - tanh x) / x^3, of x^2 in [0, 2.56]: to 4e-18
