@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributions
 import torch.nn.functional as F
 from torch import nn
 from torch.utils import data
@@ -75,6 +76,9 @@ class Draws:
             t, "uniform_", "uniform", *(o.get("a", o.get("from", low)), o.get("b", o.get("to", high)))
         )
         kinds.bernoulli = self.bernoulli
+        torch.distributions.Categorical.sample = lambda c, shape=(): self.multinomial(
+            c.probs, max(1, int(np.prod(shape))), True
+        ).reshape((*shape, *c.probs.shape[:-1]))
         kinds.multinomial = self.multinomial
 
     def _function(self, name: str, how: str) -> None:
