@@ -243,3 +243,45 @@ def test_special_functions(name):
 def test_logarithms_of_sigmoids_in_float32(function):
     x = np.random.default_rng(0).uniform(-80, 15, 5000).astype(np.float32)
     assert ulps(function(wrap(x)).numpy(), function(wrap(x.astype(np.float64))).numpy(), np.float32).max() <= 2
+
+
+# (a from, to): the bar in units of the last place, and units more for each e-fold that a tail is below 1 (the rounding
+# of an exponent). Up to 6 were measured of results over 0.01, and 14 of all below 5, where PyTorch 2.13 loses 72 of P
+# and 2.8e7 of Q; above 20 it loses 1e7 of both.
+INCOMPLETE_GAMMA = {(1e-8, 5.0): (16, 0.0), (5.0, 20.0): (8, 2.0), (20.0, 999.0): (8, 2.0), (1000.0, 1e4): (8, 3.0)}
+
+
+@pytest.mark.parametrize(("low", "high"), INCOMPLETE_GAMMA)
+def test_incomplete_gamma_functions(low, high):
+    mpmath = pytest.importorskip("mpmath", reason="exact incomplete gamma functions are taken from mpmath")
+    rng = np.random.default_rng(0)
+    a = np.exp(rng.uniform(np.log(low), np.log(high), (40, 1)))
+    near = [a + np.sqrt(a) * t for t in (-4.0, -1.0, 0.0, 1.0, 6.0)]
+    x = np.concatenate([*near, a + 1, 0.71 * a, 1.31 * a, np.exp(rng.uniform(-9, 4, (40, 2)))], 1)
+    a, x = np.broadcast_to(a, x.shape)[x > 0], x[x > 0]
+    bar, slope = INCOMPLETE_GAMMA[low, high]
+    for upper, function in ((False, genesis.special.gammainc), (True, genesis.special.gammaincc)):
+        found = function(genesis.tensor(a), genesis.tensor(x)).numpy()
+        assert (found >= 0).all() and (found <= 1).all()
+        for p, q, r in zip(a, x, found, strict=True):
+            if 1e-290 < r < 1:
+                with mpmath.workdps(40):
+                    ends = (q, mpmath.inf) if upper else (0, q)
+                    exact = mpmath.gammainc(mpmath.mpf(p), *ends, regularized=True)
+                    error = abs(float((mpmath.mpf(float(r)) - exact) / exact)) / np.finfo(float).eps
+                assert error <= bar - slope * math.log(r), (upper, p, q, r, error)
+    assert (np.diff(genesis.special.gammainc(genesis.tensor(a[0]), genesis.linspace(0, 60, 999)).numpy()) >= 0).all()
+
+
+def test_incomplete_gamma_functions_far_out():
+    a, x = (genesis.tensor(v, dtype=genesis.float64) for v in ([3.0, 1e300, 1e300, 1e-300], [1e308, 1e300, 1e200, 1.0]))
+    np.testing.assert_array_equal(genesis.special.gammainc(a, x).numpy(), [1.0, 0.5, 0.0, 1.0])
+    np.testing.assert_allclose(genesis.special.gammaincc(a, x).numpy(), [0.0, 0.5, 1.0, 2.193839343955203e-301])
+
+
+def test_incomplete_gamma_functions_of_huge_parameters():
+    """Where series would take 1e5 terms: one standard deviation either way is nearly the normal distribution's."""
+    a = np.array([1e9, 1e12, 1e15])
+    for t, expected in ((-1.0, 0.15865525393145705), (0.0, 0.5), (1.0, 0.8413447460685429)):
+        found = genesis.special.gammainc(genesis.tensor(a), genesis.tensor(a + t * np.sqrt(a))).numpy()
+        np.testing.assert_allclose(found, expected, atol=0.5 / np.sqrt(a[0]))

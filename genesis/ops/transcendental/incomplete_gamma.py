@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -44,26 +46,47 @@ def zeta(s: Any, q: Any) -> Any:
     return out
 
 
-# ---- incomplete gamma functions
+# ---- incomplete gamma functions (regions after Gautschi 1979, "A computational procedure for incomplete gamma
+# functions", with Temme's expansion for large parameters, DLMF 8.12)
 
 _STIRLING = gamma_functions._STIRLING
-_LOG = [(-1) ** k / k for k in range(24, 1, -1)] + [0.0, 0.0]  # of m - ln(1 + m)
+_ATANH = [1 / k for k in range(39, 1, -2)]  # of (atanh(r) / r - 1) / r^2, by powers of r^2
+_LARGE = 1000.0  # from here on x near a is Temme's
+_NEAR = 0.3
+
+
+def _loss(a: Any, x: Any) -> Any:
+    """$m - \\ln(1 + m)$ for $m = (x - a) / a$: near 0 by the series of $2 \\operatorname{atanh}(r) = \\ln(1 + m)$."""
+    m = (x - a) / a
+    near = (m > -0.5) & (m < 1)
+    safe = np.where(near, m, 0.0)
+    r = safe / (2 + safe)
+    small = r * (safe - 2 * r * r * polynomial(r * r, _ATANH))
+    return np.where(near, small, m - np.log(x / a))
+
+
+def _factorial(a: Any) -> Any:
+    """$\\Gamma(a + 1)$ for a in [0, 12): shifted down to [1, 2), where its logarithm is small."""
+    rest = a - np.floor(a)
+    found = np.exp(lgamma(1 + rest))
+    for k in range(1, 12):
+        found = np.where(rest + k <= a, found * (rest + k), found)
+    return found
 
 
 def _prefix(a: Any, x: Any) -> Any:
     """$x^a e^{-x} / \\Gamma(a + 1)$, without the cancellation that logarithms of large a would have."""
     small = a < 12
     low, high = np.where(small, a, 1.0), np.where(small, 12.0, a)
-    m = (x - high) / high
-    loss = np.where(np.abs(m) < 0.1, polynomial(np.clip(m, -0.1, 0.1), _LOG), m - np.log1p(m))
     series = polynomial(1 / (high * high), _STIRLING) / high
-    far = np.exp(-high * loss - series) / np.sqrt(2 * math.pi * high)
-    near = np.exp(low * np.log(x) - x - lgamma(low + 1))
-    return np.where(small, near, far)
+    far = np.exp(-high * _loss(high, x) - series) / np.sqrt(2 * math.pi * high)
+    x = np.minimum(x, 1e4)  # zero beyond
+    half = np.exp(-0.5 * x)  # twice, since the power may be large where all of it is too small
+    return np.where(small, np.power(x, low) * half / _factorial(low) * half, far)
 
 
 def _by_series(a: Any, x: Any) -> Any:
-    """P, for x below a + 1 (Abramowitz and Stegun 6.5.29)."""
+    """P (Abramowitz and Stegun 6.5.29)."""
     term, total, n = np.ones_like(x), np.ones_like(x), 0
     while n < 20_000:
         n += 1
@@ -75,21 +98,87 @@ def _by_series(a: Any, x: Any) -> Any:
 
 
 def _by_fraction(a: Any, x: Any) -> Any:
-    """Q, for x from a + 1: a continued fraction (6.5.31) by Lentz' method."""
-    b = x + 1 - a
-    c, d = np.full_like(x, 1e300), 1 / b
-    h, n = d.copy(), 0
-    while n < 20_000:
-        n += 1
-        step = -n * (n - a)
-        b = b + 2
-        d = 1 / (step * d + b)
-        c = b + step / c
-        factor = c * d
-        h = h * factor
-        if not (np.abs(factor - 1) > 5e-16).any():  # two units of the last place: less may never come
-            break
-    return h * a * _prefix(a, x)
+    """Q: the continued fraction of DLMF 8.9.2, for x from max(a, 1.1). From behind, where errors shrink; the number of
+    terms is that after which more change nothing.
+    """
+    n = int(110 / x.min() + 3.2 * math.sqrt(min(x.max(), 1300.0)) + 20)
+    found = x - a + (2 * n + 1)
+    for k in range(n, 0, -1):
+        found = x - a + (2 * k - 1) - k * (k - a) / found
+    return a * _prefix(a, x) / found
+
+
+def _log_factorial(a: Any) -> Any:
+    """$\\ln \\Gamma(1 + a)$ to its last places as a goes to 0 (6.1.33)."""
+    small = a < 0.5
+    safe = np.where(small, a, 0.0)
+    k = np.arange(28.0, 1.0, -1.0)
+    terms = [*((-1) ** k / k * zeta(k, np.full_like(k, 2.0))), 1 - np.euler_gamma, 0.0]
+    return np.where(small, polynomial(safe, terms) - np.log1p(safe), lgamma(1 + a))
+
+
+def _by_small(a: Any, x: Any) -> Any:
+    """Q for small a and x: what $x^a / \\Gamma(1 + a)$ lacks of 1, and the rest of the alternating series of P."""
+    log = a * np.log(x) - _log_factorial(a)
+    term, total = np.ones_like(x), np.zeros_like(x)
+    for n in range(1, 25):
+        term = term * (-x / n)
+        total += term / (a + n)
+    return -np.expm1(log) - a * np.exp(log) * total
+
+
+@functools.cache
+def _temme() -> list[list[float]]:
+    """Coefficients of $C_k(\\eta)$, k = 0..4, highest power first (DLMF 8.12.11 to 8.12.14)."""
+    terms, orders = 24, 5
+    alpha = [Fraction(0), Fraction(1)]
+    for n in range(2, terms + 2 * orders + 3):
+        crossed = sum((n + 1 - j) * alpha[j] * alpha[n + 1 - j] for j in range(2, n))
+        alpha.append((alpha[n - 1] - crossed) / (n + 1))
+    first = [Fraction(-1, 3), *((n + 2) * alpha[n + 2] for n in range(1, terms + 2 * orders))]
+    rows, stirling = (
+        [first],
+        [Fraction(1), Fraction(1, 12), Fraction(1, 288), Fraction(-139, 51840), Fraction(-571, 2488320)],
+    )
+    for k in range(1, orders):
+        above = rows[-1]
+        rows.append([(-1) ** k * stirling[k] * first[n] + (n + 2) * above[n + 2] for n in range(len(above) - 2)])
+    return [[float(v) for v in row[terms::-1]] for row in rows]
+
+
+def _by_temme(a: Any, x: Any, upper: bool) -> Any:
+    """Both, uniformly in x near a large a (DLMF 8.12.3, 8.12.4 and 8.12.7)."""
+    loss = _loss(a, x)
+    eta = np.copysign(np.sqrt(2 * loss), x - a)
+    rest = np.zeros_like(x)
+    for row in reversed(_temme()):
+        rest = rest / a + polynomial(eta, row)
+    rest = np.exp(-a * loss) / np.sqrt(2 * math.pi * a) * rest
+    sign = 1.0 if upper else -1.0
+    return 0.5 * error_functions.erfc(sign * eta * np.sqrt(0.5 * a)) + sign * rest
+
+
+def _regions(a: Any, x: Any, upper: bool) -> Any:
+    """Each place by what converges there: the smaller of P and Q first, and the other one from it."""
+    out = np.empty_like(x)
+    temme = (a >= _LARGE) & (np.abs(x - a) < _NEAR * a)
+    small = _is_small(a, x)
+    fraction = ~temme & ~small & (x > 1.1) & (x >= a)
+    series = ~temme & ~fraction & ~(small & upper)
+    if temme.any():
+        out[temme] = _by_temme(a[temme], x[temme], upper)
+    small &= upper & ~temme
+    for where, formula, own in ((series, _by_series, False), (fraction, _by_fraction, True), (small, _by_small, True)):
+        if where.any():
+            value = formula(a[where], x[where])
+            out[where] = value if own == upper else 1 - value
+    return np.minimum(out, 1.0)
+
+
+def _is_small(a: Any, x: Any) -> Any:
+    """Where x is up to 1.1 and Q is nearer to 0 than P."""
+    edge = np.where(x < 0.5, -0.4 / np.log(np.minimum(x, 0.5)), 1.1 * x)
+    return (x <= 1.1) & (a <= edge)
 
 
 def _gamma(upper: bool) -> Any:
@@ -104,11 +193,7 @@ def _gamma(upper: bool) -> Any:
             )
             out = np.where((a > 0) & (x == 0), float(upper), out)
             out = np.where(np.isposinf(a) & (x >= 0), np.where(np.isinf(x), np.nan, float(upper)), out)
-            series, fraction = inside & (x < a + 1), inside & (x >= a + 1)
-            for where, formula, own in ((series, _by_series, False), (fraction, _by_fraction, True)):
-                if where.any():
-                    value = formula(a[where], x[where])
-                    out[where] = value if own == upper else 1 - value
+            out[inside] = _regions(a[inside], x[inside], upper)
         return out.astype(kind)
 
     return kernel
