@@ -4,7 +4,7 @@
 
 CHECKOUTS is a folder with one folder for each repository that programs.toml names, called owner+name. Each program runs in a copy, first with
 PyTorch, then by `genesis run --torch`, from the same weights and with the same random numbers (see recorder.py), for some steps. Packages that
-exist for PyTorch only come from benchmarks/standins. What PyTorch does not run here is left out and said. --write puts the table into programs.md.
+exist for PyTorch only come from benchmarks/standins. What PyTorch does not run here is left out and said. --write puts the rows into programs.md.
 """
 
 from __future__ import annotations
@@ -136,9 +136,24 @@ def compared(program: Program, checkout: Path, options: argparse.Namespace) -> R
         return result
 
 
-def table(results: list[Result], steps: int) -> str:
-    ran = [r for r in results if not r.torch["error"]]
-    good = [r for r in ran if r.verdict.startswith("runs") and "other" not in r.verdict]
+def row(result: Result) -> tuple[str, str]:
+    """A line of the table, by its first column."""
+    name = " ".join([f"{result.program.repository}: {result.program.path}", *result.program.arguments])
+    verdict = result.verdict.replace("|", "\\|")
+    number = f"{result.difference:.1e}" if result.genesis["losses"] else ""
+    return name, f"| {name} | {len(result.genesis['losses'])} | {number} | {verdict} |"
+
+
+def rows_of(page: str) -> dict[str, str]:
+    """The lines of a table that was written before."""
+    body = page.partition("| --- | ---: | ---: | --- |\n")[2]
+    return {line.split(" | ")[0].removeprefix("| "): line for line in body.splitlines()}
+
+
+def table(rows: dict[str, str], steps: int) -> str:
+    verdicts = [line.rsplit(" | ", 1)[1] for line in rows.values()]
+    ran = [v for v in verdicts if not v.startswith("not run")]
+    good = [v for v in ran if v.startswith("runs") and "other" not in v]
     lines = [
         "# Public programs",
         "",
@@ -146,18 +161,14 @@ def table(results: list[Result], steps: int) -> str:
         "with PyTorch and with `genesis run --torch` from the same weights and the same random numbers, dropout off. The difference is that of two losses",
         f"relative to the largest loss until then; up to {EQUAL:g} they count as equal. Where they are further apart, PyTorch ran again with each weight",
         "changed in its last bit (disturbed): a program whose losses then differ by at least a third as much amplifies roundings. Of programs without",
-        "losses, the numbers that they print are compared.",
+        "losses, the numbers that they print are compared. What PyTorch itself does not run is listed and not counted.",
         "",
         f"{len(good)} of {len(ran)} run with equal losses.",
         "",
         "| program | losses | difference | |",
         "| --- | ---: | ---: | --- |",
+        *rows.values(),
     ]
-    for r in results:
-        name = " ".join([f"{r.program.repository}: {r.program.path}", *r.program.arguments])
-        verdict = r.verdict.replace("|", "\\|")
-        number = f"{r.difference:.1e}" if r.genesis["losses"] else ""
-        lines.append(f"| {name} | {len(r.genesis['losses'])} | {number} | {verdict} |")
     return "\n".join(lines) + "\n"
 
 
@@ -167,7 +178,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="programs whose repository and path contain this")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=120.0, help="how long a program may run")
-    parser.add_argument("--write", action="store_true", help="write programs.md")
+    parser.add_argument("--write", action="store_true", help="write the rows into programs.md")
     parser.add_argument("--said", action="store_true", help="print the end of what a failing program said")
     options = parser.parse_args()
     results = []
@@ -180,10 +191,10 @@ def main() -> int:
         print(f"{program.repository}/{program.path}: {results[-1].verdict} {results[-1].difference:.1e}", flush=True)
         if options.said and results[-1].verdict not in ("runs", "differs"):
             print((results[-1].torch if results[-1].torch["error"] else results[-1].genesis).get("said", ""))
-    text = table(results, options.steps)
-    print(text)
-    if options.write:
-        PAGE.write_text(text)
+    rows = dict(map(row, results))
+    print(table(rows, options.steps))
+    if options.write:  # rows of programs that did not run now stay
+        PAGE.write_text(table({**(rows_of(PAGE.read_text()) if PAGE.exists() else {}), **rows}, options.steps))
     return 0
 
 
