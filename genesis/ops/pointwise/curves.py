@@ -64,7 +64,7 @@ log1pexp = unary("log1pexp", _softplus, "Stable $\\ln(1 + e^x)$.", "[0., 1.] -> 
 
 # Where the logarithm ends its slope does not: a loss of a probability that is 0 still says which way to go.
 bounded_log = unary("bounded_log", lambda x: np.maximum(np.log(x), -100), "$\\max(\\ln x, -100)$, with slope $1 / \\max(x, 10^{-12})$.",
-    "[0., 1.] -> [-100., 0.]", vjp=lambda g, input: g / input.clamp(min=1e-12), dtypes="f", torch_name="",
+    "[0., 1.] -> [-100.,    0.]", vjp=lambda g, input: g / input.clamp(min=1e-12), dtypes="f", torch_name="",
     path="ops.pointwise.curves.bounded_log", inplace=False, samples=lambda t: [case(t.positive(2, 3))])  # fmt: skip
 
 
