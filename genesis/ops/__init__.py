@@ -36,7 +36,7 @@ from genesis.ops.learning import (
     softmax,
     update,
 )
-from genesis.ops.linalg import factoring, older
+from genesis.ops.linalg import lu, older, qr
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
 from genesis.ops.products import added, einsum, geometry, linear, matmul, sparse
@@ -114,7 +114,8 @@ MODULES = (
     linear,
     einsum,
     geometry,
-    factoring,
+    lu,
+    qr,
     older,
     transforms,
     activation,

@@ -14,7 +14,7 @@ from genesis.nn.utils.parametrize import register_parametrization, weight_of
 from genesis.ops.creation.create import zeros_like
 from genesis.ops.creation.random import randn
 from genesis.ops.creation.sequences import eye
-from genesis.ops.linalg.factoring import geqrf
+from genesis.ops.linalg.qr import geqrf
 from genesis.ops.shapes.join import cat
 
 MAPS = ("matrix_exp", "cayley", "householder")

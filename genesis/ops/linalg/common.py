@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.errors import ArgumentError, DTypeError, LinAlgError, ShapeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, LinAlgError, ShapeError, message
 from genesis.core.call.kind import Kind, Rule, as_it_is
 from genesis.core.call.op import Op
+from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor, known_values
+from genesis.ops.creation.sequences import eye
 
 INT32 = np.dtype(np.int32)
 
@@ -50,6 +52,16 @@ def check_matrix(name: str, x: Any, square: bool = False, what: str = "input") -
         raise ShapeError(
             message(name, f"{what} must be batches of square matrices, they are {sizes}", [(what, x._spec())])
         )
+
+
+def one_square(name: str, what: str = "A") -> Any:
+    """The `prepare` of an op of one square matrix."""
+
+    def prepare(input: Tensor, *rest: Any) -> Any:
+        check_matrix(name, input, True, what)
+        return (input, *rest)
+
+    return prepare
 
 
 def check_precise(name: str, x: Tensor, what: str = "input") -> None:
@@ -114,3 +126,26 @@ def fitted(g: Tensor, shape: Sequence[int]) -> Tensor:
     from genesis.ops.shapes.expand import sum_to
 
     return g if tuple(g.shape) == tuple(shape) else sum_to(g, shape)
+
+
+def in_front_of_two(b: Any, x: Tensor, y: Tensor, *rest: Any) -> Any:
+    """Two operands with batches: the hidden dimension is one more."""
+    filled = [b.spread(x, b.batched[0]), b.spread(y, b.batched[1])]
+    most = max(filled[0].ndim, filled[1].ndim) - 1
+    return b.run(*[b.padded(z, True, most) for z in filled], *rest)
+
+
+def results_out(name: str, results: Any, out: Any) -> Any:
+    """Put several results into a tuple of tensors."""
+    if out is None:
+        return results
+    if not isinstance(out, tuple | list) or len(out) != len(results):
+        raise ArgumentValueError(message(name, f"out= must be {len(results)} tensors"))
+    kind = type(results)
+    return kind(*[write_out(name, r, o) for r, o in zip(results, out, strict=True)])
+
+
+def regular(t: Any, *shape: int) -> Tensor:
+    """A sample with a large diagonal, which has an inverse."""
+    x: Tensor = t(*shape)
+    return (x + 6 * eye(x.shape[-1], dtype=x.dtype)).detach().requires_grad_(x.requires_grad)  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.reductions.extremes import amax, amin
 from genesis.ops.reductions.norms import norm
-from genesis.ops.linalg.spectral import linalg_svdvals
+from genesis.ops.linalg.svd import linalg_svdvals
 
 
 def _in_dtype(name: str, x: Tensor, dtype: Any) -> Tensor:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from genesis.core.call.out import write_out
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.pointwise.choice import where
 from genesis.ops.creation.sequences import eye
-from genesis.ops.linalg.common import check_matrix, check_same
-from genesis.ops.linalg.factoring import linalg_cholesky, linalg_lu_factor_ex, linalg_lu_solve, linalg_qr
+from genesis.ops.linalg.cholesky import linalg_cholesky
+from genesis.ops.linalg.common import check_matrix, check_same, regular, results_out
+from genesis.ops.linalg.determinants import linalg_det, linalg_slogdet
+from genesis.ops.linalg.least_squares import linalg_pinv
+from genesis.ops.linalg.lu import linalg_lu_factor_ex, linalg_lu_solve
 from genesis.ops.linalg.products import linalg_matrix_exp, linalg_matrix_power, linalg_multi_dot
-from genesis.ops.linalg.solving import (
-    linalg_det,
-    linalg_inv,
-    linalg_slogdet,
-    results_out,
-    triangular_system,
-)
-from genesis.ops.linalg.spectral import linalg_pinv, linalg_svd
-
-_regular = lambda t, n: (t(n, n) + 6 * eye(n, dtype=t(1).dtype)).detach().requires_grad_(t.requires_grad)  # noqa: E731
+from genesis.ops.linalg.qr import linalg_qr
+from genesis.ops.linalg.solving import linalg_inv
+from genesis.ops.linalg.svd import linalg_svd
+from genesis.ops.linalg.triangular import triangular_system
+from genesis.ops.pointwise.choice import where
 
 
 class qr_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
@@ -77,7 +74,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False, *, out: Any = None
 
 
 Tensor.cholesky_solve = cholesky_solve
-samples(cholesky_solve, lambda t: [case(t(3, 2), _regular(t, 3)), case(t(2, 3, 1), _regular(t, 3), True)])
+samples(cholesky_solve, lambda t: [case(t(3, 2), regular(t, 3, 3)), case(t(2, 3, 1), regular(t, 3, 3), True)])
 wrong_inputs(
     cholesky_solve,
     (lambda t: case(t(2, 1), t(2, 3)), RuntimeError, "cholesky_solve: L must be batches of square matrices"),
@@ -98,7 +95,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False, *, out: Any = None) -> Tens
 
 
 Tensor.cholesky_inverse = cholesky_inverse
-samples(cholesky_inverse, lambda t: [case(_regular(t, 3)), case(_regular(t, 2), True)])
+samples(cholesky_inverse, lambda t: [case(regular(t, 3, 3)), case(regular(t, 2, 2), True)])
 wrong_inputs(
     cholesky_inverse, (lambda t: case(t(2, 3)), RuntimeError, "cholesky_inverse: L must be batches of square matrices")
 )
@@ -169,7 +166,7 @@ def logdet(input: Tensor) -> Tensor:
     return sign.log() + log if input.is_complex() else where(sign == -1.0, float("nan"), log)
 
 
-samples(logdet, lambda t: [case(_regular(t, 3)), case(_regular(t, 2))])
+samples(logdet, lambda t: [case(regular(t, 3, 3)), case(regular(t, 2, 2))])
 wrong_inputs(logdet, (lambda t: case(t(2, 3)), RuntimeError, "logdet: A must be batches of square matrices"))
 
 
@@ -281,14 +278,16 @@ def triangular_solve(
 
 
 Tensor.triangular_solve = triangular_solve
-samples(triangular_solve, lambda t: [case(t(3, 2), _regular(t, 3)), case(t(3, 2), _regular(t, 3), False, True, True)])
+samples(
+    triangular_solve, lambda t: [case(t(3, 2), regular(t, 3, 3)), case(t(3, 2), regular(t, 3, 3), False, True, True)]
+)
 wrong_inputs(
     triangular_solve, (lambda t: case(t(2, 1), t(2, 3)), RuntimeError, "triangular_solve: A must be batches of square")
 )
 
 for _call in (det, slogdet, inverse, pinverse, matrix_exp):
-    samples(_call, lambda t: [case(_regular(t, 3))])
-samples(matrix_power, lambda t: [case(t(2, 2), 3), case(t(2, 2), 0), case(_regular(t, 2), -2)])
+    samples(_call, lambda t: [case(regular(t, 3, 3))])
+samples(matrix_power, lambda t: [case(t(2, 2), 3), case(t(2, 2), 0), case(regular(t, 2, 2), -2)])
 samples(chain_matmul, lambda t: [case(t(2, 3), t(3, 4), t(4, 2)), case(t(2, 3))])
 samples(lu, lambda t: [case(t(3, 3)), case(t(2, 3), get_infos=True)])
 Tensor.lu, Tensor.lu_solve = lu, lu_solve

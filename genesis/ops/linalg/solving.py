@@ -1,40 +1,32 @@
-"""Systems of linear equations, inverses and determinants."""
+"""Systems of linear equations, and inverses."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
-from genesis.base.blas import one_thread
-from genesis.base.errors import ArgumentValueError, ShapeError, message
-from genesis.core.call.out import write_out
+from genesis.base.errors import ShapeError, message
 from genesis.core.call.kinds import case, composite, primitive
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.call.strides import packed
+from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.sequences import eye
 from genesis.ops.linalg import host
 from genesis.ops.linalg.common import (
-    fresh,
     FACTORIZATION,
     broadcast_batches,
     check_matrix,
     check_same,
     fitted,
-    real_of,
+    in_front_of_two,
     refuse_info,
+    regular,
+    results_out,
     square_info,
 )
 from genesis.ops.products.matmul import matmul
-
-
-class slogdet_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
-    sign: Tensor
-    logabsdet: Tensor
 
 
 class inv_ex_result(NamedTuple):  # noqa: N801
@@ -48,22 +40,6 @@ class solve_ex_result(NamedTuple):  # noqa: N801
 
 
 _SINGULAR = "the matrix is singular, pivot {} is zero"
-_regular = lambda t, *shape: _apart(t(*shape))  # noqa: E731
-
-
-def _apart(x: Tensor) -> Tensor:
-    """A matrix with a large diagonal, which has an inverse."""
-    return (x + 6 * eye(x.shape[-1], dtype=x.dtype)).detach().requires_grad_(x.requires_grad)
-
-
-def results_out(name: str, results: Any, out: Any) -> Any:
-    """Put several results into a tuple of tensors."""
-    if out is None:
-        return results
-    if not isinstance(out, tuple | list) or len(out) != len(results):
-        raise ArgumentValueError(message(name, f"out= must be {len(results)} tensors"))
-    kind = type(results)
-    return kind(*[write_out(name, r, o) for r, o in zip(results, out, strict=True)])
 
 
 # ---- A X = B
@@ -130,10 +106,10 @@ def solve_system(input: Array, other: Array) -> Any:
 samples(
     solve_system,
     lambda t: [
-        case(_regular(t, 3, 3), t(3, 2)),
-        case(_regular(t, 2, 3, 3), t(2, 3, 1)),
-        case(_regular(t, 2, 2), t(3, 2, 2)),
-        case(_regular(t, 2, 1, 2, 2), t(3, 2, 2)),
+        case(regular(t, 3, 3), t(3, 2)),
+        case(regular(t, 2, 3, 3), t(2, 3, 1)),
+        case(regular(t, 2, 2), t(3, 2, 2)),
+        case(regular(t, 2, 1, 2, 2), t(3, 2, 2)),
         case(t(0, 0), t(0, 2)),
     ],
 )
@@ -168,7 +144,7 @@ def linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bo
     return results_out("linalg.solve_ex", solve_ex_result(x, info), out)
 
 
-samples(linalg_solve_ex, lambda t: [case(_regular(t, 3, 3), t(3))])
+samples(linalg_solve_ex, lambda t: [case(regular(t, 3, 3), t(3))])
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.solve")
@@ -194,11 +170,11 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) ->
 samples(
     linalg_solve,
     lambda t: [
-        case(_regular(t, 3, 3), t(3, 2)),
-        case(_regular(t, 3, 3), t(3)),
-        case(_regular(t, 2, 3, 3), t(2, 3)),
-        case(_regular(t, 2, 3, 3), t(4, 3), left=False),
-        case(_regular(t, 2, 1, 3, 3), t(2, 3, 2)),
+        case(regular(t, 3, 3), t(3, 2)),
+        case(regular(t, 3, 3), t(3)),
+        case(regular(t, 2, 3, 3), t(2, 3)),
+        case(regular(t, 2, 3, 3), t(4, 3), left=False),
+        case(regular(t, 2, 1, 3, 3), t(2, 3, 2)),
         case(t(0, 0), t(0)),
     ],
 )
@@ -229,7 +205,7 @@ def linalg_inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> 
     return results_out("linalg.inv_ex", inv_ex_result(inverse, info), out)
 
 
-samples(linalg_inv_ex, lambda t: [case(_regular(t, 3, 3))])
+samples(linalg_inv_ex, lambda t: [case(regular(t, 3, 3))])
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.inv")
@@ -249,289 +225,12 @@ def linalg_inv(A: Tensor, *, out: Any = None) -> Tensor:
     return x if out is None else write_out("linalg.inv", x, out)
 
 
-samples(linalg_inv, lambda t: [case(_regular(t, 3, 3)), case(_regular(t, 2, 2, 2)), case(t(0, 0)), case(t(0, 2, 2))])
+samples(linalg_inv, lambda t: [case(regular(t, 3, 3)), case(regular(t, 2, 2, 2)), case(t(0, 0)), case(t(0, 2, 2))])
 wrong_inputs(
     linalg_inv,
     (lambda t: case(t(2, 3)), RuntimeError, "linalg.inv: A must be batches of square matrices, they are 2 by 3"),
     (lambda t: case(t(2, 2) * 0), RuntimeError, "linalg.inv: the matrix is singular"),
 )
-
-
-# ---- triangles
-
-
-def _checked_triangle(input: Tensor, other: Tensor, upper: bool, unitriangular: bool) -> Any:
-    name = "linalg.solve_triangular"
-    check_matrix(name, input, True, "A")
-    check_matrix(name, other, what="B")
-    check_same(name, A=input, B=other)
-    if input.shape[-1] != other.shape[-2]:
-        raise ShapeError(
-            message(
-                name, f"A has {input.shape[-1]} rows, B {other.shape[-2]}", [("A", input._spec()), ("B", other._spec())]
-            )
-        )
-    return input, other, bool(upper), bool(unitriangular)
-
-
-def _triangle_rule(g: Any, input: Tensor, out: Tensor, upper: bool, unitriangular: bool) -> Tensor:
-    full = -matmul(triangular_system(input.mH, g, not upper, unitriangular), out.mH)
-    return fitted(full.triu(int(unitriangular)) if upper else full.tril(-int(unitriangular)), input.shape)
-
-
-def _triangle_jvp(args: Any, tangents: Any, out: Any) -> Any:
-    a, _, upper, unit = args
-    da, db = tangents[:2]
-    if da is not None:
-        da = -matmul(da.triu(int(unit)) if upper else da.tril(-int(unit)), out)
-    right = db if da is None else da if db is None else da + db
-    return triangular_system(a, right, upper, unit)
-
-
-@primitive(
-    FACTORIZATION,
-    {
-        "input": _triangle_rule,
-        "other": lambda g, input, other_shape, upper, unitriangular: fitted(
-            triangular_system(input.mH, g, not upper, unitriangular), other_shape
-        ),
-    },
-    infer=lambda input, other, upper, unitriangular: Spec(
-        (*broadcast_batches("linalg.solve_triangular", input.shape, other.shape), *other.shape[-2:]),
-        input.dtype,
-        input.device,
-    ),
-    prepare=_checked_triangle,
-    jvp=_triangle_jvp,
-    batch=lambda b, x, y, *rest: in_front_of_two(b, x, y, *rest),
-    holomorphic=False,
-    dtypes="Fc",
-    method=False,
-    torch_name="",
-)
-def triangular_system(input: Array, other: Array, upper: bool, unitriangular: bool) -> Any:
-    """$A^{-1} B$ for triangles A; what `linalg.solve_triangular` is made of. A zero on the diagonal divides.
-
-    >>> import genesis
-    >>> from genesis.ops.linalg.solving import triangular_system
-    >>> triangular_system(genesis.tensor([[2., 9.], [0., 4.]]), genesis.tensor([[2.], [4.]]), False, False)
-    tensor([[1.],
-            [1.]])
-    """
-    if unitriangular:
-        input = np.array(input)
-        places = np.arange(input.shape[-1])
-        input[..., places, places] = 1
-    return packed(host.solve_triangle(input, other, upper))
-
-
-def in_front_of_two(b: Any, x: Tensor, y: Tensor, *rest: Any) -> Any:
-    """Two operands with batches: the hidden dimension is one more."""
-    filled = [b.spread(x, b.batched[0]), b.spread(y, b.batched[1])]
-    most = max(filled[0].ndim, filled[1].ndim) - 1
-    return b.run(*[b.padded(z, True, most) for z in filled], *rest)
-
-
-samples(
-    triangular_system,
-    lambda t: [
-        case(_regular(t, 3, 3), t(3, 2), True, False),
-        case(_regular(t, 2, 3, 3), t(3, 2), False, False),
-        case(t(3, 3), t(2, 3, 1), True, True),
-        case(t(0, 0), t(0, 1), True, False),
-    ],
-)
-
-
-@composite(method=False, dtypes="Fc", torch_name="linalg.solve_triangular")
-def linalg_solve_triangular(
-    A: Tensor,
-    B: Tensor,
-    *,
-    upper: bool,
-    left: bool = True,
-    unitriangular: bool = False,
-    out: Any = None,
-) -> Tensor:
-    """The solution of $AX = B$ (or $XA = B$ for ``left=False``) for triangular A, of which the other half is not read.
-
-    Args:
-        A: (\\*, n, n); with ``unitriangular`` its diagonal is taken to be one
-        B: (\\*, n, k), batches broadcast
-
-    Raises:
-        RuntimeError: A is not square, sizes or dtypes do not fit
-
-    >>> import genesis
-    >>> a = genesis.tensor([[2., 1.], [0., 4.]])
-    >>> genesis.linalg.solve_triangular(a, genesis.tensor([[4.], [8.]]), upper=True)
-    tensor([[1.],
-            [2.]])
-    """
-    check_matrix("linalg.solve_triangular", A, True, "A")
-    check_matrix("linalg.solve_triangular", B, what="B")
-    if left:
-        x = triangular_system(A, B, upper, unitriangular)
-    else:
-        x = triangular_system(A.mT, B.mT, not upper, unitriangular).mT
-    return x if out is None else write_out("linalg.solve_triangular", x, out)
-
-
-samples(
-    linalg_solve_triangular,
-    lambda t: [
-        case(_regular(t, 3, 3), t(3, 2), upper=True),
-        case(_regular(t, 3, 3), t(2, 3), upper=False, left=False),
-        case(_regular(t, 2, 3, 3), t(3, 2), upper=False, unitriangular=True),
-    ],
-)
-wrong_inputs(
-    linalg_solve_triangular,
-    (
-        lambda t: case(t(2, 3), t(2, 1), upper=True),
-        RuntimeError,
-        "linalg.solve_triangular: A must be batches of square matrices",
-    ),
-    (lambda t: case(t(2, 2), t(2), upper=True), RuntimeError, "linalg.solve_triangular: B must have at least 2"),
-)
-
-
-# ---- determinants
-
-
-def _square(name: str) -> Any:
-    def prepare(A: Tensor) -> Any:
-        check_matrix(name, A, True, "A")
-        return (A,)
-
-    return prepare
-
-
-def _infer_numbers(A: Spec) -> Spec:
-    return Spec(A.shape[:-2], A.dtype, A.device)
-
-
-@primitive(
-    FACTORIZATION,
-    {"A": lambda g, A: g[..., None, None] * cofactors(A).conj()},
-    infer=_infer_numbers,
-    prepare=_square("linalg.det"),
-    holomorphic=False,
-    out=True,
-    dtypes="Fc",
-    method=False,
-    torch_name="linalg.det",
-)
-def linalg_det(A: Array) -> Any:
-    """The determinant of square matrices (\\*, n, n), by LU factors; 1 of an empty one.
-
-    Its gradient is that of the polynomial: there is one for matrices without an inverse, too. Second derivatives need
-    the inverse.
-
-    Raises:
-        RuntimeError: not square
-
-    >>> import genesis
-    >>> genesis.linalg.det(genesis.tensor([[1., 2.], [3., 5.]]))
-    tensor(-1.)
-    """
-    with one_thread():
-        return np.asarray(np.linalg.det(A)).astype(A.dtype)
-
-
-samples(linalg_det, lambda t: [case(_regular(t, 3, 3)), case(_regular(t, 2, 2, 2)), case(t(0, 0)), case(t(1, 1))])
-wrong_inputs(linalg_det, (lambda t: case(t(2, 3)), RuntimeError, "linalg.det: A must be batches of square matrices"))
-
-
-def _cofactors_rule(g: Tensor, input: Tensor) -> Tensor:
-    """Of $C = \\det(A) A^{-T}$."""
-    right = linalg_inv(input).mH
-    value = cofactors(input).conj()
-    along = (g * value).sum((-2, -1), True)  # type: ignore[call-arg]
-    return along * right - matmul(value, matmul(g.mT, right))
-
-
-@primitive(
-    FACTORIZATION,
-    {"input": _cofactors_rule},
-    infer=lambda input: fresh(input),
-    holomorphic=False,
-    dtypes="Fc",
-    method=False,
-    torch_name="",
-)
-def cofactors(input: Array) -> Any:
-    """The matrix of cofactors, $\\det(A) A^{-T}$ where there is an inverse; the gradient of `linalg.det`.
-
-    >>> import genesis
-    >>> from genesis.ops.linalg.solving import cofactors
-    >>> cofactors(genesis.tensor([[1., 2.], [3., 4.]]))
-    tensor([[ 4., -3.],
-            [-2.,  1.]])
-    """
-    return host.cofactors(input).astype(input.dtype)
-
-
-samples(cofactors, lambda t: [case(_regular(t, 3, 3)), case(_regular(t, 2, 2, 2)), case(t(0, 0))])
-
-
-def _sign_part(g: Tensor, sign: Tensor) -> Tensor:
-    """What the gradient of the sign says of the angle."""
-    return (g * sign.conj()).imag  # type: ignore[return-value]
-
-
-def _slogdet_rule(g: Any, A: Tensor, outs: Any) -> Tensor:
-    total = g[1]
-    if A.is_complex():
-        from genesis.ops.creation.create import complex as of_parts
-
-        total = of_parts(g[1], _sign_part(g[0], outs[0]))
-    return total[..., None, None] * linalg_inv(A).mH
-
-
-@primitive(
-    FACTORIZATION,
-    {"A": _slogdet_rule},
-    infer=lambda A: (_infer_numbers(A), Spec(A.shape[:-2], real_of(A.dtype), A.device)),
-    prepare=_square("linalg.slogdet"),
-    holomorphic=False,
-    dtypes="Fc",
-    method=False,
-    torch_name="",
-)
-def sign_and_logdet(A: Array) -> Any:
-    """What `linalg.slogdet` is made of.
-
-    >>> import genesis
-    >>> from genesis.ops.linalg.solving import sign_and_logdet
-    >>> sign_and_logdet(genesis.eye(2))[1]
-    tensor(0.)
-    """
-    with one_thread():
-        sign, log = np.linalg.slogdet(A)
-    return np.asarray(sign, A.dtype), np.asarray(log, real_of(A.dtype))
-
-
-samples(sign_and_logdet, lambda t: [case(_regular(t, 3, 3)), case(_regular(t, 2, 2, 2)), case(t(0, 0))])
-
-
-@composite(method=False, dtypes="Fc", torch_name="linalg.slogdet")
-def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
-    """The sign (of a complex matrix, the angle as a number of magnitude 1) of the determinant and the logarithm of its
-    absolute value, ``(sign, logabsdet)``; 0 and -inf where it is zero.
-
-    Raises:
-        RuntimeError: not square
-
-    >>> import genesis
-    >>> genesis.linalg.slogdet(-genesis.eye(3)).sign
-    tensor(-1.)
-    """
-    return results_out("linalg.slogdet", slogdet_result(*sign_and_logdet(A)), out)
-
-
-samples(linalg_slogdet, lambda t: [case(_regular(t, 3, 3))])
-wrong_inputs(linalg_slogdet, (lambda t: case(t(3)), RuntimeError, "linalg.slogdet: A must have at least 2 dimensions"))
 
 
 # ---- tensors as matrices
@@ -562,7 +261,7 @@ def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
 
 
 samples(
-    linalg_tensorinv, lambda t: [case(_regular(t, 4, 4).reshape(2, 2, 4)), case(_regular(t, 4, 4).reshape(4, 2, 2), 1)]
+    linalg_tensorinv, lambda t: [case(regular(t, 4, 4).reshape(2, 2, 4)), case(regular(t, 4, 4).reshape(4, 2, 2), 1)]
 )
 wrong_inputs(
     linalg_tensorinv,
@@ -603,7 +302,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Any = Non
     return x if out is None else write_out("linalg.tensorsolve", x, out)
 
 
-samples(linalg_tensorsolve, lambda t: [case(_regular(t, 4, 4).reshape(2, 2, 4), t(2, 2))])
+samples(linalg_tensorsolve, lambda t: [case(regular(t, 4, 4).reshape(2, 2, 4), t(2, 2))])
 wrong_inputs(
     linalg_tensorsolve, (lambda t: case(t(2, 3), t(2)), RuntimeError, "linalg.tensorsolve: A has 2 by 3 elements, B 2")
 )
