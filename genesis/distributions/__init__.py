@@ -1,18 +1,25 @@
 """Probability distributions: samples, with gradients where there are any, log probabilities, entropies, divergences.
 
-`continuous` `discrete` `multivariate`   the distributions        `combined`      of others: transformed, joined, mixed
-`constraints` `constraint_registry`      sets of values           `transforms`    functions with Jacobians
-`kl`                                     divergences              `distribution`  what all have
+`real_line` `positive` `interval`        the distributions: of real numbers
+`counts` `choices` `multivariate`        ... of integers, of choices, of vectors and matrices
+`transformed` `combined` `relaxed`       ... made of others
+`constraints` `constraint_registry`      sets of values           `transforms`            functions with Jacobians
+`kl`                                     divergences              `distribution` `scalar` what all, and most, have
 """
 
 from __future__ import annotations
 
 from genesis.distributions import constraints, transforms
+from genesis.distributions.choices import *
 from genesis.distributions.combined import *
 from genesis.distributions.constraint_registry import biject_to, transform_to
-from genesis.distributions.continuous import *
-from genesis.distributions.discrete import *
+from genesis.distributions.counts import *
 from genesis.distributions.distribution import Distribution, ExponentialFamily
+from genesis.distributions.interval import *
 from genesis.distributions.kl import kl_divergence, register_kl
 from genesis.distributions.multivariate import *
+from genesis.distributions.positive import *
+from genesis.distributions.real_line import *
+from genesis.distributions.relaxed import *
+from genesis.distributions.transformed import *
 from genesis.distributions.transforms import *

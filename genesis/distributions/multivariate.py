@@ -9,8 +9,9 @@ import genesis as g
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.distributions import constraints as c
-from genesis.distributions.continuous import Beta, Chi2
 from genesis.distributions.distribution import Distribution, ExponentialFamily
+from genesis.distributions.interval import Beta
+from genesis.distributions.positive import Chi2
 from genesis.distributions.utils import log_gammas, simplex_mode, size, tiny
 
 

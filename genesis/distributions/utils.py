@@ -18,6 +18,8 @@ from genesis.core.graph.tensor import Size, Tensor, wrap
 from genesis.ops.pointwise.gamma_functions import digamma
 from genesis.ops.transcendental import incomplete_gamma
 
+EULER = 0.57721566490153286  # the constant of Euler and Mascheroni
+
 
 def tensors(*values: Any) -> list[Tensor]:
     """Tensors and numbers as tensors of one shape; numbers have the dtype of the tensors."""
