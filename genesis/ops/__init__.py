@@ -40,7 +40,7 @@ from genesis.ops.linalg import lu, older, qr
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
 from genesis.ops.products import added, einsum, geometry, linear, matmul, sparse
-from genesis.ops.reductions import extremes, norms, reduce, scan, search, sort, statistics
+from genesis.ops.reductions import calculus, extremes, histograms, norms, reduce, scan, search, sort, statistics
 from genesis.ops.shapes import (
     complex_views,
     expand,
@@ -150,6 +150,8 @@ MODULES = (
     parts,
     scattered,
     statistics,
+    histograms,
+    calculus,
     sparse,
     storage,
     laid_out,

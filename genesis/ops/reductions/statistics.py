@@ -1,26 +1,22 @@
-"""Statistics: covariance, quantiles without nan, histograms, areas under curves and slopes."""
+"""Statistics: covariance, distances, medians and quantiles without nan."""
 
 from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.call.out import takes_out
-from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims
+from genesis.base.errors import ShapeError, message
+from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.pointwise.choice import where
 from genesis.ops.creation.outside import as_tensor
-from genesis.ops.creation.sequences import linspace
-from genesis.ops.shapes.join import cat, stack
-from genesis.ops.reductions.sort import median, median_result, quantile, sort
-from genesis.ops.reductions.along import check_floating, pick
+from genesis.ops.pointwise.choice import where
+from genesis.ops.reductions.along import pick
 from genesis.ops.reductions.search import searchsorted
+from genesis.ops.reductions.sort import median, median_result, quantile, sort
+from genesis.ops.shapes.join import stack
 
 _NAN = float("nan")
 
@@ -228,235 +224,6 @@ samples(
 
 wrong_inputs(nanquantile, (lambda t: case(t(3), 1.5), RuntimeError, "quantile: q must be between 0 and 1, got 1.5"))
 
-# ---- counts
-
-
-class histogram_result(NamedTuple):  # noqa: N801  # named as PyTorch names it
-    hist: Tensor
-    bin_edges: Tensor
-
-
-class histogramdd_result(NamedTuple):  # noqa: N801
-    hist: Tensor
-    bin_edges: tuple[Tensor, ...]
-
-
-def _edges(name: str, x: Tensor, bins: Any, limits: Any) -> Tensor:
-    """The edges of bins: given, or as many of one width between limits or the smallest and largest element."""
-    if isinstance(bins, Tensor):
-        return bins
-    if limits is None:
-        limits = (x.min().item(), x.max().item()) if x.numel() else (0.0, 1.0)
-    low, high = limits
-    if not (math.isfinite(low) and math.isfinite(high)) or low > high or bins < 1:
-        raise ShapeError(message(name, f"{bins} bins between {low} and {high} cannot be"))
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
-
-
-def _places(x: Tensor, edges: Tensor) -> Tensor:
-    """The bin of each element, and -1 of those outside; the last bin holds its right edge."""
-    count = edges.shape[0] - 1
-    at = searchsorted(edges, x, right=True) - 1
-    at = where(x == edges[-1], count - 1, at)
-    return where((x < edges[0]) | (x > edges[-1]) | x.isnan(), -1, at)  # type: ignore[no-any-return]
-
-
-def _density(hist: Tensor, widths: Sequence[Tensor]) -> Tensor:
-    total = hist.sum()
-    for d, width in enumerate(widths):
-        hist = hist / width.reshape([-1 if i == d else 1 for i in range(len(widths))])
-    return hist / total
-
-
-def histogramdd(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Sequence[float] | None = None,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> Any:
-    """How many points, the last dimension of ``input``, are in each cell of a grid; and the edges of the grid.
-
-    Args:
-        bins: how many along each dimension, one number for all, or tensors of edges
-        range: the lowest and highest edge of each dimension, one after the other
-        weight: what each point counts for
-        density: divide by the total and by the size of each cell
-
-    >>> import genesis
-    >>> genesis.histogramdd(genesis.tensor([[0., 0.], [1., 1.]]), bins=[2, 2]).hist
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    check_floating("histogramdd", input, "floating")
-    if input.ndim < 2:
-        raise ShapeError(message("histogramdd", f"expected at least 2 dimensions, got {input.ndim}"))
-    points = input.detach().reshape(-1, input.shape[-1])
-    many = points.shape[1]
-    each = [bins] * many if isinstance(bins, int) else list(bins)
-    if len(each) != many:
-        raise ShapeError(message("histogramdd", f"bins for {len(each)} dimensions, the points have {many}"))
-    limits = [None] * many if range is None else [tuple(range[2 * i : 2 * i + 2]) for i in builtins.range(many)]
-    edges = [_edges("histogramdd", points[:, i], each[i], limits[i]) for i in builtins.range(many)]
-    at = stack([_places(points[:, i], edges[i]) for i in builtins.range(many)])
-    shape = [len(e) - 1 for e in edges]
-    inside = (at >= 0).all(0)
-    flat = at.new_zeros(at.shape[1:])
-    for n, place in zip(shape, at, strict=True):
-        flat = flat * n + place
-    ones = points.new_ones(points.shape[:1]) if weight is None else weight.reshape(-1).to(points.dtype)
-    hist = points.new_zeros(math.prod(shape)).index_add(0, flat[inside], ones[inside]).reshape(shape)
-    widths = [e.diff() for e in edges]
-    return histogramdd_result(_density(hist, widths) if density else hist, tuple(edges))
-
-
-@takes_out
-def histogram(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Sequence[float] | None = None,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> Any:
-    """How many elements are in each bin, and the edges of the bins; the last bin holds its right edge.
-
-    Args:
-        bins: how many of one width, or a tensor of edges
-        range: the lowest and the highest edge; the smallest and the largest element for None
-        weight: what each element counts for
-        density: divide by the total and by the widths
-
-    >>> import genesis
-    >>> genesis.histogram(genesis.tensor([1., 2., 2.]), bins=2).hist
-    tensor([1., 2.])
-    """
-    check_floating("histogram", input, "floating")
-    found = histogramdd(input.reshape(-1, 1), [bins], range=range, weight=weight, density=density)
-    return histogram_result(found.hist, found.bin_edges[0])
-
-
-Tensor.histogram = histogram
-
-# ---- areas and slopes
-
-
-def _steps(name: str, y: Tensor, x: Any, dx: Any, d: int) -> Any:
-    """The widths of the intervals along a dimension: a number, or a tensor that broadcasts to them."""
-    if x is None:
-        return 1 if dx is None else dx
-    if x.ndim == 1 and x.shape[0] != y.shape[d]:
-        raise ShapeError(message(name, f"{x.shape[0]} points for size {y.shape[d]} of dim {d}"))
-    widths = x.diff(dim=-1 if x.ndim == 1 else d)
-    return widths.reshape([-1 if i == d else 1 for i in builtins.range(y.ndim)]) if x.ndim == 1 else widths
-
-
-def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
-    d = normalize_dim(name, dim, y.ndim)
-    if not y.ndim:
-        raise ShapeError(message(name, "expected at least 1 dimension, got 0"))
-    size = max(y.shape[d] - 1, 0)
-    left, right = y.narrow(d, 0, size), y.narrow(d, y.shape[d] - size, size)
-    return (left + right) * _steps(name, y, x, dx, d) / 2, d
-
-
-@composite(halves="wide", dtypes="fc", method=False)
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """The area under a curve along ``dim`` by the trapezoidal rule, $\\sum_i (x_{i+1} - x_i)(y_i + y_{i+1}) / 2$.
-
-    Args:
-        x: the points; ``dx`` is their distance where they are not given
-
-    Raises:
-        IndexError: a dim out of range
-        RuntimeError: points that do not fit
-
-    >>> import genesis
-    >>> genesis.trapezoid(genesis.tensor([1., 2., 3.]))
-    tensor(4.)
-    """
-    areas, d = _areas("trapezoid", y, x, dx, dim)
-    return areas.sum(d)  # type: ignore[no-any-return]
-
-
-samples(trapezoid, lambda t: [case(t(3, 4)), case(t(3, 4), t(4)), case(t(3, 4), dx=0.5, dim=0), case(t(3, 4), t(3, 4))])
-
-wrong_inputs(trapezoid, (lambda t: case(t(4), t(3)), RuntimeError, "trapezoid: 3 points for size 4 of dim 0"))
-
-
-@composite(halves="wide", dtypes="fc", method=False)
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """The areas under a curve up to each of its points but the first, see `trapezoid`.
-
-    Raises:
-        IndexError: a dim out of range
-        RuntimeError: points that do not fit
-
-    >>> import genesis
-    >>> genesis.cumulative_trapezoid(genesis.tensor([1., 2., 3.]))
-    tensor([1.5000, 4.0000])
-    """
-    areas, d = _areas("cumulative_trapezoid", y, x, dx, dim)
-    return areas.cumsum(d)  # type: ignore[no-any-return]
-
-
-samples(cumulative_trapezoid, lambda t: [case(t(3, 4)), case(t(3, 4), t(4)), case(t(3, 4), dx=0.5, dim=0)])
-
-wrong_inputs(
-    cumulative_trapezoid,
-    (lambda t: case(t(4), t(3)), RuntimeError, "cumulative_trapezoid: 3 points for size 4 of dim 0"),
-)
-
-
-def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> list[Tensor]:
-    """The slopes along each of ``dim``, from the neighbours on both sides; at the edges from one side.
-
-    Args:
-        spacing: the distance of points: one number, one for each dimension, or for each a tensor of their places
-        edge_order: 1 or 2, the order of the estimate at the edges
-
-    Raises:
-        RuntimeError: a dimension shorter than ``edge_order + 1``, or a spacing that does not fit
-
-    >>> import genesis
-    >>> genesis.gradient(genesis.tensor([1., 2., 4., 7.]))
-    [tensor([1.0000, 1.5000, 2.5000, 3.0000])]
-    """
-    dims = normalize_dims("gradient", dim, input.ndim)
-    each = list(spacing) if isinstance(spacing, list | tuple) else [1 if spacing is None else spacing] * len(dims)
-    if len(each) != len(dims):
-        raise ShapeError(message("gradient", f"{len(each)} spacings for {len(dims)} dimensions"))
-    if edge_order not in (1, 2):
-        raise ArgumentError(message("gradient", f"edge_order must be 1 or 2, got {edge_order}"))
-    return [_slope(input, d, h, edge_order) for d, h in zip(dims, each, strict=True)]
-
-
-def _slope(y: Tensor, d: int, h: Any, order: int) -> Tensor:
-    n = y.shape[d]
-    if n <= order:
-        raise ShapeError(message("gradient", f"dim {d} has size {n}, edge_order {order} needs more than {order}"))
-    if not isinstance(h, Tensor) or not h.ndim:
-        widths = y.new_full((n - 1,), 1, dtype=(y * 1.0).dtype) * h
-    else:
-        widths = h.to((y * 1.0).dtype).diff()
-    w = widths.reshape([-1 if i == d else 1 for i in builtins.range(y.ndim)])
-    part = lambda x, a, b: x.narrow(d, a, b - a)
-    rise = y.diff(dim=d) / w  # slopes of the intervals
-    inner = []
-    if n > 2:
-        left, right = part(w, 0, n - 2), part(w, 1, n - 1)
-        inner = [(part(rise, 0, n - 2) * right + part(rise, 1, n - 1) * left) / (left + right)]
-    first, last = part(rise, 0, 1), part(rise, n - 2, n - 1)
-    if order == 2:
-        a, b = part(w, 0, 1), part(w, 1, 2)
-        first = first + (first - part(rise, 1, 2)) * a / (a + b)
-        a, b = part(w, n - 2, n - 1), part(w, n - 3, n - 2)
-        last = last + (last - part(rise, n - 3, n - 2)) * a / (a + b)
-    return cat([first, *inner, last], d)  # type: ignore[no-any-return]
-
 
 # ---- powers
 
@@ -518,23 +285,4 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 samples(isin, lambda t: [case(t.int(2, 3, low=0, high=5), t.int(4, low=0, high=5)), case(t.int(3, low=0, high=3), 2)])
 
 
-explain_all(globals(), "histogram", "histogramdd", "gradient")
-
-trapz = trapezoid
-
-__all__ = [
-    "corrcoef",
-    "cov",
-    "cumulative_trapezoid",
-    "dist",
-    "gradient",
-    "histogram",
-    "histogramdd",
-    "isin",
-    "nanmedian",
-    "nanquantile",
-    "renorm",
-    "trapezoid",
-    "trapz",
-    "vander",
-]
+__all__ = ["corrcoef", "cov", "dist", "isin", "nanmedian", "nanquantile", "renorm", "vander"]
