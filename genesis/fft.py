@@ -5,7 +5,7 @@ Real numbers of 32 bits give complex ones of 64, those of 64 complex ones of 128
 
 from __future__ import annotations
 
-from genesis.ops.fourier.transforms import FUNCTIONS
+from genesis.ops.fourier import FUNCTIONS
 
 globals().update(FUNCTIONS)
 

@@ -11,136 +11,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from genesis.arrays.protocol import Array
-from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
-from genesis.core.call.out import write_out
-from genesis.core.call.kind import Along
-from genesis.core.call.refusal import explained
-from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims, primitive
+from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.core.call.kinds import case, composite, normalize_dim, normalize_dims
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.fourier.spectra import COMPLEX, fourier, from_half_spectrum, half_spectrum
 from genesis.ops.reductions.along import resized
-from genesis.ops.creation.sequences import arange
 from genesis.ops.shapes.join import cat
-
-_COMPLEX = {4: np.dtype(np.complex64), 8: np.dtype(np.complex128)}
-_REAL = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
-
-
-class Transform(Along):
-    """Fourier transforms along dimensions."""
-
-    linear = True
-    packed = True
-
-
-TRANSFORM = Transform("transform")
-
-
-def _scaled(x: Any, scale: float) -> Any:
-    return x if scale == 1 else x * x.real.dtype.type(scale)
-
-
-# ---- what computes
-
-
-@primitive(
-    TRANSFORM,
-    {"input": lambda g, dim, forward, scale: fourier(g, dim, not forward, scale)},
-    infer=lambda input, dim, forward, scale: Spec(input.shape, input.dtype, input.device),
-    holomorphic=False,
-    dtypes="c",
-    method=False,
-    torch_name="",
-)
-def fourier(input: Array, dim: tuple[int, ...], forward: bool, scale: float) -> Any:
-    """$s \\sum_n x_n e^{\\mp 2 \\pi i k n / N}$ over dimensions, with a minus for ``forward``.
-
-    >>> import genesis
-    >>> from genesis.ops.fourier.transforms import fourier
-    >>> fourier(genesis.tensor([1. + 0j, 1.]), (0,), True, 1.0)
-    tensor([2.+0.j, 0.+0.j])
-    """
-    transform, norm = (np.fft.fft, "backward") if forward else (np.fft.ifft, "forward")
-    for d in dim:
-        input = transform(input, axis=d, norm=norm) if input.size else input  # type: ignore[operator]
-    return _scaled(input, scale) if dim else input.copy()
-
-
-samples(fourier, lambda t: [case(t(4), (0,), True, 0.5), case(t(2, 3, 4), (0, 2), False, 1.0)])
-
-
-def _from_half(g: Tensor, shape: Sequence[int], dim: int, scale: float) -> Tensor:
-    """The adjoint of `half_spectrum`: the other half of the spectrum has no part in it."""
-    rest = shape[dim] - g.shape[dim]
-    padded = cat([g, g.new_zeros(resized(g.shape, dim, rest))], dim)
-    return fourier(padded, (dim,), False, scale).real  # type: ignore[no-any-return]
-
-
-@primitive(
-    TRANSFORM,
-    {"input": lambda g, input_shape, dim, scale: _from_half(g, input_shape, dim, scale)},
-    infer=lambda input, dim, scale: Spec(
-        resized(input.shape, dim, input.shape[dim] // 2 + 1), _COMPLEX[input.dtype.itemsize], input.device
-    ),
-    holomorphic=False,
-    dtypes="F",
-    method=False,
-    torch_name="",
-)
-def half_spectrum(input: Array, dim: int, scale: float) -> Any:
-    """The first half of the spectrum of real numbers, whose other half is its mirror image, conjugated.
-
-    >>> import genesis
-    >>> from genesis.ops.fourier.transforms import half_spectrum
-    >>> half_spectrum(genesis.ones(4), 0, 1.0)
-    tensor([4.+0.j, 0.+0.j, 0.+0.j])
-    """
-    if not input.size:
-        return np.zeros(resized(input.shape, dim, input.shape[dim] // 2 + 1), _COMPLEX[input.dtype.itemsize])
-    return _scaled(np.fft.rfft(input, axis=dim), scale)
-
-
-samples(half_spectrum, lambda t: [case(t(5), 0, 0.5), case(t(2, 4, 3), 1, 1.0)])
-
-
-def _doubled(g: Tensor, dim: int, n: int, scale: float) -> Tensor:
-    """The adjoint of `from_half_spectrum`: what is not its own mirror image counts twice."""
-    found = half_spectrum(g, dim, scale)
-    twice = [1.0 if k == 0 or 2 * k == n else 2.0 for k in range(n // 2 + 1)]
-    weights = g.new_tensor(twice).reshape([-1 if d == dim else 1 for d in range(g.ndim)])
-    return found * weights  # type: ignore[no-any-return]
-
-
-@primitive(
-    TRANSFORM,
-    {"input": lambda g, dim, n, scale: _doubled(g, dim, n, scale)},
-    infer=lambda input, dim, n, scale: Spec(resized(input.shape, dim, n), _REAL[input.dtype.itemsize], input.device),
-    holomorphic=False,
-    dtypes="c",
-    method=False,
-    torch_name="",
-)
-def from_half_spectrum(input: Array, dim: int, n: int, scale: float) -> Any:
-    """The n real numbers of which this is half the spectrum, times n; of the first element, and for even n of the last,
-    the real part counts.
-
-    >>> import genesis
-    >>> from genesis.ops.fourier.transforms import from_half_spectrum
-    >>> from_half_spectrum(genesis.tensor([4. + 0j, 0., 0.]), 0, 4, 0.25)
-    tensor([1., 1., 1., 1.])
-    """
-    if not input.size:
-        return np.zeros(resized(input.shape, dim, n), _REAL[input.dtype.itemsize])
-    return _scaled(np.fft.irfft(input, n, axis=dim, norm="forward"), scale)
-
-
-samples(from_half_spectrum, lambda t: [case(t(3), 0, 4, 0.5), case(t(2, 3), 1, 5, 1.0)])
-
 
 # ---- arguments
 
@@ -159,10 +38,10 @@ def _number(name: str, x: Tensor, real: bool = False) -> Tensor:
 
 
 def _spectrum(x: Tensor) -> Tensor:
-    return x if x.is_complex() else x.to(dtypes.from_numpy(_COMPLEX[x._array.dtype.itemsize]))
+    return x if x.is_complex() else x.to(dtypes.from_numpy(COMPLEX[x._array.dtype.itemsize]))
 
 
-def _length(name: str, n: Any) -> int:
+def length(name: str, n: Any) -> int:
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise ArgumentError(message(name, f"sizes must be integers, got {n!r}"))
     if n < 1:
@@ -174,7 +53,7 @@ def _resize(name: str, x: Tensor, sizes: Sequence[int | None], dims: Sequence[in
     """Cut, or filled with zeros, along dimensions."""
     for n, d in zip(sizes, dims, strict=True):
         have = x.shape[d]
-        _length(name, have if n is None else n)
+        length(name, have if n is None else n)
         if n is not None and n < have:
             x = x.narrow(d, 0, n)
         elif n is not None and n > have:
@@ -203,13 +82,13 @@ def _shape_and_dims(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int | 
         raise ShapeError(message(name, f"{len(sizes)} sizes for {len(dims)} dimensions", [("input", x._spec())]))
     if sizes is None:
         return [None] * len(dims), dims
-    return [None if n == -1 else _length(name, n) for n in sizes], dims
+    return [None if n == -1 else length(name, n) for n in sizes], dims
 
 
 def _one(name: str, x: Tensor, n: Any, dim: Any) -> tuple[list[int | None], tuple[int, ...]]:
     if not x.ndim:
         raise ShapeError(message(name, "the input must have at least one dimension, it is 0-d"))
-    return [None if n is None else _length(name, n)], (normalize_dim(name, dim, x.ndim),)
+    return [None if n is None else length(name, n)], (normalize_dim(name, dim, x.ndim),)
 
 
 # ---- the transforms, by what they take and give
@@ -247,7 +126,7 @@ def _to_real(forward: bool) -> Callable[..., Tensor]:
         if not dims:
             raise ShapeError(message(name, "at least one dimension must be transformed"))
         last = 2 * (x.shape[dims[-1]] - 1) if sizes[-1] is None else sizes[-1]
-        n = _length(name, last)
+        n = length(name, last)
         x = _resize(name, x, [*sizes[:-1], n // 2 + 1], dims)
         count = math.prod([x.shape[d] for d in dims[:-1]]) * n
         x = fourier(x, tuple(dims[:-1]), forward, 1.0) if dims[:-1] else x
@@ -386,78 +265,5 @@ def _sampled(call: Any, base: str, several: int) -> None:
 
 
 FUNCTIONS = {name: call for base in _WORDS for name, call in _declare(base).items()}
-
-
-# ---- frequencies and shifts
-
-
-def _frequencies(
-    name: str, n: Any, d: float, dtype: Any, device: Any, requires_grad: bool, real: bool, out: Any
-) -> Tensor:
-    n = _length(name, n)
-    if not d:
-        raise ArgumentValueError(message(name, "the distance d of samples must not be zero"))
-    positive = arange(0, n // 2 + 1 if real else (n + 1) // 2, device=device)
-    whole = positive if real else cat([positive, arange(-(n // 2), 0, device=device)])
-    found = whole.to(dtypes.get_default_dtype() if dtype is None else dtype) * (1.0 / (n * d))
-    found = found.requires_grad_() if requires_grad else found
-    return found if out is None else write_out(name, found, out)
-
-
-def fftfreq(
-    n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """The frequencies of `fft.fft` of n samples that are ``d`` apart: 0, 1, ..., then -n/2, ..., -1, over nd.
-
-    >>> import genesis
-    >>> genesis.fft.fftfreq(4)
-    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
-    """
-    return _frequencies("fft.fftfreq", n, d, dtype, device, requires_grad, False, out)
-
-
-def rfftfreq(
-    n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """The frequencies of `fft.rfft` of n samples that are ``d`` apart: 0, 1, ..., n/2, over nd.
-
-    >>> import genesis
-    >>> genesis.fft.rfftfreq(4)
-    tensor([0.0000, 0.2500, 0.5000])
-    """
-    return _frequencies("fft.rfftfreq", n, d, dtype, device, requires_grad, True, out)
-
-
-@composite(method=False, dtypes="fci", torch_name="fft.fftshift")
-def fft_fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The frequency zero moved to the middle, along dimensions (None: all).
-
-    >>> import genesis
-    >>> genesis.fft.fftshift(genesis.fft.fftfreq(4))
-    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
-    """
-    dims = normalize_dims("fft.fftshift", dim, input.ndim)
-    return input.roll([input.shape[d] // 2 for d in dims], dims) if dims else input.clone()
-
-
-@composite(method=False, dtypes="fci", torch_name="fft.ifftshift")
-def fft_ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The inverse of `fft.fftshift`.
-
-    >>> import genesis
-    >>> genesis.fft.ifftshift(genesis.fft.fftshift(genesis.arange(5)))
-    tensor([0, 1, 2, 3, 4])
-    """
-    dims = normalize_dims("fft.ifftshift", dim, input.ndim)
-    return input.roll([(input.shape[d] + 1) // 2 for d in dims], dims) if dims else input.clone()
-
-
-for _shift in (fft_fftshift, fft_ifftshift):
-    samples(_shift, lambda t: [case(t(5)), case(t(2, 3, 4), (0, 2)), case(t(3, 4), 1)])
-    _name = _shift.op.torch_name  # type: ignore[attr-defined]
-    wrong_inputs(_shift, (lambda t: case(t(3), 1), IndexError, f"{_name}: dim 1 is out of range"))
-
-fftfreq, rfftfreq = explained(fftfreq, "fft.fftfreq"), explained(rfftfreq, "fft.rfftfreq")
-FUNCTIONS |= {"fftfreq": fftfreq, "rfftfreq": rfftfreq, "fftshift": fft_fftshift, "ifftshift": fft_ifftshift}
 
 __all__: list[str] = []
