@@ -18,7 +18,7 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.quiet import silent
 from genesis.kernels.cpu import activation, elementwise, pointwise, special  # what they attach comes before
-from genesis.kernels.llvm import functions, loops
+from genesis.kernels.llvm import activations, functions, loops
 
 BEFORE = activation, elementwise, pointwise, special
 
@@ -82,7 +82,7 @@ def _ufunc(name: str, letter: str) -> np.ufunc:
             message(name, "this program calls a compiled loop, and there is no llvmlite here",
                     hint='pip install "genesis-dl[jit]", or genesis.jit.decomposition(graph)')
         )  # fmt: skip
-    function = getattr(functions, name)
+    function = getattr(functions, name, None) or getattr(activations, name)
     narrow = name.removesuffix("_gradient") in NARROW
     return loops.ufunc(f"{name}_{_KINDS[letter]}", function, _KINDS[letter], function.__code__.co_argcount, narrow)
 

@@ -35,7 +35,7 @@ def _table(x: Value, name: str) -> Sequence[float]:
 # ---- exponentials
 
 
-def _parts(x: Value, low: Value | None = None) -> tuple[Value, Value]:
+def exp_parts(x: Value, low: Value | None = None) -> tuple[Value, Value]:
     """n and p with $e^{x + low} = 2^n (1 + p)$, for |x| up to 800; n still has `_MAGIC` in it."""
     n = fma(x, 1 / _LN2, _MAGIC)
     whole = n - _MAGIC
@@ -47,7 +47,7 @@ def _parts(x: Value, low: Value | None = None) -> tuple[Value, Value]:
     return n, fma(r * r, polynomial(r, _table(x, "EXP")), r)
 
 
-def _scaled(y: Value, n: Value) -> Value:
+def scaled(y: Value, n: Value) -> Value:
     """2^n y for |y| about 1: in two steps, as 2^n need not be a number where the product is."""
     bits = n.bits()
     if y.code.short:
@@ -57,15 +57,15 @@ def _scaled(y: Value, n: Value) -> Value:
     return y * ((half + 1023) << 52).number() * ((other + 1023) << 52).number()
 
 
-def _limited(x: Value) -> Value:
-    """x, but not so large that 2^n is beyond the reach of `_scaled`."""
+def limited(x: Value) -> Value:
+    """x, but not so large that 2^n is beyond the reach of `scaled`."""
     limit = 200.0 if x.code.short else 800.0
     return most(least(x, limit), -limit)
 
 
 def exp(x: Value) -> Value:
-    n, p = _parts(_limited(x))
-    return _scaled(p + 1.0, n)
+    n, p = exp_parts(limited(x))
+    return scaled(p + 1.0, n)
 
 
 def exp2(x: Value) -> Value:
@@ -76,12 +76,12 @@ def exp2(x: Value) -> Value:
     r = f * _LN2
     low = None if x.code.short else fma(f, _LN2, -r) + f * _LN2_LOW
     p = fma(r * r, polynomial(r, _table(x, "EXP")), r)
-    return _scaled((p if low is None else p + low) + 1.0, n)
+    return scaled((p if low is None else p + low) + 1.0, n)
 
 
 def expm1(x: Value) -> Value:
     """$2^n p + (2^n - 1)$."""
-    n, p = _parts(most(least(x, 709.0), -50.0))
+    n, p = exp_parts(most(least(x, 709.0), -50.0))
     power = ((n.bits() << 52) + (1023 << 52)).number()
     y = fma(power, p, power - 1.0)
     return select(x > 709.0, exp(x), select(abs(x) < 1e-300, x, y))
@@ -269,15 +269,15 @@ def _tail(y: Value, square: float, scale: float, slope: tuple[float, float]) -> 
         d = fma(y, bend, 1.0)
         t = (1.0 / d.narrow()).wide()
         t = t * fma(-d, t, 2.0)  # Newton's step costs less than a division in float64
-        n, p = _parts(most(y * y * -square, -200.0))
+        n, p = exp_parts(most(y * y * -square, -200.0))
         q = t * scale * polynomial(t, tables.SHORT_TAIL)
-        return _scaled(fma(q, p, q), n)
+        return scaled(fma(q, p, q), n)
     d = fma(y, bend, 1.0)
     t = 1.0 / d
     t_low = t * (fma(-d, t, 1.0) - t * fma(y, bend_low, fma(y, bend, 1.0 - d)))  # d has been rounded, too
     power = y * y * -square
     low = fma(y * y, -square, -power) - fma(y, y, -(y * y)) * square
-    n, p = _parts(power, low)
+    n, p = exp_parts(power, low)
     u = (t - 0.5) + t_low
     *rest, first, last = tables.TAIL
     inner = polynomial(u, rest)
@@ -286,7 +286,7 @@ def _tail(y: Value, square: float, scale: float, slope: tuple[float, float]) -> 
     q_low = fma(line, u, last - q) + fma(fma(inner, u, first - line) + tables.TAIL_REST[0], u, tables.TAIL_REST[1])
     whole = q * t
     whole_low = fma(q, t, -whole) + fma(q_low, t, t_low * q)
-    return _scaled(fma(whole, p, whole_low) * scale + whole * scale, n)
+    return scaled(fma(whole, p, whole_low) * scale + whole * scale, n)
 
 
 def normal_cdf(x: Value) -> Value:
@@ -310,43 +310,6 @@ def erf(x: Value) -> Value:
 
 
 # ---- others
-
-
-def sigmoid(x: Value) -> Value:
-    """With $m = e^{-|x|}$ the larger of m and $x \\ge 0$, over 1 + m."""
-    if x.code.short:
-        return 1.0 / (exp(-x) + 1.0)
-    m = exp(-abs(x))
-    return select(x < 0.0, m, 1.0 + 0.0 * m) / (m + 1.0)
-
-
-def silu(x: Value) -> Value:
-    if x.code.short:
-        y = x * sigmoid(x)
-    else:
-        z = _limited(x)
-        n, p = _parts(-abs(z))
-        m = _scaled(p + 1.0, n)
-        y = select(x < 0.0, _scaled(fma(z, p, z) / (m + 1.0), n), x / (m + 1.0))
-    return select(x.equals(-math.inf), math.nan, y)
-
-
-def silu_gradient(g: Value, x: Value) -> Value:
-    s = sigmoid(x)
-    return g * s * fma(x, 1.0 - s, 1.0)
-
-
-def sigmoid_gradient(g: Value, out: Value) -> Value:
-    return g * (out * (1.0 - out))
-
-
-def tanh_gradient(g: Value, out: Value) -> Value:
-    return g * fma(-out, out, 1.0)
-
-
-def log1pexp(x: Value) -> Value:
-    y = log1p(exp(-abs(x)))
-    return y + select(x > 0.0, x, y.code.constant(0.0))
 
 
 def logit(x: Value) -> Value:
@@ -379,80 +342,6 @@ def tanh_rest(x: Value) -> Value:
     quotient = polynomial(z, _TANH_P) / polynomial(z, _TANH_Q)  # as in `genesis.ops.pointwise.curves`
     near = copysign(fma(cube, quotient, rest * quotient), x)
     return select(z < 2.56, near, x - tanh(x))
-
-
-def gelu(x: Value) -> Value:
-    return x * normal_cdf(x)
-
-
-def gelu_gradient(g: Value, x: Value) -> Value:
-    y = most(least(x, 40.0), -40.0)
-    density = exp(y * y * -0.5) * (1 / math.sqrt(2 * math.pi))
-    return g * fma(y, density, normal_cdf(x))
-
-
-_GELU = 2 * math.sqrt(2 / math.pi), 2 * math.sqrt(2 / math.pi) * 0.044715
-
-
-def gelu_tanh(x: Value) -> Value:
-    return x * sigmoid(x * fma(x * x, _GELU[1], _GELU[0]))
-
-
-def gelu_tanh_gradient(g: Value, x: Value) -> Value:
-    z = x * x
-    s = sigmoid(x * fma(z, _GELU[1], _GELU[0]))
-    slope = x * fma(z, 3 * _GELU[1], _GELU[0])
-    return g * s * fma(slope, 1.0 - s, 1.0)
-
-
-def leaky_relu(x: Value, slope: Value) -> Value:
-    return select(x > 0.0, x, x * slope)
-
-
-def leaky_relu_gradient(g: Value, x: Value, slope: Value) -> Value:
-    return select(x > 0.0, g, g * slope)
-
-
-def elu(x: Value, alpha: Value) -> Value:
-    return select(x > 0.0, x, alpha * expm1(x))
-
-
-def elu_gradient(g: Value, x: Value, alpha: Value) -> Value:
-    return select(x > 0.0, g, g * (alpha * exp(x)))
-
-
-def celu(x: Value, alpha: Value) -> Value:
-    return select(x > 0.0, x, alpha * expm1(x / alpha))
-
-
-def celu_gradient(g: Value, x: Value, alpha: Value) -> Value:
-    return select(x > 0.0, g, g * exp(x / alpha))
-
-
-def _ramp(x: Value) -> Value:
-    """x + 3 between 0 and 6."""
-    return least(most(x + 3.0, 0.0), 6.0)
-
-
-def _outside(x: Value) -> Value:
-    y = x + 3.0
-    return (y <= 0.0) | (y >= 6.0)
-
-
-def hardsigmoid(x: Value) -> Value:
-    return _ramp(x) / 6.0
-
-
-def hardsigmoid_gradient(g: Value, x: Value) -> Value:
-    return select(_outside(x), 0.0, g / 6.0)
-
-
-def hardswish(x: Value) -> Value:
-    return x * (_ramp(x) / 6.0)
-
-
-def hardswish_gradient(g: Value, x: Value) -> Value:
-    return g * (_ramp(x) / 6.0) + select(_outside(x), 0.0, x * (g / 6.0))
 
 
 def erfinv(y: Value) -> Value:

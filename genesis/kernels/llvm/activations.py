@@ -1,0 +1,127 @@
+"""Activations of neural networks and their gradients on `Value`s in float64, as accurate as `functions`."""
+
+from __future__ import annotations
+
+import math
+
+from genesis.kernels.llvm.functions import (
+    exp,
+    exp_parts,
+    expm1,
+    limited,
+    log1p,
+    normal_cdf,
+    scaled,
+)
+from genesis.kernels.llvm.values import Value, fma, least, most, select
+
+
+def sigmoid(x: Value) -> Value:
+    """With $m = e^{-|x|}$ the larger of m and $x \\ge 0$, over 1 + m."""
+    if x.code.short:
+        return 1.0 / (exp(-x) + 1.0)
+    m = exp(-abs(x))
+    return select(x < 0.0, m, 1.0 + 0.0 * m) / (m + 1.0)
+
+
+def silu(x: Value) -> Value:
+    if x.code.short:
+        y = x * sigmoid(x)
+    else:
+        z = limited(x)
+        n, p = exp_parts(-abs(z))
+        m = scaled(p + 1.0, n)
+        y = select(x < 0.0, scaled(fma(z, p, z) / (m + 1.0), n), x / (m + 1.0))
+    return select(x.equals(-math.inf), math.nan, y)
+
+
+def silu_gradient(g: Value, x: Value) -> Value:
+    s = sigmoid(x)
+    return g * s * fma(x, 1.0 - s, 1.0)
+
+
+def sigmoid_gradient(g: Value, out: Value) -> Value:
+    return g * (out * (1.0 - out))
+
+
+def tanh_gradient(g: Value, out: Value) -> Value:
+    return g * fma(-out, out, 1.0)
+
+
+def log1pexp(x: Value) -> Value:
+    y = log1p(exp(-abs(x)))
+    return y + select(x > 0.0, x, y.code.constant(0.0))
+
+
+def gelu(x: Value) -> Value:
+    return x * normal_cdf(x)
+
+
+def gelu_gradient(g: Value, x: Value) -> Value:
+    y = most(least(x, 40.0), -40.0)
+    density = exp(y * y * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return g * fma(y, density, normal_cdf(x))
+
+
+_GELU = 2 * math.sqrt(2 / math.pi), 2 * math.sqrt(2 / math.pi) * 0.044715
+
+
+def gelu_tanh(x: Value) -> Value:
+    return x * sigmoid(x * fma(x * x, _GELU[1], _GELU[0]))
+
+
+def gelu_tanh_gradient(g: Value, x: Value) -> Value:
+    z = x * x
+    s = sigmoid(x * fma(z, _GELU[1], _GELU[0]))
+    slope = x * fma(z, 3 * _GELU[1], _GELU[0])
+    return g * s * fma(slope, 1.0 - s, 1.0)
+
+
+def leaky_relu(x: Value, slope: Value) -> Value:
+    return select(x > 0.0, x, x * slope)
+
+
+def leaky_relu_gradient(g: Value, x: Value, slope: Value) -> Value:
+    return select(x > 0.0, g, g * slope)
+
+
+def elu(x: Value, alpha: Value) -> Value:
+    return select(x > 0.0, x, alpha * expm1(x))
+
+
+def elu_gradient(g: Value, x: Value, alpha: Value) -> Value:
+    return select(x > 0.0, g, g * (alpha * exp(x)))
+
+
+def celu(x: Value, alpha: Value) -> Value:
+    return select(x > 0.0, x, alpha * expm1(x / alpha))
+
+
+def celu_gradient(g: Value, x: Value, alpha: Value) -> Value:
+    return select(x > 0.0, g, g * exp(x / alpha))
+
+
+def _ramp(x: Value) -> Value:
+    """x + 3 between 0 and 6."""
+    return least(most(x + 3.0, 0.0), 6.0)
+
+
+def _outside(x: Value) -> Value:
+    y = x + 3.0
+    return (y <= 0.0) | (y >= 6.0)
+
+
+def hardsigmoid(x: Value) -> Value:
+    return _ramp(x) / 6.0
+
+
+def hardsigmoid_gradient(g: Value, x: Value) -> Value:
+    return select(_outside(x), 0.0, g / 6.0)
+
+
+def hardswish(x: Value) -> Value:
+    return x * (_ramp(x) / 6.0)
+
+
+def hardswish_gradient(g: Value, x: Value) -> Value:
+    return g * (_ramp(x) / 6.0) + select(_outside(x), 0.0, x * (g / 6.0))
