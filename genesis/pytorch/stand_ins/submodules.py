@@ -1,0 +1,209 @@
+"""Compilers, which leave functions as they are, and smaller modules."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import multiprocessing
+import os
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import genesis
+from genesis.base.errors import ArgumentValueError, message
+from genesis.core.graph.tensor import Tensor
+from genesis.pytorch.names import VERSION
+from genesis.pytorch.stand_ins.common import (
+    STORAGES,
+    NoEffect,
+    Values,
+    answer,
+    as_it_is,
+    fork,
+    from_module,
+    nothing,
+    refusal,
+    values,
+)
+
+# ---- compilers: functions run as they are
+
+_NO_FILES = "programs of TorchScript are not stored here", "save the state_dict"
+
+
+@values("torch.jit")
+def _jit() -> Values:
+    nn, futures = importlib.import_module("genesis.nn"), importlib.import_module("genesis.pytorch.futures")
+    return {
+        **dict.fromkeys(("script", "optimize_for_inference", "ignore", "unused", "export", "interface", "script_if_tracing"),
+                        as_it_is),
+        "trace": as_it_is, "trace_module": as_it_is, "freeze": as_it_is, "annotate": lambda kind, value: value,
+        "Attribute": lambda value, kind: value, "isinstance": builtins.isinstance, "fork": fork,
+        "wait": lambda future: future.wait(), "Future": futures.Future, "ScriptModule": nn.Module, "ScriptFunction": Callable,
+        "Error": RuntimeError, "save": refusal("torch.jit.save", *_NO_FILES), "load": refusal("torch.jit.load", *_NO_FILES),
+        "strict_fusion": NoEffect, "onednn_fusion_enabled": answer(False), "enable_onednn_fusion": nothing,
+        "set_fusion_strategy": nothing, "export_opnames": answer([]), "is_scripting": answer(False), "is_tracing": answer(False),
+    }  # fmt: skip
+
+
+@values("torch.compiler")
+def _compiler() -> Values:
+    decorators = (
+        "compile",
+        "disable",
+        "allow_in_graph",
+        "assume_constant_result",
+        "nested_compile_region",
+        "wrap_numpy",
+    )
+    return {
+        **dict.fromkeys(decorators, as_it_is),
+        **dict.fromkeys(("is_compiling", "is_dynamo_compiling", "is_exporting"), answer(False)),
+        **dict.fromkeys(("reset", "cudagraph_mark_step_begin", "set_default_backend"), nothing),
+        "list_backends": answer(["eager"]), "get_default_backend": answer("eager"), "set_stance": NoEffect,
+        "substitute_in_graph": lambda original, **options: as_it_is,
+    }  # fmt: skip
+
+
+# ---- the rest, by module
+
+
+@values("torch.autograd")
+def _autograd() -> Values:
+    return {"set_multithreading_enabled": NoEffect, "enforce_grad_layout_policy": nothing}
+
+
+@values("torch.amp")
+def _amp() -> Values:
+    return {"is_autocast_available": lambda device_type: device_type == "cpu"}
+
+
+@values("torch.cuda.amp")
+def _cuda_amp() -> Values:
+    return {"amp_definitely_not_available": answer(True)}
+
+
+@values("torch.hub")
+def _hub() -> Values:
+    refused = {name: refusal(f"torch.hub.{name}", "nothing is downloaded") for name in ("help", "list")}
+    return {**refused, "set_dir": nothing, "get_dir": lambda: os.path.expanduser("~/.cache/torch/hub")}
+
+
+@values("torch.multiprocessing")
+def _multiprocessing() -> Values:
+    return {"get_all_sharing_strategies": answer({"file_descriptor"}), "spawn": _spawn,
+            "start_processes": _spawn}  # fmt: skip
+
+
+def _spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
+           start_method: str = "spawn") -> Any:  # fmt: skip
+    """``fn(i, *args)`` in ``nprocs`` processes; with ``join`` it waits for them, and fails where one does."""
+    context = multiprocessing.get_context(start_method)
+    processes = [context.Process(target=fn, args=(i, *args), daemon=daemon) for i in range(nprocs)]  # type: ignore[attr-defined]
+    for process in processes:
+        process.start()
+    if not join:
+        return processes
+    for process in processes:
+        process.join()
+    failed = [i for i, process in enumerate(processes) if process.exitcode]
+    if failed:
+        raise ArgumentValueError(message("torch.multiprocessing.spawn", f"the processes {failed} failed"))
+    return None
+
+
+@values("torch.random")
+def _random() -> Values:
+    return {"fork_rng": importlib.import_module("genesis.ops.creation.random").fork_rng}
+
+
+@values("torch.serialization")
+def _serialization() -> Values:
+    """Files name what is in them, and no code of theirs ever runs: lists of what is safe are kept and have no effect."""
+    known: list[Any] = []
+
+    @contextmanager
+    def safe_globals(allowed: Any) -> Any:
+        yield
+
+    return {
+        "safe_globals": safe_globals, "add_safe_globals": known.extend, "get_safe_globals": lambda: list(known),
+        "clear_safe_globals": known.clear, "skip_data": NoEffect, "location_tag": answer("cpu"),
+        "get_default_mmap_options": answer(None), "set_default_mmap_options": NoEffect, "get_crc32_options": answer(True),
+        "set_crc32_options": nothing, "get_default_load_endianness": answer(None), "set_default_load_endianness": nothing,
+    }  # fmt: skip
+
+
+@values("torch.sparse")
+def _sparse() -> Values:
+    def of_dtype(dtype: Any) -> Callable[..., Any]:
+        return lambda indices, values, size=None: genesis.sparse_coo_tensor(indices, values, size, dtype=dtype)
+
+    def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+        return mat * beta + (mat1 @ mat2) * alpha  # type: ignore[no-any-return]
+
+    return {
+        "mm": genesis.spmm, "addmm": addmm, "sum": lambda input, dim=None: input.sum(dim), "check_sparse_tensor_invariants": NoEffect,
+        **{f"{name}Tensor": of_dtype(getattr(genesis, dtype)) for name, dtype in STORAGES.items()},
+    }  # fmt: skip
+
+
+@values("torch.types")
+def _types() -> Values:
+    return {"FileLike": str | os.PathLike, "Storage": genesis.UntypedStorage}  # type: ignore[dict-item]
+
+
+@values("torch.utils")
+def _utils() -> Values:
+    return {"set_module": lambda obj, mod: setattr(obj, "__module__", mod)}
+
+
+@values("torch.version")
+def _version() -> Values:
+    return {"rocm": None, "__version__": VERSION}
+
+
+_PROFILED = from_module(
+    "genesis.pytorch.profiler",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "tensorboard_trace_handler",
+)
+
+
+@values("torch.profiler")
+def _profiler() -> Values:
+    activity = _PROFILED()["ProfilerActivity"]
+    return {**_PROFILED(), "supported_activities": answer({activity.CPU}), "kineto_available": answer(False)}
+
+
+@values("torch.autograd.profiler")
+def _autograd_profiler() -> Values:
+    return {"record_function": _PROFILED()["record_function"], "emit_nvtx": NoEffect, "emit_itt": NoEffect}
+
+
+values("torch.futures")(from_module("genesis.pytorch.futures", "Future", "collect_all", "wait_all"))
+values("torch.testing")(
+    lambda: {**from_module("genesis.pytorch.testing", "assert_close", "make_tensor")(), "assert_allclose": _allclose}
+)
+values("torch.utils.benchmark")(from_module("genesis.pytorch.benchmark", "Timer", "Measurement"))
+values("torch.storage")(from_module("genesis", "TypedStorage", "UntypedStorage"))
+
+
+def _allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
+              msg: str = "") -> None:  # fmt: skip
+    compare = importlib.import_module("genesis.pytorch.testing").assert_close
+    compare(
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_dtype=False,
+        check_stride=False,
+        msg=msg or None,
+    )
