@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from genesis.base.text import name_of
@@ -36,7 +36,8 @@ class _Watch:
         self.names = names
         self.scopes: dict[Node, tuple[Scope, ...]] = {}
         self._open: dict[FrameType, Scope | None] = {}  # frames are kept, so that no two calls have the same
-        self._codes: dict[CodeType, str] = {op.call.__code__: op.name for op in REGISTRY.values() if op.kind.composed}
+        # what the code of their public functions calls itself: see `core/call/op.py`
+        self._composites = {f"<genesis op {op.name}>": op.name for op in REGISTRY.values() if op.kind.composed}
 
     def new_node(self, node: Node) -> None:
         found, frame = [], sys._getframe(1)
@@ -59,7 +60,7 @@ class _Watch:
             module = frame.f_locals["self"]
             name, kind = self.names.get(module), name_of(type(module).__name__)
             return None if name == "" else Scope(kind if name is None else f"{name_of(name)} {kind}", "module")
-        name = self._codes.get(frame.f_code)
+        name = self._composites.get(frame.f_code.co_filename)
         return None if name is None else Scope(name, "composite")
 
 

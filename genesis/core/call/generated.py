@@ -3,21 +3,73 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import linecache
 from collections.abc import Callable, Iterable
 from inspect import Parameter
-from types import CodeType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 
-def generated(source: str, name: str, filename: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    """The function ``call`` that the source defines, under a name and a file of its own; tracebacks show its lines."""
-    exec(_compiled(source), scope)
-    function = scope.pop("call")
-    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name, co_filename=filename)
-    function.__name__ = function.__qualname__ = name
-    linecache.cache[filename] = (lambda: source,)  # read when somebody asks
-    return function  # type: ignore[no-any-return]
+def generated(source: Callable[[], str], name: str, filename: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    """The function ``call`` that a source text defines, under a name and a file of its own; tracebacks show its lines.
+
+    The text is asked for and compiled at the first call, or when somebody looks at the signature: most programs use
+    few of the ops, and compiling all of them takes a third of the time of the import.
+    """
+    function = FunctionType(_first_call.__code__, scope, name)
+    function.__qualname__ = name
+    scope["_compile"] = compile_now = _Compile(function, source, filename)
+    function.__signature__ = _Signature(compile_now)  # type: ignore[attr-defined]
+    return function
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, compiled now if it is a `generated` one that was not called yet."""
+    if function.__code__ is _first_call.__code__:
+        function.__globals__["_compile"]()
+    return function
+
+
+def _first_call(*args: Any, **kwargs: Any) -> Any:
+    return _compile()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821  the globals are the function's scope
+
+
+_first_call.__code__ = _first_call.__code__.replace(co_filename="<genesis first call>")
+
+
+class _Compile:
+    """Gives a function the code of its text. Of two threads that do it at once both give it the same."""
+
+    __slots__ = ("filename", "function", "source")
+
+    def __init__(self, function: FunctionType, source: Callable[[], str], filename: str) -> None:
+        self.function, self.source, self.filename = function, source, filename
+
+    def __call__(self) -> FunctionType:
+        function, name, source = self.function, self.function.__name__, self.source()
+        defined: dict[str, Any] = {}
+        exec(_compiled(source), function.__globals__, defined)
+        made = defined["call"]
+        function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+        function.__dict__.pop("__signature__", None)
+        function.__code__ = made.__code__.replace(co_name=name, co_qualname=name, co_filename=self.filename)
+        linecache.cache[self.filename] = len(source), None, source.splitlines(True), self.filename
+        return function
+
+
+class _Signature(inspect.Signature):
+    """The signature of a function that was not called yet."""
+
+    __slots__ = ("_compile",)
+
+    def __init__(self, compile_now: _Compile) -> None:
+        super().__init__()
+        self._compile = compile_now
+
+    @property
+    def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
+        return inspect.signature(self._compile()).parameters
 
 
 def defined(parameters: Iterable[Parameter], scope: dict[str, Any]) -> list[str]:

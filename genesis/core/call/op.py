@@ -132,7 +132,7 @@ def wrong_inputs(call: Callable[..., Any], *cases: Fail | tuple[Callable[[Any], 
 def register(op: Op, module: str) -> None:
     """Enter an op in the registry; declaring the same thing twice, or half, is an error at import."""
     assert op.name not in REGISTRY, f"op {op.name!r} is declared twice: {REGISTRY[op.name].module} and {module}"
-    assert op.doc, f"op {op.name!r} has no documentation"
+    assert op.call.__doc__, f"op {op.name!r} has no documentation"
     assert op.kind.composed or op.infer is not None, f"op {op.name!r} has no infer"
     names = set(op.signature.parameters)
     assert set(op.vjp) <= names, f"op {op.name!r} has a rule for an unknown input: {set(op.vjp) - names}"
@@ -154,9 +154,7 @@ def prepare_record(op: Op) -> None:
     if op.plain:  # the fast paths save all operands, then the result
         layout = [*names, "out"]
         picks = [() if r is None else tuple(layout.index(n) for n in _asked_for(r)) for r in rules]
-    op.node = op.complex_node = op.half_node = None
-    node = node_class(op, names, tuple(None if r is None else Rule(r, p) for r, p in zip(rules, picks, strict=True)))
-    op.node, op.complex_node, op.half_node = node, op.complex_node or node, op.half_node or node
+    op.node = node_class(op, names, tuple(None if r is None else Rule(r, p) for r, p in zip(rules, picks, strict=True)))
 
 
 def _asked_for(rule: Callable[..., Any]) -> tuple[str, ...]:
@@ -199,19 +197,26 @@ def node_class(op: Op, names: list[str], rules: tuple[Rule | None, ...]) -> type
     }  # fmt: skip
     if not op.variadic:
         members["_pull"] = compiled_when_needed(rules, bool(members["saves_out"]))  # type: ignore[assignment]
-    plain = type(title, (VariadicNode if op.variadic else Node,), members)
-    if op.holomorphic and "c" in op.dtypes:
-        op.complex_node = type(title, (ComplexNode, plain), {"__slots__": ()})
-    if members["_frees"]:
-        op.half_node = type(title, (HalfNode, plain), {"__slots__": ()})
-    return plain
+    return type(title, (VariadicNode if op.variadic else Node,), members)
 
 
 def node_for(op: Op, dtype: Any) -> type[Node]:
-    """The class of the op's nodes for results of a dtype."""
-    node = op.complex_node if dtype.kind == "c" else op.half_node if dtype in HALVES else op.node
+    """The class of the op's nodes for results of a dtype; those of complex and 16-bit floats are made when needed."""
+    node = op.node
     assert node is not None
+    if dtype.kind == "c":
+        if op.complex_node is None:
+            op.complex_node = _with(ComplexNode, node) if op.holomorphic and "c" in op.dtypes else node
+        return op.complex_node
+    if dtype in HALVES:
+        if op.half_node is None:
+            op.half_node = _with(HalfNode, node) if node._frees else node
+        return op.half_node
     return node
+
+
+def _with(variant: type[Node], node: type[Node]) -> type[Node]:
+    return type(node.__name__, (variant, node), {"__slots__": ()})
 
 
 _GUARD = """    except Exception as error:
@@ -222,15 +227,16 @@ _GUARD = """    except Exception as error:
 
 
 def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = "") -> Callable[..., Any]:
-    """Compile ``def name(signature): body``: a real signature costs nothing per call, ``*args`` would (160 ns)."""
-    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in op.signature.parameters.values()]
+    """``def name(signature): body``: a real signature costs nothing per call, ``*args`` would (160 ns)."""
     scope: dict[str, Any] = {"_op": op, **names}
-    parts = defined(parameters, scope)
-    if extra:
-        parts.append(extra if any([part.startswith("*") for part in parts]) else "*, " + extra)
-    arguments = ", ".join(p.name for p in parameters) + ","
-    guarded = "    try:\n" + textwrap.indent(body, "    ") + _GUARD  # costs nothing while calls succeed
-    source = f"def call({', '.join(parts)}):\n" + guarded.replace("ARGS", f"({arguments})")
+
+    def source() -> str:
+        parts = defined(op.signature.parameters.values(), scope)
+        if extra:
+            parts.append(extra if any([part.startswith("*") for part in parts]) else "*, " + extra)
+        guarded = "    try:\n" + textwrap.indent(body, "    ") + _GUARD  # costs nothing while calls succeed
+        return f"def call({', '.join(parts)}):\n" + guarded.replace("ARGS", f"({', '.join(op.signature.parameters)},)")
+
     function = generated(source, op.name, f"<genesis op {op.name}>", scope)
     function.__doc__ = op.meaning.__doc__
     return function

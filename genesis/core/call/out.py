@@ -56,13 +56,15 @@ def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a function that is no op a keyword ``out``."""
     parameters = list(inspect.signature(function).parameters.values())
     scope: dict[str, Any] = {"function": function, "write_out": write_out, "name": function.__name__}
-    parts = defined([p.replace(annotation=p.empty) for p in parameters], scope)
-    at = len(parts) - any([p.kind is p.VAR_KEYWORD for p in parameters])
-    parts.insert(at, "out=None" if any([part.startswith("*") for part in parts[:at]]) else "*, out=None")
-    body = f"    result = function({passed(parameters)})\n    return result if out is None else write_out(name, result, out)\n"
-    call = generated(
-        f"def call({', '.join(parts)}):\n{body}", function.__name__, f"<genesis {function.__name__}>", scope
-    )
+
+    def source() -> str:
+        parts = defined(parameters, scope)
+        at = len(parts) - any([p.kind is p.VAR_KEYWORD for p in parameters])
+        parts.insert(at, "out=None" if any([part.startswith("*") for part in parts[:at]]) else "*, out=None")
+        body = f"    result = function({passed(parameters)})\n    return result if out is None else write_out(name, result, out)\n"
+        return f"def call({', '.join(parts)}):\n{body}"
+
+    call = generated(source, function.__name__, f"<genesis {function.__name__}>", scope)
     call.__doc__, call.__module__ = function.__doc__, function.__module__
     call.__annotations__ = function.__annotations__  # what wrong arguments are explained from
     return call

@@ -21,6 +21,7 @@ from types import FunctionType
 from typing import Any
 
 from genesis.base.locks import process_lock
+from genesis.core.call.generated import compiled
 from genesis.core.call.op import REGISTRY, Op, public_function
 from genesis.core.graph.modes import kernels_are_forced, kernels_only
 from genesis.core.graph.switches import ACTIVE
@@ -124,14 +125,14 @@ def _plain(op: Op) -> bool:
 
 
 def _reroute(op: Op) -> None:
-    call = op.call
+    call = compiled(op.call)
     assert isinstance(call, FunctionType)
     if op.name not in _ORIGINAL:
         original = FunctionType(call.__code__, call.__globals__, call.__name__, call.__defaults__, call.__closure__)
         original.__kwdefaults__ = call.__kwdefaults__
         _ORIGINAL[op.name] = original
     body = f"    from genesis.core.call.overrides import route\n    return route({op.name!r}, ARGS)\n"
-    call.__code__ = public_function(op, body, {}).__code__
+    call.__code__ = compiled(public_function(op, body, {})).__code__
 
 
 def route(name: str, args: tuple[Any, ...]) -> Any:

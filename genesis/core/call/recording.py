@@ -16,7 +16,7 @@ from genesis.base.errors import (
     GraphError,
     message,
 )
-from genesis.core.call.generated import generated
+from genesis.core.call.generated import compiled, generated
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op, node_for
 from genesis.core.graph.hooks import SPECIAL
@@ -152,7 +152,7 @@ def _compile_save(op: Op) -> Callable[..., Any]:
         "name": op.name,
         "own": _own,
     }
-    return generated(source_code, "save", f"<genesis saves {op.name}>", scope)
+    return compiled(generated(lambda: source_code, "save", f"<genesis saves {op.name}>", scope))
 
 
 def _own(x: Tensor | None) -> Tensor | None:

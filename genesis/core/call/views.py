@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -449,6 +449,10 @@ def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
     """With the parameters of the function, but for ``out`` and ``inplace``."""
     parameters = [p for n, p in op.signature.parameters.items() if n not in ("out", "inplace")]
     scope: dict[str, Any] = {"inplace": inplace, "expect_tensor": _expect_tensor, "op": op, "name": name}
+    return generated(lambda: _composed_source(parameters, scope), name, f"<genesis in-place {op.name}>", scope)
+
+
+def _composed_source(parameters: Sequence[inspect.Parameter], scope: dict[str, Any]) -> str:
     written = defined(parameters, scope)
     given = [
         ("*" if p.kind is p.VAR_POSITIONAL else "") + p.name
@@ -462,8 +466,7 @@ def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
     ]
     first, *others = given
     call = f"inplace(name, op.call, {first}, ({''.join(o + ', ' for o in others)}), {{{', '.join(named)}}})"
-    source = f"def call({', '.join(written)}):\n    try:\n        return {call}\n    except AttributeError:\n        expect_tensor(name, {first})\n        raise\n"
-    return generated(source, name, f"<genesis in-place {op.name}>", scope)
+    return f"def call({', '.join(written)}):\n    try:\n        return {call}\n    except AttributeError:\n        expect_tensor(name, {first})\n        raise\n"
 
 
 def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
