@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import keyword
 import sys
 from collections.abc import Callable
@@ -208,6 +207,8 @@ def _op(name: str) -> Op:
     public = getattr(sys.modules["genesis.ops"], "PUBLIC", {})
     found = REGISTRY.get(name) or getattr(public.get(name), "op", None)
     if found is None:
+        import difflib
+
         near = difflib.get_close_matches(str(name), {**REGISTRY, **public}, 3)
         problem = (
             f"{name!r} is made of other operations or creates tensors; only ops can be replaced"

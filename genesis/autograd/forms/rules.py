@@ -53,10 +53,13 @@ _PLAIN = (
     np.generic,
     np.ndarray,
     np.ufunc,
-    np.random.Generator,
     ModuleType,
     BuiltinFunctionType,
 )
+
+
+def _is_plain(x: Any) -> bool:
+    return isinstance(x, (*_PLAIN, np.random.Generator))
 
 
 class Differentiable:
@@ -356,7 +359,7 @@ def _plan(
     known = {id(x): x for x in leaves} | {id(twin): x for twin, x in zip(twins, leaves, strict=True)}
     known |= {id(v): out for v, out in zip(results, call.outs, strict=True)} | {id(v): v for v in variables}
     kept_leaves, call.rebuild = take_apart(kept)
-    unknown = [x for x in kept_leaves if id(x) not in known and not isinstance(x, _PLAIN)]
+    unknown = [x for x in kept_leaves if id(x) not in known and not _is_plain(x)]
     # from where the function was written
     outer = {id(x) for f in call.rule.sources() for x in take_apart(f)[0]} if unknown else set()
     call.exact = all(id(x) in outer or (isinstance(x, Tensor) and x._array.dtype.kind in "biu") for x in unknown)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 import threading
 import weakref
 from contextvars import ContextVar
@@ -76,11 +75,11 @@ class Generator:
 
     def _position(self, block: int) -> None:
         self._block = block
-        self._philox = np.random.Philox(key=[self._seed & _MASK, 0], counter=[block & _MASK, block >> 64 & _MASK, 0, 0])
+        self._philox: Any = None  # made at the next draw: importing `numpy.random` takes 10 ms
 
     def seed(self) -> int:
         """Begin the stream of a seed that nobody can guess; returns the seed."""
-        self.manual_seed(secrets.randbits(63))
+        self.manual_seed(int.from_bytes(os.urandom(8)) >> 1)
         return self._seed
 
     def initial_seed(self) -> int:
@@ -115,8 +114,11 @@ class Generator:
         """The next ``count`` 64-bit words; the stream moves on by whole blocks."""
         blocks = -(-count // 4)
         with self._lock:
+            if self._philox is None:
+                counter = [self._block & _MASK, self._block >> 64 & _MASK, 0, 0]
+                self._philox = np.random.Philox(key=[self._seed & _MASK, 0], counter=counter)
             self._block += blocks
-            return self._philox.random_raw(blocks * 4)[:count]
+            return self._philox.random_raw(blocks * 4)[:count]  # type: ignore[no-any-return]
 
     def uniform(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Numbers in [0, 1) that the dtype has; those of 16 bits come as float32."""

@@ -48,7 +48,7 @@ def _calls_c_only(kernel: Callable[..., Any]) -> bool:
     if not isinstance(kernel, FunctionType) or kernel.__closure__:
         return False
     names = kernel.__code__.co_names
-    used = [kernel.__globals__.get(name) for name in names] + [getattr(np, name, None) for name in names]
+    used = [kernel.__globals__.get(name) for name in names] + [vars(np).get(name) for name in names]
     return not any(isinstance(value, FunctionType) or callable(getattr(value, "__wrapped__", None)) for value in used)
 
 

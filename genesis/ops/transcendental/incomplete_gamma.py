@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -130,6 +129,8 @@ def _by_small(a: Any, x: Any) -> Any:
 @functools.cache
 def _temme() -> list[list[float]]:
     """Coefficients of $C_k(\\eta)$, k = 0..4, highest power first (DLMF 8.12.11 to 8.12.14)."""
+    from fractions import Fraction
+
     terms, orders = 24, 5
     alpha = [Fraction(0), Fraction(1)]
     for n in range(2, terms + 2 * orders + 3):
