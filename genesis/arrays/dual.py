@@ -6,13 +6,13 @@ A tangent of zero is None. How ops act on dual arrays is said in `core/layers/du
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from genesis.arrays.batched import Batched
-from genesis.arrays.memory import copied, snapshot
-from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, bottom
+from genesis.arrays.memory import copied, memory_of, snapshot
+from genesis.arrays.protocol import Layer, NeedsValues, asked_for_at, bottom, device_of, fits, same_level
 from genesis.arrays.spec import memory_order
 from genesis.base.errors import message
 
@@ -26,6 +26,7 @@ class Dual(Layer):
     """
 
     __slots__ = ("primal", "shared", "tangent")
+    varying = "has a tangent"
 
     def __init__(self, primal: Any, tangent: Any, level: int, from_outside: bool = False, shared: bool = True) -> None:
         self.primal, self.tangent, self.level, self.from_outside, self.shared = (
@@ -65,6 +66,14 @@ class Dual(Layer):
         return True
 
     @property
+    def varies(self) -> bool:
+        return self.tangent is not None
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return (self.primal,) if self.tangent is None else (self.primal, self.tangent)
+
+    @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return self.primal.shape  # type: ignore[no-any-return]
 
@@ -83,6 +92,48 @@ class Dual(Layer):
             shared=False,
         )
 
+    def mapped(self, f: Callable[[Any, int | None], Any], dim: int | None = None) -> Dual:
+        tangent = None if self.tangent is None else f(self.tangent, dim)
+        return Dual(f(self.primal, dim), tangent, self.level, self.from_outside)
+
+    def zipped(self, f: Callable[[Any, Any], Any], a: Any, b: Any) -> Dual:
+        (p, dp), (q, dq) = self._taken_from(a), self._taken_from(b)
+        tangent = None if dp is None and dq is None else f(_zeros(p) if dp is None else dp, dq)
+        return Dual(f(p, q), tangent, self.level, self.from_outside)
+
+    def unzipped(self, f: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
+        (first, second), (d_first, d_second) = f(self.primal), (None, None) if self.tangent is None else f(self.tangent)
+        if second is None and d_second is not None:
+            second = _zeros(d_second)
+        pairs = ((first, d_first), (second, d_second))
+        one, other = [None if x is None else Dual(x, dx, self.level, self.from_outside) for x, dx in pairs]
+        return one, other
+
+    def fits(self, source: Any) -> bool:
+        value, tangent = self._taken_from(source)
+        return (tangent is None or (self.tangent is not None and fits(self.tangent, tangent))) and fits(
+            self.primal, value
+        )
+
+    def assign(self, source: Any, assign: Callable[[Any, Any], None]) -> None:
+        value, tangent = self._taken_from(source)
+        if self.tangent is not None:
+            self.own_tangent()
+            assign(self.tangent, _zeros(self, ()) if tangent is None else tangent)
+        assign(self.primal, value)
+
+    def grown(self, array: Any, like: Any, grow: Callable[[Any, Any], Any]) -> Dual:
+        (primal, tangent), (wanted, varies) = self._taken_from(array), self._taken_from(like)
+        if varies is None:
+            varies = wanted
+        from_outside = any([same_level(a, self) and a.from_outside for a in (array, like)])
+        tangent = grow(_zeros(primal) if tangent is None else tangent, varies)
+        return Dual(grow(primal, wanted), tangent, self.level, from_outside, shared=False)
+
+    def _taken_from(self, array: Any) -> tuple[Any, Any]:
+        """Value and tangent of an array, if it has a layer of this level."""
+        return (array.primal, array.tangent) if same_level(array, self) else (array, None)
+
     def refuse(self, what: str, site: Any = None) -> Exception:
         return NeedsValues(
             message(
@@ -95,18 +146,14 @@ class Dual(Layer):
         )
 
 
+def _zeros(like: Any, shape: tuple[int, ...] | None = None) -> Any:
+    return memory_of(like).zeros(tuple(like.shape) if shape is None else shape, like.dtype, device_of(like))
+
+
 def _copied(array: Any, strides: tuple[int, ...]) -> Any:
     """A copy whose dimensions lie in memory in the order of these strides, behind hidden ones."""
-    if isinstance(array, Batched):
-        return Batched(_copied(array.array, strides), array.batched, array.size_hidden, array.level, array.from_outside)
-    if isinstance(array, Dual):
-        return Dual(
-            _copied(array.primal, strides),
-            None if array.tangent is None else _copied(array.tangent, strides),
-            array.level,
-            array.from_outside,
-            shared=False,
-        )
+    if isinstance(array, Layer):
+        return array.mapped(lambda part, _: _copied(part, strides))
     if not isinstance(array, np.ndarray):
         return array.copy()
     hidden = array.ndim - len(strides)

@@ -7,6 +7,7 @@ device of an array is asked for through `device_of`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -80,9 +81,17 @@ class Layer(Virtual):
     A gradient that comes from outside of the transform has the mark ``from_outside``: at the boundary back to the
     outside it is taken apart (summed over a batch, its tangent part taken), while a gradient that was asked for inside
     stays as it is.
+
+    Nothing in the core asks which class a layer has. A transform of its own is such a class, with everything below
+    that raises NotImplementedError, and an entry for it in three tables: how ops act on it (`INTERPRETERS` in
+    `core/call/computing.py`), how a tensor with history joins it (`JOINS` in `core/graph/boundary.py`), and how
+    Functions act on it (`RULES` in `core/layers/function_rules.py`).
     """
 
     __slots__ = ("from_outside", "level")
+
+    expanded: ClassVar[Callable[[Any, tuple[int, ...]], Any]]  # an array of any class in a larger shape, by the op
+    varying: ClassVar[str]  # what a value that needs this layer is said to do
 
     level: int
     from_outside: bool
@@ -95,6 +104,16 @@ class Layer(Virtual):
     @property
     def has_value(self) -> bool:
         """Whether the array inside is the value, for whoever wants one number."""
+        raise NotImplementedError
+
+    @property
+    def varies(self) -> bool:
+        """Whether it holds more than the array inside."""
+        raise NotImplementedError
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All arrays inside, the value first."""
         raise NotImplementedError
 
     @property
@@ -116,6 +135,46 @@ class Layer(Virtual):
     def copy(self) -> Layer:
         """The same with memory of its own."""
         raise NotImplementedError
+
+    def mapped(self, f: Callable[[Any, int | None], Any], dim: int | None = None) -> Layer:
+        """``f(part, dim)`` of every part, in a layer like this one. ``dim`` moves past a hidden dimension."""
+        raise NotImplementedError
+
+    def zipped(self, f: Callable[[Any, Any], Any], a: Any, b: Any) -> Layer:
+        """``f`` of the parts of two arrays, at least one of which has a layer of this level; ``b`` may be None."""
+        raise NotImplementedError
+
+    def unzipped(self, f: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
+        """Two layers like this one, of the pairs that ``f`` makes of the parts; None for a second one of zeros."""
+        raise NotImplementedError
+
+    def fits(self, source: Any) -> bool:
+        """Whether this memory can hold what the layer of this level in ``source`` (or an array without) says."""
+        raise NotImplementedError
+
+    def assign(self, source: Any, assign: Callable[[Any, Any], None]) -> None:
+        """Write an array with or without this layer into this memory, by ``assign(part, source)``."""
+        raise NotImplementedError
+
+    def grown(self, array: Any, like: Any, grow: Callable[[Any, Any], Any]) -> Layer:
+        """``array`` with a layer of this level that can hold what ``like`` says, of parts ``grow(part, like)``."""
+        raise NotImplementedError
+
+
+def same_level(array: Any, layer: Layer) -> bool:
+    """Whether the outermost layer of an array belongs to the transform of this one."""
+    return isinstance(array, Layer) and array.level == layer.level
+
+
+def fits(target: Any, source: Any) -> bool:
+    """Whether memory has every layer of what is written to it."""
+    if level_of(source) > level_of(target):
+        return not (source.varies or source.from_outside) and fits(target, source.inner)
+    if not isinstance(target, Layer):
+        return True
+    if same_level(source, target) and source.from_outside and not target.from_outside:
+        return False
+    return target.fits(source)
 
 
 def device_of(array: Any) -> device:

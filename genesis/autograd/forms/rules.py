@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genesis.arrays.dual import Dual
 from genesis.autograd.forms.captures import used_variables
 from genesis.autograd.forms.closures import global_tensors, take_apart
 from genesis.base.dtypes import dtype
@@ -33,7 +34,7 @@ from genesis.core.functions.function import Function
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.modes import LEVELS, grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.layers.function_rules import derived, dual_level
+from genesis.core.layers.function_rules import derived, layers_of
 
 _LEAVES = (Tensor, int, float, str, type(None))  # arguments that are no containers, at a glance
 # captured values that cannot hide a tensor
@@ -84,9 +85,9 @@ class Differentiable:
             args, kwargs = self.bound(args, kwargs)
         if LEVELS:
             leaves, structure = _flat(args, kwargs)
-            level = dual_level(leaves)
-            if level:  # forward mode follows from the rule
-                return derived(self, leaves, structure, level)
+            layer = layers_of(leaves, Dual)
+            if layer is not None:  # forward mode follows from the rule
+                return derived(self, leaves, structure, layer.level)
         return record(self, args, kwargs) if grad_mode.get() else self.primal(*args, **kwargs)
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

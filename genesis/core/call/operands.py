@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.batched import Batched
 from genesis.arrays.protocol import Layer
 from genesis.arrays.spec import Spec
 from genesis.base.errors import (
@@ -17,7 +16,7 @@ from genesis.core.call.casts import cast_for
 from genesis.core.call.halves import F32
 from genesis.core.call.op import Op
 from genesis.core.graph import autocast
-from genesis.core.graph.boundary import all_in_one_vmap, lift_all
+from genesis.core.graph.boundary import all_in_one, lift_all
 from genesis.core.graph.levels import check_at_home
 from genesis.core.graph.modes import ACTIVE
 from genesis.core.graph.tensor import Tensor
@@ -51,9 +50,7 @@ def lifted(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     if not isinstance(top, Layer):
         return args, top if not ACTIVE or tracer.get() is None else tracing_tensors(tensors)
     check_at_home(top, op.name)
-    if (top.__class__ is Batched and all_in_one_vmap(top, tensors)) or not any(
-        [isinstance(x, Tensor) and x._node is not None for x in tensors]
-    ):
+    if all_in_one(top, tensors) or not any([isinstance(x, Tensor) and x._node is not None for x in tensors]):
         return args, top
     operands = lift_all(list(tensors))
     if op.variadic:

@@ -5,7 +5,7 @@ node of the graph, so a gradient finds its way through. Where an array has layer
 outside.
 
 **Gradients that come from outside** carry the mark ``from_outside``. Through `batch_out` they become batched; where
-they leave towards a tensor that had no batch (`lift`), they are summed over it. Through `primal_of` and `tangent_of`
+they leave towards a tensor that had no batch (`Lift`), they are summed over it. Through `primal_of` and `tangent_of`
 they become dual arrays with value and tangent
 *swapped*: the function $(x, \\dot x) \\mapsto (y, \\dot y)$ pairs values with tangents, so a cotangent
 $\\bar{\\dot y} + \\bar y \\varepsilon$ pulled back by the ordinary rules, in dual arithmetic, is
@@ -18,14 +18,14 @@ at the results leaves it for the one at the arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
-from genesis.arrays.protocol import Layer, level_of
+from genesis.arrays.protocol import Layer, level_of, same_level
 from genesis.base.errors import GraphError, message
 from genesis.core.graph.levels import Level, born, is_open
 from genesis.core.graph.lost import touched
@@ -37,6 +37,8 @@ from genesis.core.graph.tracing import tracer
 
 # ---- arrays
 
+Layer.expanded = lambda array, shape: wrap(array).expand(shape)._array
+
 
 def layer_at(array: Any, level: int) -> Layer | None:
     """The layer of a level, wherever it is in the array."""
@@ -47,21 +49,6 @@ def layer_at(array: Any, level: int) -> Layer | None:
     return None
 
 
-def _inside(array: Layer, f: Any, dim: int | None = None) -> Layer:
-    """Do something under the outermost layer; ``dim`` moves past a hidden dimension."""
-    if isinstance(array, Dual):
-        tangent = None if array.tangent is None else f(array.tangent, dim)
-        return Dual(f(array.primal, dim), tangent, array.level, array.from_outside)
-    assert isinstance(array, Batched)
-    return Batched(
-        f(array.array, dim if dim is None or not array.batched else dim + 1),
-        array.batched,
-        array.size_hidden,
-        array.level,
-        array.from_outside,
-    )
-
-
 def moved(array: Any, source: int, destination: int) -> Any:
     return array if source == destination else wrap(array).movedim(source, destination)._array
 
@@ -69,14 +56,14 @@ def moved(array: Any, source: int, destination: int) -> Any:
 def add_batch(array: Any, dim: int | None, level: int, size: int, from_outside: bool = False) -> Any:
     """Hide a dimension (None: the array is the same for all samples)."""
     if level_of(array) > level:
-        return _inside(array, lambda a, d: add_batch(a, d, level, size, from_outside), dim)
+        return array.mapped(lambda a, d: add_batch(a, d, level, size, from_outside), dim)
     return Batched(array if dim is None else moved(array, dim, 0), dim is not None, size, level, from_outside, dim or 0)
 
 
 def remove_batch(array: Any, dim: int, level: int, size: int) -> Any:
     """Show the hidden dimension at a place; what was the same for all samples is repeated (as a view)."""
     if level_of(array) > level:
-        return _inside(array, lambda a, d: remove_batch(a, d, level, size), dim)
+        return array.mapped(lambda a, d: remove_batch(a, d, level, size), dim)
     if level_of(array) == level:
         if array.batched:
             return moved(array.array, 0, dim)
@@ -91,24 +78,7 @@ def add_tangent(primal: Any, tangent: Any, level: int, from_outside: bool = Fals
     if outer <= level:
         return Dual(primal, tangent, level, from_outside)
     top = primal if level_of(primal) == outer else tangent
-    if isinstance(top, Batched):
-        size = top.size_hidden
-        parts = [a.array if level_of(a) == outer else a for a in (primal, tangent)]
-        flags = [level_of(a) == outer and a.batched for a in (primal, tangent)]
-        if any(flags) and tangent is not None and flags[0] != flags[1]:
-            parts = [
-                p if f else wrap(p).unsqueeze(0).expand(size, *[-1] * p.ndim)._array
-                for p, f in zip(parts, flags, strict=True)
-            ]
-        return Batched(add_tangent(parts[0], parts[1], level, from_outside), any(flags), size, outer, top.from_outside)
-    values = [(a.primal, a.tangent) if level_of(a) == outer else (a, None) for a in (primal, tangent)]
-    (p, dp), (t, dt) = values
-    if dp is None and dt is None:
-        return Dual(add_tangent(p, t, level, from_outside), None, outer, top.from_outside)
-    dp = dp if dp is not None else wrap(p)._zeros(tuple(p.shape), p.dtype)._array
-    return Dual(
-        add_tangent(p, t, level, from_outside), add_tangent(dp, dt, level, from_outside), outer, top.from_outside
-    )
+    return top.zipped(lambda p, t: add_tangent(p, t, level, from_outside), primal, tangent)
 
 
 def primal_and_tangent(array: Any, level: int) -> tuple[Any, Any]:
@@ -117,25 +87,7 @@ def primal_and_tangent(array: Any, level: int) -> tuple[Any, Any]:
         return array, None
     if level_of(array) == level:
         return array.primal, array.tangent
-    if isinstance(array, Batched):
-        p, t = primal_and_tangent(array.array, level)
-        return tuple(
-            [
-                None if a is None else Batched(a, array.batched, array.size_hidden, array.level, array.from_outside)
-                for a in (p, t)
-            ]
-        )  # type: ignore[return-value]
-    p, t = primal_and_tangent(array.primal, level)
-    if array.tangent is None:
-        return Dual(p, None, array.level, array.from_outside), None if t is None else Dual(
-            t, None, array.level, array.from_outside
-        )
-    dp, dt = primal_and_tangent(array.tangent, level)
-    if t is None and dt is not None:
-        t = wrap(dt)._zeros(tuple(dt.shape), dt.dtype)._array
-    return Dual(p, dp, array.level, array.from_outside), None if t is None else Dual(
-        t, dt, array.level, array.from_outside
-    )
+    return array.unzipped(lambda a: primal_and_tangent(a, level))  # type: ignore[no-any-return]
 
 
 # ---- tensors
@@ -334,33 +286,31 @@ def tangent_of(x: Tensor, level: int, link: Link | None = None) -> Tensor | None
     return _recorded(TangentOf, tangent, (x,), (level, link))
 
 
-def lift(x: Tensor, layer: Layer) -> Tensor:
-    """A tensor with history as an operand of a transform that it is not part of."""
-    if isinstance(layer, Dual):
-        return dual_in(x, None, layer.level)
-    assert isinstance(layer, Batched)
-    return _same_for_all(x, layer.level, layer.size_hidden)
+# how a tensor with history, as an operand, joins a transform that it is not part of: for each class of layers
+JOINS: dict[type[Layer], Callable[[Tensor, Any], Tensor]] = {
+    Dual: lambda x, layer: dual_in(x, None, layer.level),
+    Batched: lambda x, layer: _same_for_all(x, layer.level, layer.size_hidden),
+}
 
 
 def layers_in(array: Any, found: dict[int, Layer]) -> dict[int, Layer]:
-    """One layer of each level in an array, values and tangents alike."""
-    while isinstance(array, Layer):
+    """One layer of each level in an array, in all its parts."""
+    if isinstance(array, Layer):
         found.setdefault(array.level, array)
-        if isinstance(array, Dual) and isinstance(array.tangent, Layer):
-            layers_in(array.tangent, found)
-        array = array.inner
+        for part in array.parts:
+            layers_in(part, found)
     return found
 
 
-def all_in_one_vmap(top: Batched, tensors: Iterable[Any]) -> bool:
-    """Whether it is seen at a glance that all operands with history are part of one vmap, and of nothing else."""
+def all_in_one(top: Layer, tensors: Iterable[Any]) -> bool:
+    """Whether it is seen at a glance that all operands with history are part of one transform, and of nothing else."""
     for x in tensors:
         if isinstance(x, Tensor):
             array = x._array
             if array.__class__ is np.ndarray:
                 if x._node is not None:
                     return False
-            elif array.__class__ is not Batched or array.level != top.level or array.array.__class__ is not np.ndarray:
+            elif not same_level(array, top) or any([part.__class__ is not np.ndarray for part in array.parts]):
                 return False
     return True
 
@@ -379,7 +329,8 @@ def lift_all(tensors: list[Any]) -> list[Any]:
             mine = layers_in(x._array, {})
             for level in sorted(everything):
                 if level not in mine:
-                    x = lift(x, everything[level])  # noqa: PLW2901
+                    layer = everything[level]
+                    x = JOINS[layer.__class__](x, layer)  # noqa: PLW2901
         result.append(x)
     return result
 

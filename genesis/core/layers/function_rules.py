@@ -48,25 +48,29 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def layers_of(leaves: Sequence[Any]) -> Layer | None:
-    """The outermost layer among the arrays of tensors."""
+class Call(NamedTuple):
+    """The call of a `Function` some of whose arguments have layers; ``plain(cls, args, kwargs)`` is what it is without."""
+
+    cls: type[Function]
+    plain: Apply
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: list[Any]
+    structure: Any
+
+
+def layers_of(leaves: Sequence[Any], kind: type[Layer] = Layer) -> Layer | None:
+    """The outermost layer of a class among the arrays of tensors, at any depth."""
     top: Layer | None = None
-    for x in leaves:
-        if isinstance(x, Tensor) and isinstance(x._array, Layer) and (top is None or x._array.level > top.level):
-            top = x._array
-    return top
-
-
-def dual_level(leaves: Sequence[Any]) -> int:
-    """The highest level of forward mode among the arrays, at any depth."""
-    found = 0
     for x in leaves:
         array = x._array if isinstance(x, Tensor) else None
         while isinstance(array, Layer):
-            if isinstance(array, Dual):
-                found = max(found, array.level)
+            if isinstance(array, kind):
+                if top is None or array.level > top.level:
+                    top = array
+                break
             array = array.inner
-    return found
+    return top
 
 
 def applied(cls: type[Function], plain: Apply, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -75,22 +79,33 @@ def applied(cls: type[Function], plain: Apply, args: tuple[Any, ...], kwargs: di
     top = layers_of(leaves)
     assert top is not None
     check_at_home(top, cls.__name__)
-    level = dual_level(leaves)
-    if level:
-        if cls.jvp is not no_jvp:
-            return with_tangents(lambda p, t, follow: _by_jvp(cls, p, t, structure, follow), leaves, level)
-        return derived(cls.apply, leaves, structure, level)
-    assert isinstance(top, Batched)
-    number, size = top.level, top.size_hidden
+    call = Call(cls, plain, args, kwargs, leaves, structure)
+    return next(rule(call, layer) for kind, rule in RULES.items() if (layer := layers_of(leaves, kind)) is not None)
+
+
+def _in_forward_mode(call: Call, layer: Dual) -> Any:
+    if call.cls.jvp is no_jvp:
+        return derived(call.cls.apply, call.leaves, call.structure, layer.level)
+    rule = lambda p, t, follow: _by_jvp(call.cls, p, t, call.structure, follow)  # noqa: E731
+    return with_tangents(rule, call.leaves, layer.level)
+
+
+def _in_vmap(call: Call, layer: Batched) -> Any:
+    cls, number, size = call.cls, layer.level, layer.size_hidden
     if cls.vmap is not no_vmap:
-        return _by_rule(cls, args, kwargs, number, size)
-    again = tree_unflatten(lift_all(leaves), structure)
+        return _by_rule(cls, call.args, call.kwargs, number, size)
+    again = tree_unflatten(lift_all(call.leaves), call.structure)
     try:
-        return plain(cls, *again)
+        return call.plain(cls, *again)
     except NeedsValues as refusal:
         if cls.generate_vmap_rule:
             raise
-        return _one_by_one(cls, leaves, structure, number, size, refusal)
+        return _one_by_one(cls, call.leaves, call.structure, number, size, refusal)
+
+
+# How Functions act on arrays with a layer, for each class of layers. Where arguments have layers of several, the first
+# one decides: under vmap tangents are batched as any values are, so forward mode goes first.
+RULES: dict[type[Layer], Callable[[Call, Any], Any]] = {Dual: _in_forward_mode, Batched: _in_vmap}
 
 
 def no_vmap(info: Any, in_dims: Any, *args: Any) -> Any:
@@ -231,7 +246,7 @@ def _dim_of(x: Any, number: int) -> int | None:
     layer = layer_at(x._array, number) if isinstance(x, Tensor) else None
     if layer is None:
         return None
-    return layer.dim if layer is x._array and isinstance(layer, Batched) else 0
+    return layer.dim if layer is x._array else 0
 
 
 def _by_rule(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], number: int, size: int) -> Any:

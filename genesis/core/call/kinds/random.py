@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from genesis.arrays.batched import Batched
 from genesis.arrays.spec import Spec
 from genesis.base.device import CPU, device
 from genesis.base.errors import GraphError, message
@@ -24,6 +23,7 @@ from genesis.core.call import dispatch
 from genesis.core.call.kind import Kind
 from genesis.core.call.kinds.declare import finish
 from genesis.core.call.op import REGISTRY, Op, Samples, case, prepare_record, public_function
+from genesis.core.graph.boundary import add_batch
 from genesis.core.graph.generator import Generator
 from genesis.core.graph.levels import Level, levels
 from genesis.core.graph.switches import ACTIVE, LEVELS
@@ -81,7 +81,7 @@ def run(op: Op, args: tuple[Any, ...]) -> Tensor:
     except MemoryError:
         raise too_large(op.name, tuple(shape), options[0], Spec(tuple(shape), options[0])) from None
     for level in batches:
-        array = Batched(array, True, level.size, level.number)
+        array = add_batch(array, 0, level.number, level.size)
     return wrap(array)
 
 
