@@ -1,7 +1,7 @@
 """What a call of a program may be called with: one grammar, and the functions that go through it.
 
     argument = Var                                  a value of the program
-             | Stream                               a stream of random numbers, and a place in it
+             | Stream                               a stream of random numbers, and an offset in it
              | bool | int | float | complex | str | None | ...
              | slice of integers and None
              | numpy.dtype | genesis.dtype | genesis.device
@@ -45,7 +45,7 @@ class Stream:
     call.
     """
 
-    place: int
+    index: int
     offset: int
 
 
@@ -96,7 +96,7 @@ def shown(value: Any, name_of: Callable[[Var], str]) -> str:
     if isinstance(value, np.dtype):
         return dtypes.from_numpy(value).short
     if isinstance(value, Stream):
-        return f"stream {value.place} + {value.offset}"
+        return f"stream {value.index} + {value.offset}"
     return "..." if value is Ellipsis else repr(value)
 
 
@@ -116,7 +116,7 @@ def to_plain(value: Any, number: Callable[[Var], int]) -> Any:
     if isinstance(value, Var):
         return {"var": number(value)}
     if isinstance(value, Stream):
-        return {"stream": [value.place, value.offset]}
+        return {"stream": [value.index, value.offset]}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, complex):

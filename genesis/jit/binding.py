@@ -40,7 +40,7 @@ class Binding:
     numbers: tuple[Callable[[], float], ...] = ()
     counts: tuple[tuple[Any, str], ...] = ()  # entries of dictionaries that go up by one
     streams: tuple[Generator, ...] = ()
-    objects: Mapping[int, Any] = field(default_factory=dict)  # results that are Python's objects, by place
+    objects: Mapping[int, Any] = field(default_factory=dict)  # results that are Python's objects, by index
     structure_in: TreeDef = LEAF
     structure_out: TreeDef = LEAF
     plain: tuple[Any, ...] = ()  # the arguments that are no tensors
@@ -104,10 +104,10 @@ class Graph(Printed):
     @property
     def plan(self) -> Plan:
         """The program, prepared for being run op by op."""
-        found = self.__dict__.get("_plan")
-        if found is None:
-            found = self.__dict__["_plan"] = Plan(self.program)
-        return found  # type: ignore[no-any-return]
+        plan = self.__dict__.get("_plan")
+        if plan is None:
+            plan = self.__dict__["_plan"] = Plan(self.program)
+        return plan  # type: ignore[no-any-return]
 
     # ---- asking
 

@@ -91,9 +91,9 @@ class Gradients:
         self.histories: dict[int, tuple[Tensor, Any, Any]] = {}
         self.began: list[weakref.ref[Tensor]] = []  # those that were no leaves, and have a gradient
 
-    def argument(self, twin: Tensor, place: int, is_leaf: bool) -> None:
+    def argument(self, tensor: Tensor, index: int, is_leaf: bool) -> None:
         """What stands for an argument that requires grad."""
-        self.leaves[id(twin)] = LeafGradient(twin, place, is_leaf)
+        self.leaves[id(tensor)] = LeafGradient(tensor, index, is_leaf)
 
     def history_changes(self, tensor: Tensor) -> None:
         if not isinstance(tensor._array, Virtual):
@@ -105,10 +105,10 @@ class Gradients:
         tensor = node.tensor() if isinstance(node, AccumulateGrad) else None
         if tensor is None:
             return None
-        found = self.leaves.get(id(tensor))
-        if found is None and node._number < self.start:
-            found = self.leaves[id(tensor)] = LeafGradient(tensor)
-        return found
+        leaf = self.leaves.get(id(tensor))
+        if leaf is None and node._number < self.start:
+            leaf = self.leaves[id(tensor)] = LeafGradient(tensor)
+        return leaf
 
     # ---- what the engine and `Tensor.grad` tell
 
@@ -171,13 +171,13 @@ class Gradients:
     def ends(self, tracer: Tracer) -> tuple[list[Touched], list[Write], dict[Cell, int]]:
         """The leaves of the graph, what becomes of their gradients, and which memory is whose gradient."""
         leaves, writes, cells = [], [], {}
-        for place, leaf in enumerate([x for x in self.leaves.values() if x.touched]):
+        for index, leaf in enumerate([x for x in self.leaves.values() if x.touched]):
             leaves.append(leaf.end())
-            write, cell = _end(tracer, leaf, place)
+            write, cell = _end(tracer, leaf, index)
             if write is not None:
                 writes.append(write)
             if cell is not None:
-                cells[cell] = place
+                cells[cell] = index
         return leaves, writes, cells
 
     def restore(self) -> None:
@@ -207,15 +207,15 @@ class Gradients:
                 )
 
 
-def _end(tracer: Tracer, leaf: LeafGradient, place: int) -> tuple[Write | None, Cell | None]:
+def _end(tracer: Tracer, leaf: LeafGradient, index: int) -> tuple[Write | None, Cell | None]:
     """What becomes of a leaf's .grad, and its memory."""
     node = leaf.tensor._node
     value = node.grad if isinstance(node, AccumulateGrad) else leaf.tensor._own_grad
     if value is None:
-        return (Write("no grad", place, None) if leaf.before is not None or leaf.assigned else None), None
+        return (Write("no grad", index, None) if leaf.before is not None or leaf.assigned else None), None
     array = tracer.array(value._array)
     if array.steps:
-        return Write("new grad", place, array.var()), None
+        return Write("new grad", index, array.var()), None
     if array.cell is not leaf.cell:
-        return Write("new grad", place, array.var()), array.cell
-    return (None if array.cell.value is leaf.var else Write("grad", place, array.cell.value)), array.cell
+        return Write("new grad", index, array.var()), array.cell
+    return (None if array.cell.value is leaf.var else Write("grad", index, array.cell.value)), array.cell

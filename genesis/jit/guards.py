@@ -33,11 +33,11 @@ State = dict[str, Any]
 
 def hooks_on(node: Any) -> tuple[Any, ...]:
     """The hooks of a leaf; those of other tensors are no part of a traced function."""
-    found = node._hooks if isinstance(node, AccumulateGrad) else None
+    hooks = node._hooks if isinstance(node, AccumulateGrad) else None
     return (
         ()
-        if found is None
-        else (*found.tensor.values(), *found.pre.values(), *found.post.values(), *found.post_accumulate.values())
+        if hooks is None
+        else (*hooks.tensor.values(), *hooks.pre.values(), *hooks.post.values(), *hooks.post_accumulate.values())
     )
 
 
@@ -116,17 +116,17 @@ class Unchanged:
 
     def without(self, keys: set[str]) -> Unchanged:
         """The same guard where these entries are of no matter."""
-        found = Unchanged(self.name, self.ask)
-        found.thing, found.state = self.thing, self.state
-        found._leave_out(keys | self.left_out)
-        return found
+        guard = Unchanged(self.name, self.ask)
+        guard.thing, guard.state = self.thing, self.state
+        guard._leave_out(keys | self.left_out)
+        return guard
 
     def of(self, thing: Dependable, new: Callable[[Any], Any]) -> Unchanged:
-        """The same guard of another thing, in which ``new(x)`` is in the place of ``x``."""
-        found = Unchanged(self.name, thing._taken_for_granted, thing)
-        found.state = {k: new(v) for k, v in self.state.items()}
-        found._leave_out(self.left_out)
-        return found
+        """The same guard of another thing, in which ``new(x)`` stands for ``x``."""
+        guard = Unchanged(self.name, thing._taken_for_granted, thing)
+        guard.state = {k: new(v) for k, v in self.state.items()}
+        guard._leave_out(self.left_out)
+        return guard
 
 
 class CapturedAsTheyWere:
@@ -139,9 +139,9 @@ class CapturedAsTheyWere:
 
     def of(self, new: Callable[[Tensor], Tensor]) -> CapturedAsTheyWere:
         """The same guard of other tensors."""
-        found = CapturedAsTheyWere(())
-        found.tensors = [(new(x), looks) for x, looks in self.tensors]
-        return found
+        guard = CapturedAsTheyWere(())
+        guard.tensors = [(new(x), looks) for x, looks in self.tensors]
+        return guard
 
     def changed(self) -> str | None:
         for x, (shape, dtype, layout, leaf, requires_grad, hooks) in self.tensors:
@@ -224,15 +224,15 @@ def names_of(function: Any) -> Callable[[], State]:
     """The tensors, modules and numbers that a function, and the functions that it calls by name, find in their closures
     and globals.
     """
-    places: dict[str, Callable[[], Any]] = {}
+    lookups: dict[str, Callable[[], Any]] = {}
     for f in _functions(function, set()):
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
-            places[f"{name}, which {f.__name__} captures,"] = lambda cell=cell: contents(cell)  # type: ignore[misc]
+            lookups[f"{name}, which {f.__name__} captures,"] = lambda cell=cell: contents(cell)  # type: ignore[misc]
         for name in _globals_in(f.__code__):
-            places[f"the global {name}"] = lambda names=f.__globals__, name=name: names.get(name)  # type: ignore[misc]
+            lookups[f"the global {name}"] = lambda names=f.__globals__, name=name: names.get(name)  # type: ignore[misc]
     known = {
         what: ask
-        for what, ask in places.items()
+        for what, ask in lookups.items()
         if isinstance(value := ask(), Dependable | Tensor) or type(value) in PLAIN
     }
     return lambda: {what: ask() for what, ask in known.items()}
@@ -261,14 +261,14 @@ class Guards:
 
     def __init__(self, function: Any) -> None:
         self.modes = Modes()
-        self.found: dict[int, Unchanged] = {}
+        self.unchanged: dict[int, Unchanged] = {}
         self.things: list[Dependable] = []
         self.names = Unchanged("", names_of(function))
 
     def depends(self, thing: Dependable) -> None:
         """The function asks a module or an optimizer."""
-        if id(thing) not in self.found:
-            self.found[id(thing)] = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing)
+        if id(thing) not in self.unchanged:
+            self.unchanged[id(thing)] = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing)
             self.things.append(thing)
 
     def _name(self) -> None:
@@ -276,14 +276,14 @@ class Guards:
         named: set[int] = set()
         for thing in self.things:
             for path, part in thing._parts():
-                if id(part) in self.found and id(part) not in named:
+                if id(part) in self.unchanged and id(part) not in named:
                     named.add(id(part))
-                    self.found[id(part)].name = f"{type(thing).__name__}.{path}{'.' if path else ''}"
+                    self.unchanged[id(part)].name = f"{type(thing).__name__}.{path}{'.' if path else ''}"
 
     def settle(self) -> None:
         """The function has been run."""
         self._name()
-        for one in (self.names, *self.found.values()):
+        for one in (self.names, *self.unchanged.values()):
             one.settle()
 
     def collected(self, captured: Iterable[Tensor], leaves: list[Tensor]) -> tuple[Any, ...]:
@@ -292,5 +292,5 @@ class Guards:
         return (
             self.modes,
             CapturedAsTheyWere((*captured, *leaves)),
-            *[one for one in (self.names, *self.found.values()) if one.state],
+            *[one for one in (self.names, *self.unchanged.values()) if one.state],
         )

@@ -100,11 +100,11 @@ class Memory:
 
     def capture(self, array: Any) -> Capture:
         key = _key(array)
-        found = self.captures.get(key)
-        if found is None:
-            found = self.captures[key] = Capture(array)
-            found.made = self.was_made(array)
-        return found
+        capture = self.captures.get(key)
+        if capture is None:
+            capture = self.captures[key] = Capture(array)
+            capture.made = self.was_made(array)
+        return capture
 
     def makes(self, array: Any) -> None:
         """The function made an array."""

@@ -55,7 +55,7 @@ class Write:
     """What a call leaves behind in a tensor of the outside.
 
     ============  ====================================================================================
-    kind          ``place`` counts           ``value`` is
+    kind          ``index`` counts           ``value`` is
     ============  ====================================================================================
     argument      the arguments              what the memory holds now
     captured      the captured tensors       what the memory holds now
@@ -66,7 +66,7 @@ class Write:
     """
 
     kind: str
-    place: int
+    index: int
     value: Var | None
 
     @property
@@ -80,7 +80,7 @@ class Leaf:
 
     # which tensor: one of the arguments ("argument"), of the captured ones ("captured"), or ("other") none of these
     kind: str
-    place: int
+    index: int
     spec: Spec
     var: (
         Var | None
@@ -97,7 +97,7 @@ class Alias:
     """
 
     kind: str
-    place: int
+    index: int
     steps: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     same: bool = False  # the very tensor, not another one on its memory
 
@@ -120,7 +120,7 @@ class Program(Printed):
     results: tuple[Any, ...] = ()  # variables, and plain values
     writes: tuple[Write, ...] = ()
     made: tuple[Var, ...] = ()  # memory that several results share
-    aliases: tuple[tuple[int, Alias], ...] = ()  # the results that are no memory of their own, by place
+    aliases: tuple[tuple[int, Alias], ...] = ()  # the results that are no memory of their own, by index
     laid_out: bool = False  # whether results depend on how arguments are laid out in memory
 
     # ---- comparing and storing
@@ -208,9 +208,9 @@ class Program(Printed):
                 if var in known:
                     raise self._wrong(call, f"{self.name_of(var)} is assigned twice")
                 known.add(var)
-            found = [v.spec for v in call.outs] if id(call) in trusted else self._inferred(call)
-            if [(s.shape, s.dtype) for s in found] != [(v.spec.shape, v.spec.dtype) for v in call.outs]:
-                raise self._wrong(call, f"{call.op} infers {', '.join(map(str, found))}")
+            specs = [v.spec for v in call.outs] if id(call) in trusted else self._inferred(call)
+            if [(s.shape, s.dtype) for s in specs] != [(v.spec.shape, v.spec.dtype) for v in call.outs]:
+                raise self._wrong(call, f"{call.op} infers {', '.join(map(str, specs))}")
             region = self.regions.get(call.outs[0])
             if region is not None and not _lies(call.outs[0].spec, region):
                 raise self._wrong(
@@ -260,12 +260,12 @@ class Program(Printed):
     @cached_property
     def ended(self) -> list[list[Var]]:
         """For each call the variables that nothing needs after it."""
-        needed, found = set(self.ends), []
+        needed, ended = set(self.ends), []
         for call in reversed(self.calls):
             last = {v for v in (*call.inputs, *call.outs) if v not in needed}
             needed |= last
-            found.append(list(last))
-        return found[::-1]
+            ended.append(list(last))
+        return ended[::-1]
 
     @cached_property
     def regions(self) -> dict[Var, Region]:
@@ -322,14 +322,14 @@ class Program(Printed):
     def target(self, w: Write) -> str:
         """What a write changes, by name."""
         if w.of_gradient:
-            return self.gradient_of(self.leaves[w.place])
-        return self.name_of((self.arguments if w.kind == "argument" else self.captured)[w.place])
+            return self.gradient_of(self.leaves[w.index])
+        return self.name_of((self.arguments if w.kind == "argument" else self.captured)[w.index])
 
     def gradient_of(self, leaf: Leaf) -> str:
         """The .grad of a leaf, by name."""
         if leaf.kind == "other":
             return f"({leaf.spec}).grad"
-        return self.name_of((self.arguments if leaf.kind == "argument" else self.captured)[leaf.place]) + ".grad"
+        return self.name_of((self.arguments if leaf.kind == "argument" else self.captured)[leaf.index]) + ".grad"
 
     def _text(self) -> str:
         parameters = [f"{self.name_of(v)}: {v.spec}" for v in self.arguments]
@@ -370,16 +370,16 @@ def inferred(call: Call) -> list[Spec]:
     """The specs of a call's results, from its op."""
     op = op_of(call)
     specs = renamed(call.args, lambda var: var.spec if var.spec.device.type != "meta" else 1.0)
-    found = op.kind.infer(op, specs)
-    return list(found) if isinstance(found, tuple | list) else [with_strides(op, specs, found)]
+    results = op.kind.infer(op, specs)
+    return list(results) if isinstance(results, tuple | list) else [with_strides(op, specs, results)]
 
 
 def op_of(call: Call) -> Op:
-    found = op_named(call.op)
-    assert found is not None, call.op
-    return found
+    op = op_named(call.op)
+    assert op is not None, call.op
+    return op
 
 
-def takes_tensor(op: Op, place: int) -> bool:
-    """Whether an op takes a tensor, or a sequence of tensors, at a place among its arguments."""
-    return place in op.tensors or (op.variadic and place == 0)
+def takes_tensor(op: Op, index: int) -> bool:
+    """Whether an op takes a tensor, or a sequence of tensors, as this argument."""
+    return index in op.tensors or (op.variadic and index == 0)

@@ -99,7 +99,7 @@ def _things(name: str, old: Any, new: Any) -> Iterable[tuple[Any, Any]]:
 def rebound(program: Program, binding: Binding, pairs: Iterable[tuple[Any, Any]]) -> Binding:
     """See `Graph.bind`."""
     exchange = Exchange(pairs)
-    found = replace(
+    exchanged = replace(
         binding,
         captured=exchange(binding.captured),
         others=exchange(binding.others),
@@ -108,15 +108,15 @@ def rebound(program: Program, binding: Binding, pairs: Iterable[tuple[Any, Any]]
         streams=exchange(binding.streams),
         objects={i: exchange(x) for i, x in binding.objects.items()},
     )
-    check_tensors(program, found)
-    written = {w.place for w in program.writes if w.kind == "captured"}
-    check_overlaps([(x._array, i in written, x._spec()) for i, x in enumerate(found.captured)])
+    check_tensors(program, exchanged)
+    written = {w.index for w in program.writes if w.kind == "captured"}
+    check_overlaps([(x._array, i in written, x._spec()) for i, x in enumerate(exchanged.captured)])
     guards = [_guard(guard, exchange) for guard in binding.guards]
     for guard in guards:
         reason = guard.changed()
         if reason is not None:
             raise GraphError(message("bind", reason, hint="trace the function with the new one"))
-    return replace(found, guards=tuple(guards))
+    return replace(exchanged, guards=tuple(guards))
 
 
 def _guard(guard: Any, exchange: Exchange) -> Any:
@@ -156,10 +156,10 @@ def _function(function: Callable[[], float], exchange: Exchange) -> Callable[[],
         ]
     )
     defaults = None if function.__defaults__ is None else exchange(function.__defaults__)
-    found = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, cells or None)
-    found.__kwdefaults__ = (
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, cells or None)
+    copy.__kwdefaults__ = (
         None
         if function.__kwdefaults__ is None
         else {name: exchange(value) for name, value in function.__kwdefaults__.items()}
     )
-    return found
+    return copy

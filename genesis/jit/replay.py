@@ -46,7 +46,7 @@ def replay(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     _check_plain(graph, [x for x in leaves if not isinstance(x, Tensor)])
     _check_guards(graph)
     roots = {"argument": given, "captured": binding.captured, "other": binding.others}
-    tensors = [roots[leaf.kind][leaf.place] for leaf in program.leaves]
+    tensors = [roots[leaf.kind][leaf.index] for leaf in program.leaves]
     _check_leaves(graph, given, tensors)
     before = [(counts, key, counts[key]) for counts, key in binding.counts]
     starts = [(generator, generator._block) for generator in binding.streams]
@@ -64,18 +64,18 @@ def replay(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             generator._position(start + blocks)
         aliases = dict(program.aliases)
         own = {
-            i: _own(values[plan.places[r]]) if isinstance(r, Var) else r
+            i: _own(values[plan.slots[r]]) if isinstance(r, Var) else r
             for i, r in enumerate(program.results)
             if i not in aliases
         }
         own |= binding.objects
-        made = [_own(values[plan.places[root]]) for root in program.made]
+        made = [_own(values[plan.slots[root]]) for root in program.made]
         # one may read what another overwrites
         _write(
             graph,
             given,
             tensors,
-            [None if w.value is None else _own(values[plan.places[w.value]]) for w in program.writes],
+            [None if w.value is None else _own(values[plan.slots[w.value]]) for w in program.writes],
         )
         results: list[Any] = []
         for i in range(len(program.results)):
@@ -94,7 +94,7 @@ def _check_arguments(graph: Graph, given: list[Tensor]) -> None:
         raise ArgumentError(
             message("replay", f"{graph.name} was traced with {len(program.arguments)} tensors, {len(given)} were given")
         )
-    differentiated = {leaf.place for leaf in program.leaves if leaf.kind == "argument"}
+    differentiated = {leaf.index for leaf in program.leaves if leaf.kind == "argument"}
     for i, (x, var) in enumerate(zip(given, program.arguments, strict=True)):
         if (tuple(x._array.shape), x._array.dtype) != (var.spec.shape, var.spec.dtype) or x.device != var.spec.device:
             raise GraphError(
@@ -170,7 +170,7 @@ def _check_leaves(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> N
             raise GraphError(
                 message(
                     "replay",
-                    f"argument tensor {leaf.place} does not require grad, when {graph.name} was traced it did",
+                    f"argument tensor {leaf.index} does not require grad, when {graph.name} was traced it did",
                     [("argument", tensor._spec())],
                 )
             )
@@ -178,7 +178,7 @@ def _check_leaves(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> N
             raise GraphError(
                 message(
                     "replay",
-                    f"argument tensor {leaf.place} has other hooks than when {graph.name} was traced",
+                    f"argument tensor {leaf.index} has other hooks than when {graph.name} was traced",
                     [("argument", tensor._spec())],
                     "trace it again",
                 )
@@ -239,15 +239,15 @@ def _inputs(graph: Graph, given: list[Tensor], tensors: list[Tensor]) -> list[An
 
 def _numbers(graph: Graph) -> list[float]:
     """The numbers of the host, asked for between the counts that went up before and after."""
-    found, done, all_counts = [], 0, graph.binding.counts
+    numbers, done, all_counts = [], 0, graph.binding.counts
     for (_, after), number in zip(graph.program.numbers, graph.binding.numbers, strict=True):
         for counts, key in all_counts[done:after]:
             counts[key] += 1
         done = max(done, after)
-        found.append(float(number()))
+        numbers.append(float(number()))
     for counts, key in all_counts[done:]:
         counts[key] += 1
-    return found
+    return numbers
 
 
 def _incoming(leaf: Leaf, tensor: Tensor) -> Any:
@@ -268,18 +268,18 @@ def _incoming(leaf: Leaf, tensor: Tensor) -> Any:
 
 
 class Plan:
-    """A program prepared for being run op by op: every value has a place in one list, and so has every argument that is
+    """A program prepared for being run op by op: every value has a slot in one list, and so has every argument that is
     no value.
 
-    Place 0 is for the streams and where they are at the beginning of the call.
+    Slot 0 is for the streams and where they are at the beginning of the call.
     """
 
-    __slots__ = ("first", "outside", "places", "steps")
+    __slots__ = ("first", "outside", "slots", "steps")
 
     def __init__(self, program: Program) -> None:
         outside = list(program.outside)
         variables_ = (*outside, *[v for call in program.calls for v in call.outs])
-        self.places = {var: i for i, var in enumerate(variables_, 1)}
+        self.slots = {var: i for i, var in enumerate(variables_, 1)}
         self.first: list[Any] = [None] * (len(variables_) + 1)
         self.outside = slice(1, len(outside) + 1)
         self.steps = [self._step(call, ended) for call, ended in zip(program.calls, program.ended, strict=True)]
@@ -289,8 +289,8 @@ class Plan:
         op = op_of(call)
         run, unpacked = _runner(op, call)
         fetch = self._fetch(op, call)
-        outs = [self.places[v] for v in call.outs]
-        return run, unpacked, fetch, outs[0] if len(outs) == 1 else outs, tuple([self.places[v] for v in ended])
+        outs = [self.slots[v] for v in call.outs]
+        return run, unpacked, fetch, outs[0] if len(outs) == 1 else outs, tuple([self.slots[v] for v in ended])
 
     def _fetch(self, op: Op, call: Call) -> Callable[[list[Any]], tuple[Any, ...]]:
         inside = [not isinstance(a, Var) and next(variables(a), None) is not None for a in call.args]
@@ -298,16 +298,16 @@ class Plan:
         if not any(inside) and all(
             [fused or takes_tensor(op, i) for i, a in enumerate(call.args) if isinstance(a, Var)]
         ):
-            where = [self._place(a) for a in call.args]
+            where = [self._slot(a) for a in call.args]
             if op.kind.draws:
                 where[:0] = [0]
             return itemgetter(*where) if len(where) > 1 else lambda values, at=where[0]: (values[at],)  # type: ignore[misc]
-        parts = [partial(_filled, a, self.places, takes_tensor(op, i)) for i, a in enumerate(call.args)]
+        parts = [partial(_filled, a, self.slots, takes_tensor(op, i)) for i, a in enumerate(call.args)]
         return lambda values: tuple([part(values) for part in parts])
 
-    def _place(self, argument: Any) -> int:
+    def _slot(self, argument: Any) -> int:
         if isinstance(argument, Var):
-            return self.places[argument]
+            return self.slots[argument]
         self.first.append(argument)
         return len(self.first) - 1
 
@@ -320,10 +320,10 @@ class Plan:
             if out.__class__ is int:
                 values[out] = y
             else:
-                for place, part in zip(out, y, strict=True):
-                    values[place] = part
-            for place in ended:
-                values[place] = None
+                for slot, part in zip(out, y, strict=True):
+                    values[slot] = part
+            for slot in ended:
+                values[slot] = None
         return values
 
 
@@ -342,7 +342,7 @@ def _runner(op: Op, call: Call) -> tuple[Callable[..., Any], bool]:
 def _drawn(op: Op, args: tuple[Any, ...]) -> Tensor:
     """A random op, with its stream where it was at this draw."""
     starts, at, *options = args
-    generator, start = starts[at.place]
+    generator, start = starts[at.index]
     generator._position(start + at.offset)
     return wrap(op.kernel(generator, *options))
 
@@ -350,19 +350,19 @@ def _drawn(op: Op, args: tuple[Any, ...]) -> Tensor:
 def _fused(op: Op, args: tuple[Any, ...]) -> Any:
     """A kernel of a composite; where it fails, the composition explains."""
     try:
-        found = quietly(op.kernel, *[a._array if a.__class__ is Tensor else a for a in args])
+        arrays = quietly(op.kernel, *[a._array if a.__class__ is Tensor else a for a in args])
     except Exception:
         if not op.name.endswith(".backward"):
             op.meaning(*args)
         raise
-    return wrap(found[0]) if len(found) == 1 else [wrap(array) for array in found]
+    return wrap(arrays[0]) if len(arrays) == 1 else [wrap(array) for array in arrays]
 
 
-def _filled(value: Any, places: Mapping[Var, int], tensor: bool, values: list[Any]) -> Any:
+def _filled(value: Any, slots: Mapping[Var, int], tensor: bool, values: list[Any]) -> Any:
     """An argument with values: tensors where the op takes tensors; where it takes numbers, what those of the program are."""
     if tensor:
-        return renamed(value, lambda var: values[places[var]])
-    return renamed(value, lambda var: _array(values[places[var]]))
+        return renamed(value, lambda var: values[slots[var]])
+    return renamed(value, lambda var: _array(values[slots[var]]))
 
 
 def _array(value: Any) -> Any:
@@ -374,8 +374,8 @@ def computed(call: Call, values: Mapping[Var, Any]) -> tuple[Any, ...]:
     inputs = tuple(dict.fromkeys(call.inputs))
     plan = Plan(Program("call", (call,), inputs, results=call.outs))
     with no_grad():
-        found = plan.run([values[v] for v in inputs], [])
-    return tuple([found[plan.places[v]] for v in call.outs])
+        results = plan.run([values[v] for v in inputs], [])
+    return tuple([results[plan.slots[v]] for v in call.outs])
 
 
 # ---- what goes out
@@ -398,9 +398,9 @@ def _aliased(
 ) -> Any:
     """A result on memory that somebody else has, too."""
     if alias.kind == "result":
-        return results[alias.place]
+        return results[alias.index]
     roots: Any = {"argument": given, "captured": captured, "made": made}
-    root = tensors[alias.place].grad if alias.kind == "grad" else roots[alias.kind][alias.place]
+    root = tensors[alias.index].grad if alias.kind == "grad" else roots[alias.kind][alias.index]
     assert root is not None
     if alias.same:
         return root
@@ -413,14 +413,14 @@ def _aliased(
 def _write(graph: Graph, given: list[Tensor], tensors: list[Tensor], new: list[Any]) -> None:
     for w, value in zip(graph.program.writes, new, strict=True):
         if w.of_gradient:
-            tensor = tensors[w.place]
+            tensor = tensors[w.index]
             if w.kind == "grad" and tensor.grad is not None:
                 tensor.grad.detach_()
                 _overwrite(tensor.grad, value, graph.name)
             else:
                 tensor.grad = value
         else:
-            _overwrite(given[w.place] if w.kind == "argument" else graph.binding.captured[w.place], value, graph.name)
+            _overwrite(given[w.index] if w.kind == "argument" else graph.binding.captured[w.index], value, graph.name)
 
 
 def _overwrite(target: Tensor, value: Tensor, name: str) -> None:

@@ -28,16 +28,16 @@ class Region(NamedTuple):
 
 def regions(calls: Iterable[Any]) -> dict[Var, Region]:
     """The regions of the values that are views."""
-    found: dict[Var, Region] = {}
+    known: dict[Var, Region] = {}
     for call in calls:
         op = op_named(call.op)
         if op is not None and op.kind.views and isinstance(call.args[0], Var):
             source, out = call.args[0], call.outs[0]
-            root, begin, strides = found.get(source) or Region(source, 0, strides_of(source.spec))
+            root, begin, strides = known.get(source) or Region(source, 0, strides_of(source.spec))
             seen = _seen(op, call.args[1:], source.spec, strides)
             if seen is not None:
-                found[out] = Region(root, begin + seen[0], seen[1])
-    return found
+                known[out] = Region(root, begin + seen[0], seen[1])
+    return known
 
 
 def _seen(op: Op, args: tuple[Any, ...], source: Spec, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]] | None:

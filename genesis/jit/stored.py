@@ -31,10 +31,10 @@ def digest(program: Program) -> str:
     """A hash of what decides about numbers; neither names nor lines do."""
     data = to_data(program)
     del data["name"], data["sites"]
-    found = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
+    sha = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
     for _, array in program.constants:
-        found.update(_bytes(array))
-    return found.hexdigest()
+        sha.update(_bytes(array))
+    return sha.hexdigest()
 
 
 def save(program: Program, path: Any) -> None:
@@ -86,17 +86,17 @@ def to_data(program: Program) -> dict[str, Any]:
         "counts": program.counts,
         "streams": list(program.streams),
         "leaves": [
-            [x.kind, x.place, _of_spec(x.spec), None if x.var is None else _of_spec(x.var.spec), x.present]
+            [x.kind, x.index, _of_spec(x.spec), None if x.var is None else _of_spec(x.var.spec), x.present]
             for x in program.leaves
         ],
         "calls": [
             [call.op, to_plain(call.args, number), [_of_spec(v.spec) for v in call.outs]] for call in program.calls
         ],
         "results": [to_plain(r, number) for r in program.results],
-        "writes": [[w.kind, w.place, None if w.value is None else number(w.value)] for w in program.writes],
+        "writes": [[w.kind, w.index, None if w.value is None else number(w.value)] for w in program.writes],
         "made": [number(v) for v in program.made],
         "aliases": [
-            [i, a.kind, a.place, [[name, to_plain(args, number)] for name, args in a.steps], a.same]
+            [i, a.kind, a.index, [[name, to_plain(args, number)] for name, args in a.steps], a.same]
             for i, a in program.aliases
         ],
         "laid_out": program.laid_out,
@@ -120,8 +120,8 @@ def from_data(data: dict[str, Any], parts: list[bytes]) -> Program:
     numbers = tuple([(new(spec), after) for spec, after in data["numbers"]])
     leaves = tuple(
         [
-            Leaf(kind, place, _to_spec(spec), None if var is None else new(var), present)
-            for kind, place, spec, var, present in data["leaves"]
+            Leaf(kind, index, _to_spec(spec), None if var is None else new(var), present)
+            for kind, index, spec, var, present in data["leaves"]
         ]
     )
     calls = []
@@ -140,13 +140,13 @@ def from_data(data: dict[str, Any], parts: list[bytes]) -> Program:
         leaves,
         results=tuple([read(r) for r in data["results"]]),
         writes=tuple(
-            [Write(kind, place, None if value is None else variables[value]) for kind, place, value in data["writes"]]
+            [Write(kind, index, None if value is None else variables[value]) for kind, index, value in data["writes"]]
         ),
         made=tuple([variables[i] for i in data["made"]]),
         aliases=tuple(
             [
-                (i, Alias(kind, place, tuple([(name, read(args)) for name, args in steps]), same))
-                for i, kind, place, steps, same in data["aliases"]
+                (i, Alias(kind, index, tuple([(name, read(args)) for name, args in steps]), same))
+                for i, kind, index, steps, same in data["aliases"]
             ]
         ),
         laid_out=data["laid_out"],
@@ -176,7 +176,7 @@ def _of_spec(spec: Spec) -> list[Any]:
 
 
 def _to_spec(data: Any) -> Spec:
-    kind, shape, strides, place = data
+    kind, shape, strides, index = data
     return Spec(
-        tuple(shape), dtypes.as_np(dtypes.as_dtype(kind)), device(place), None if strides is None else tuple(strides)
+        tuple(shape), dtypes.as_np(dtypes.as_dtype(kind)), device(index), None if strides is None else tuple(strides)
     )

@@ -75,12 +75,12 @@ class Traced(Virtual):
 
     def _views(self) -> list[Traced]:
         """The views that lead from the memory to this array, which is the last."""
-        found: list[Traced] = []
+        views: list[Traced] = []
         array: Traced | None = self
         while array is not None and array.source is not None:
-            found.append(array)
+            views.append(array)
             array = array.source
-        return found[::-1]
+        return views[::-1]
 
     def var(self) -> Var:
         """The variable that this array is now."""
@@ -92,13 +92,13 @@ class Traced(Virtual):
         """The variables that the memory and the views on the way to this array are now. Each is recorded once between
         two writes.
         """
-        found, written = [self.cell.value], self.cell.written
+        vars_, written = [self.cell.value], self.cell.written
         for view in self._views():
             if view._read is None or view._read[0] != written:
                 name, args = view.step  # type: ignore[misc]
-                view._read = written, self.tracer.emit(name, (found[-1], *args))
-            found.append(view._read[1])
-        return found
+                view._read = written, self.tracer.emit(name, (vars_[-1], *args))
+            vars_.append(view._read[1])
+        return vars_
 
     def view(self, name: str, args: tuple[Any, ...], spec: Spec) -> Traced:
         return Traced(self.tracer, self.cell, spec, self, (name, args))

@@ -105,20 +105,20 @@ class Tracer:
         self.own_streams.append(stream)
 
     def stream(self, stream: Generator) -> int | None:
-        """The place of a stream of the outside among those of the graph, from where it is now; None for one that the
+        """The index of a stream of the outside among those of the graph, from where it is now; None for one that the
         function made: its numbers are always the same.
         """
         if any(own is stream for own in self.own_streams):
             return None
-        place = next((i for i, (g, _) in enumerate(self.streams) if g is stream), None)
-        if place is None:
-            place = len(self.streams)
+        index = next((i for i, (g, _) in enumerate(self.streams) if g is stream), None)
+        if index is None:
+            index = len(self.streams)
             self.streams.append((stream, stream._block))
-        return place
+        return index
 
     def stream_set(self, stream: Generator, to: tuple[int, int] | None) -> None:
-        """A stream of the outside may go back to where it was in this call, a checkpoint does that; but not to a place
-        of its own.
+        """A stream of the outside may go back to where it was in this call, a checkpoint does that; but not to a
+        state of its own.
         """
         if any(own is stream for own in self.own_streams):
             return
@@ -134,11 +134,11 @@ class Tracer:
 
     def _drawn(self, op: Op, stream: Generator, *options: Any) -> Any:
         """A call of a random op. The stream moves on, so that later ones begin behind it; after the trace it goes back."""
-        place, before = self.stream(stream), stream._block
+        index, before = self.stream(stream), stream._block
         sample = op.kernel(stream, *options)
-        if place is None:
+        if index is None:
             return sample
-        var = self._call(op.name, (Stream(place, before - self.streams[place][1]), *options))[0]
+        var = self._call(op.name, (Stream(index, before - self.streams[index][1]), *options))[0]
         return Traced(self, Cell(var), var.spec)
 
     def snapshot(self, array: Any) -> Any:
@@ -185,13 +185,13 @@ class Tracer:
         """Whether a tensor is known to come from outside."""
         if not isinstance(tensor._array, np.ndarray | DeviceArray):
             return False
-        found = self.memory.find(tensor._array)
-        return found is not None and not found.made and found.tensor() is tensor
+        capture = self.memory.find(tensor._array)
+        return capture is not None and not capture.made and capture.tensor() is tensor
 
     def refuse_numbers(self, tensor: Tensor) -> None:
         """The numbers of a tensor from outside may be others at the next call."""
-        found = self.memory.find(tensor._array)
-        if not self.memory.was_made(tensor._array) or (found is not None and found.cell.written):
+        capture = self.memory.find(tensor._array)
+        if not self.memory.was_made(tensor._array) or (capture is not None and capture.cell.written):
             raise self.array(tensor._array).refuse("numpy", line_here())
 
     def write(self, target: Any, source: Any) -> None:
@@ -212,8 +212,8 @@ class Tracer:
             if array.tracer is not self:
                 raise GraphError(_leaked("trace", array))
             return array
-        found = self.memory.capture(array)
-        return Traced(self, found.cell, found.var.spec)
+        capture = self.memory.capture(array)
+        return Traced(self, capture.cell, capture.var.spec)
 
     def capture(self, tensor: Tensor) -> Traced:
         """The array of a tensor; the tensor is remembered, so that a replay reads (and writes) it."""
@@ -251,7 +251,7 @@ class Tracer:
                 )
             )
         call = Call(name, args, (), self._site())
-        outs = tuple([Var(Spec(tuple(s.shape), s.dtype, _place(s), s.strides)) for s in inferred(call)])
+        outs = tuple([Var(Spec(tuple(s.shape), s.dtype, _device_of(s), s.strides)) for s in inferred(call)])
         self.calls.append(Call(name, args, outs, call.site))
         return outs
 
@@ -269,7 +269,7 @@ class Tracer:
             spec = with_strides(op, operands, computing.infer(op, operands))
             copies = op.strides is not None and op.strides(*operands) is None
             if not copies:
-                return source.view(op.name, rest, replace(spec, device=_place(spec)))
+                return source.view(op.name, rest, replace(spec, device=_device_of(spec)))
         arrays = self.record(op, args)
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
@@ -311,11 +311,11 @@ class Tracer:
         made: list[Var],
     ) -> Graph:
         """The program of what was recorded, and its binding."""
-        places = {id(tensor): i for i, (_, tensor) in reversed(list(enumerate(captured)))}
+        indices = {id(tensor): i for i, (_, tensor) in reversed(list(enumerate(captured)))}
         vars_ = {var: i for i, (var, _) in enumerate(captured)}
-        others = [x.tensor for x in leaves if x.tensor is not None and id(x.tensor) not in places]
+        others = [x.tensor for x in leaves if x.tensor is not None and id(x.tensor) not in indices]
         objects = {i: r for i, r in enumerate(results) if refused(r) is not None}
-        aliases |= {i: replace(alias, place=vars_[var]) for i, (var, alias) in outside.items() if var in vars_}
+        aliases |= {i: replace(alias, index=vars_[var]) for i, (var, alias) in outside.items() if var in vars_}
         program = Program(
             self.name,
             tuple(self.calls),
@@ -325,7 +325,7 @@ class Tracer:
             tuple(self.numbers_after()),
             len(self.counts),
             tuple([n for _, n in streams]),
-            tuple([_leaf(x, places, others) for x in leaves]),
+            tuple([_leaf(x, indices, others) for x in leaves]),
             tuple([None if i in objects else r for i, r in enumerate(results)]),
             (*argument_writes, *writes, *gradient_writes),
             tuple(made),
@@ -374,10 +374,10 @@ class Tracer:
             self.gradients.restore()
 
     def _arguments(self, leaves: list[Any]) -> tuple[list[Capture], list[Any]]:
-        """The captures of tensors among the arguments, and what the function gets in their places."""
+        """The captures of tensors among the arguments, and what the function gets instead of them."""
         arguments: list[Capture] = []
         inner: list[Any] = []
-        twins: dict[int, Tensor] = {}
+        traced: dict[int, Tensor] = {}
         for x in leaves:
             if not isinstance(x, Tensor):
                 inner.append(x)
@@ -393,7 +393,7 @@ class Tracer:
                 )
             argument = Capture(x._array)
             arguments.append(argument)
-            if x.requires_grad and id(x) in twins:  # it has one .grad
+            if x.requires_grad and id(x) in traced:  # it has one .grad
                 raise GraphError(
                     message(
                         "trace",
@@ -402,16 +402,16 @@ class Tracer:
                         hint="pass it once",
                     )
                 )
-            twin = twins[id(x)] = wrap(Traced(self, argument.cell, argument.var.spec), type(x))
-            twin.__dict__.update(x.__dict__)
-            argument.tensor = weakref.ref(twin)
-            inner.append(twin)
+            tensor = traced[id(x)] = wrap(Traced(self, argument.cell, argument.var.spec), type(x))
+            tensor.__dict__.update(x.__dict__)
+            argument.tensor = weakref.ref(tensor)
+            inner.append(tensor)
             if x.requires_grad:
-                twin.requires_grad_()
+                tensor.requires_grad_()
                 if x.is_leaf:
-                    twin._node._hooks = x._node._hooks  # type: ignore[union-attr]
-                    twin._node._grad = x.grad  # type: ignore[union-attr]
-                self.gradients.argument(twin, len(arguments) - 1, x.is_leaf)
+                    tensor._node._hooks = x._node._hooks  # type: ignore[union-attr]
+                    tensor._node._grad = x.grad  # type: ignore[union-attr]
+                self.gradients.argument(tensor, len(arguments) - 1, x.is_leaf)
         return arguments, inner
 
     def _finish(self, result: Any, arguments: list[Capture], structure_in: Any) -> dict[str, Any]:
@@ -463,8 +463,8 @@ class Tracer:
             if id(y) in first:
                 aliases[i] = Alias("result", first[id(y)], same=True)
             elif x.cell in own:
-                place, argument = own[x.cell]
-                aliases[i] = Alias("argument", place, x.steps, same=argument.tensor() is y)
+                index, argument = own[x.cell]
+                aliases[i] = Alias("argument", index, x.steps, same=argument.tensor() is y)
             elif x.cell in gradients:
                 aliases[i] = Alias("grad", gradients[x.cell], x.steps, same=not x.steps)
             else:
@@ -477,16 +477,16 @@ class Tracer:
         return aliases, captured, [cell.value for cell in made]
 
 
-def _leaf(leaf: Touched, places: dict[int, int], others: list[Tensor]) -> Leaf:
+def _leaf(leaf: Touched, indices: dict[int, int], others: list[Tensor]) -> Leaf:
     """A leaf of the program, named by where its tensor stands at the border."""
     if leaf.argument >= 0:
         return Leaf("argument", leaf.argument, leaf.spec, leaf.var, leaf.present)
-    if id(leaf.tensor) in places:
-        return Leaf("captured", places[id(leaf.tensor)], leaf.spec, leaf.var, leaf.present)
+    if id(leaf.tensor) in indices:
+        return Leaf("captured", indices[id(leaf.tensor)], leaf.spec, leaf.var, leaf.present)
     return Leaf("other", [id(x) for x in others].index(id(leaf.tensor)), leaf.spec, leaf.var, leaf.present)
 
 
-def _place(spec: Spec) -> Any:
+def _device_of(spec: Spec) -> Any:
     """The device of a result; numbers of the host have none of their own."""
     return CPU if spec.device == META else spec.device
 

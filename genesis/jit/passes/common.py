@@ -38,7 +38,7 @@ def common_subexpressions(program: Program) -> Program:
 def replaced(program: Program, calls: list[Call], same: dict[Var, Var]) -> Program:
     """A program whose ends follow a renaming."""
     results = [same.get(r, r) if isinstance(r, Var) else r for r in program.results]
-    writes = [w if w.value is None else Write(w.kind, w.place, same.get(w.value, w.value)) for w in program.writes]
+    writes = [w if w.value is None else Write(w.kind, w.index, same.get(w.value, w.value)) for w in program.writes]
     return program.with_calls(calls, results=results, writes=writes, made=[same.get(v, v) for v in program.made])
 
 

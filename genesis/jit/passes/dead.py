@@ -30,20 +30,20 @@ def dead_code(program: Program) -> Program:
             kept.append(call)
             wanted.update(call.inputs)
     aliases = [a for _, a in program.aliases]
-    named = {thing.place for thing in (*program.writes, *program.leaves, *aliases) if thing.kind == "captured"}
-    places = [i for i, var in enumerate(program.captured) if var in wanted or i in named]
-    moved = {place: i for i, place in enumerate(places)}
+    named = {thing.index for thing in (*program.writes, *program.leaves, *aliases) if thing.kind == "captured"}
+    indices = [i for i, var in enumerate(program.captured) if var in wanted or i in named]
+    moved = {old: i for i, old in enumerate(indices)}
 
     def follow(thing: Any) -> Any:
         """A write, a leaf or an alias that counts the captured tensors that are left."""
-        return replace(thing, place=moved[thing.place]) if thing.kind == "captured" else thing
+        return replace(thing, index=moved[thing.index]) if thing.kind == "captured" else thing
 
     leaves = [
         follow(leaf if leaf.var is None or leaf.var in wanted else replace(leaf, var=None)) for leaf in program.leaves
     ]
     return program.with_calls(
         kept[::-1],
-        captured=[program.captured[i] for i in places],
+        captured=[program.captured[i] for i in indices],
         constants=[c for c in program.constants if c[0] in wanted],
         numbers=[n for n in program.numbers if n[0] in wanted],
         writes=[follow(w) for w in program.writes],

@@ -47,11 +47,11 @@ def decomposition(program: Program) -> Program:
             continue
         function, tensors = _composition(call, origin.renamed(lambda v: same.get(v, v)))
         # a composite may be made of others
-        made = decomposition(trace(function, *[_like(v.spec) for v in tensors])).program
-        inner: dict[Var, Var] = dict(zip(made.arguments, tensors, strict=True))
-        constants += made.constants
-        calls += [each.renamed(lambda v, inner=inner: inner.get(v, v)) for each in made.calls]  # type: ignore[misc]
-        for out, result in zip(call.outs, made.results, strict=False):  # what is kept is not needed any more
+        composition = decomposition(trace(function, *[_like(v.spec) for v in tensors])).program
+        inner: dict[Var, Var] = dict(zip(composition.arguments, tensors, strict=True))
+        constants += composition.constants
+        calls += [each.renamed(lambda v, inner=inner: inner.get(v, v)) for each in composition.calls]  # type: ignore[misc]
+        for out, result in zip(call.outs, composition.results, strict=False):  # what is kept is not needed any more
             same[out] = _laid_out(inner.get(result, result), out, calls)
     return replaced(program.with_calls(program.calls, constants=constants), calls, same)
 
@@ -60,10 +60,10 @@ def _origin(call: Call, forward: dict[Var, Call], program: Program) -> Call | No
     """The forward call of a fused call; None if it is not in the program."""
     if not call.op.endswith(_BACKWARD):
         return call
-    made = [forward[v] for v in call.inputs if v in forward and call.op == forward[v].op + _BACKWARD]
+    candidates = [forward[v] for v in call.inputs if v in forward and call.op == forward[v].op + _BACKWARD]
     # one that keeps its arguments alone
-    made += [other for other in program.calls if call.op == other.op + _BACKWARD and call.args[1] == other.args]
-    return made[0] if made else None
+    candidates += [other for other in program.calls if call.op == other.op + _BACKWARD and call.args[1] == other.args]
+    return candidates[0] if candidates else None
 
 
 def _needed(program: Program, forward: dict[Var, Call]) -> list[Call]:
@@ -76,12 +76,12 @@ def _needed(program: Program, forward: dict[Var, Call]) -> list[Call]:
 def _composition(call: Call, origin: Call) -> tuple[Callable[..., Any], list[Var]]:
     """What computes a fused call by its op's function, and the variables that it is to be called with."""
     meaning = op_of(origin).meaning
-    places = [i for i, a in enumerate(origin.args) if isinstance(a, Var)]
+    indices = [i for i, a in enumerate(origin.args) if isinstance(a, Var)]
 
     def with_tensors(tensors: tuple[Tensor, ...]) -> list[Any]:
         args = list(origin.args)
-        for place, x in zip(places, tensors, strict=True):
-            args[place] = x
+        for index, x in zip(indices, tensors, strict=True):
+            args[index] = x
         return args
 
     def forward(*tensors: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ def _composition(call: Call, origin: Call) -> tuple[Callable[..., Any], list[Var
             args[i] = args[i].detach().requires_grad_()
         return tuple(grad(meaning(*args), [args[i] for i in wanted], g))
 
-    tensors = [origin.args[i] for i in places]
+    tensors = [origin.args[i] for i in indices]
     return (forward, tensors) if call.outs is origin.outs else (backward, [call.args[0], *tensors])
 
 

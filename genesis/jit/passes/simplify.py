@@ -31,32 +31,32 @@ def simplification(program: Program) -> Program:
     (['mul', 'neg', 'reshape', 'neg'], [])
     """
     same: dict[Var, Var] = {}
-    made: dict[Var, Call] = {}
+    producers: dict[Var, Call] = {}
     constants = dict(program.constants)
     calls = []
     for call in program.calls:
         call = call.renamed(lambda v: same.get(v, v))  # noqa: PLW2901
         rule = RULES.get(call.op)
         if rule is not None:
-            found = rule(call, made, constants)
-            if isinstance(found, Call) and inferred(found)[0].strides == call.outs[0].spec.strides:
-                call = found  # noqa: PLW2901
+            simpler = rule(call, producers, constants)
+            if isinstance(simpler, Call) and inferred(simpler)[0].strides == call.outs[0].spec.strides:
+                call = simpler  # noqa: PLW2901
                 again = RULES.get(call.op)
-                found = again(call, made, constants) if again is not None else None
+                simpler = again(call, producers, constants) if again is not None else None
             if (
-                isinstance(found, Var)
-                and found.spec == call.outs[0].spec
-                and found.spec.strides == call.outs[0].spec.strides
+                isinstance(simpler, Var)
+                and simpler.spec == call.outs[0].spec
+                and simpler.spec.strides == call.outs[0].spec.strides
             ):
-                same[call.outs[0]] = found
+                same[call.outs[0]] = simpler
                 continue
         for var in call.outs:
-            made[var] = call
+            producers[var] = call
         calls.append(call)
     return replaced(program, calls, same)
 
 
-Made = dict[Var, Call]
+Producers = dict[Var, Call]
 Constants = dict[Var, Any]
 
 
@@ -70,77 +70,77 @@ def _is(value: Any, number: float, constants: Constants) -> bool:
     return isinstance(value, int | float) and value == number and not (number == 0 and np.signbit(value))
 
 
-def _mul(call: Call, made: Made, constants: Constants) -> Any:
+def _mul(call: Call, producers: Producers, constants: Constants) -> Any:
     a, b = call.args
     return a if _is(b, 1, constants) else b if _is(a, 1, constants) else None
 
 
-def _div(call: Call, made: Made, constants: Constants) -> Any:
+def _div(call: Call, producers: Producers, constants: Constants) -> Any:
     return call.args[0] if _is(call.args[1], 1, constants) else None
 
 
-def _sub(call: Call, made: Made, constants: Constants) -> Any:
+def _sub(call: Call, producers: Producers, constants: Constants) -> Any:
     return call.args[0] if _is(call.args[1], 0, constants) else None  # x - 0 is x, also for -0.0
 
 
-def _add(call: Call, made: Made, constants: Constants) -> Any:
+def _add(call: Call, producers: Producers, constants: Constants) -> Any:
     a, b = call.args
     for x, zero in ((a, b), (b, a)):
         if (
             _is(zero, 0, constants)
             and isinstance(x, Var)
-            and (x.spec.dtype.kind in "iub" or _never_minus_zero(x, made))
+            and (x.spec.dtype.kind in "iub" or _never_minus_zero(x, producers))
         ):
             return x
     return None
 
 
-def _never_minus_zero(x: Var, made: Made) -> bool:
+def _never_minus_zero(x: Var, producers: Producers) -> bool:
     """Whether a value cannot be -0.0: results of these ops are positive, or sums with +0.0."""
-    call = made.get(x)
+    call = producers.get(x)
     return call is not None and (
         call.op in ("exp", "abs", "square", "sigmoid", "softmax")
         or (call.op == "add" and any(isinstance(a, int | float) and a == 0 for a in call.args))
     )
 
 
-def _pow(call: Call, made: Made, constants: Constants) -> Any:
+def _pow(call: Call, producers: Producers, constants: Constants) -> Any:
     return call.args[0] if _is(call.args[1], 1, constants) else None
 
 
-def _undone(op: str) -> Callable[[Call, Made, Constants], Any]:
+def _undone(op: str) -> Callable[[Call, Producers, Constants], Any]:
     """An op that is its own inverse."""
 
-    def rule(call: Call, made: Made, constants: Constants) -> Any:
-        inner = made.get(call.args[0])
+    def rule(call: Call, producers: Producers, constants: Constants) -> Any:
+        inner = producers.get(call.args[0])
         return inner.args[0] if inner is not None and inner.op == op else None
 
     return rule
 
 
-def _reshape(call: Call, made: Made, constants: Constants) -> Any:
+def _reshape(call: Call, producers: Producers, constants: Constants) -> Any:
     x, shape = call.args
     if tuple(shape) == x.spec.shape:
         return x
-    inner = made.get(x)
+    inner = producers.get(x)
     if inner is not None and inner.op in ("reshape", "view_shape"):  # one reshape does what two do
         return Call("reshape", (inner.args[0], tuple(shape)), call.outs, call.site)
     return None
 
 
-def _permute(call: Call, made: Made, constants: Constants) -> Any:
+def _permute(call: Call, producers: Producers, constants: Constants) -> Any:
     x, dims = call.args
     if tuple(dims) == tuple(range(len(dims))):
         return x
-    inner = made.get(x)
+    inner = producers.get(x)
     if inner is not None and inner.op == "permute":
         return Call("permute", (inner.args[0], tuple(inner.args[1][d] for d in dims)), call.outs, call.site)
     return None
 
 
-def _transpose(call: Call, made: Made, constants: Constants) -> Any:
+def _transpose(call: Call, producers: Producers, constants: Constants) -> Any:
     x, d0, d1 = call.args
-    inner = made.get(x)
+    inner = producers.get(x)
     if d0 == d1:
         return x
     return (
@@ -150,19 +150,19 @@ def _transpose(call: Call, made: Made, constants: Constants) -> Any:
     )
 
 
-def _same_shape(call: Call, made: Made, constants: Constants) -> Any:
+def _same_shape(call: Call, producers: Producers, constants: Constants) -> Any:
     return call.args[0] if tuple(call.args[1]) == call.args[0].spec.shape else None
 
 
-def _convert(call: Call, made: Made, constants: Constants) -> Any:
+def _convert(call: Call, producers: Producers, constants: Constants) -> Any:
     return call.args[0] if call.args[1] == call.args[0].spec.dtype else None
 
 
-def _clone(call: Call, made: Made, constants: Constants) -> Any:
+def _clone(call: Call, producers: Producers, constants: Constants) -> Any:
     return call.args[0]  # a graph has no memory: a copy is the value
 
 
-RULES: dict[str, Callable[[Call, Made, Constants], Any]] = {
+RULES: dict[str, Callable[[Call, Producers, Constants], Any]] = {
     "add": _add,
     "clone": _clone,
     "conj_physical": _undone("conj_physical"),
