@@ -38,9 +38,9 @@ def _tuple(name: str, what: str, value: Any) -> tuple[tuple[Tensor, ...], bool]:
 
 def _ran(name: str, func: Function, inputs: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], bool, bool]:
     xs, many_in = _tuple(name, "inputs", inputs)
-    twins = tuple(inside_copy(x) for x in xs)
-    ys, many_out = _tuple(name, "the outputs of the function", func(*twins))
-    return twins, ys, many_in, many_out
+    inside = tuple(inside_copy(x) for x in xs)
+    ys, many_out = _tuple(name, "the outputs of the function", func(*inside))
+    return inside, ys, many_in, many_out
 
 
 def _one(values: Sequence[Any], many: bool) -> Any:

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from genesis.core.graph.generator import SeededPlace, mixed, seeded_place
+from genesis.core.graph.generator import SeededStream, mixed, seeded_stream
 from genesis.data.collate import default_collate
 from genesis.data.dataset import Subset, TensorDataset
 
@@ -84,7 +84,7 @@ class Fetcher:
     def __init__(self, job: Job, info: WorkerInfo | None = None) -> None:
         self.job, self.info = job, info
         self.dataset = job.dataset if info is None else info.dataset
-        self.place = SeededPlace(0)
+        self.place = SeededStream(0)
         self.stopped: Callable[[], bool] = lambda: False
         self.before_example: Callable[[int], object] | None = None  # called with the example's own seed
         self._epoch, self._count, self._first, self._step = -1, 0, 0, 1
@@ -96,11 +96,11 @@ class Fetcher:
         Raises:
             End: the stream is at its end
         """
-        before = seeded_place.set(self.place)
+        before = seeded_stream.set(self.place)
         try:
             return self._from_stream(task) if self.job.stream else self._by_number(task)
         finally:
-            seeded_place.reset(before)
+            seeded_stream.reset(before)
 
     def _by_number(self, task: Task) -> Any:
         if not self.job.batched:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentValueError, WorkerError, message
-from genesis.core.graph.generator import SeededPlace, mixed, seeded_place
+from genesis.core.graph.generator import SeededStream, mixed, seeded_stream
 from genesis.data.fetch import ORDER, End, Task
 from genesis.data.sampler import begin_at
 from genesis.data.threads import Crew, Failure
@@ -82,7 +82,7 @@ class Iteration:
         if self.closing is not None:
             self.closing.atexit = False
         try:
-            self.order_place = SeededPlace(mixed(progress.seed, ORDER))
+            self.order_place = SeededStream(mixed(progress.seed, ORDER))
             self.order = iter(()) if loader.stream else self._drawing(self._begin_order)
             self._fill()  # the first batch's numbers now, also without workers: nobody else draws in between
         except BaseException:
@@ -91,11 +91,11 @@ class Iteration:
 
     def _drawing(self, call: Any) -> Any:
         """Call with the default generator giving the numbers of the epoch's order."""
-        before = seeded_place.set(self.order_place)
+        before = seeded_stream.set(self.order_place)
         try:
             return call()
         finally:
-            seeded_place.reset(before)
+            seeded_stream.reset(before)
 
     def _begin_order(self) -> Iterator[Any]:
         loader = self.loader

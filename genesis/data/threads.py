@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any, Protocol
 
 from genesis.base.errors import WorkerError, message
-from genesis.core.graph.generator import SeededPlace, seeded_place
+from genesis.core.graph.generator import SeededStream, seeded_stream
 from genesis.data.fetch import Fetcher, Job, Stopped, Task, WorkerInfo, worker_info
 
 
@@ -124,7 +124,7 @@ def _work(job: Job, info: WorkerInfo, inbox: Any, outbox: Any, stopping: threadi
 
 def initialized(job: Job, info: WorkerInfo) -> Failure | None:
     """Run ``worker_init_fn`` on random numbers of the worker's seed; what it raises is raised in place of batches."""
-    seeded_place.set(SeededPlace(info.seed))
+    seeded_stream.set(SeededStream(info.seed))
     if job.worker_init_fn is not None:
         try:
             job.worker_init_fn(info.id)

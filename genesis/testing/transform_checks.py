@@ -230,13 +230,13 @@ def check_trace(op: Op, sample: Case) -> None:
     places = [i for i, x in enumerate(inputs) if _floating(x)]
 
     def with_gradients(*xs: Tensor) -> Any:
-        twins = [x.detach().requires_grad_() if i in places else x for i, x in enumerate(xs)]
-        outs = function(*twins)
+        fresh = [x.detach().requires_grad_() if i in places else x for i, x in enumerate(xs)]
+        outs = function(*fresh)
         roots = [y for y in outs if y.requires_grad]
         gradients = (
             gradients_of(
                 [y.sum() if not y.is_complex() else y.abs().sum() for y in roots],
-                [twins[i] for i in places],
+                [fresh[i] for i in places],
                 materialize_grads=True,
             )
             if roots

@@ -194,4 +194,4 @@ def test_lines_of_a_notebook_have_the_names_of_cells(monkeypatch):
         str(Site("/home/me/a.py", 7, "f")) == "/home/me/a.py:7 in f" and Site("/home/me/a.py", 7, "f").short == "a.py:7"
     )
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
-    assert re.fullmatch(r"/tmp/ipykernel_1/2\.py:1", Site("/tmp/ipykernel_1/2.py", 1, "f").place)
+    assert re.fullmatch(r"/tmp/ipykernel_1/2\.py:1", Site("/tmp/ipykernel_1/2.py", 1, "f").location)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import GraphError, message
 from genesis.base.pytree import tree_flatten
-from genesis.core.functions.captures import captured, place_key
-from genesis.core.graph.node import AccumulateGrad, Output
+from genesis.core.functions.captures import captured
+from genesis.core.graph.node import AccumulateGrad, Output, edge_key
 from genesis.core.graph.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ def used_variables(rule: Differentiable, results: list[Tensor], args: tuple[Any,
     results = [v for v in results if v._node is not None]
     if not results:
         return []
-    near = {place_key(x._node): (name, x) for f in rule.sources() for name, x in captured(f, args)}
+    near = {edge_key(x._node): (name, x) for f in rule.sources() for name, x in captured(f, args)}
     given = [x for x in tree_flatten(args)[0] if isinstance(x, Tensor)]
-    stop = {place_key(x._node) for x in given if x._node is not None}
+    stop = {edge_key(x._node) for x in given if x._node is not None}
     found: list[tuple[str, Tensor | None]] = []
     for v in results:
-        key = place_key(v._node)
+        key = edge_key(v._node)
         if key in near and not v.is_leaf:  # returned unchanged
             found += _used(v.grad_fn._edges, {k: named for k, named in near.items() if k != key}, stop)  # type: ignore[union-attr]
         else:
@@ -55,7 +55,7 @@ def _used(roots: Iterable[Any], near: dict[Any, tuple[str, Tensor]], stop: set[A
     stack = list(roots)
     while stack:
         edge = stack.pop()
-        key = place_key(edge)
+        key = edge_key(edge)
         if edge is None or key in seen or key in stop:
             continue
         seen.add(key)

@@ -294,9 +294,9 @@ def record(rule: Differentiable, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     tracked = [x for x in leaves if isinstance(x, Tensor) and x._node is not None]
     versions = [x._version for x in tracked]
     rng = default_generator._seed, default_generator._block
-    twins = [x.detach() if isinstance(x, Tensor) and x._node is not None else x for x in leaves]
-    twin_args, twin_kwargs = _built(twins, structure)
-    value, kept = (rule.forward if tracked else rule.untracked)(*twin_args, **twin_kwargs)
+    detached = [x.detach() if isinstance(x, Tensor) and x._node is not None else x for x in leaves]
+    inner_args, inner_kwargs = _built(detached, structure)
+    value, kept = (rule.forward if tracked else rule.untracked)(*inner_args, **inner_kwargs)
     _refuse_writes(rule, tracked, versions)
     values, value_structure = ([value], LEAF) if isinstance(value, Tensor) else tree_flatten(value)
     results = [v for v in values if isinstance(v, Tensor)]
@@ -307,13 +307,13 @@ def record(rule: Differentiable, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     call.rule, call.structure, call.value = rule, structure, value_structure
     call.tensors = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
     call.holes = [isinstance(v, Tensor) for v in values]
-    given = {id(twin): x for twin, x in zip(twins, leaves, strict=True)}
+    given = {id(each): x for each, x in zip(detached, leaves, strict=True)}
     call.outs = [
         given[id(v)] if id(v) in given else v if v._view is not None and v._node is None else v.detach()
         for v in results
     ]
     call.rng = None if rng == (default_generator._seed, default_generator._block) else rng
-    extra = _plan(call, leaves, twins, results, kept, variables)
+    extra = _plan(call, leaves, detached, results, kept, variables)
     outs = rule.node.apply(*leaves, *variables, *extra, call)
     rest = iter([outs] if isinstance(outs, Tensor) else outs)
     return tree_unflatten(
@@ -354,10 +354,10 @@ def _refuse_writes(rule: Differentiable, tracked: list[Tensor], versions: list[i
 
 
 def _plan(
-    call: Call, leaves: list[Any], twins: list[Any], results: list[Tensor], kept: Any, variables: list[Tensor]
+    call: Call, leaves: list[Any], detached: list[Any], results: list[Tensor], kept: Any, variables: list[Tensor]
 ) -> list[Tensor]:
     """Where all that was kept will be found in backward; returns the tensors that are saved besides inputs and outputs."""
-    known = {id(x): x for x in leaves} | {id(twin): x for twin, x in zip(twins, leaves, strict=True)}
+    known = {id(x): x for x in leaves} | {id(each): x for each, x in zip(detached, leaves, strict=True)}
     known |= {id(v): out for v, out in zip(results, call.outs, strict=True)} | {id(v): v for v in variables}
     kept_leaves, call.rebuild = take_apart(kept)
     unknown = [x for x in kept_leaves if id(x) not in known and not _is_plain(x)]

@@ -2,7 +2,7 @@
 
 Genesis records whatever is computed from a tensor that requires grad, so a tape has little to record by itself. It
 
-- makes a constant such a tensor for the time of the ``with`` (`GradientTape.watch`), and remembers its place in the
+- makes a constant such a tensor for the time of the ``with`` (`GradientTape.watch`), and remembers its node in the
   graph, so that gradients can be asked for afterwards, when it is a constant again;
 - leaves out what was computed before it was opened: there gradients end, with a warning;
 - decides how long a graph is kept, and whether gradients are themselves recorded: where another tape is open.
@@ -20,13 +20,12 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from genesis.autograd.forms.captures import place_key
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call.refusal import switch
 from genesis.core.graph import engine
 from genesis.core.graph.modes import grad_mode, no_grad
-from genesis.core.graph.node import AccumulateGrad, Output, next_number
+from genesis.core.graph.node import AccumulateGrad, Output, edge_key, next_number
 from genesis.core.graph.seeds import seed_for
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
@@ -55,7 +54,7 @@ class GradientTape:
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent = switch("GradientTape", "persistent", persistent)
         self._watch_accessed = switch("GradientTape", "watch_accessed_variables", watch_accessed_variables)
-        self._watched: dict[int, tuple[Tensor, Any]] = {}  # id -> the tensor and its place in the graph
+        self._watched: dict[int, tuple[Tensor, Any]] = {}  # id -> the tensor and its edge
         # nodes of targets, while they live
         self._roots: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
         self._mine: list[tuple[Tensor, Any]] = []  # constants that this tape made require grad
@@ -85,15 +84,15 @@ class GradientTape:
         self._let_go()
 
     def _hold(self) -> None:
-        """Watched constants require grad, in the places that they had before."""
-        for x, place in self._mine:
+        """Watched constants require grad, with the nodes that they had before."""
+        for x, edge in self._mine:
             if x._node is None:
-                x._node = place
+                x._node = edge
 
     def _let_go(self) -> None:
-        """Watched constants are constants again; the tape knows their places."""
-        for x, place in self._mine:
-            if x._node is place:
+        """Watched constants are constants again; the tape knows their nodes."""
+        for x, edge in self._mine:
+            if x._node is edge:
                 x.requires_grad_(False)
 
     def watch(self, tensor: Any) -> None:
@@ -152,10 +151,10 @@ class GradientTape:
         depend.
         """
         found = [x for x, _ in self._watched.values()]
-        mine = {id(place) for _, place in self._watched.values()}
-        for place in _below(list(self._roots)) if self._watch_accessed else ():
-            if isinstance(place, AccumulateGrad) and id(place) not in mine and place.variable is not None:
-                found.append(place.variable)
+        mine = {id(edge) for _, edge in self._watched.values()}
+        for edge in _below(list(self._roots)) if self._watch_accessed else ():
+            if isinstance(edge, AccumulateGrad) and id(edge) not in mine and edge.variable is not None:
+                found.append(edge.variable)
         return tuple(found)
 
     # ---- gradients
@@ -270,7 +269,7 @@ class GradientTape:
         record = grad_mode.get() and (bool(others) or inside) if create_graph is None else create_graph
         return record, record or self._persistent or bool(others)
 
-    def _place(self, x: Tensor) -> Any:
+    def _edge(self, x: Tensor) -> Any:
         watched = self._watched.get(id(x))
         return x._node if watched is None else watched[1]
 
@@ -282,23 +281,23 @@ class GradientTape:
     def _pulled(
         self, targets: list[Tensor], given: Sequence[Any], sources: list[Tensor], record: bool, keep: bool
     ) -> list[Tensor | None]:
-        roots = [(place, y, g) for y, g in zip(targets, given, strict=True) if (place := self._place(y)) is not None]
+        roots = [(edge, y, g) for y, g in zip(targets, given, strict=True) if (edge := self._edge(y)) is not None]
         if not roots:
             return [None] * len(sources)
-        self._roots.update((place.node if isinstance(place, Output) else place, None) for place, _, _ in roots)
+        self._roots.update((edge.node if isinstance(edge, Output) else edge, None) for edge, _, _ in roots)
         seeds = [seed_for(y, y._ones(tuple(y._array.shape), y._array.dtype) if g is None else g) for _, y, g in roots]
-        places = [self._place(x) for x in sources]
+        edges = [self._edge(x) for x in sources]
         if not self._watch_accessed:
-            places = [place if place is not None and self._is_watched(place) else None for place in places]
-        wanted = [place for place in places if place is not None]
+            edges = [edge if edge is not None and self._is_watched(edge) else None for edge in edges]
+        wanted = [edge for edge in edges if edge is not None]
         if not wanted:
             return [None] * len(sources)
-        since = self._opened if self._warned_of_earlier([place for place, _, _ in roots], wanted) else 0
+        since = self._opened if self._warned_of_earlier([edge for edge, _, _ in roots], wanted) else 0
         self._hold()  # what was saved of a watched constant must not be taken for a constant in a recorded gradient
         try:
             found = iter(
                 engine.run(
-                    [place for place, _, _ in roots],
+                    [edge for edge, _, _ in roots],
                     seeds,
                     keep_graph=keep,
                     create_graph=record,
@@ -310,17 +309,17 @@ class GradientTape:
         finally:
             if self not in _open.get():
                 self._let_go()
-        pulled = [None if place is None else next(found) for place in places]
+        pulled = [None if edge is None else next(found) for edge in edges]
         return [g if g is None or record else g._alias(None) for g in pulled]
 
     def _warned_of_earlier(self, roots: list[Any], sources: list[Any]) -> bool:
         """Whether targets depend on what was computed before the tape was opened; a warning, if a source is lost by
         that.
         """
-        nodes = [place.node if isinstance(place, Output) else place for place in _below(roots)]
+        nodes = [edge.node if isinstance(edge, Output) else edge for edge in _below(roots)]
         earlier = [node for node in nodes if node._sequence_nr() < self._opened]
-        keys = {place_key(place) for place in sources}
-        if any(place_key(place) in keys for place in _below([edge for node in earlier for edge in node._edges])):
+        keys = {edge_key(edge) for edge in sources}
+        if any(edge_key(edge) in keys for edge in _below([e for node in earlier for e in node._edges])):
             last = max(earlier, key=lambda node: node._sequence_nr())
             site = last.where()
             warn_user(
@@ -334,23 +333,23 @@ class GradientTape:
             )
         return bool(earlier)
 
-    def _is_watched(self, place: Any) -> bool:
-        """Whether a place is a watched tensor's, or was computed from one."""
-        watched = {place_key(p) for _, p in self._watched.values()}
-        return any(place_key(p) in watched for p in _below([place]))
+    def _is_watched(self, edge: Any) -> bool:
+        """Whether an edge is a watched tensor's, or leads to one."""
+        watched = {edge_key(p) for _, p in self._watched.values()}
+        return any(edge_key(p) in watched for p in _below([edge]))
 
 
-def _below(places: list[Any]) -> Iterator[Any]:
-    """Places, and all that they were computed from."""
+def _below(edges: list[Any]) -> Iterator[Any]:
+    """Edges, and all those that they lead to."""
     seen: set[Any] = set()
-    stack = list(places)
+    stack = list(edges)
     while stack:
-        place = stack.pop()
-        if place is None or place_key(place) in seen:
+        edge = stack.pop()
+        if edge is None or edge_key(edge) in seen:
             continue
-        seen.add(place_key(place))
-        yield place
-        stack.extend((place.node if isinstance(place, Output) else place)._edges)
+        seen.add(edge_key(edge))
+        yield edge
+        stack.extend((edge.node if isinstance(edge, Output) else edge)._edges)
 
 
 def _tensors(name: str, what: str, tree: Any) -> tuple[list[Tensor], Any]:

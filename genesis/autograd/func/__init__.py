@@ -4,6 +4,6 @@
 `batches`      vmap                                           `stateless`  functional_call, stack_module_state
 `linear`       a derivative as a linear map, and its transpose
 
-Each runs its function on tensors that hold another kind of array, or by another place in the graph; none of them
+Each runs its function on tensors that hold another kind of array, or have another node in the graph; none of them
 knows of the others, which is why they nest in any order.
 """

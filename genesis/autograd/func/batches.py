@@ -95,9 +95,9 @@ def _at_once(
         args, kwargs = tree_unflatten(inner, structure)
         out = func(*args, **kwargs)
         results, shape = tree_flatten(out)
-        places = _spread_out_dims(out_dims, out, shape)
+        dims_out = _spread_out_dims(out_dims, out, shape)
         found = []
-        for y, dim in zip(results, places, strict=True):
+        for y, dim in zip(results, dims_out, strict=True):
             if not isinstance(y, Tensor):
                 raise ArgumentError(
                     message(
@@ -174,14 +174,14 @@ def _spread_in_dims(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
     return found + [None] * keywords.num_leaves  # keyword arguments are shared, as in PyTorch
 
 
-def _checked(func: Any, names: Callable[[int], str], place: int, x: Any, dim: Any) -> Any:
+def _checked(func: Any, names: Callable[[int], str], index: int, x: Any, dim: Any) -> Any:
     if dim is None:
         return None
     if not isinstance(x, Tensor):
         raise ArgumentValueError(
             message(
                 "vmap",
-                f"in_dims is {dim} for `{names(place)}` of {name_of(func)}, which is {type(x).__name__}",
+                f"in_dims is {dim} for `{names(index)}` of {name_of(func)}, which is {type(x).__name__}",
                 hint="None for what is no tensor",
             )
         )
@@ -189,8 +189,8 @@ def _checked(func: Any, names: Callable[[int], str], place: int, x: Any, dim: An
         raise ArgumentValueError(
             message(
                 "vmap",
-                f"in_dims is {dim} for `{names(place)}` of {name_of(func)}, which has {x.ndim} dimensions",
-                [(names(place), x._spec())],
+                f"in_dims is {dim} for `{names(index)}` of {name_of(func)}, which has {x.ndim} dimensions",
+                [(names(index), x._spec())],
                 "None shares it among the samples",
             )
         )
@@ -243,9 +243,9 @@ def _joined(parts: list[Any], out_dims: Any) -> Any:
     structure = tree_flatten(parts[0])[1]
     if any(len(column) != len(columns[0]) for column in columns):
         raise GraphError(message("vmap", "the function returned other structures for other chunks"))
-    places = _spread_out_dims(out_dims, parts[0], structure)
+    dims_out = _spread_out_dims(out_dims, parts[0], structure)
     return tree_unflatten(
-        [cat(list(pieces), dim) for pieces, dim in zip(zip(*columns, strict=True), places, strict=True)], structure
+        [cat(list(pieces), dim) for pieces, dim in zip(zip(*columns, strict=True), dims_out, strict=True)], structure
     )
 
 

@@ -26,14 +26,14 @@ def name_of(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def leaf_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> str:
+def leaf_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], index: int) -> str:
     """What a user calls one of the leaves of the arguments: ``x``, ``params['w']``."""
     from genesis.autograd.checking.calls import argument_names, leaf_names, resolve  # for errors only
 
     pieces = [*args, *kwargs.values()]
     titles = argument_names(function, resolve(function)[1], args, kwargs)
     return [n for title, piece in zip(titles, pieces, strict=True) for n in leaf_names(title, tree_flatten(piece)[1])][
-        place
+        index
     ]
 
 
@@ -48,7 +48,7 @@ def check_function(name: str, function: Any) -> None:
 
 
 class Chosen:
-    """The arguments by which a function is differentiated: their leaves, and how to call it with others in their place."""
+    """The arguments by which a function is differentiated: their leaves, and how to call it with others instead."""
 
     def __init__(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums
@@ -129,7 +129,7 @@ def tensors_of(name: str, result: Any) -> tuple[list[Tensor], TreeDef]:
 
 
 def tracked_outside(roots: Sequence[Tensor], own: Sequence[Any]) -> bool:
-    """Whether these tensors depend on anything that requires grad besides ``own`` places."""
+    """Whether these tensors depend on anything that requires grad besides those of ``own`` edges."""
     mine = set(own)
     seen: set[Any] = set()
     ahead = [y._node for y in roots if y._node is not None]
@@ -144,25 +144,25 @@ def tracked_outside(roots: Sequence[Tensor], own: Sequence[Any]) -> bool:
                 return True
             continue
         if node.is_leaf:
-            if node.__class__ is not EndedPlace:
+            if node.__class__ is not EndedArgument:
                 return True
             continue
         ahead.extend([e for e in node._edges if e is not None])
     return False
 
 
-class EndedPlace(AccumulateGrad):
-    """The place of an argument of a transform that is over: nobody asks for its gradient any more, so what depends on
+class EndedArgument(AccumulateGrad):
+    """The node of an argument of a transform that is over: nobody asks for its gradient any more, so what depends on
     it alone is a constant.
     """
 
     __slots__ = ()
 
 
-def end_place(places: Sequence[Any]) -> None:
-    for place in places:
-        if place.is_leaf:
-            place.__class__ = EndedPlace
+def end_place(edges: Sequence[Any]) -> None:
+    for edge in edges:
+        if edge.is_leaf:
+            edge.__class__ = EndedArgument
 
 
 def released(y: Any, keep: bool) -> Any:
@@ -170,10 +170,10 @@ def released(y: Any, keep: bool) -> Any:
     return y if keep or not isinstance(y, Tensor) or y._node is None else y._alias(None)
 
 
-def _released_aux(aux: Any, outer: bool, places: Sequence[Any]) -> Any:
+def _released_aux(aux: Any, outer: bool, edges: Sequence[Any]) -> Any:
     leaves, structure = tree_flatten(aux)
     return tree_unflatten(
-        [released(a, outer and isinstance(a, Tensor) and tracked_outside([a], places)) for a in leaves], structure
+        [released(a, outer and isinstance(a, Tensor) and tracked_outside([a], edges)) for a in leaves], structure
     )
 
 
@@ -249,28 +249,28 @@ def grad_and_value(
         chosen = Chosen(_name, func, args, kwargs, argnums)
         outer = grad_mode.get()
         with enable_grad():
-            twins = [inside_copy(x) for x in chosen.leaves]
-            value, aux = split_aux(_name, chosen.call(twins), has_aux)
+            inside = [inside_copy(x) for x in chosen.leaves]
+            value, aux = split_aux(_name, chosen.call(inside), has_aux)
             if not isinstance(value, Tensor) or value._array.size != 1 or value.ndim:
                 raise ShapeError(
                     message(_name, f"the function must return a scalar tensor, it returned {_described(value)}",
                             hint="reduce it, f(x).sum(); for derivatives of several results use jacrev or vjp")
                 )  # fmt: skip
-            places = [x._node for x in twins]
-            keep = outer and tracked_outside([value], places)
-            found = [None] * len(twins)
+            edges = [x._node for x in inside]
+            keep = outer and tracked_outside([value], edges)
+            found = [None] * len(inside)
             if value._node is not None:
                 found = engine.run(
                     [value._node],
                     [seed_for(value, None)],
                     keep_graph=keep or has_aux,
                     create_graph=keep,
-                    inputs=places,
+                    inputs=edges,
                     accumulate=False,
                 )
-        zeros = or_zeros(twins, found)
-        aux, value = _released_aux(aux, outer, places), released(value, keep)
-        end_place(places)
+        zeros = or_zeros(inside, found)
+        aux, value = _released_aux(aux, outer, edges), released(value, keep)
+        end_place(edges)
         return chosen.put(zeros), (value, aux) if has_aux else value
 
     return gradient_and_value
@@ -298,11 +298,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     chosen = Chosen("vjp", func, primals, {}, tuple(range(len(primals))))
     outer = grad_mode.get()
     with enable_grad():
-        twins = [inside_copy(x) for x in chosen.leaves]
-        out, aux = split_aux("vjp", chosen.call(twins), has_aux)
+        inside = [inside_copy(x) for x in chosen.leaves]
+        out, aux = split_aux("vjp", chosen.call(inside), has_aux)
     outs, structure = tensors_of("vjp", out)
-    places = [x._node for x in twins]
-    outside = tracked_outside(outs, places)
+    edges = [x._node for x in inside]
+    outside = tracked_outside(outs, edges)
     keep = outer and outside
 
     def vjp_fn(cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
@@ -328,7 +328,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             else create_graph
         )
         pairs = [(y, g) for y, g in zip(outs, seeds, strict=True) if y._node is not None]
-        gradients: list[Any] = [None] * len(twins)
+        gradients: list[Any] = [None] * len(inside)
         if pairs:
             weights = [g if g._array.dtype is y._array.dtype else g.to(y._array.dtype) for y, g in pairs]
             gradients = engine.run(
@@ -336,14 +336,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 weights,
                 keep_graph=retain_graph,
                 create_graph=follow,
-                inputs=places,
+                inputs=edges,
                 accumulate=False,
             )
-        return chosen.put(or_zeros(twins, gradients))
+        return chosen.put(or_zeros(inside, gradients))
 
     result = tree_unflatten([released(y, keep) for y in outs], structure)
-    aux = _released_aux(aux, outer, places)
-    end_place(places)
+    aux = _released_aux(aux, outer, edges)
+    end_place(edges)
     return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
 
 
@@ -379,8 +379,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         check_tangent("jvp", functools.partial(leaf_name, func, tuple(primals), {}, i), x, t)
     with opened(Level(f"jvp of {name_of(func)}")) as level:
         number = level.number
-        twins = [dual_in(x, t, number) for x, t in zip(values, given, strict=True)]
-        out, aux = split_aux("jvp", func(*tree_unflatten(twins, structure)), has_aux)
+        inside = [dual_in(x, t, number) for x, t in zip(values, given, strict=True)]
+        out, aux = split_aux("jvp", func(*tree_unflatten(inside, structure)), has_aux)
         outs, shape = tensors_of("jvp", out)
         pushed = [tangent_of(y, number) for y in outs]
         if strict and any(t is None for t in pushed):

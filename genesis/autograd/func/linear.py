@@ -50,16 +50,16 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     chosen = Chosen("linearize", func, primals, {}, tuple(range(len(primals))))
     outer, blocks, state = grad_mode.get(), BLOCKS[0], default_generator.get_state()
     with enable_grad():
-        twins = [inside_copy(x) for x in chosen.leaves]
-        outs, structure = tensors_of("linearize", chosen.call(twins))
+        inside = [inside_copy(x) for x in chosen.leaves]
+        outs, structure = tensors_of("linearize", chosen.call(inside))
         unrecorded = BLOCKS[0] != blocks
-        places = [x._node for x in twins]
-        keep = outer and tracked_outside(outs, places)
+        edges = [x._node for x in inside]
+        keep = outer and tracked_outside(outs, edges)
         roots = [y for y in outs if y._node is not None]
         seeds = [y._zeros(tuple(y.shape), y._array.dtype).requires_grad_() for y in roots]
         pulled = (
             engine.run(
-                [y._node for y in roots], seeds, keep_graph=True, create_graph=True, inputs=places, accumulate=False
+                [y._node for y in roots], seeds, keep_graph=True, create_graph=True, inputs=edges, accumulate=False
             )
             if roots
             else []
@@ -75,7 +75,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                     [("primals", chosen.structure), ("tangents", found)],
                 )
             )
-        for i, (x, t) in enumerate(zip(twins, given, strict=True)):
+        for i, (x, t) in enumerate(zip(inside, given, strict=True)):
             check_tangent("linearize", functools.partial(leaf_name, func, primals, {}, i), x, t)
         if unrecorded:
             return _pushed_again(func, primals, tangents, state)
@@ -99,7 +99,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         results = [None if y._node is None else next(rest) for y in outs]
         return tree_unflatten(or_zeros(outs, results), structure)
 
-    end_place([*places, *[u._node for u in seeds]])
+    end_place([*edges, *[u._node for u in seeds]])
     return tree_unflatten([released(y, keep) for y in outs], structure), jvp_fn
 
 

@@ -38,27 +38,27 @@ def functional_call(
     tensor([6.])
     """
     given = _merged(parameter_and_buffer_dicts)
-    places = dict(_places(module))
-    unknown = [name for name in given if name not in places]
+    slots = dict(_slots(module))
+    unknown = [name for name in given if name not in slots]
     if unknown and strict:
         raise ArgumentValueError(
-            message("functional_call", f"the module has no {', '.join(unknown)}", [("it has", ", ".join(places))])
+            message("functional_call", f"the module has no {', '.join(unknown)}", [("it has", ", ".join(slots))])
         )
-    if strict and len(given) < len(places):
+    if strict and len(given) < len(slots):
         raise ArgumentValueError(
             message(
                 "functional_call",
-                f"strict=True, and there is no tensor for {', '.join(n for n in places if n not in given)}",
+                f"strict=True, and there is no tensor for {', '.join(n for n in slots if n not in given)}",
             )
         )
     if unknown:
         raise ArgumentValueError(
-            message("functional_call", f"the module has no {', '.join(unknown)}", [("it has", ", ".join(places))])
+            message("functional_call", f"the module has no {', '.join(unknown)}", [("it has", ", ".join(slots))])
         )
     if tie_weights:
-        given = _tied(given, places)
+        given = _tied(given, slots)
     arguments = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(given, places):
+    with _replaced(given, slots):
         return module(*arguments, **dict(kwargs or {}))
 
 
@@ -77,7 +77,7 @@ def _merged(dicts: Any) -> dict[str, Any]:
     return found
 
 
-def _places(module: Any) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
+def _slots(module: Any) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
     """For each parameter and buffer its full name, and the dictionary and key that hold it."""
     for prefix, owner in module.named_modules():
         for store in (owner._parameters, owner._buffers):
@@ -86,10 +86,10 @@ def _places(module: Any) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
                     yield f"{prefix}.{name}" if prefix else name, (store, name)
 
 
-def _tied(given: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+def _tied(given: dict[str, Any], slots: dict[str, Any]) -> dict[str, Any]:
     by_tensor: dict[int, Any] = {}
     for name, value in given.items():
-        store, key = places[name]
+        store, key = slots[name]
         seen = by_tensor.setdefault(id(store[key]), value)
         if seen is not value:
             raise ArgumentValueError(
@@ -99,20 +99,20 @@ def _tied(given: dict[str, Any], places: dict[str, Any]) -> dict[str, Any]:
                     hint="give one, or tie_weights=False",
                 )
             )
-    return {name: by_tensor[id(store[key])] for name, (store, key) in places.items() if id(store[key]) in by_tensor}
+    return {name: by_tensor[id(store[key])] for name, (store, key) in slots.items() if id(store[key]) in by_tensor}
 
 
 @contextmanager
-def _replaced(given: dict[str, Any], places: dict[str, Any]) -> Iterator[None]:
-    before = {name: places[name][0][places[name][1]] for name in given}
+def _replaced(given: dict[str, Any], slots: dict[str, Any]) -> Iterator[None]:
+    before = {name: slots[name][0][slots[name][1]] for name in given}
     try:
         for name, value in given.items():
-            store, key = places[name]
+            store, key = slots[name]
             store[key] = value
         yield
     finally:
         for name, value in before.items():
-            store, key = places[name]
+            store, key = slots[name]
             store[key] = value
 
 

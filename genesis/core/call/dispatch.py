@@ -42,7 +42,7 @@ from genesis.core.call.recording import (
 )
 from genesis.core.call.strides import packed, with_strides
 from genesis.core.call.views import KNOWN, attach_view
-from genesis.core.graph.levels import born
+from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import UNTOUCHED
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.quiet import quietly
@@ -149,7 +149,7 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     if op.kind.views:
         attach_view(out, input, op, args[1:])
     if LEVELS:
-        born(out)
+        mark_created(out)
     return out
 
 
@@ -190,7 +190,7 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     if op.kind.views:
         attach_view(out, args[0], op, args[1:])
     if LEVELS:
-        born(out)
+        mark_created(out)
     return out
 
 

@@ -22,7 +22,7 @@ from genesis.core.call.recording import (
     refuse_inference,
 )
 from genesis.core.call.views import KNOWN
-from genesis.core.graph.levels import born
+from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.node import INFERENCE, WRITES, next_number
@@ -73,7 +73,7 @@ def unary_path(op: Op) -> Callable[..., Any]:
             if edge is not None and UNTOUCHED:
                 touched(edge)
             if LEVELS:
-                born(y)
+                mark_created(y)
             return y
         y._node = node = make_node()
         node._edges = (edge,)
@@ -157,7 +157,7 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
             if UNTOUCHED and (a is not None or b is not None):
                 touched(a, b)
             if LEVELS:
-                born(z)
+                mark_created(z)
             return z
         z._node = node = make_node()
         node._edges = (a, b)

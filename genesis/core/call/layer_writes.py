@@ -82,7 +82,7 @@ def _check_made_inside(base: Tensor, x: Tensor, source: Any) -> None:
             missing[layer.level] = layer
         layer = layer.inner
     for level in levels():
-        if level.number in missing and not level.made(base) and level_of(base._array) < level.number:
+        if level.number in missing and not level.has_created(base) and level_of(base._array) < level.number:
             raise InplaceError(
                 message(
                     "write",

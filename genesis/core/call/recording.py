@@ -20,7 +20,7 @@ from genesis.core.call.generated import compiled, generated
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op, node_for
 from genesis.core.graph.hooks import SPECIAL
-from genesis.core.graph.levels import born, levels
+from genesis.core.graph.levels import levels, mark_created
 from genesis.core.graph.lost import UNTOUCHED, note, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode, inference
 from genesis.core.graph.node import INFERENCE, WRITES, Output, next_number, recorded
@@ -63,13 +63,13 @@ def made_inside(y: Tensor) -> None:
     if inference.get():
         y._counter = INFERENCE
     if not isinstance(y._array, Virtual):
-        born(y)
+        mark_created(y)
         if tracer.get() is not None:
             tracer.get().created(y)
     elif LEVELS and isinstance(y._array, Layer):
         open_levels = levels()
         if open_levels and y._array.level < open_levels[-1].number:
-            born(y)
+            mark_created(y)
 
 
 def unrecorded(op: Op, edges: Sequence[Any], out: Tensor) -> None:

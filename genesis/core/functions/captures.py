@@ -1,7 +1,7 @@
 """What a function can see besides its arguments: its closure, its globals, the attributes of its objects.
 
-A tensor that requires grad and is read from there has no place among the gradients of a rule: it is found, named and
-refused (or, where the rule asks for it, given a place), see `core/functions/function.py` and
+A tensor that requires grad and is read from there is none of a rule's inputs: it is found, named and refused (or,
+where the rule asks for it, made one), see `core/functions/function.py` and
 `genesis.autograd.forms.captures`.
 """
 
@@ -15,16 +15,11 @@ from typing import Any
 import numpy as np
 
 from genesis.core.graph.lost import Reads
-from genesis.core.graph.node import Output
+from genesis.core.graph.node import edge_key
 from genesis.core.graph.tensor import Tensor
 
 _DEPTH = 6  # attributes of attributes: `self.block.attention.query.weight` has five names
 _PLAIN = (int, float, complex, str, bytes, type, ModuleType, BuiltinFunctionType, np.ufunc, np.dtype)
-
-
-def place_key(edge: Any) -> Any:
-    """Two `Output` records of one place are one place."""
-    return (edge.node, edge.index) if isinstance(edge, Output) else edge
 
 
 def may_reach_tensors(f: Any) -> bool:
@@ -50,10 +45,10 @@ def _package(f: FunctionType) -> str:
 
 
 def watch_reads(edges: Any) -> Reads:
-    """A context manager that notes the places of tensors with history that are used in a forward, other than its
+    """A context manager that notes the edges of tensors with history that are used in a forward, other than its
     arguments'.
     """
-    return Reads({place_key(e) for e in edges if e is not None})
+    return Reads({edge_key(e) for e in edges if e is not None})
 
 
 def contents(cell: CellType) -> Any:

@@ -53,7 +53,7 @@ class FunctionCtx(Node):
     # ---- for forward
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward, in order; further calls add to them. None, and a number in the place of a tensor,
+        """Keep tensors for backward, in order; further calls add to them. None, and a number instead of a tensor,
         are kept, too.
 
         Raises:
@@ -62,12 +62,12 @@ class FunctionCtx(Node):
         self._saved = (*self._saved, *tensors) if self._saved else tensors
 
     def check_saved(self) -> None:
-        for place, t in enumerate(self._saved):
+        for index, t in enumerate(self._saved):
             if not isinstance(t, Tensor) and t is not None and not isinstance(t, int | float | complex):
                 raise ArgumentError(
                     message(
                         f"{self._title()}.save_for_backward",
-                        f"argument {place} is {type(t).__name__}, expected a tensor, a number or None",
+                        f"argument {index} is {type(t).__name__}, expected a tensor, a number or None",
                         operands=self._called_at(),
                         hint="keep other values as attributes, ctx.value = ...",
                     )
@@ -115,8 +115,8 @@ class FunctionCtx(Node):
         needed = [e is not None for e in self._edges[: len(self._edges) - len(self._captured)]]
         if self._structures is None:
             return tuple(needed)
-        places = iter(needed)
-        return tuple([any([next(places) for _ in range(1 if s is None else s.num_leaves)]) for s in self._structures])
+        wanted = iter(needed)
+        return tuple([any([next(wanted) for _ in range(1 if s is None else s.num_leaves)]) for s in self._structures])
 
     saved_tensors = Node.__dict__["_saved"]  # checked by `pull` before backward sees it: reading it costs nothing
 
@@ -140,18 +140,18 @@ class FunctionCtx(Node):
     def _title(self) -> str:
         return self._function.__name__ if hasattr(type(self), "_function") else "Context"
 
-    def slot_name(self, place: int) -> str:
-        hidden = place - (len(self._edges) - len(self._captured))
+    def slot_name(self, index: int) -> str:
+        hidden = index - (len(self._edges) - len(self._captured))
         if hidden >= 0 and self._captured:
             return self._captured[hidden]
         if self._structures is not None:  # an edge is a leaf of one of the arguments
             for argument, structure in enumerate(self._structures):
                 count = 1 if structure is None else structure.num_leaves
-                if place < count:
+                if index < count:
                     name = self._function._parameter_name(argument)
-                    return name if structure is None else f"{name} (tensor {place} in it)"
-                place -= count
-        return self._function._input_name(self, place)
+                    return name if structure is None else f"{name} (tensor {index} in it)"
+                index -= count
+        return self._function._input_name(self, index)
 
     # ---- called by the engine
 
@@ -221,11 +221,11 @@ class FunctionCtx(Node):
         """One gradient for each edge, from a single one, a tuple, or a dict by parameter name."""
         structures, hidden = self._structures, self._captured
         if hidden:
-            twin = self._arguments_only()
-            rest = twin._by_name(
-                self._without_captured(results), len(twin._edges if structures is None else structures)
+            narrow = self._arguments_only()
+            rest = narrow._by_name(
+                self._without_captured(results), len(narrow._edges if structures is None else structures)
             )
-            return (*twin._matched(rest), *[results[name] for name in hidden])
+            return (*narrow._matched(rest), *[results[name] for name in hidden])
         count = len(self._edges) if structures is None else len(structures)
         if isinstance(results, dict) and not (
             count == 1 and structures is not None and results.keys() != {self.slot_name(0)}
@@ -240,7 +240,7 @@ class FunctionCtx(Node):
         if structures is None:
             return tuple(results)
         flat: list[Any] = []
-        for place, (structure, result) in enumerate(zip(structures, results, strict=True)):
+        for index, (structure, result) in enumerate(zip(structures, results, strict=True)):
             if structure is None:
                 flat.append(result)
                 continue
@@ -250,7 +250,7 @@ class FunctionCtx(Node):
                 raise GraphError(
                     message(
                         f"{self._title()}.backward",
-                        f"the gradient of {self._function._parameter_name(place)} has another structure: {error}",
+                        f"the gradient of {self._function._parameter_name(index)} has another structure: {error}",
                         operands=[("expected", structure)],
                         hint="return the structure of the argument, or None",
                     )
@@ -273,11 +273,11 @@ class FunctionCtx(Node):
 
     def _arguments_only(self) -> FunctionCtx:
         """A context with the edges of the arguments, to match their gradients."""
-        twin = type(self)()
-        twin._edges, twin._structures = self._edges[: len(self._edges) - len(self._captured)], self._structures
-        twin._optional = self._optional
-        twin._code, twin._at = self._code, self._at
-        return twin
+        narrow = type(self)()
+        narrow._edges, narrow._structures = self._edges[: len(self._edges) - len(self._captured)], self._structures
+        narrow._optional = self._optional
+        narrow._code, narrow._at = self._code, self._at
+        return narrow
 
     def _by_name(self, results: dict[Any, Any], count: int) -> tuple[Any, ...]:
         names = [self._function._parameter_name(i) for i in range(count)]
@@ -297,7 +297,7 @@ class FunctionCtx(Node):
         last, keywords = self._optional
         if len(results) + len(keywords) == count:
             given = iter(results)
-            return tuple([None if place in keywords else next(given) for place in range(count)])
+            return tuple([None if index in keywords else next(given) for index in range(count)])
         if len(results) < count <= len(results) + len(last):
             return (*results, *[None] * (count - len(results)))
         raise GraphError(
@@ -408,8 +408,10 @@ def hold_attributes(ctx: FunctionCtx, origin: Any) -> None:
         leaves, structure = tree_flatten(value)
         if any(isinstance(leaf, Tensor) for leaf in leaves):
             origins = [origin(leaf) if isinstance(leaf, Tensor) else None for leaf in leaves]
-            twins = [leaf._alias(None) if isinstance(o, int) else leaf for leaf, o in zip(leaves, origins, strict=True)]
-            held[name] = (twins, structure, origins)
+            aliases = [
+                leaf._alias(None) if isinstance(o, int) else leaf for leaf, o in zip(leaves, origins, strict=True)
+            ]
+            held[name] = (aliases, structure, origins)
     for name in held:
         del ctx.__dict__[name]
     if held:

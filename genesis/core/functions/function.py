@@ -173,18 +173,18 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
         return cls._holding
 
     @classmethod
-    def _parameter_name(cls, place: int) -> str:
-        """What forward calls its argument at a place (without ctx)."""
+    def _parameter_name(cls, index: int) -> str:
+        """What forward calls its argument of this index (without ctx)."""
         parameters = list(inspect.signature(cls.forward).parameters.values())[0 if cls._split else 1 :]
         several = next((i for i, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), len(parameters))
-        if place >= several < len(parameters):
-            return f"{parameters[several].name}[{place - several}]"
-        return parameters[place].name if place < len(parameters) else f"argument {place}"
+        if index >= several < len(parameters):
+            return f"{parameters[several].name}[{index - several}]"
+        return parameters[index].name if index < len(parameters) else f"argument {index}"
 
     @classmethod
-    def _input_name(cls, ctx: FunctionCtx, place: int) -> str:
+    def _input_name(cls, ctx: FunctionCtx, index: int) -> str:
         """What an input of one call is called in errors."""
-        return cls._parameter_name(place)
+        return cls._parameter_name(index)
 
     @classmethod
     def _rerun(cls, arguments: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
@@ -196,16 +196,16 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
         else:
             cls.forward(ctx, *arguments, **keywords)
         kept: tuple[Any, ...] = ctx._saved
-        found = {f"saved tensor {i}": t for i, t in enumerate(kept)}
+        tensors = {f"saved tensor {i}": t for i, t in enumerate(kept)}
         for name, value in ctx.__dict__.items():
             leaves = tree_flatten(value)[0]
-            found.update(
+            tensors.update(
                 {
                     f"ctx.{name}" if len(leaves) == 1 else f"ctx.{name}, tensor {i}": leaf
                     for i, leaf in enumerate(leaves)
                 }
             )
-        return found
+        return tensors
 
 
 Function.register(Node)  # `isinstance(y.grad_fn, genesis.Function)`, of built-in ops and of yours

@@ -13,13 +13,13 @@ from genesis.base.pytree import TreeDef, tree_flatten
 from genesis.core.call.casts import cast_for
 from genesis.core.call.overrides import inside_forward
 from genesis.core.functions import opaque
-from genesis.core.functions.captures import captured, place_key, watch_reads
+from genesis.core.functions.captures import captured, watch_reads
 from genesis.core.functions.context import FunctionCtx
 from genesis.core.functions.results import CONTAINER, KINDS, OBJECT, check_unrecorded_writes, finished, watch_views
 from genesis.core.graph import autocast
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.modes import grad_mode, watchers
-from genesis.core.graph.node import WRITES, next_number
+from genesis.core.graph.node import WRITES, edge_key, next_number
 from genesis.core.graph.site import user_site
 from genesis.core.graph.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.graph.tensor import Tensor
@@ -146,7 +146,7 @@ def _take_captured(
     """Tensors that forward used without being given them: refused, or made inputs of the node."""
     cls = ctx._function
     given = inputs if cls._split else (None, *inputs)
-    known = {place_key(t._node): name for name, t in captured(cls.forward, (*given, *keywords.values()))}
+    known = {edge_key(t._node): name for name, t in captured(cls.forward, (*given, *keywords.values()))}
     names = [known.get(key, "a tensor") for key in reads]
     if not cls.capture or "a tensor" in names:
         listed = " and ".join(names)

@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 def traced(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The results of ``cls.apply(*args, **kwargs)`` while a trace is made, as one call of the traced program."""
     leaves, structure = tree_flatten((args, kwargs))
-    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
-    plain = [None if i in places else x for i, x in enumerate(leaves)]
+    indices = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
+    plain = [None if i in indices else x for i, x in enumerate(leaves)]
     known = _CALLS.setdefault(cls, {})
-    key: Any = (str(structure), tuple(places), tuple([(x.__class__, x) for x in plain]))
+    key: Any = (str(structure), tuple(indices), tuple([(x.__class__, x) for x in plain]))
     try:
         call = known.get(key)
     except TypeError:  # arguments that nobody can compare
         key = (len(known),)
         call = None
     if call is None:
-        call = known[key] = _Call(cls, plain, structure, places)
-    return call.node.apply(*[leaves[i] for i in places])
+        call = known[key] = _Call(cls, plain, structure, indices)
+    return call.node.apply(*[leaves[i] for i in indices])
 
 
 _CALLS: dict[type[Function], dict[Any, _Call]] = {}  # the registry keeps the ops, and so the classes, anyway
@@ -54,8 +54,8 @@ _CALLS: dict[type[Function], dict[Any, _Call]] = {}  # the registry keeps the op
 class _Call:
     """A Function and those of its arguments that are no tensors."""
 
-    def __init__(self, cls: type[Function], leaves: list[Any], structure: Any, places: list[int]) -> None:
-        self.cls, self.leaves, self.structure, self.places = cls, leaves, structure, places
+    def __init__(self, cls: type[Function], leaves: list[Any], structure: Any, indices: list[int]) -> None:
+        self.cls, self.leaves, self.structure, self.indices = cls, leaves, structure, indices
         self.several = False
         self.forward = self._op(f"{cls.__name__}.forward", self._results, self._specs)
         self.backward = self._op(f"{cls.__name__}.backward", self._gradients, self._input_specs)
@@ -91,17 +91,17 @@ class _Call:
 
             @staticmethod
             def backward(ctx: Any, *gs: Tensor) -> Any:
-                found = dispatch.run(call.backward, ([*ctx.saved_tensors, *gs],))
-                found = found if isinstance(found, tuple) else (found,)
-                return tuple([g if needed else None for g, needed in zip(found, ctx.needs_input_grad, strict=True)])
+                results = dispatch.run(call.backward, ([*ctx.saved_tensors, *gs],))
+                results = results if isinstance(results, tuple) else (results,)
+                return tuple([g if needed else None for g, needed in zip(results, ctx.needs_input_grad, strict=True)])
 
         Opaque.__name__ = Opaque.__qualname__ = self.cls.__name__
         return Opaque
 
     def _applied(self, tensors: Sequence[Tensor]) -> Any:
         leaves = list(self.leaves)
-        for place, x in zip(self.places, tensors, strict=True):
-            leaves[place] = x
+        for index, x in zip(self.indices, tensors, strict=True):
+            leaves[index] = x
         args, kwargs = tree_unflatten(leaves, self.structure)
         return self.cls.apply(*args, **kwargs)
 
@@ -111,7 +111,7 @@ class _Call:
         return _one_or_all([y.detach().numpy() for y in (out if self.several else [out])])
 
     def _gradients(self, arrays: list[Any]) -> Any:
-        count = len(self.places)
+        count = len(self.indices)
         inputs = [wrap(a) for a in arrays[:count]]
         for x in inputs:
             if x.dtype.is_floating_point or x.dtype.is_complex:
@@ -121,12 +121,12 @@ class _Call:
         outs = list(out) if self.several else [out]
         pairs = [(y, wrap(g)) for y, g in zip(outs, arrays[count:], strict=True) if y._node is not None]
         edges: list[Any] = [x._node for x in inputs if x._node is not None]
-        found = iter(
+        pulled = iter(
             engine.run([edge_of(y) for y, _ in pairs], [g for _, g in pairs], inputs=edges, accumulate=False)
             if pairs
             else [None] * len(edges)
         )
-        gradients = [None if x._node is None else next(found) for x in inputs]
+        gradients = [None if x._node is None else next(pulled) for x in inputs]
         nothing = [x._zeros(tuple(x._array.shape), x._array.dtype) for x in inputs]
         return _one_or_all([(z if g is None else g).numpy() for g, z in zip(gradients, nothing, strict=True)])
 
@@ -140,8 +140,7 @@ class _Call:
                         hint="compute with genesis operations, or return a tensor or a tuple of tensors")
             )  # fmt: skip
         self.several = isinstance(out, tuple | list)
-        found = [spec_of(y._array) for y in results]
-        return _one_or_all(found)
+        return _one_or_all([spec_of(y._array) for y in results])
 
     def _on_ones(self, specs: list[Spec]) -> Any:
         with no_grad():
@@ -156,7 +155,7 @@ class _Call:
         return out
 
     def _input_specs(self, specs: list[Spec]) -> Any:
-        return _one_or_all(specs[: len(self.places)])
+        return _one_or_all(specs[: len(self.indices)])
 
 
 def _one_or_all(items: list[Any]) -> Any:

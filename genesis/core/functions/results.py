@@ -106,7 +106,7 @@ def _keep(
     written: list[Tensor],
 ) -> None:
     """Find out where the saved tensors come from (`core/functions/second_order.py`); a saved output is kept as a
-    detached twin.
+    detached alias.
     """
     ctx.check_saved()
     refuse_inference(ctx.op_name, ctx._saved)
@@ -133,8 +133,8 @@ def _keep(
         pack(ctx)
     if ctx.__dict__:
         hold_attributes(ctx, origin)
-    found = [*ctx._origins, *(o for held in (ctx._held or {}).values() for o in held[2])]
-    if any(o is second_order.INTERMEDIATE for o in found) and not written:
+    everything = [*ctx._origins, *(o for held in (ctx._held or {}).values() for o in held[2])]
+    if any(o is second_order.INTERMEDIATE for o in everything) and not written:
         weak: Callable[[Any], Any] = lambda a: weakref.ref(a) if isinstance(a, Tensor) else a
         ctx._hooks = SPECIAL
         ctx._call = second_order.Call([weak(a) for a in args], {k: weak(a) for k, a in keywords.items()}, ctx._epoch)

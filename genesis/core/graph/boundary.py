@@ -27,7 +27,7 @@ from genesis.arrays.batched import Batched
 from genesis.arrays.dual import Dual
 from genesis.arrays.protocol import Layer, level_of, same_level
 from genesis.base.errors import GraphError, message
-from genesis.core.graph.levels import Level, born, is_open
+from genesis.core.graph.levels import Level, is_open, mark_created
 from genesis.core.graph.lost import touched
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import Node, recorded
@@ -61,7 +61,7 @@ def add_batch(array: Any, dim: int | None, level: int, size: int, from_outside: 
 
 
 def remove_batch(array: Any, dim: int, level: int, size: int) -> Any:
-    """Show the hidden dimension at a place; what was the same for all samples is repeated (as a view)."""
+    """Show the hidden dimension as dimension ``dim``; what was the same for all samples is repeated (as a view)."""
     if level_of(array) > level:
         return array.mapped(lambda a, d: remove_batch(a, d, level, size), dim)
     if level_of(array) == level:
@@ -249,7 +249,7 @@ def for_all(x: Tensor, level: Level | None, size: int) -> Tensor:
     """
     if x._node is None or level is None:
         return x
-    if level.made(x):
+    if level.has_created(x):
         return _same_for_all(x, level.number, size)
     return _recorded(Shared, x._array, (x,), (level.number,))
 
@@ -293,13 +293,13 @@ JOINS: dict[type[Layer], Callable[[Tensor, Any], Tensor]] = {
 }
 
 
-def layers_in(array: Any, found: dict[int, Layer]) -> dict[int, Layer]:
+def layers_in(array: Any, layers: dict[int, Layer]) -> dict[int, Layer]:
     """One layer of each level in an array, in all its parts."""
     if isinstance(array, Layer):
-        found.setdefault(array.level, array)
+        layers.setdefault(array.level, array)
         for part in array.parts:
-            layers_in(part, found)
-    return found
+            layers_in(part, layers)
+    return layers
 
 
 def all_in_one(top: Layer, tensors: Iterable[Any]) -> bool:
@@ -335,8 +335,8 @@ def lift_all(tensors: list[Any]) -> list[Any]:
     return result
 
 
-class Same(_Boundary):
-    """A tensor under another name: an inner derivative is taken by this place, an outer one goes on."""
+class TransformArgument(_Boundary):
+    """A tensor under another name: an inner derivative ends at this node, an outer one goes on."""
 
     __slots__ = ()
     op_name = "argument of a transform"
@@ -347,12 +347,12 @@ class Same(_Boundary):
 
 
 def inside_copy(x: Tensor) -> Tensor:
-    """The same memory at a place of its own in the graph, to differentiate by."""
+    """The same memory under a node of its own, to differentiate by."""
     if x._node is None:
         y = x._alias(None).requires_grad_()
         if LEVELS:
-            born(y)
+            mark_created(y)
         return y
-    y = _recorded(Same, x._array, (x,), ())
+    y = _recorded(TransformArgument, x._array, (x,), ())
     y._counter = x._shared_counter()
     return y

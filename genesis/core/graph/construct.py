@@ -27,13 +27,15 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 
 
-def constructed(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: bool) -> Any:
+def constructed(data: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool) -> Any:
     """The array of ``Tensor(*data)``: of sizes, or of data in the default dtype."""
     sizes = tuple(data[0]) if len(data) == 1 and isinstance(data[0], Size) else data
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     if all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sizes):
         return _uninitialised(
-            tuple(sizes) if data else (0,), dtypes.as_np(kind), default_device() if place is None else as_device(place)
+            tuple(sizes) if data else (0,),
+            dtypes.as_np(kind),
+            default_device() if device is None else as_device(device),
         )
     if len(data) > 1 or isinstance(data[0], bool | np.bool_):
         raise ArgumentError(
@@ -44,16 +46,16 @@ def constructed(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: bo
             )
         )
     if isinstance(data[0], Tensor):
-        return array_from(data[0], dtype, place, requires_grad)
-    source = array_from(data[0], dtype, place, requires_grad)
+        return array_from(data[0], dtype, device, requires_grad)
+    source = array_from(data[0], dtype, device, requires_grad)
     if dtype is None and source.dtype.kind == "c":
         raise ArgumentError(
             message("Tensor", "the data are complex, Tensor(...) makes real tensors", hint="genesis.tensor(...)")
         )
-    return source if dtype is not None else array_from(wrap(source), kind, place)
+    return source if dtype is not None else array_from(wrap(source), kind, device)
 
 
-def constructed_by_name(data: tuple[Any, ...], dtype: Any, place: Any, requires_grad: bool, **keywords: Any) -> Any:
+def constructed_by_name(data: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool, **keywords: Any) -> Any:
     """The array of ``Tensor(array=..., order=..., ndmin=..., copy=...)``, where ``array`` is data and its dtype is
     kept.
     """
@@ -75,9 +77,9 @@ def constructed_by_name(data: tuple[Any, ...], dtype: Any, place: Any, requires_
             )
         )
     source = (
-        constructed(data, dtype, place, requires_grad)
+        constructed(data, dtype, device, requires_grad)
         if data
-        else array_from(keywords["array"], dtype, place, requires_grad)
+        else array_from(keywords["array"], dtype, device, requires_grad)
     )
     order, ndmin = keywords.get("order", "K"), keywords.get("ndmin", 0)
     if isinstance(source, np.ndarray):
@@ -99,24 +101,24 @@ def _uninitialised(shape: tuple[int, ...], dtype: Any, where: device) -> Any:
         raise too_large("Tensor", shape, dtype, Spec(shape, dtype)) from None
 
 
-def array_from(data: Any, dtype: Any = None, place: Any = None, requires_grad: bool = False) -> Any:
+def array_from(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """A new array of anything that holds numbers; the rules of ``genesis.tensor``."""
-    where = as_device(place) if place is not None else data.device if isinstance(data, Tensor) else default_device()
-    where = require_available(where)
+    target = as_device(device) if device is not None else data.device if isinstance(data, Tensor) else default_device()
+    target = require_available(target)
     want = None if dtype is None else dtypes.as_np(dtype)
     if isinstance(data, Tensor):
         if tracer.get() is not None:
             return data.detach().to(dtypes.from_numpy(want or data._array.dtype)).clone()._array
         source = data._array
         if isinstance(source, DeviceArray):
-            return data.detach().to(device=where, dtype=want, copy=True)._array
+            return data.detach().to(device=target, dtype=want, copy=True)._array
         if data._node is not None:
             note("tensor(...), which copies the value", data._node, sys._getframe(2))
     else:
         source = _from_python(data, want, requires_grad)
-    if where == META or isinstance(source, Spec):
+    if target == META or isinstance(source, Spec):
         return meta(tuple(source.shape), want or source.dtype)
-    return placed(np.array(source, dtype=want or source.dtype, copy=True, order="C"), where)
+    return placed(np.array(source, dtype=want or source.dtype, copy=True, order="C"), target)
 
 
 def tensor_like(data: Any, x: Tensor) -> Tensor:

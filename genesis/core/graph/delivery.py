@@ -120,7 +120,7 @@ def _inplace_sum(x: Tensor, y: Tensor, site: tuple[CodeType | None, int] | None)
 
 
 def _without_owners(leaves: Sequence[AccumulateGrad]) -> None:
-    """Graphs of recorded gradients keep twins of the leaves whose ``.grad`` they are: the leaves themselves would keep
+    """Graphs of recorded gradients keep aliases of the leaves whose ``.grad`` they are: the leaves themselves would keep
     all of it alive for ever.
     """
     owners = {id(t): t for t in (node.tensor() for node in leaves) if t is not None and t._retained is not None}

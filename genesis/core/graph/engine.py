@@ -37,6 +37,7 @@ from genesis.core.graph.node import (
     Edge,
     Node,
     Output,
+    edge_key,
 )
 from genesis.core.graph.plan import all_leaves, leading_to, planned
 from genesis.core.graph.switches import ACTIVE, OVERRIDES
@@ -112,13 +113,13 @@ def run(
     return (
         []
         if inputs is None or task.captured is None
-        else [task.captured.get(_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
+        else [task.captured.get(edge_key(edge) if edge.__class__ is Output else edge) for edge in inputs]
     )
 
 
 def _setting() -> AbstractContextManager[Any] | None:
     """What a backward switches off while it runs: autocast (rules compute in the precision of what they get), then users'
-    functions in the place of ops; None where that is done.
+    functions instead of ops; None where that is done.
     """
     if ACTIVE and autocast.state() is not None:
         return autocast.restored(None)
@@ -126,7 +127,7 @@ def _setting() -> AbstractContextManager[Any] | None:
 
 
 def release(roots: Sequence[Edge]) -> None:
-    """Free what the nodes below these places saved, as a backward does that does not keep the graph."""
+    """Free what the nodes below these edges saved, as a backward does that does not keep the graph."""
     for node in planned([edge.node if edge.__class__ is Output else edge for edge in roots])[1]:
         node._release()
 
@@ -150,11 +151,6 @@ def _tell(error: Exception, node: Node | None) -> None:
             "The forward of this node was called from (most recent call last):\n"
             + "".join(traceback.format_list(calls)).rstrip()
         )
-
-
-def _key(edge: Edge) -> Any:
-    """Two `Output` records of one place are one place."""
-    return (edge.node, edge.index) if isinstance(edge, Output) else edge
 
 
 class _Task:
@@ -203,7 +199,7 @@ class _Task:
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
         self.owed, self.reached = planned(nodes)
         if inputs is not None:
-            self.inputs, self.captured = {_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}
+            self.inputs, self.captured = {edge_key(edge) if edge.__class__ is Output else edge for edge in inputs}, {}
             if (
                 since
                 or accumulate
@@ -352,7 +348,7 @@ class _Task:
         return [None if spec is None or not zeros else self.like._zeros(*spec) for spec in node._outputs]
 
     def will_reach(self, edges: Sequence[Edge]) -> int:
-        """At how many of these places a gradient arrives in this backward."""
+        """At how many of these edges a gradient arrives in this backward."""
         reached = set(self.reached) if self.wanted is None else self.wanted
         return sum((edge.node if isinstance(edge, Output) else edge) in reached for edge in edges)
 

@@ -154,10 +154,10 @@ def _restored(device: str, state: Tensor) -> Generator:
     return Generator(device).set_state(state)
 
 
-class SeededPlace:
+class SeededStream:
     """Where the default generator's numbers depend on a seed and a number alone, such as an example of a data set.
 
-    The stream is made at the first draw: a place where nothing is drawn costs nothing.
+    The stream is made at the first draw: where nothing is drawn it costs nothing.
     """
 
     __slots__ = ("_stream", "number", "seed")
@@ -188,18 +188,18 @@ def mixed(seed: int, number: int) -> int:
     return z ^ z >> 31
 
 
-# the place whose numbers the default generator gives in this thread, if any
-seeded_place: ContextVar[SeededPlace | None] = ContextVar("genesis_seeded_place", default=None)
+# what the default generator's numbers in this thread are from instead of the stream of the process, if anything
+seeded_stream: ContextVar[SeededStream | None] = ContextVar("genesis_seeded_stream", default=None)
 
 
-def _of_the_place(name: str) -> Any:
+def _of_the_stream(name: str) -> Any:
     return property(lambda self: getattr(self.here(), name), lambda self, value: setattr(self.here(), name, value))
 
 
 class DefaultGenerator(Generator):
-    """The default generator: the stream of the process, and in a `seeded_place` that of the place."""
+    """The default generator: the stream of the process, or the `seeded_stream` of this thread."""
 
-    _seed, _block, _philox, _lock = (_of_the_place(name) for name in ("_seed", "_block", "_philox", "_lock"))
+    _seed, _block, _philox, _lock = (_of_the_stream(name) for name in ("_seed", "_block", "_philox", "_lock"))
 
     def __init__(self) -> None:
         self._process = Generator()
@@ -209,12 +209,12 @@ class DefaultGenerator(Generator):
         return "default_generator"
 
     def here(self) -> Generator:
-        place = seeded_place.get()
-        return self._process if place is None else place.stream()
+        seeded = seeded_stream.get()
+        return self._process if seeded is None else seeded.stream()
 
     def words(self, count: int) -> np.ndarray[Any, Any]:
-        place = seeded_place.get()
-        return (self._process if place is None else place.stream()).words(count)
+        seeded = seeded_stream.get()
+        return (self._process if seeded is None else seeded.stream()).words(count)
 
 
 _generators: weakref.WeakSet[Generator] = weakref.WeakSet()

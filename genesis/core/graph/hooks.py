@@ -86,9 +86,9 @@ class NodeHooks:
             return g
         parts = list(g) if node._outputs is not None else [g]
         hooks = list(self.tensor.values())
-        for place in dict.fromkeys([index for index, _ in hooks]):  # one output after the other
+        for output in dict.fromkeys([index for index, _ in hooks]):  # one output after the other
             for index, hook in hooks:
-                if index == place:
+                if index == output:
                     parts[index] = replaced(hook(parts[index]), parts[index], "register_hook")
         for index, tensor in self.retained.items():
             _retain(tensor(), parts[index])
@@ -164,19 +164,19 @@ def replaced(result: Tensor | None, g: Tensor | None, name: str) -> Tensor | Non
 
 def _replaced_all(node: Node, name: str, given: Any, before: Sequence[Any]) -> list[Any]:
     """What a node's hook returned in place of all gradients."""
-    found = list(given) if isinstance(given, tuple | list) else [given]
-    if len(found) != len(before):
+    replacements = list(given) if isinstance(given, tuple | list) else [given]
+    if len(replacements) != len(before):
         raise ArgumentError(
             message(
                 f"{type(node).__name__}.{name}",
-                f"the hook returned {len(found)} gradients, expected {len(before)}",
+                f"the hook returned {len(replacements)} gradients, expected {len(before)}",
                 hint="return one for each it was given, or None to keep all",
             )
         )
-    for new, old in zip(found, before, strict=True):
+    for new, old in zip(replacements, before, strict=True):
         if old is not None and new is not None:
             replaced(new, old, f"{type(node).__name__}.{name}")
-    return found
+    return replacements
 
 
 def _retain(tensor: Tensor | None, g: Tensor | None) -> None:

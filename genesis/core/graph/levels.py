@@ -55,7 +55,7 @@ def numbered(source: Callable[[], int]) -> Iterator[None]:
 class Level:
     """One transform while it runs."""
 
-    __slots__ = ("__weakref__", "_site", "born", "name", "number", "randomness", "size", "start")
+    __slots__ = ("__weakref__", "_site", "created", "name", "number", "randomness", "size", "start")
 
     def __init__(self, name: str, size: int = 0, randomness: str = "error") -> None:
         self.name, self.size, self.randomness = name, size, randomness
@@ -63,20 +63,20 @@ class Level:
         self.number = _numbers() if given is None else given()
         self._site = user_site(sys._getframe(1))
         self.start = next_number()
-        self.born: set[int] = set()  # ids of the plain tensors made inside, see `made`
+        self.created: set[int] = set()  # ids of the plain tensors made inside, see `has_created`
 
     @property
     def site(self) -> Site | None:
         return site_of(*self._site)
 
-    def made(self, tensor: Any) -> bool:
+    def has_created(self, tensor: Any) -> bool:
         """Whether a plain tensor was made inside: its node is younger, or its id was noted. (One from outside has lived
         all the time: nothing made inside had its id.)
         """
         node = getattr(tensor._node, "node", tensor._node)
         if node is not None and not node.is_leaf:
             return bool(node._number > self.start)
-        return id(tensor) in self.born
+        return id(tensor) in self.created
 
 
 _open: ContextVar[tuple[Level, ...]] = ContextVar("genesis_levels", default=())
@@ -98,11 +98,11 @@ def level_numbered(number: int) -> Level | None:
     return _names.get(number)
 
 
-def born(tensor: Any) -> None:
+def mark_created(tensor: Any) -> None:
     """A plain tensor was made inside the open transforms: it may be written to."""
     key = id(tensor)
     for level in _open.get():
-        level.born.add(key)
+        level.created.add(key)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The places in a user's program where values with history left the graph, and the backwards that freed one.
+"""The lines of a user's program at which values with history left the graph, and the backwards that freed one.
 
 They are noted as they happen, one note for each line of the program, so that an error or `genesis.autograd.explain` can
 say where a gradient was lost. A note holds no tensor and no graph.
@@ -20,30 +20,30 @@ from genesis.core.graph.switches import UNTOUCHED as UNTOUCHED
 
 LIMIT = 64  # lines of the program
 
-_Place = tuple[CodeType | None, int]
-_cuts: dict[_Place, tuple[str, weakref.ref[Any], _Place]] = {}  # the newest last
+Position = tuple[CodeType | None, int]
+_cuts: dict[Position, tuple[str, weakref.ref[Any], Position]] = {}  # the newest last
 BLOCKS = [0]  # how many no_grad blocks a program has opened
 
 
 # An open block without recording, which waits for the first use of something with history: what opened it, where, what
 # was open before, and a list that is not empty while it waits. (A tuple: a class of its own would cost 0.2 us.)
-Block = tuple[str, _Place, Any, list[bool]]
+Block = tuple[str, Position, Any, list[bool]]
 
 
 class Reads:
-    """The places of tensors with history that a forward uses, apart from those it may."""
+    """The edges of tensors with history that a forward uses, apart from those it may."""
 
-    __slots__ = ("allowed", "found", "outer")
+    __slots__ = ("allowed", "outer", "reads")
 
     def __init__(self, allowed: set[Any]) -> None:
         self.allowed = allowed
-        self.found: dict[Any, Any] = {}
+        self.reads: dict[Any, Any] = {}
 
     def __enter__(self) -> dict[Any, Any]:
         self.outer = _innermost.get()
         UNTOUCHED.append(self)
         _innermost.set(self)
-        return self.found
+        return self.reads
 
     def __exit__(self, *_: object) -> None:
         _innermost.set(self.outer)
@@ -83,19 +83,19 @@ def _described(node: Any) -> str:
 
 def note(what: str, edge: Any, frame: FrameType | None) -> None:
     """A value from ``edge`` left the graph in (or above) this frame."""
-    place = user_site(frame)
-    if place[0] is None:
+    position = user_site(frame)
+    if position[0] is None:
         return
     with suppress(KeyError, RuntimeError, StopIteration):  # another thread was at it
-        _cuts.pop(place, None)
-        _cuts[place] = (what, weakref.ref(getattr(edge, "node", edge)), place)
+        _cuts.pop(position, None)
+        _cuts[position] = (what, weakref.ref(getattr(edge, "node", edge)), position)
         if len(_cuts) > LIMIT:
             del _cuts[next(iter(_cuts))]
 
 
 def cuts() -> list[Cut]:
     """What was noted, the newest first."""
-    return [Cut(what, site_of(*place), ref()) for what, ref, place in reversed(list(_cuts.values()))]
+    return [Cut(what, site_of(*position), ref()) for what, ref, position in reversed(list(_cuts.values()))]
 
 
 def forget_cuts() -> None:
@@ -148,13 +148,13 @@ def touched(*edges: Any) -> None:
             for e in edges:
                 key = (e.node, e.index) if hasattr(e, "index") else e
                 if e is not None and key not in entry.allowed:
-                    entry.found[key] = e
+                    entry.reads[key] = e
             return
-        what, place, outer, _ = entry
+        what, position, outer, _ = entry
         if _settle(entry):
             edge = next(e for e in edges if e is not None)
-            block = site_of(*place)
-            where = "" if block is None else f" (the block of {block.place})"
+            block = site_of(*position)
+            where = "" if block is None else f" (the block of {block.location})"
             note(what + where, edge, sys._getframe(2))
             return
         entry = outer
@@ -166,16 +166,16 @@ def touched(*edges: Any) -> None:
 def number_of_run(frame: FrameType | None) -> int:
     """A number for a backward that starts now, by which `run_site` finds the line that called it."""
     number = _next_number()
-    place = number % _KEPT
-    _numbers[place] = number
-    _codes[place], _positions[place] = user_site(frame)
+    slot = number % _KEPT
+    _numbers[slot] = number
+    _codes[slot], _positions[slot] = user_site(frame)
     return number
 
 
 def run_site(number: int) -> Site | None:
     """Where the backward of this number was called, if it is one of the last ones."""
-    place = number % _KEPT
-    return site_of(_codes[place], _positions[place]) if _numbers[place] == number else None
+    slot = number % _KEPT
+    return site_of(_codes[slot], _positions[slot]) if _numbers[slot] == number else None
 
 
 def recent_lines(limit: int = 3) -> Iterator[tuple[str, object]]:

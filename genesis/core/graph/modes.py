@@ -48,8 +48,8 @@ def opened(variable: ContextVar[tuple[Any, ...]], entry: Any) -> None:
 def closed(variable: ContextVar[tuple[Any, ...]], entry: Any) -> None:
     """Take the last such entry away, wherever it stands: a switch may be turned in the middle of others."""
     entries = variable.get()
-    place = len(entries) - 1 - entries[::-1].index(entry)
-    variable.set(entries[:place] + entries[place + 1 :])
+    index = len(entries) - 1 - entries[::-1].index(entry)
+    variable.set(entries[:index] + entries[index + 1 :])
 
 
 def is_grad_enabled() -> bool:
@@ -287,7 +287,7 @@ class inference_mode(Mode):
         return inference_mode(self._mode)
 
 
-# ---- functions in the place of ops
+# ---- functions instead of ops
 
 
 def kernels_are_forced() -> bool:

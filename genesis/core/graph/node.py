@@ -1,4 +1,4 @@
-"""The recorded graph: one node per operation, and the places where gradients come to rest.
+"""The recorded graph: one node per operation, one for each leaf, and the edges between them.
 
 A tensor's ``_node`` says where its gradient must be sent:
 
@@ -7,7 +7,7 @@ A tensor's ``_node`` says where its gradient must be sent:
 - `Node`              to the operation that made it
 - `Output`            to one of several outputs of the operation that made it
 
-A node points at the places of its inputs (`edges`), never at the tensors it made, so a graph has no
+A node has an edge for each of its inputs, and none to the tensors it made, so a graph has no
 reference cycle: dropping the last tensor frees all of it, without the garbage collector.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Version:
-    """The in-place writes to one piece of memory; shared by a tensor, its views and its saved twins.
+    """The in-place writes to one piece of memory; shared by a tensor, its views and its saved aliases.
 
     A tensor starts without one: most tensors are never written to. `stamp` is the number of the last
     write among all writes anywhere (`WRITES`), so a saved tensor is stale exactly when its stamp is later than
@@ -105,7 +105,7 @@ Edge = Any  # Node | Output | AccumulateGrad | None
 
 
 class Rule(NamedTuple):
-    """One input's gradient: ``fn(g, *picked)``, where ``picks`` are places in what the node saved."""
+    """One input's gradient: ``fn(g, *picked)``, where ``picks`` are indices into what the node saved."""
 
     fn: Callable[..., Any]
     picks: tuple[int, ...]
@@ -124,7 +124,7 @@ class Node:
     op_name: ClassVar[str] = ""
     rules: ClassVar[tuple[Rule | None, ...]] = ()
     input_names: ClassVar[tuple[str, ...]] = ()
-    saves_out: ClassVar[bool] = False  # then the last saved value is a detached twin of the output
+    saves_out: ClassVar[bool] = False  # then the last saved value is a detached alias of the output
     # specs (None: no tensor), when there are several
     _outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]] | None] | None = None
     is_leaf: ClassVar[bool] = False
@@ -209,12 +209,12 @@ class Node:
             saved = (*saved[:-1], last)
         return saved
 
-    def with_history(self, twin: Tensor | None, index: int = 0) -> Tensor | None:
+    def with_history(self, out: Tensor | None, index: int = 0) -> Tensor | None:
         """The saved output as a tensor that knows it was made here, for gradients of gradients."""
-        if twin is None:
+        if out is None:
             return None
-        written = None if twin._written is None else twin._written()
-        return twin._alias(written or (self if self._outputs is None else Output(self, index)))
+        written = None if out._written is None else out._written()
+        return out._alias(written or (self if self._outputs is None else Output(self, index)))
 
     def may_reduce(self, shape: tuple[int, ...], want: tuple[int, ...]) -> bool:
         """Whether summing a gradient of ``shape`` down to ``want`` is explained by broadcasting.
@@ -236,8 +236,8 @@ class Node:
 
     def shape_message(self, edge: Edge, shape: tuple[int, ...]) -> str:
         """What to say of a gradient that does not fit its input."""
-        place = next(i for i, e in enumerate(self._edges) if e is edge)
-        name = self.slot_name(place)
+        index = next(i for i, e in enumerate(self._edges) if e is edge)
+        name = self.slot_name(index)
         want = tuple(edge._shape)
         hint = "return a gradient of the input's shape"
         if len(shape) == len(want) == 2 and shape == want[::-1]:
@@ -252,18 +252,18 @@ class Node:
             hint=hint,
         )
 
-    def slot_name(self, place: int) -> str:
+    def slot_name(self, index: int) -> str:
         """The name of the parameter that an edge stands for."""
-        return self.input_names[place] if place < len(self.input_names) else f"argument {place}"
+        return self.input_names[index] if index < len(self.input_names) else f"argument {index}"
 
     def no_tensor(self, edge: Edge, result: Any) -> Exception:
         """What to say of a gradient that is not a tensor."""
-        place = next(i for i, e in enumerate(self._edges) if e is edge)
+        index = next(i for i, e in enumerate(self._edges) if e is edge)
         site = self.where()
         return ArgumentError(
             message(
                 f"{type(self).__name__}",
-                f"the gradient of {self.slot_name(place)} is {type(result).__name__}, expected a tensor or None",
+                f"the gradient of {self.slot_name(index)} is {type(result).__name__}, expected a tensor or None",
                 operands=[] if site is None else [("called at", site)],
             )
         )
@@ -333,7 +333,7 @@ class ComplexNode(Node):
 
 
 class Output:
-    """The place of one output of a node that has several."""
+    """An edge to one output of a node that has several."""
 
     __slots__ = ("index", "node")
     is_leaf = False
@@ -351,11 +351,16 @@ class Output:
         return self.node._outputs[self.index][1]  # type: ignore[index]
 
 
-RECORDED: Any = object()  # in the place of a gradient that the tensor itself keeps
+def edge_key(edge: Edge) -> Any:
+    """What is equal for two edges to the same output: there may be several `Output` records of it."""
+    return (edge.node, edge.index) if edge.__class__ is Output else edge
+
+
+RECORDED: Any = object()  # stands for a gradient that the tensor itself keeps
 
 
 class AccumulateGrad(Node):
-    """The place of a leaf: keeps its ``.grad``, and its hooks even while the tensor is out of reach."""
+    """The node of a leaf: keeps its ``.grad``, and its hooks even while the tensor is out of reach."""
 
     __slots__ = ("_grad", "_virtual", "tensor")
     is_leaf = True
@@ -397,7 +402,7 @@ class AccumulateGrad(Node):
 
 
 def leaf(tensor: Tensor) -> AccumulateGrad:
-    """A new place for the gradient of a leaf."""
+    """A new node for the gradient of a leaf."""
     node = AccumulateGrad()
     node._edges, node._saved, node._epoch, node._hooks = (), (), 0, None
     node._code, node._at, node._number = None, -1, next_number()

@@ -72,24 +72,24 @@ def edge_of(output: Tensor) -> Edge:
     )
 
 
-def input_edge(x: Any, place: int, op: str) -> Any:
-    """The place of an input (a tensor, or a `GradientEdge`) that a gradient was asked for."""
+def input_edge(x: Any, index: int, op: str) -> Any:
+    """The edge of an input (a tensor, or a `GradientEdge`) that a gradient was asked for."""
     from genesis.core.graph.tensor import Tensor
 
     if not isinstance(x, Tensor):
         if hasattr(x, "output_nr") and hasattr(x, "node"):
             return x.node if x.node._outputs is None else Output(x.node, x.output_nr)
-        raise ArgumentError(message(op, f"inputs[{place}] is not a tensor but {type(x).__name__}"))
+        raise ArgumentError(message(op, f"inputs[{index}] is not a tensor but {type(x).__name__}"))
     if x._node is None:
         raise GraphError(
-            message(op, f"inputs[{place}] does not require grad", operands=[(f"inputs[{place}]", x._spec())],
+            message(op, f"inputs[{index}] does not require grad", operands=[(f"inputs[{index}]", x._spec())],
                     hint="call requires_grad_() on it before computing the output")
         )  # fmt: skip
     return x._node
 
 
 def inputs_of_backward(inputs: Any) -> list[Any]:
-    """The places of the tensors (one, several, or those of a dictionary) that a backward shall accumulate into; those
+    """The edges of the tensors (one, several, or those of a dictionary) that a backward shall accumulate into; those
     that are no leaves retain their gradient from now on.
     """
     from genesis.core.graph.tensor import Tensor

@@ -23,7 +23,7 @@ class Site(NamedTuple):
     function: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """File and line, by the names that people see: a cell of a notebook has its number."""
         cell = _cell(self.filename)
         return name_of(f"{self.filename}:{self.line}" if cell is None else f"{cell}, line {self.line}")
@@ -31,10 +31,10 @@ class Site(NamedTuple):
     @property
     def short(self) -> str:
         """The same without the folder."""
-        return self.place.rpartition("/")[2]
+        return self.location.rpartition("/")[2]
 
     def __str__(self) -> str:
-        return f"{self.place} in {name_of(self.function)}"
+        return f"{self.location} in {name_of(self.function)}"
 
 
 def _cell(filename: str) -> str | None:

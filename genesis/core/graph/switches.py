@@ -19,5 +19,5 @@ LEVELS: list[object] = []  # a transform: `core/graph/levels.py`
 ESCAPES: list[object] = []  # a watch for values that leave the recorded world: `core/graph/escapes.py`
 # a block without recording in which nothing with history was used yet, or a watch for what is: `core/graph/lost.py`
 UNTOUCHED: list[object] = []
-# users' functions in the place of ops, by the op's name, the last one counts: `core/call/overrides.py`
+# users' functions instead of ops, by the op's name, the last one counts: `core/call/overrides.py`
 OVERRIDES: dict[str, tuple[Callable[..., Any], ...]] = {}

@@ -396,8 +396,8 @@ class Tensor(Methods):
         return describe(self)
 
 
-def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, place: device = CPU) -> Tensor:
-    return wrap(array if place == CPU else placed(array, require_available(place)), kind).requires_grad_(requires_grad)
+def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, where: device = CPU) -> Tensor:
+    return wrap(array if where == CPU else placed(array, require_available(where)), kind).requires_grad_(requires_grad)
 
 
 def wrap(array: Any, kind: type[Tensor] = Tensor) -> Tensor:

@@ -50,13 +50,13 @@ class Dependable:
 
 def plain_only(values: Mapping[str, Any]) -> dict[str, Any]:
     """The entries that are numbers, strings and the like, or sequences of them."""
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
     for name, value in values.items():
         if type(value) in PLAIN:
-            found[name] = value
+            state[name] = value
         elif type(value) in (tuple, list) and all([type(v) in PLAIN for v in value]):
-            found[name] = tuple(value)
-    return found
+            state[name] = tuple(value)
+    return state
 
 
 def depends(thing: Dependable) -> None:

@@ -137,7 +137,7 @@ def sequential(b: Batch, *args: Any) -> Any:
             UserWarning,
             stacklevel=6,
         )
-    found = []
+    results = []
     for i in range(b.size):
         flags = iter(b.batched)
 
@@ -149,8 +149,8 @@ def sequential(b: Batch, *args: Any) -> Any:
             [sample(x) for x in a] if isinstance(a, list) else sample(a) if k in b.op.tensors else a
             for k, a in enumerate(args)
         ]
-        found.append(b.run(*one))
-    return stacked(b.op.name, found)
+        results.append(b.run(*one))
+    return stacked(b.op.name, results)
 
 
 def stacked(name: str, results: Sequence[Any]) -> Any:

@@ -33,16 +33,16 @@ def interpret(op: Op, args: tuple[Any, ...], top: Dual) -> Any:
     several = isinstance(out, tuple)
     outs = out if several else (out,)
     differentiable = op.node is not None
-    found: Any = [None] * len(outs)
+    pushed: Any = [None] * len(outs)
     if differentiable and any(t is not None for t in _flat(tangents)):
         rule = rule_of(op)
         if outs[0]._array.dtype in HALVES and rule is not linear:  # several steps, rounded once
             primals, tangents, out = tuple([wide(p) for p in primals]), [wide(t) for t in tangents], wide(out)
-        found = rule(op, primals, tangents, out)
-        found = found if several else (found,)
+        pushed = rule(op, primals, tangents, out)
+        pushed = pushed if several else (pushed,)
     arrays = [
         _dual(y._array, t, top.level, from_outside, tangents) if differentiable else y._array
-        for y, t in zip(outs, found, strict=True)
+        for y, t in zip(outs, pushed, strict=True)
     ]
     return tuple(arrays) if several else arrays[0]
 
@@ -75,7 +75,7 @@ def _flat(tangents: list[Any]) -> list[Any]:
 
 
 def _taken_apart(op: Op, args: tuple[Any, ...], level: int) -> tuple[tuple[Any, ...], list[Any], bool]:
-    """The arguments with values for dual arrays; their tangents at the same places; whether one is a gradient from
+    """The arguments with values for dual arrays; their tangents at the same positions; whether one is a gradient from
     outside.
     """
     from_outside = False
@@ -122,18 +122,18 @@ def transposed(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> 
     try:
         grad_mode.set(True)
         inference.set(False)
-        twins = [_leaf(x, t) for x, t in zip(args[0], tangents[0], strict=True)] if op.variadic else None
-        again = (twins, *args[1:]) if op.variadic else tuple(_leaf(a, t) for a, t in zip(args, tangents, strict=True))
+        inputs = [_leaf(x, t) for x, t in zip(args[0], tangents[0], strict=True)] if op.variadic else None
+        again = (inputs, *args[1:]) if op.variadic else tuple(_leaf(a, t) for a, t in zip(args, tangents, strict=True))
         results = dispatch.apply(op, again)
         several = isinstance(results, tuple)
-        found = transpose(
+        pushed = transpose(
             results if several else (results,),
             _paired(again[0] if op.variadic else again, tangents[0] if op.variadic else tangents),
         )
     finally:
         grad_mode.set(mode)
         inference.set(inferring)
-    return tuple(found) if several else found[0]
+    return tuple(pushed) if several else pushed[0]
 
 
 def _leaf(x: Any, tangent: Any) -> Any:
@@ -166,8 +166,8 @@ def transpose(
     weights = [t if t._array.dtype is gx._array.dtype else t.to(gx._array.dtype) for gx, t in reached]
     pushed = engine.run([gx._node for gx, _ in reached], weights, keep_graph=create_graph, create_graph=create_graph,
                         inputs=[u._node for u in seeds], accumulate=False)  # fmt: skip
-    found = iter(pushed)
-    return [None if y._node is None else next(found) for y in outs]
+    rest = iter(pushed)
+    return [None if y._node is None else next(rest) for y in outs]
 
 
 computing.INTERPRETERS[Dual] = interpret

@@ -140,11 +140,11 @@ def with_tangents(rule: Apply, leaves: list[Any], level: int) -> Any:
         if isinstance(x, Tensor) and x._version != count:
             raise _wrote(x)
     outs, shape = tree_flatten(out)
-    found = [
+    results = [
         y if t is None or not isinstance(y, Tensor) else dual_in(y, t, level, link=link)
         for y, t in zip(outs, pushed, strict=True)
     ]
-    return tree_unflatten(found, shape)
+    return tree_unflatten(results, shape)
 
 
 def _wrote(x: Tensor) -> InplaceError:
@@ -158,17 +158,17 @@ def _by_transposing(
     call: Apply, primals: list[Any], tangents: list[Any], structure: Any, follow: bool
 ) -> tuple[Any, list[Any]]:
     with enable_grad():
-        twins = [x if t is None else inside_copy(x) for x, t in zip(primals, tangents, strict=True)]
-        args, kwargs = tree_unflatten(twins, structure)
+        inputs = [x if t is None else inside_copy(x) for x, t in zip(primals, tangents, strict=True)]
+        args, kwargs = tree_unflatten(inputs, structure)
         try:
             out = call(*args, **kwargs)
         except InplaceError as error:
             raise _wrote(next(x for x, t in zip(primals, tangents, strict=True) if t is not None)) from error
         outs, shape = tree_flatten(out)
         tensors = [y for y in outs if isinstance(y, Tensor)]
-        pairs = [(x, t) for x, t in zip(twins, tangents, strict=True) if t is not None]
-        found = iter(duals.transpose(tuple(tensors), pairs, create_graph=follow))
-    pushed = [next(found) if isinstance(y, Tensor) else None for y in outs]
+        pairs = [(x, t) for x, t in zip(inputs, tangents, strict=True) if t is not None]
+        rest = iter(duals.transpose(tuple(tensors), pairs, create_graph=follow))
+    pushed = [next(rest) if isinstance(y, Tensor) else None for y in outs]
     if not follow:
         outs = [y._alias(None) if isinstance(y, Tensor) else y for y in outs]
     return tree_unflatten(outs, shape), pushed
@@ -211,25 +211,25 @@ def _tangent_given(ctx: Any, x: Any, t: Tensor | None) -> Any:
     return x._zeros(tuple(x._array.shape), x._array.dtype) if getattr(ctx, "materialize_grads", True) else None
 
 
-def _check_pushed(cls: type[Function], place: int, y: Any, t: Any) -> None:
+def _check_pushed(cls: type[Function], index: int, y: Any, t: Any) -> None:
     if t is None:
         return
     if not isinstance(t, Tensor):
         raise ArgumentError(
             message(
-                f"{cls.__name__}.jvp", f"the tangent of result {place} is {type(t).__name__}, expected a tensor or None"
+                f"{cls.__name__}.jvp", f"the tangent of result {index} is {type(t).__name__}, expected a tensor or None"
             )
         )
     if tuple(t._array.shape) != tuple(y._array.shape):
         raise ShapeError(
             message(
                 f"{cls.__name__}.jvp",
-                f"the tangent of result {place} has shape {list(t.shape)}, the result {list(y.shape)}",
+                f"the tangent of result {index} has shape {list(t.shape)}, the result {list(y.shape)}",
             )
         )
     if t._array.dtype is not y._array.dtype:
         raise DTypeError(
-            message(f"{cls.__name__}.jvp", f"the tangent of result {place} is {t.dtype}, the result {y.dtype}")
+            message(f"{cls.__name__}.jvp", f"the tangent of result {index} is {t.dtype}, the result {y.dtype}")
         )
 
 
@@ -258,17 +258,17 @@ def _by_rule(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any],
     dims = [_dim_of(x, number) for x in leaves]
     shown = _shown(leaves, dims, number, size, link)
     info = VmapInfo(size, level.randomness if level is not None else "error")
-    found = cls.vmap(info, tree_unflatten(dims, structure), *tree_unflatten(shown, structure), **kwargs)
-    if not (isinstance(found, tuple) and len(found) == 2):
+    result = cls.vmap(info, tree_unflatten(dims, structure), *tree_unflatten(shown, structure), **kwargs)
+    if not (isinstance(result, tuple) and len(result) == 2):
         raise ArgumentError(
-            message(f"{cls.__name__}.vmap", f"must return (output, out_dims), it returned {type(found).__name__}")
+            message(f"{cls.__name__}.vmap", f"must return (output, out_dims), it returned {type(result).__name__}")
         )
-    out, out_dims = found
+    out, out_dims = result
     outs, shape = tree_flatten(out)
-    places = [out_dims] * len(outs) if isinstance(out_dims, int) or out_dims is None else list(out_dims)
-    if len(places) != len(outs):
-        raise ArgumentError(message(f"{cls.__name__}.vmap", f"{len(places)} out_dims for {len(outs)} results"))
-    for y, d in zip(outs, places, strict=True):
+    out_dims_ = [out_dims] * len(outs) if isinstance(out_dims, int) or out_dims is None else list(out_dims)
+    if len(out_dims_) != len(outs):
+        raise ArgumentError(message(f"{cls.__name__}.vmap", f"{len(out_dims_)} out_dims for {len(outs)} results"))
+    for y, d in zip(outs, out_dims_, strict=True):
         if d is not None and isinstance(y, Tensor) and (not -y.ndim <= d < y.ndim or y.shape[d] != size):
             raise ShapeError(
                 message(
@@ -279,7 +279,7 @@ def _by_rule(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any],
     return tree_unflatten(
         [
             y if d is None else batch_in(y, d % y.ndim, number, size, link=link)
-            for y, d in zip(outs, places, strict=True)
+            for y, d in zip(outs, out_dims_, strict=True)
         ],
         shape,
     )
