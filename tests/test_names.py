@@ -122,3 +122,32 @@ def test_the_rooms_name_every_file():
     package = ROOT / "genesis"
     files = {path.stem for path in MODULES if path.parent.relative_to(package).as_posix() not in LISTED}
     assert sorted(files - {"__init__", "__main__"} - set(re.findall(r"\w+", rooms))) == []
+
+
+# Names that say nothing to a reader who knows the field: what each stands for has a word in docs/ARCHITECTURE.md.
+BANNED = {"_one_further", "born", "co", "honest", "its", "lift", "twin", "twins"}
+# an edge, an index, a device, a line, ...: said as what it is
+BANNED_IN_THE_CORE = {"place", "places"}
+ROOMS = ("core/graph", "core/layers", "core/functions", "jit")
+
+
+def identifiers(source: str) -> dict[str, int]:
+    """The names that code gives or uses, each with a line."""
+    kinds = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr", ast.FunctionDef: "name", ast.ClassDef: "name"}
+    nodes = [node for node in ast.walk(ast.parse(source)) if type(node) in kinds]
+    return {getattr(node, kinds[type(node)]): node.lineno for node in nodes}
+
+
+def banned(source: str, words: set[str]) -> list[str]:
+    return [f"line {line}: {name}" for name, line in identifiers(source).items() if name.strip("_") in words]
+
+
+def test_banned_names_are_found():
+    assert banned("def f(co):\n    x._born = twin()\n", BANNED) == ["line 1: co", "line 2: _born", "line 2: twin"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_identifiers(path):
+    room = path.relative_to(ROOT / "genesis").as_posix()
+    words = BANNED | (BANNED_IN_THE_CORE if room.startswith(ROOMS) else set())
+    assert banned(path.read_text(), words) == []

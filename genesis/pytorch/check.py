@@ -147,8 +147,8 @@ def check(paths: Iterable[str]) -> list[Use]:
     for file in _files(paths):
         reader = _Reader(str(file))
         reader.visit(ast.parse(file.read_bytes(), str(file)))
-        for mine, its in ((found, reader.found), (methods, reader.methods)):
-            for name, each in its.items():
+        for mine, theirs in ((found, reader.found), (methods, reader.methods)):
+            for name, each in theirs.items():
                 whole = mine.setdefault(name, _Found())
                 whole.places += each.places
                 whole.keywords |= each.keywords

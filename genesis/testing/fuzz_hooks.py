@@ -350,22 +350,22 @@ def run(lib: Any, program: Sequence[str], stop: int | None = None, **names: Any)
 
 def compare(program: Sequence[str], lib: Any, other: Any) -> tuple[str, str]:
     """Run a program in two libraries, as far as both go: "equal", "refused" or "wrong", and what differs."""
-    mine, its = run(lib, program), run(other, program)
-    ends = [r.refused for r in (mine, its) if r.refused is not None]
+    mine, reference = run(lib, program), run(other, program)
+    ends = [r.refused for r in (mine, reference) if r.refused is not None]
     if ends:
-        mine, its = run(lib, program, min(ends)), run(other, program, min(ends))
-    detail = differences(mine, its)
+        mine, reference = run(lib, program, min(ends)), run(other, program, min(ends))
+    detail = differences(mine, reference)
     return ("wrong", detail) if detail else ("refused", program[min(ends)]) if ends else ("equal", "")
 
 
-def differences(mine: Record, its: Record) -> str:
+def differences(mine: Record, reference: Record) -> str:
     """The first difference of two records, nothing if there is none."""
-    for name in dict.fromkeys([*mine.state, *its.state]):
-        if not _same(mine.state.get(name), its.state.get(name)):
-            return f"{name} is {mine.state.get(name)}, the reference has {its.state.get(name)}"
-    tensors = dict.fromkeys([tag.partition(" ")[0] for tag, _ in [*mine.calls, *its.calls]])
+    for name in dict.fromkeys([*mine.state, *reference.state]):
+        if not _same(mine.state.get(name), reference.state.get(name)):
+            return f"{name} is {mine.state.get(name)}, the reference has {reference.state.get(name)}"
+    tensors = dict.fromkeys([tag.partition(" ")[0] for tag, _ in [*mine.calls, *reference.calls]])
     for tensor in tensors:
-        a, b = ([call for call in record.calls if call[0].partition(" ")[0] == tensor] for record in (mine, its))
+        a, b = ([call for call in record.calls if call[0].partition(" ")[0] == tensor] for record in (mine, reference))
         if tensor == "two":  # of several Functions, in any order
             a, b = sorted(a, key=str), sorted(b, key=str)
         if [tag for tag, _ in a] != [tag for tag, _ in b] or (

@@ -100,12 +100,12 @@ def _changed(text: str, changes: Any) -> str:
 
 
 def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copying: dict[str, Any]) -> Outcome:
-    mine, its = {"T": genesis, "seen": []}, {"T": other, "seen": [], **copying}
+    mine, theirs = {"T": genesis, "seen": []}, {"T": other, "seen": [], **copying}
     first: Outcome = ("equal", "")
     for place, texts in enumerate(zip(program, reference, strict=True)):
         if _on_purpose(texts[0], mine):
             continue
-        errors = [error_of(text, scope) for text, scope in zip(texts, (mine, its), strict=True)]
+        errors = [error_of(text, scope) for text, scope in zip(texts, (mine, theirs), strict=True)]
         if not any(errors):
             continue
         if errors[1] and not errors[0] and not copying and REFUSALS.search(str(errors[1])):
@@ -118,13 +118,13 @@ def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copyi
                 if first[1]
                 else ("stricter" if errors[0] else "laxer", f"{texts[0]}\n  {errors[0] or errors[1]!r}")
             )
-            for scope in (mine, its):
+            for scope in (mine, theirs):
                 scope.pop(texts[0].partition(" = ")[0], None)
         # PyTorch leaves half of what such a statement does: resized results, gradients of some leaves
         if WRITES.search(texts[0]):
             detail = different(*_finished(program[:place], reference[:place], other, copying), program)
             return ("wrong", detail) if detail else first
-    detail = different(mine, its, program)
+    detail = different(mine, theirs, program)
     return ("wrong", detail) if detail else first
 
 
@@ -185,7 +185,7 @@ def _finished(
     return scopes
 
 
-def different(mine: dict[str, Any], its: dict[str, Any], program: Sequence[str]) -> str:
+def different(mine: dict[str, Any], theirs: dict[str, Any], program: Sequence[str]) -> str:
     """The first variable that differs, nothing if there is none."""
     text = "\n".join(program)
     tolerance = next((t for name, t in TOLERANCES if name in text), 1e-8)
@@ -194,10 +194,10 @@ def different(mine: dict[str, Any], its: dict[str, Any], program: Sequence[str])
     for name in mine:
         if name in ("T", "__builtins__", COPIES):
             continue
-        if name not in its:
+        if name not in theirs:
             return f"{name} is there in Genesis alone"
         told = name[0] not in GRADIENTS or "requires_grad" not in text
-        a, b = shown(mine[name], told), shown(its[name], told)
+        a, b = shown(mine[name], told), shown(theirs[name], told)
         if not _same(
             a, b, max(tolerance, 1e-5) if re.search(rf"^{name} = .*out=|out={name}\)", text, re.M) else tolerance
         ):

@@ -71,13 +71,13 @@ def _used(roots: Iterable[Any], near: dict[Any, tuple[str, Tensor]], stop: set[A
 def _refuse_captured(rule: Differentiable, found: list[tuple[str, Tensor | None]]) -> None:
     names = [name or "a tensor" for name, _ in found]
     listed = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
-    verb, its = (
+    verb, gradients = (
         ("requires", "is not an argument: its gradient")
         if len(names) == 1
         else ("require", "are not arguments: their gradients")
     )
     raise GraphError(
-        message(rule.name, f"the function uses {listed}, which {verb} grad and {its} would be lost",
+        message(rule.name, f"the function uses {listed}, which {verb} grad and {gradients} would be lost",
                 [(name or "captured", x._spec()) for name, x in found if x is not None],
                 rule.capture_hint(found[0][0] or "it"))
     )  # fmt: skip

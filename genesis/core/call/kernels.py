@@ -341,7 +341,7 @@ class FusedNode(Node):
     def _composed(self, g: Any, args: tuple[Any, ...]) -> Sequence[Any]:
         """Run the composite's function on the same tensors, and differentiate that."""
         further = grad_mode.get()
-        changed, twins = list(args), []
+        changed, sources = list(args), []
         for place, edge in zip(self.fused.places, self._edges, strict=True):
             x = args[place]
             if x is not None and x._counter is not None and x._counter.stamp > self._epoch:
@@ -349,11 +349,11 @@ class FusedNode(Node):
             if edge is not None:
                 with enable_grad():
                     changed[place] = x.clone()
-                twins.append(changed[place]._node)
+                sources.append(changed[place]._node)
         with enable_grad():
             out = called(self.op, self.op.meaning, tuple(changed))
         results = iter(
-            engine.run([edge_of(out)], [g], keep_graph=further, create_graph=further, inputs=twins, accumulate=False)
+            engine.run([edge_of(out)], [g], keep_graph=further, create_graph=further, inputs=sources, accumulate=False)
         )
         return [None if edge is None else next(results) for edge in self._edges]
 

@@ -117,9 +117,9 @@ def linear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
             for x, t in zip(args[0], tangents[0], strict=True)
         ]
         return op.run(op, (pieces, *args[1:]))
-    together = len(op.vjp) > 1
+    several = len(op.vjp) > 1
     given = [
-        t if t is not None else a._zeros(tuple(a._array.shape), a._array.dtype) if together and name in op.vjp else a
+        t if t is not None else a._zeros(tuple(a._array.shape), a._array.dtype) if several and name in op.vjp else a
         for name, a, t in zip(op.signature.parameters, args, tangents, strict=True)
     ]
     return op.run(op, tuple(given))

@@ -259,18 +259,19 @@ class _Task:
                             if array.shape != edge._shape or array.dtype is not edge._dtype:
                                 gx = fit(node, edge, gx)
                                 array = gx._array
-                            its = target._role
-                            if its is not OP and not (  # it may write to the gradient: is that nobody else's?
+                            to = target._role
+                            # a function or a leaf may write to gx: copied then, unless nobody else holds it or its array
+                            if to is not OP and not (
                                 refs(gx) == 4 and refs(array) == 3 and array.base is None if role is FUNCTION
                                 else array.base is None and g.__class__ is not list and array is not g._array
                             ):  # fmt: skip
                                 gx = gx._shared()
                             if left is None and edge is target:
-                                if its is LEAF and plain and target._hooks is None:
+                                if to is LEAF and plain and target._hooks is None:
                                     finished.append((target, gx))
                                     continue
                                 if following is None:
-                                    following, passed, its_role = edge, gx, its
+                                    following, passed, next_role = edge, gx, to
                                     continue
                             self._add(edge, gx)
                         if left is None:  # this was its only use
@@ -282,7 +283,7 @@ class _Task:
                             owed[target] = left - 1
                     node = following
                     if node is not None:
-                        g, role = passed, its_role
+                        g, role = passed, next_role
         except Exception as error:
             _tell(error, node)
             raise

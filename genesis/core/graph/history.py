@@ -77,13 +77,13 @@ def check_grad(self: Tensor, value: Any) -> None:
         raise GraphError(
             message("grad", "a tensor cannot be its own gradient", [("tensor", self._spec())], "assign a clone()")
         )
-    for what, kind, mine, its in (
+    for what, kind, mine, given in (
         ("shape", ShapeError, list(self._array.shape), list(value._array.shape)),
         ("dtype", DTypeError, self.dtype, value.dtype),
         ("device", DeviceError, self.device, value.device),
     ):
-        if mine != its:
-            raise kind(message("grad", f"the gradient's {what} {its} is not the tensor's, {mine}"))
+        if mine != given:
+            raise kind(message("grad", f"the gradient's {what} {given} is not the tensor's, {mine}"))
 
 
 def backward(

@@ -240,7 +240,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return f"torch.{LEGACY.get(self.dtype.name, self.dtype.name)}Tensor"
     if isinstance(dtype, str):
         name = dtype.rpartition(".")[2].removesuffix("Tensor")
-        dtype = next((mine for mine, its in LEGACY.items() if its == name), dtype)
+        dtype = next((mine for mine, legacy in LEGACY.items() if legacy == name), dtype)
         dtype = getattr(dtypes, dtype, dtype)
     return self.to(getattr(dtype, "dtype", dtype))
 

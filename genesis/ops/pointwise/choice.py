@@ -15,9 +15,9 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
 
 
-def _shared(picked: Any, g: Any, mine: Any, its: Any) -> Any:
+def _shared(picked: Any, g: Any, mine: Any, theirs: Any) -> Any:
     """The gradient where an operand was picked, half of it where both are equal."""
-    return g * where(mine == its, 0.5, picked.to(g.dtype))
+    return g * where(mine == theirs, 0.5, picked.to(g.dtype))
 
 
 maximum = binary(

@@ -60,10 +60,10 @@ def _joined(tensors: Any, dim: Any) -> tuple[Any, ...]:
             reshape(x, resized_shape(first._array.shape, d, 0)) if x._array.shape == (0,) else x for x in tensors
         ]
     for i, x in enumerate(tensors):
-        mine, its = list(first._array.shape), list(x._array.shape)
-        if len(mine) != len(its) or mine[:d] + mine[d + 1 :] != its[:d] + its[d + 1 :]:
+        mine, theirs = list(first._array.shape), list(x._array.shape)
+        if len(mine) != len(theirs) or mine[:d] + mine[d + 1 :] != theirs[:d] + theirs[d + 1 :]:
             raise ShapeError(
-                message("cat", f"sizes of tensors must match except in dim {d}, {mine} and {its}",
+                message("cat", f"sizes of tensors must match except in dim {d}, {mine} and {theirs}",
                         [("tensors[0]", first._spec()), (f"tensors[{i}]", x._spec())])
             )  # fmt: skip
     return tensors, d

@@ -111,7 +111,7 @@ def is_places(k: Any) -> bool:
 def read(b: Any, x: Any, indices: Any, key: Key) -> Any:
     """``x[key]``"""
     in_x, in_indices = b.batched
-    if in_x and not in_indices and _together(key):
+    if in_x and not in_indices and _adjacent(key):
         return b.run(x, indices, (slice(None), *key))
     places = _Places(b, indices, in_indices, key, x.ndim - in_x, in_x)
     return places.samples_first(b.run(x, *split(places.key, x, x.shape)))
@@ -121,7 +121,7 @@ def read(b: Any, x: Any, indices: Any, key: Key) -> Any:
 def added(b: Any, x: Any, indices: Any, shape: Sequence[int], key: Key) -> Any:
     """Zeros of ``shape``, to which x is added at ``key``."""
     x, whole = b.spread(x, b.batched[0]), (b.size, *shape)
-    if not b.batched[1] and _together(key):
+    if not b.batched[1] and _adjacent(key):
         return b.run(x, indices, whole, (slice(None), *key))
     places = _Places(b, indices, b.batched[1], key, len(shape), True)
     indices, key = split(places.key, x, whole)
@@ -132,7 +132,7 @@ def added(b: Any, x: Any, indices: Any, shape: Sequence[int], key: Key) -> Any:
 def replaced(b: Any, x: Any, value: Any, indices: Any, key: Key) -> Any:
     """x with ``value`` at ``key``."""
     x, (_, in_value, in_indices) = b.spread(x, b.batched[0]), b.batched
-    if not in_indices and _together(key):
+    if not in_indices and _adjacent(key):
         ghost = np.broadcast_to(np.zeros((), np.int8), x.shape[1:])
         zeros = None if indices is None else np.broadcast_to(np.zeros((), np.int64), indices.shape)
         ndim = np.ndim(ghost[filled(key, zeros)])
@@ -158,7 +158,7 @@ def along_dim(b: Any, *args: Any) -> Any:
     return b.run(*given)
 
 
-def _together(key: Key) -> bool:
+def _adjacent(key: Key) -> bool:
     """Whether NumPy leaves the dimensions of the index where they are, also behind a slice in front."""
     where = [i for i, k in enumerate(key) if k.__class__ is str or is_array(k) or isinstance(k, int)]
     return not where or where[-1] - where[0] == len(where) - 1
