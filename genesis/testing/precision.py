@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -104,11 +105,20 @@ def derivatives(op: Op, sample: Case, to: Any, scale: float = 1.0) -> list[tuple
         if not outs or not inputs:
             break
         seeds = [wrap(_both(rng, y.shape).astype(y._array.dtype)) for y in outs]
-        outs = [
-            g for g in grad(outs, inputs, seeds, create_graph=name == "gradient", allow_unused=True) if g is not None
-        ]
+        first = name == "gradient"
+        plain = grad(outs, inputs, seeds, retain_graph=True, allow_unused=True) if first else ()
+        gradients = grad(outs, inputs, seeds, create_graph=first, allow_unused=True)
+        if first:
+            _check_reached(op, gradients, plain)
+        outs = [g for g in gradients if g is not None]
         found += [(name, g) for g in outs]
     return [(name, y.detach()._array) for name, y in found]
+
+
+def _check_reached(op: Op, recorded: Sequence[Tensor | None], plain: Sequence[Tensor | None]) -> None:
+    """A backward that nothing is recorded of reaches the same inputs."""
+    missing = [i for i, (a, b) in enumerate(zip(recorded, plain, strict=True)) if (a is None) != (b is None)]
+    assert not missing, f"{op.name}: inputs {missing} have a gradient only with create_graph, or only without"
 
 
 def _both(rng: Any, shape: Any) -> Any:

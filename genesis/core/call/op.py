@@ -13,7 +13,8 @@ the public function with its real signature, the method (and its in-place form) 
         return np.add.reduce(input, axis=dim, dtype=dtype, keepdims=keepdim)
 
 A gradient rule is a function of ``g`` and, *by name*, of what it needs: inputs, other arguments, ``out``
-(the result; ``outs`` for the list of several), or ``<input>_shape``. The names are the declaration of what is saved: nothing else is kept,
+(the result; ``outs`` for the list of several), ``<input>_shape``, or of a list of inputs ``<inputs>_shapes`` and
+``<inputs>_wanted`` (which of them need a gradient). The names are the declaration of what is saved: nothing else is kept,
 and only for the inputs that need a gradient. Rules are written in Genesis ops, so they can be
 differentiated, traced and batched like any other code.
 """
@@ -27,6 +28,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
+from genesis.base.errors import DTypeError, message
 from genesis.core.call.generated import defined, generated
 from genesis.core.call.halves import HALVES, HalfNode
 from genesis.core.call.kind import Kind, kind_named
@@ -178,7 +180,7 @@ def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, l
             saves.append((name, "tensor" if place in op.tensors else "value", place, users))
         else:
             stem, _, what = name.rpartition("_")
-            assert what in ("shape", "shapes") and stem in parameters, (
+            assert what in ("shape", "shapes", "wanted") and stem in parameters, (
                 f"op {op.name!r}: a rule asks for unknown {name!r}"
             )
             saves.append((name, what, parameters.index(stem), users))
@@ -206,7 +208,10 @@ def node_for(op: Op, dtype: Any) -> type[Node]:
     assert node is not None
     if dtype.kind == "c":
         if op.complex_node is None:
-            op.complex_node = _with(ComplexNode, node) if op.holomorphic and "c" in op.dtypes else node
+            if "c" not in op.dtypes and op.holomorphic:
+                hint = "take real and imaginary part: genesis.view_as_real(x)"
+                raise DTypeError(message(op.name, "it has no gradient for complex numbers", hint=hint))
+            op.complex_node = _with(ComplexNode, node) if op.holomorphic else node
         return op.complex_node
     if dtype in HALVES:
         if op.half_node is None:

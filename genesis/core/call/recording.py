@@ -135,7 +135,8 @@ def _compile_save(op: Op) -> Callable[..., Any]:
                 f"    if t{i}.__class__ is Tensor and t{i}._counter is INFERENCE: refuse(name, (t{i},))",
             ]
         value = {"value": f"args[{place}]", "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
-                 "shapes": f"[x._array.shape for x in args[{place}]]", "out": "out._alias(None)",
+                 "shapes": f"[x._array.shape for x in args[{place}]]",
+                 "wanted": "tuple([e is not None for e in edges])", "out": "out._alias(None)",
                  "outs": "[y._alias(None) for y in outs]"}[source]  # fmt: skip
         wanted = " or ".join(f"edges[{user}] is not None" for user in sorted(users))
         always = source == "value" or op.variadic or len(op.tensors) == 1

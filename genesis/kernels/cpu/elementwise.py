@@ -112,7 +112,7 @@ def _in_pairs(name: str, own: Any, power: Any, unit: float) -> None:
                 target[...] = formula(np.maximum(a, b), np.minimum(a, b), power, unit)
             return blocks.operands[2]
 
-    attach(name, np.ndarray, kernel)
+    attach(name, np.ndarray, kernel, when=lambda x, y: x.dtype.kind == "f")
 
 
 _in_pairs("logaddexp", np.logaddexp, np.exp, 1.0)

@@ -149,7 +149,7 @@ def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
     behind = mine[len(mine) - len(wanted) :]
     if len(wanted) > len(mine) or any(n not in (1, m) for n, m in zip(wanted, behind, strict=True)):
         raise ShapeError(message("sum_to_size", f"size {list(wanted)} does not broadcast to {list(mine)}"))
-    return sum_to(self, wanted)
+    return sum_to(self, wanted) if wanted else self.sum()
 
 
 def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
+from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.kinds import case, composite, indexing, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
@@ -212,11 +213,13 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 samples(scatter_add, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4), 0, _AT(t), t(2, 2))])
 
 
-@composite(halves="wide", dtypes="f", inplace=True, out=True)
+@composite(halves="wide", dtypes="fib", inplace=True, out=True)
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
+
+    Of bool tensors "sum" is *or* and "prod" is *and*.
 
     >>> import genesis
     >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
@@ -226,6 +229,9 @@ def scatter_reduce(
         raise ArgumentValueError(
             message("scatter_reduce", f"unknown reduce {reduce!r}", hint="sum, prod, mean, amax or amin")
         )
+    if input.dtype is dtypes.bool:
+        kind = {"sum": "amax", "prod": "amin"}.get(reduce, reduce)  # or, and
+        return scatter_reduce(input.byte(), dim, index, src.byte(), kind, include_self=include_self).bool()
     d, array = _along("scatter_reduce", input, dim, index)
     shape = tuple(input._array.shape)
     part = src[tuple(slice(0, n) for n in array.shape)] if array.ndim else src

@@ -225,7 +225,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return input.new_empty(0)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(input.shape[0]), r))
-    return input[tensor(rows, device=input.device)] if rows else input.new_empty(0, r)
+    return input[tensor(rows, device=input.device)] if rows else input[:0].unsqueeze(1).expand(0, r)
 
 
 Tensor.unsafe_split = lambda self, split_size, dim=0: split(self, split_size, dim)

@@ -103,15 +103,12 @@ wrong_inputs(
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates in a tensor of ``shape`` of places in the flattened one.
 
-    Raises:
-        IndexError: a place out of range
-
     >>> import genesis
     >>> genesis.unravel_index(genesis.tensor([5, 0]), (2, 3))
     (tensor([1, 0]), tensor([2, 0]))
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    left, found = indices, []
+    left, found = indices.long(), []
     for n in reversed(sizes):
         found.append(left % n)
         left = left.floor_divide(n)

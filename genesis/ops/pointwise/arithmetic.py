@@ -59,6 +59,7 @@ _quotient = binary(
     operators=["__truediv__"], reflected="__rtruediv__", inplace_operator="__itruediv__",
     samples=lambda t: [case(t(2, 3), t.positive(3)), case(t(), t.positive(2, 1)), case(t(0, 3), t.positive(3))],
 )  # fmt: skip
+Tensor.__rdiv__ = Tensor.__rtruediv__
 
 
 def _with_factor(name: str, plain: Any, input: Any, other: Any, alpha: Any) -> Any:

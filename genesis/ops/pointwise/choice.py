@@ -155,7 +155,7 @@ _clamp_min = binary(
     np.maximum,
     "No less than a limit, $\\max(x, y)$.",
     "[1., 5.], 3. -> [3., 5.]",
-    dtypes="fi",
+    dtypes="fib",
     vjp=(
         lambda g, input, other: g * (input >= other).to(g.dtype),
         lambda g, input, other: g * (input < other).to(g.dtype),
@@ -167,7 +167,7 @@ _clamp_max = binary(
     np.minimum,
     "No more than a limit, $\\min(x, y)$.",
     "[1., 5.], 3. -> [1., 3.]",
-    dtypes="fi",
+    dtypes="fib",
     vjp=(
         lambda g, input, other: g * (input <= other).to(g.dtype),
         lambda g, input, other: g * (input > other).to(g.dtype),

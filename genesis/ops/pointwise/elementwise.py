@@ -79,12 +79,11 @@ exp = unary(
 )
 exp2 = unary(
     "exp2",
-    np.exp2,
+    lambda x: np.exp(x * _LN2) if x.dtype.kind == "c" else np.exp2(x),
     "Power of two, $2^x$.",
     "[0., 3.] -> [1., 8.]",
     vjp=lambda g, out: g * (out * _LN2),
     result="float",
-    dtypes="fib",
 )
 expm1 = unary(
     "expm1",
@@ -195,18 +194,28 @@ rad2deg = unary("rad2deg", lambda x: x * (180 / math.pi), "Radians to degrees.",
     vjp=lambda g: g * (180 / math.pi), result="float", dtypes="fib")  # fmt: skip
 sinc = unary("sinc", np.sinc, "Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.", "[0., 0.5] -> [1.0000, 0.6366]",
     vjp=lambda g, input, out: g * where(input == 0, 0.0, (cos(input * math.pi) - out) / where(input == 0, 1.0, input)),
-    result="float", dtypes="fib", samples=_positive)  # fmt: skip
+    result="float", samples=_positive)  # fmt: skip
 
 
 # ---- blends
 
 
+def log_of_sum(x: Any, y: Any) -> Any:
+    """$\\ln(e^x + e^y)$ of arrays; of complex ones the exponential of the larger real part is taken out."""
+    if x.dtype.kind != "c":
+        return np.logaddexp(x, y)
+    ahead = np.real(x) >= np.real(y)
+    low, high = np.where(ahead, y, x), np.where(ahead, x, y)
+    apart = np.exp(np.where(np.equal(low, high), 0, low - high))  # inf - inf would be nan
+    return np.where(np.isneginf(np.real(low)), high, high + np.log1p(apart))
+
+
 logaddexp = binary(
     "logaddexp",
-    np.logaddexp,
+    log_of_sum,
     "Stable $\\ln(e^x + e^y)$.",
     "[0., 1.], [0., 2.] -> [0.6931, 2.3133]",
-    dtypes="f",
+    dtypes="fc",
     result="float",
     vjp=(
         lambda g, input, other: g * public("sigmoid")(input - other),
@@ -272,7 +281,7 @@ angle = unary(
     "Argument of a complex number in radians; for reals 0 or pi.",
     "[1., -1.] -> [0.0000, 3.1416]",
     result=lambda operands, want: _real_float(operands, want),
-    dtypes="fci",
+    dtypes="fcib",
     holomorphic=False,
     vjp=lambda g, input: _angle_rule(g, input),
 )

@@ -21,15 +21,17 @@ def _rounding(ufunc: Any) -> Any:
     return lambda x: x if x.dtype.kind in "iu" else ufunc(x)
 
 
+def _signed(x: Any) -> Any:
+    return x if x.dtype.kind == "b" else np.sign(x)
+
+
 _off_grid = lambda t: [case(t(low=0.1, high=0.4)), case(t(2, 3, low=1.1, high=1.4)), case(t(0, 2))]  # noqa: E731
 
 
-sign = unary(
-    "sign", np.sign, "Sign: -1, 0 or 1.", "[3., 0., -2.] -> [ 1.,  0., -1.]", vjp=_zero, dtypes="fi", kernel=np.sign
-)
+sign = unary("sign", _signed, "Sign: -1, 0 or 1.", "[3., 0., -2.] -> [ 1.,  0., -1.]", vjp=_zero, dtypes="fib")
 
-sgn = unary("sgn", np.sign, "Sign, of complex numbers $x / |x|$.", "[3., 0., -2.] -> [ 1.,  0., -1.]",
-    vjp=lambda g, input, out: _sgn_rule(g, input, out), dtypes="fci", holomorphic=False)  # fmt: skip
+sgn = unary("sgn", _signed, "Sign, of complex numbers $x / |x|$.", "[3., 0., -2.] -> [ 1.,  0., -1.]",
+    vjp=lambda g, input, out: _sgn_rule(g, input, out), dtypes="fcib", holomorphic=False)  # fmt: skip
 
 
 def _sgn_rule(g: Any, input: Any, out: Any) -> Any:
@@ -175,7 +177,7 @@ def _as_given(operands: Any, want: str) -> Any:
     return operands[0].dtype if want == "result" else [operands[0].dtype]
 
 
-@elementwise({"input": lambda g, input: where(isfinite(input), g, 0.0)}, result=_as_given, dtypes="fi")
+@elementwise({"input": lambda g, input: where(isfinite(input), g, 0.0)}, result=_as_given, dtypes="fib")
 def nan_to_num(input: Array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 
@@ -203,11 +205,11 @@ samples(nan_to_num, lambda t: [case(t(2, 3)), case(t(0)), case(t(), 1.0)])
 
 heaviside = binary(
     "heaviside",
-    np.heaviside,
+    lambda x, y: np.where(x, True, y) if x.dtype.kind == "b" else np.heaviside(x, y),
     "Step: 0 below zero, 1 above, $y$ at zero.",
     "[-1., 0., 2.], [0.5, 0.5, 0.5] -> [0.0000, 0.5000, 1.0000]",
     vjp=(_zero, lambda g, input: where(input == 0, g, 0.0)),
-    dtypes="fi",
+    dtypes="fib",
 )
 
 for _name, _call in [

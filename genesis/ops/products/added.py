@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.out import takes_out
 from genesis.core.call.kinds import case, composite
@@ -13,8 +14,10 @@ from genesis.core.call.views import inplace_method
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.products.matmul import _affine, addmm, addmv, baddbmm, bmm, outer
 
+_factor = lambda t: 0.5 if t.dtype.category > 1 else 3  # noqa: E731
 
-@composite(halves="alike", autocast="low", inplace=True, out=True)
+
+@composite(halves="alike", dtypes="fci", autocast="low", inplace=True, out=True)
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha \\sum_i A_i B_i$ for batches of matrices.
 
@@ -25,19 +28,24 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     >>> genesis.addbmm(genesis.ones(1), genesis.ones(2, 1, 2), genesis.ones(2, 2, 1))
     tensor([[5.]])
     """
-    return _affine(input, bmm(batch1, batch2).sum(0), beta, alpha)
+    product = bmm(batch1, batch2)
+    return _affine(input, product.sum(0, dtype=product.dtype), beta, alpha)
 
 
 samples(
-    addbmm, lambda t: [case(t(2, 4), t(3, 2, 3), t(3, 3, 4)), case(t(4), t(2, 2, 3), t(2, 3, 4), beta=0.5, alpha=2.0)]
+    addbmm,
+    lambda t: [
+        case(t(2, 4), t(3, 2, 3), t(3, 3, 4)),
+        case(t(4), t(2, 2, 3), t(2, 3, 4), beta=_factor(t), alpha=2),
+    ],
 )
 
 wrong_inputs(addbmm, (lambda t: case(t(2, 2), t(2, 3), t(3, 2)), RuntimeError, "bmm: "))
 
 
-@composite(halves="alike", inplace=True, out=True)
+@composite(halves="alike", dtypes="fib", inplace=True, out=True)
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """$\\beta x + \\alpha u v^T$ for two vectors.
+    """$\\beta x + \\alpha u v^T$ for two vectors; of bool tensors with *and* for the products and *or* for the sum.
 
     Raises:
         RuntimeError: not two vectors
@@ -47,12 +55,20 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     tensor([[1., 1.],
             [2., 2.]])
     """
-    return _affine(input, outer(vec1, vec2), beta, alpha)
+    product = outer(vec1, vec2)
+    if product.dtype is not dtypes.bool:
+        return _affine(input, product, beta, alpha)
+    product = product & bool(alpha)
+    return product | input if beta else product
 
 
-samples(addr, lambda t: [case(t(2, 3), t(2), t(3)), case(t(3), t(2), t(3), beta=0.5, alpha=2.0)])
+samples(addr, lambda t: [case(t(2, 3), t(2), t(3)), case(t(3), t(2), t(3), beta=_factor(t), alpha=2)])
 
-wrong_inputs(addr, (lambda t: case(t(2, 2), t(2, 2), t(2)), RuntimeError, "outer: "))
+wrong_inputs(
+    addr,
+    (lambda t: case(t(2, 2), t(2, 2), t(2)), RuntimeError, "outer: "),
+    (lambda t: case(t.int(2, 2), t.int(2), t.int(2), beta=0.5), RuntimeError, "of integers beta and alpha are whole"),
+)
 
 for _op in (addmm, addmv, baddbmm):
     setattr(Tensor, f"{_op.op.name}_", inplace_method(_op.op))

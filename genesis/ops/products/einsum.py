@@ -81,14 +81,16 @@ def _einsum_prepare(operands: Any, terms: Any, result: Any) -> tuple[Any, ...]:
     return list(operands), terms, result
 
 
-def _einsum_rule(g: Any, operands: Any, operands_shapes: Any, terms: Any, result: Any) -> Any:
+def _einsum_rule(
+    g: Any, operands: Any, operands_shapes: Any, operands_wanted: Any, terms: Any, result: Any
+) -> list[Tensor | None]:
     """The gradient of one operand is an einsum of g with all the others; what g cannot name is broadcast, repeats are a
     diagonal.
     """
-    grads = []
+    grads: list[Tensor | None] = []
     sizes = _einsum_sizes(terms, operands_shapes)
     for i, (term, shape) in enumerate(zip(terms, operands_shapes, strict=True)):
-        if not operands[i].requires_grad:
+        if not operands_wanted[i]:
             grads.append(None)
             continue
         others = [x for j, x in enumerate(operands) if j != i]
@@ -133,7 +135,7 @@ def _einsum_batch(b: Any, operands: Sequence[Tensor], terms: Sequence[str], resu
     batch=_einsum_batch,
     infer=_infer_einsum,
     prepare=_einsum_prepare,
-    dtypes="f",
+    dtypes="fci",
     method=False,
     torch_name="",
     autocast="low",
@@ -156,10 +158,13 @@ def einsum_terms(operands: Sequence[Array], terms: Sequence[str], result: str) -
     return packed(np.array(out, kind, copy=True) if out.base is not None or out.dtype is not kind else out)
 
 
-samples(einsum_terms, lambda t: [case([t(2, 3), t(3, 4)], ["ij", "jk"], "ik")])
+samples(
+    einsum_terms,
+    lambda t: [case([t(2, 3), t(3, 4)], ["ij", "jk"], "ik"), case([t(2, 2), t(2), t(3)], ["ii", "j", "k"], "ik")],
+)
 
 
-@composite(halves="alike", method=False, dtypes="f", autocast="low")
+@composite(halves="alike", method=False, dtypes="fci", autocast="low")
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
 
@@ -175,6 +180,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """
     parts = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else list(operands)
     terms, result = _parse_einsum(equation, [x.ndim for x in parts])
+    if len(parts) == 1 and parts[0].dtype.category < 2 and set(terms[0]) != set(result):
+        parts = [parts[0].long()]  # a sum of integers, as `sum` gives it
     return einsum_terms(parts, terms, result)
 
 
@@ -182,6 +189,7 @@ samples(
     einsum,
     lambda t: [
         case("ij,jk->ik", t(2, 3), t(3, 4)),
+        case("ij,jk->ik", [t(2, 3), t(3, 4)]),
         case("bij,bjk", t(2, 2, 3), t(2, 3, 2)),
         case("ii", t(3, 3)),
         case("ij->ji", t(2, 3)),

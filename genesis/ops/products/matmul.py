@@ -165,7 +165,7 @@ def product_spec(x: Any) -> Spec:
 def _rmatmul(self: Tensor, other: Any) -> Any:
     from genesis.ops.creation.outside import as_tensor
 
-    return matmul(as_tensor(other), self) if isinstance(other, np.ndarray) else NotImplemented
+    return matmul(as_tensor(other), self) if isinstance(other, np.ndarray | Tensor) else NotImplemented
 
 
 Tensor.__rmatmul__ = _rmatmul
@@ -278,8 +278,9 @@ ger = outer
 
 
 def _affine(input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    if not product.is_floating_point() and not product.is_complex():
-        beta, alpha = int(beta), int(alpha)  # of integers an integer
+    if product.dtype.category < 2 and any(isinstance(factor, float) for factor in (beta, alpha)):
+        problem = f"of integers beta and alpha are whole numbers, got {beta} and {alpha}"
+        raise DTypeError(message("addmm", problem, hint="convert the tensors with .float()"))
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else (input if beta == 1 else input * beta) + product
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.pointwise.elementwise import log_of_sum
 from genesis.ops.reductions.along import WIDE, check_floating, check_ordered, pick, rounded, widened
 from genesis.ops.shapes.join import cat
 from genesis.ops.shapes.narrow import pad_dim
@@ -140,14 +142,16 @@ def _logcumsumexp_rule(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tenso
     """$\\sum_{j \\ge i} g_j e^{x_i - y_j}$; the ratios $e^{y_i - y_{i+1}}$ are at most 1, so nothing overflows."""
     if not input.ndim or not input.numel():
         return g
-    size, limits = input.shape[dim], dtypes.finfo(out.dtype)
-    y = out.clamp(limits.min, limits.max)  # inf - inf would be nan
+    size, y = input.shape[dim], out
+    if not input.is_complex():
+        limits = dtypes.finfo(out.dtype)
+        input, y = input.clamp(max=limits.max), out.clamp(limits.min, limits.max)  # inf - inf would be nan
     ratio = (y.narrow(dim, 0, size - 1) - y.narrow(dim, 1, size - 1)).exp()
     return (input - y).exp() * running_back(g, ratio, dim)
 
 
 def _prepared_floating(input: Tensor, dim: int) -> tuple[Any, ...]:
-    check_floating("logcumsumexp", input, "floating")
+    check_floating("logcumsumexp", input)
     return input, normalize_dim("logcumsumexp", dim, input.ndim)
 
 
@@ -155,7 +159,7 @@ def _prepared_floating(input: Tensor, dim: int) -> tuple[Any, ...]:
     "scan",
     {"input": _logcumsumexp_rule},
     infer=lambda input, dim: input,
-    dtypes="f",
+    dtypes="fc",
     autocast="float32",
     prepare=_prepared_floating,
     out=True,
@@ -165,18 +169,19 @@ def logcumsumexp(input: Array, dim: int) -> Any:
     overflow.
 
     Raises:
-        RuntimeError: a tensor that is not floating
+        RuntimeError: a tensor that is neither floating nor complex
         IndexError: a dim out of range
 
     >>> import genesis
     >>> genesis.logcumsumexp(genesis.tensor([-1000., -1000., 0.]), 0)
     tensor([-1000.0000,  -999.3068,     0.0000])
     """
-    return (
-        rounded(np.logaddexp.accumulate(input.astype(F64, copy=False), dim), input.dtype)
-        if input.ndim
-        else input.copy()
-    )
+    if not input.ndim or not input.size:
+        return input.copy()
+    if input.dtype.kind != "c":
+        return rounded(np.logaddexp.accumulate(input.astype(F64, copy=False), dim), input.dtype)
+    rows = itertools.accumulate(np.moveaxis(input, dim, 0).astype(np.complex128, copy=False), log_of_sum)
+    return rounded(np.stack(list(rows), dim), input.dtype)
 
 
 samples(logcumsumexp, _usual)
