@@ -12,7 +12,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
 from genesis.core.call.views import inplace_method
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.products.matmul import _affine, addmm, addmv, baddbmm, bmm, outer
+from genesis.ops.products.matmul import _affine, addmm, addmv, baddbmm, bmm, check_factors, outer
 
 _factor = lambda t: 0.5 if t.dtype.category > 1 else 3  # noqa: E731
 
@@ -55,6 +55,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     tensor([[1., 1.],
             [2., 2.]])
     """
+    check_factors("addr", vec1, beta, alpha)
     product = outer(vec1, vec2)
     if product.dtype is not dtypes.bool:
         return _affine(input, product, beta, alpha)
@@ -67,7 +68,11 @@ samples(addr, lambda t: [case(t(2, 3), t(2), t(3)), case(t(3), t(2), t(3), beta=
 wrong_inputs(
     addr,
     (lambda t: case(t(2, 2), t(2, 2), t(2)), RuntimeError, "outer: "),
-    (lambda t: case(t.int(2, 2), t.int(2), t.int(2), beta=0.5), RuntimeError, "of integers beta and alpha are whole"),
+    (
+        lambda t: case(t.int(2, 2), t.int(2), t.int(2), beta=0.5),
+        RuntimeError,
+        "addr: of integers beta and alpha are whole",
+    ),
 )
 
 for _op in (addmm, addmv, baddbmm):

@@ -278,11 +278,17 @@ ger = outer
 
 
 def _affine(input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    if product.dtype.category < 2 and any(isinstance(factor, float) for factor in (beta, alpha)):
-        problem = f"of integers beta and alpha are whole numbers, got {beta} and {alpha}"
-        raise DTypeError(message("addmm", problem, hint="convert the tensors with .float()"))
+    if product.dtype.category < 2:
+        beta, alpha = int(beta), int(alpha)  # of integers an integer
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else (input if beta == 1 else input * beta) + product
+
+
+def check_factors(name: str, x: Tensor, beta: Any, alpha: Any) -> None:
+    """Refuse fractions of integers."""
+    if x.dtype.category < 2 and (isinstance(beta, float) or isinstance(alpha, float)):
+        problem = f"of integers beta and alpha are whole numbers, got {beta} and {alpha}"
+        raise DTypeError(message(name, problem, hint="convert the tensors with .float()"))
 
 
 @composite(halves="alike", autocast="low", out=True)
@@ -293,6 +299,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     >>> genesis.addmm(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2, 1))
     tensor([[3.]])
     """
+    check_factors("addmm", mat1, beta, alpha)
     return _affine(input, mm(mat1, mat2), beta, alpha)
 
 
