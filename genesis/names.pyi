@@ -170,7 +170,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: An
     tensor([3.])
     """
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
-    """$\\beta x + \\alpha u v^T$ for two vectors.
+    """$\\beta x + \\alpha u v^T$ for two vectors; of bool tensors with *and* for the products and *or* for the sum.
 
     Raises:
         RuntimeError: not two vectors
@@ -224,7 +224,7 @@ def aminmax(input: Tensor, *, dim: builtins.int | None = ..., keepdim: builtins.
 def angle(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Argument of a complex number in radians; for reals 0 or pi.
 
-    Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+    Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -759,7 +759,7 @@ def clamp(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None =
 def clamp_max(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """No more than a limit, $\\min(x, y)$.
 
-    Element by element, on tensors that broadcast together; floating, integer dtypes.
+    Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -771,7 +771,7 @@ def clamp_max(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
 def clamp_min(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """No less than a limit, $\\max(x, y)$.
 
-    Element by element, on tensors that broadcast together; floating, integer dtypes.
+    Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -1413,7 +1413,7 @@ def exp(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
 def exp2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Power of two, $2^x$.
 
-    Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+    Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -1750,7 +1750,7 @@ def hardshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
 def heaviside(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Step: 0 below zero, 1 above, $y$ at zero.
 
-    Element by element, on tensors that broadcast together; floating, integer dtypes.
+    Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -2220,7 +2220,7 @@ def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...,
 def logaddexp(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Stable $\\ln(e^x + e^y)$.
 
-    Element by element, on tensors that broadcast together; floating dtypes; integers give the default floating dtype.
+    Element by element, on tensors that broadcast together; floating, complex dtypes; integers give the default floating dtype.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -2246,7 +2246,7 @@ def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = ...) 
     overflow.
 
     Raises:
-        RuntimeError: a tensor that is not floating
+        RuntimeError: a tensor that is neither floating nor complex
         IndexError: a dim out of range
 
     >>> import genesis
@@ -3348,6 +3348,8 @@ def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) ->
 def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
     """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
 
+    Of bool tensors "sum" is *or* and "prod" is *and*.
+
     >>> import genesis
     >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
     tensor([0., 4.])
@@ -3408,7 +3410,7 @@ def set_rng_state(new_state: Tensor) -> None:
 def sgn(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Sign, of complex numbers $x / |x|$.
 
-    Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+    Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -3420,7 +3422,7 @@ def sgn(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
 def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logistic function, $1 / (1 + e^{-x})$.
 
-    Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+    Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -3432,7 +3434,7 @@ def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
 def sign(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Sign: -1, 0 or 1.
 
-    Element by element, on tensors that broadcast together; floating, integer dtypes.
+    Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -3468,7 +3470,7 @@ def sin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
 def sinc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.
 
-    Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+    Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit
@@ -3969,9 +3971,6 @@ def unique_consecutive(input: Tensor, return_inverse: builtins.bool = ..., retur
     """
 def unravel_index(indices: Tensor, shape: Any) -> builtins.tuple[Tensor, ...]:
     """The coordinates in a tensor of ``shape`` of places in the flattened one.
-
-    Raises:
-        IndexError: a place out of range
 
     >>> import genesis
     >>> genesis.unravel_index(genesis.tensor([5, 0]), (2, 3))

@@ -1198,7 +1198,7 @@ def selu_(input: Any) -> Any:
 def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logistic function, $1 / (1 + e^{-x})$.
 
-    Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+    Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit

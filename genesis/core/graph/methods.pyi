@@ -182,7 +182,7 @@ class Methods:
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """In-place form of `addmv`: writes the result into this tensor and returns it."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
-        """$\\beta x + \\alpha u v^T$ for two vectors.
+        """$\\beta x + \\alpha u v^T$ for two vectors; of bool tensors with *and* for the products and *or* for the sum.
 
         Raises:
             RuntimeError: not two vectors
@@ -239,7 +239,7 @@ class Methods:
     def angle(self, *, out: Tensor | None = ...) -> Tensor:
         """Argument of a complex number in radians; for reals 0 or pi.
 
-        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -707,7 +707,7 @@ class Methods:
     def clamp_max(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """No more than a limit, $\\min(x, y)$.
 
-        Element by element, on tensors that broadcast together; floating, integer dtypes.
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -721,7 +721,7 @@ class Methods:
     def clamp_min(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """No less than a limit, $\\max(x, y)$.
 
-        Element by element, on tensors that broadcast together; floating, integer dtypes.
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -1147,7 +1147,7 @@ class Methods:
     def exp2(self, *, out: Tensor | None = ...) -> Tensor:
         """Power of two, $2^x$.
 
-        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -1446,7 +1446,7 @@ class Methods:
     def heaviside(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Step: 0 below zero, 1 above, $y$ at zero.
 
-        Element by element, on tensors that broadcast together; floating, integer dtypes.
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -1455,7 +1455,7 @@ class Methods:
         >>> genesis.heaviside(genesis.tensor([-1., 0., 2.]), genesis.tensor([0.5, 0.5, 0.5]))
         tensor([0.0000, 0.5000, 1.0000])
         """
-    def heaviside_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+    def heaviside_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `heaviside`: writes the result into this tensor and returns it."""
     def histc(self, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ..., *, out: Tensor | None = ...) -> Tensor:
         """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
@@ -1954,7 +1954,7 @@ class Methods:
     def logaddexp(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Stable $\\ln(e^x + e^y)$.
 
-        Element by element, on tensors that broadcast together; floating dtypes; integers give the default floating dtype.
+        Element by element, on tensors that broadcast together; floating, complex dtypes; integers give the default floating dtype.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -1984,7 +1984,7 @@ class Methods:
         overflow.
 
         Raises:
-            RuntimeError: a tensor that is not floating
+            RuntimeError: a tensor that is neither floating nor complex
             IndexError: a dim out of range
 
         >>> import genesis
@@ -2860,6 +2860,8 @@ class Methods:
     def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
         """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
 
+        Of bool tensors "sum" is *or* and "prod" is *and*.
+
         >>> import genesis
         >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
         tensor([0., 4.])
@@ -2897,7 +2899,7 @@ class Methods:
     def sgn(self, *, out: Tensor | None = ...) -> Tensor:
         """Sign, of complex numbers $x / |x|$.
 
-        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -2915,7 +2917,7 @@ class Methods:
     def sigmoid(self, *, out: Tensor | None = ...) -> Tensor:
         """Logistic function, $1 / (1 + e^{-x})$.
 
-        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -2929,7 +2931,7 @@ class Methods:
     def sign(self, *, out: Tensor | None = ...) -> Tensor:
         """Sign: -1, 0 or 1.
 
-        Element by element, on tensors that broadcast together; floating, integer dtypes.
+        Element by element, on tensors that broadcast together; floating, integer, bool dtypes.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
@@ -2969,7 +2971,7 @@ class Methods:
     def sinc(self, *, out: Tensor | None = ...) -> Tensor:
         """Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.
 
-        Element by element, on tensors that broadcast together; floating, integer, bool dtypes; integers give the default floating dtype.
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes; integers give the default floating dtype.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit
