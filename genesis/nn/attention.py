@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
-from genesis.core.call.refusal import described, explain_all
+from genesis.core.call.refusal import expect_tensor, explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import init
 from genesis.nn.linear import Linear
@@ -104,8 +104,7 @@ class MultiheadAttention(Module):
             (N, heads, L, S) without ``average_attn_weights``
         """
         for what, x in (("query", query), ("key", key), ("value", value)):
-            if not isinstance(x, Tensor):
-                raise ArgumentError(message("MultiheadAttention", f"{what} must be a tensor, got {described(x)}"))
+            expect_tensor("MultiheadAttention", what, x)
         turned = self.batch_first and query.ndim == key.ndim == value.ndim == 3
         if turned:  # what is one tensor stays one
             done = {id(x): x.transpose(0, 1) for x in (query, key, value)}  # type: ignore[attr-defined]

@@ -25,9 +25,6 @@ from genesis.base.errors import (
     message,
 )
 from genesis.core.call.computing import compute, compute_operands, infer, infer_operands, intercepted, interpreted
-from genesis.core.call.halves import F32 as F32
-from genesis.core.call.halves import F64 as F64
-from genesis.core.call.halves import HALVES as HALVES
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.operands import array_of, autocast_arguments, lifted, scalar_of
 from genesis.core.call.out import write_out

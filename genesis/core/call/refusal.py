@@ -147,6 +147,13 @@ def expect_function(name: str, what: str, value: Any) -> Any:
     return value
 
 
+def expect_tensor(name: str, what: str, value: Any) -> Tensor:
+    """Refuse what is no tensor."""
+    if not isinstance(value, Tensor):
+        raise ArgumentError(message(name, f"{what} must be a tensor, got {described(value)}"))
+    return value
+
+
 def _is_switch(value: Any) -> bool:
     return (
         value is None

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 _BLOCK = 1 << 15  # numbers of a block of scores
 
 

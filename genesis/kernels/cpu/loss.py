@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
-
-F32 = np.dtype(np.float32)
 
 
 def _fits(

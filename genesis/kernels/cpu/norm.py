@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import rows as compiled
 from genesis.ops.learning.standard import standardized_and_deviation
-
-F32 = np.dtype(np.float32)
 
 
 def _fits(input: Any, normalized_shape: Any, *parameters: Any) -> bool:

@@ -11,11 +11,11 @@ from genesis.arrays.memory import placed
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, require_available
-from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
+from genesis.base.errors import DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
 from genesis.core.call.recording import made_inside
 from genesis.core.call.out import takes_out, write_out
-from genesis.core.call.refusal import described, explain_all, refuse_call
+from genesis.core.call.refusal import expect_tensor, explain_all, refuse_call
 from genesis.core.graph.modes import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.construct import in_dtype
@@ -193,12 +193,6 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def _tensor(name: str, value: Any) -> Tensor:
-    if isinstance(value, Tensor):
-        return value
-    raise ArgumentError(message(name, f"input must be a tensor, got {described(value)}"))
-
-
 def numel(input: Tensor) -> int:
     """The number of elements.
 
@@ -206,17 +200,17 @@ def numel(input: Tensor) -> int:
     >>> genesis.numel(genesis.zeros(2, 3))
     6
     """
-    return _tensor("numel", input).numel()
+    return expect_tensor("numel", "input", input).numel()
 
 
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is floating."""
-    return _tensor("is_floating_point", input).is_floating_point()
+    return expect_tensor("is_floating_point", "input", input).is_floating_point()
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
-    return _tensor("is_complex", input).is_complex()
+    return expect_tensor("is_complex", "input", input).is_complex()
 
 
 explain_all(globals(), "complex", "full", "full_like", "polar", "scalar_tensor")

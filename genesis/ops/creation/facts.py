@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.base import dtypes, layouts
-from genesis.base.device import CPU
-from genesis.base.errors import ArgumentError, ShapeError, message
+from genesis.base.errors import ShapeError, message
 from genesis.core.call.op import samples
-from genesis.core.call.refusal import explain_all
+from genesis.core.call.refusal import expect_tensor, explain_all
 from genesis.core.call.kinds import case, composite
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise.choice import where
@@ -32,12 +31,14 @@ Tensor.volatile = property(lambda self: False, doc="False; use ``no_grad``.")
 
 def is_conj(input: Tensor) -> bool:
     """False: the conjugate of a tensor is computed at once."""
-    return _tensor("is_conj", input) and False
+    expect_tensor("is_conj", "input", input)
+    return False
 
 
 def is_neg(input: Tensor) -> bool:
     """False: the negative of a tensor is computed at once."""
-    return _tensor("is_neg", input) and False
+    expect_tensor("is_neg", "input", input)
+    return False
 
 
 def is_signed(input: Tensor) -> bool:
@@ -47,7 +48,7 @@ def is_signed(input: Tensor) -> bool:
     >>> genesis.is_signed(genesis.ones(2)), genesis.is_signed(genesis.ones(2, dtype=genesis.uint8))
     (True, False)
     """
-    return _tensor("is_signed", input) and input._array.dtype.kind not in "ub"
+    return expect_tensor("is_signed", "input", input)._array.dtype.kind not in "ub"
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
@@ -57,7 +58,8 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     >>> genesis.is_same_size(genesis.ones(2), genesis.ones(2, 1))
     False
     """
-    return _tensor("is_same_size", input) and _tensor("is_same_size", other) and input.shape == other.shape
+    name = "is_same_size"
+    return expect_tensor(name, "input", input).shape == expect_tensor(name, "other", other).shape
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -70,7 +72,7 @@ def is_nonzero(input: Tensor) -> bool:
     >>> genesis.is_nonzero(genesis.tensor([3.]))
     True
     """
-    _tensor("is_nonzero", input)
+    expect_tensor("is_nonzero", "input", input)
     if input.numel() != 1:
         raise ShapeError(message("is_nonzero", f"the tensor has {input.numel()} elements, not one"))
     return bool(input.item() != 0)
@@ -83,14 +85,8 @@ def get_device(input: Tensor) -> int:
     >>> genesis.get_device(genesis.ones(2))
     -1
     """
-    place = input.device if _tensor("get_device", input) else CPU
+    place = expect_tensor("get_device", "input", input).device
     return -1 if place.index is None else place.index
-
-
-def _tensor(name: str, x: Any) -> bool:
-    if not isinstance(x, Tensor):
-        raise ArgumentError(message(name, f"expected a tensor, got {type(x).__name__}"))
-    return True
 
 
 @composite(dtypes="fcib")

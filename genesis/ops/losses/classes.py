@@ -16,10 +16,11 @@ from genesis.base.errors import (
 )
 from genesis.core.call.kinds import case
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.refusal import expect_tensor
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.pointwise.curves import bounded_log, log1pexp
 from genesis.ops.pointwise.choice import where
-from genesis.ops.losses.numbers import _bad_reduction, _loss, _paired, _repairs, _tensor, reduced, reduction_of
+from genesis.ops.losses.numbers import _bad_reduction, _loss, _paired, _repairs, reduced, reduction_of
 from genesis.ops.learning.softmax import log_softmax
 from genesis.ops.products.linear import linear
 
@@ -116,7 +117,7 @@ def nll_loss(
     >>> genesis.nn.functional.nll_loss(genesis.tensor([[-1., -2.]]), genesis.tensor([1]))
     tensor(2.)
     """
-    _tensor("nll_loss", "input", input), _tensor("nll_loss", "target", target)
+    expect_tensor("nll_loss", "input", input), expect_tensor("nll_loss", "target", target)
     _classes("nll_loss", input, target, weight)
     return _of_classes(
         "nll_loss", input, target, weight, ignore_index, reduction_of("nll_loss", size_average, reduce, reduction), 0.0
@@ -182,7 +183,7 @@ def cross_entropy(
         raise ArgumentValueError(
             message("cross_entropy", f"label_smoothing must be between 0 and 1, got {label_smoothing}")
         )
-    _tensor("cross_entropy", "input", input), _tensor("cross_entropy", "target", target)
+    expect_tensor("cross_entropy", "input", input), expect_tensor("cross_entropy", "target", target)
     dim = 1 if input.ndim > 1 else 0
     reduction = reduction_of("cross_entropy", size_average, reduce, reduction)
     if target.is_floating_point():
@@ -322,7 +323,7 @@ def _soft_cross_entropy(
 
 
 def _same_shape(name: str, input: Any, target: Any) -> None:
-    x, y = _tensor(name, "input", input), _tensor(name, "target", target)
+    x, y = expect_tensor(name, "input", input), expect_tensor(name, "target", target)
     if x.shape != y.shape:
         text = f"target of shape {list(y.shape)} is not the input's, {list(x.shape)}"
         raise ArgumentValueError(message(name, text, [("input", x._spec()), ("target", y._spec())], _repairs(x, y)))

@@ -8,10 +8,11 @@ from typing import Any
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.call.kinds import case
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.refusal import expect_tensor
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.create import full
 from genesis.ops.creation.outside import tensor
-from genesis.ops.losses.numbers import _loss, _tensor, reduced
+from genesis.ops.losses.numbers import _loss, reduced
 from genesis.ops.pointwise.choice import where
 from genesis.ops.reductions.norms import logsumexp
 from genesis.ops.shapes.join import cat, stack
@@ -89,7 +90,7 @@ def ctc_loss(
     tensor(0.2877)
     """
     name = "ctc_loss"
-    _tensor(name, "log_probs", log_probs), _tensor(name, "targets", targets)
+    expect_tensor(name, "log_probs", log_probs), expect_tensor(name, "targets", targets)
     given = [("log_probs", log_probs._spec()), ("targets", targets._spec())]
     alone = log_probs.ndim == 2
     if log_probs.ndim not in (2, 3) or targets.ndim not in (1, 2):

@@ -7,11 +7,11 @@ from typing import Any
 from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, ShapeError, message
 from genesis.core.call.kinds import case
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.call.refusal import explain_all
+from genesis.core.call.refusal import expect_tensor, explain_all
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.creation.sequences import arange
 from genesis.ops.losses.distances import pairwise_distance
-from genesis.ops.losses.numbers import _bad_reduction, _loss, _tensor, reduced
+from genesis.ops.losses.numbers import _bad_reduction, _loss, reduced
 from genesis.ops.pointwise.choice import where
 from genesis.ops.pointwise.curves import log1pexp
 
@@ -151,7 +151,7 @@ def multilabel_soft_margin_loss(
     >>> genesis.nn.functional.multilabel_soft_margin_loss(genesis.zeros(1, 2), genesis.ones(1, 2))
     tensor(0.6931)
     """
-    _tensor("multilabel_soft_margin_loss", "target", target)
+    expect_tensor("multilabel_soft_margin_loss", "target", target)
     terms = target * log1pexp(-input) + (1 - target) * log1pexp(input)  # type: ignore[operator]
     loss = (terms if weight is None else terms * weight).mean(-1)
     return reduced("multilabel_soft_margin_loss", loss, reduction, size_average, reduce)
@@ -178,7 +178,7 @@ def soft_margin_loss(
     >>> genesis.nn.functional.soft_margin_loss(genesis.zeros(2), genesis.ones(2))
     tensor(0.6931)
     """
-    _tensor("soft_margin_loss", "target", target)
+    expect_tensor("soft_margin_loss", "target", target)
     return reduced("soft_margin_loss", log1pexp(-target * input), reduction, size_average, reduce)  # type: ignore[operator]
 
 
@@ -201,7 +201,7 @@ def hinge_embedding_loss(
     >>> genesis.nn.functional.hinge_embedding_loss(genesis.tensor([0.25, 0.25]), genesis.tensor([1, -1]))
     tensor(0.5000)
     """
-    _tensor("hinge_embedding_loss", "target", target)
+    expect_tensor("hinge_embedding_loss", "target", target)
     far = where(target != 1, (margin - input).relu(), 0.0)  # type: ignore[operator, attr-defined]
     loss = far + where(target != -1, input, 0.0)
     return reduced("hinge_embedding_loss", loss, reduction, size_average, reduce)

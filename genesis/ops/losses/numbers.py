@@ -15,6 +15,7 @@ from genesis.base.errors import (
 )
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.refusal import expect_tensor
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.pointwise.choice import where
@@ -80,15 +81,9 @@ class allow_loss_broadcast:
         _broadcasts.reset(self._token)
 
 
-def _tensor(name: str, what: str, value: Any) -> Tensor:
-    if not isinstance(value, Tensor):
-        raise ArgumentError(message(name, f"{what} must be a tensor, got {type(value).__name__}"))
-    return value
-
-
 def _paired(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     """The two tensors of a loss, of one shape."""
-    x, y = _tensor(name, "input", input), _tensor(name, "target", target)
+    x, y = expect_tensor(name, "input", input), expect_tensor(name, "target", target)
     if x._array.shape == y._array.shape:
         return x, y
     text = message(
@@ -121,7 +116,7 @@ def _weighted(name: str, loss: Tensor, weight: Tensor | None) -> Tensor:
     """The losses times one factor for each."""
     if weight is None:
         return loss
-    if _tensor(name, "weight", weight).shape != loss.shape:
+    if expect_tensor(name, "weight", weight).shape != loss.shape:
         text = f"weight of shape {list(weight.shape)} is not the input's, {list(loss.shape)}"
         raise ArgumentValueError(
             message(name, text, [("input", loss._spec()), ("weight", weight._spec())], "weight.expand_as(input)")
@@ -292,7 +287,7 @@ def gaussian_nll_loss(
     >>> genesis.nn.functional.gaussian_nll_loss(genesis.ones(1), genesis.ones(1), genesis.ones(1))
     tensor(0.)
     """
-    x, y = _tensor("gaussian_nll_loss", "input", input), _tensor("gaussian_nll_loss", "target", target)
+    x, y = expect_tensor("gaussian_nll_loss", "input", input), expect_tensor("gaussian_nll_loss", "target", target)
     if x.ndim != y.ndim:
         _paired("gaussian_nll_loss", x, y)
     var = _variance(x, var)
@@ -333,7 +328,7 @@ def _variance(input: Tensor, var: Any) -> Tensor:
     name = "gaussian_nll_loss"
     if isinstance(var, int | float) and not isinstance(var, bool):
         var = input.new_full((), var)
-    elif tuple(_tensor(name, "var", var).shape) == tuple(input.shape[:-1]) and input.ndim:
+    elif tuple(expect_tensor(name, "var", var).shape) == tuple(input.shape[:-1]) and input.ndim:
         var = var.unsqueeze(-1)
     elif var.ndim != input.ndim or [n for m, n in zip(input.shape, var.shape, strict=True) if m != n] not in ([], [1]):
         raise ArgumentValueError(
