@@ -65,7 +65,6 @@ class Binomial(Probability):
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         set_probabilities(self, probs, logits, validate_args, total_count=total_count)
-        self.total_count = self.total_count.to(self._param.dtype)
 
     support = c.dependent_property(lambda self: c.integer_interval(0, self.total_count), is_discrete=True)
     mean = property(lambda self: self.total_count * self.probs)
@@ -118,7 +117,6 @@ class NegativeBinomial(Probability):
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         set_probabilities(self, probs, logits, validate_args, total_count=total_count)
-        self.total_count = self.total_count.to(self._param.dtype)
 
     mean = property(lambda self: self.total_count * self.logits.exp())
     mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))

@@ -35,12 +35,14 @@ class Scalar(Distribution):
 
 
 def set_probabilities(d: Any, probs: Any, logits: Any, validate_args: bool | None, **others: Any) -> None:
-    """Keep the one of both that was given; the other is computed when it is asked for."""
+    """Keep the one of both that was given; the other is computed when it is asked for. ``others`` take its dtype."""
     if (probs is None) == (logits is None):
         name = type(d).__name__
         raise ArgumentValueError(message(name, "either probs or logits must be given, and not both"))
     which, value = ("logits", logits) if probs is None else ("probs", probs)
     d._set(validate_args, **{which: value}, **others)
+    for name in others:
+        setattr(d, name, getattr(d, name).to(d._param.dtype))
 
 
 class Probability(Scalar):

@@ -12,6 +12,18 @@ from genesis.core.graph.tensor import Tensor
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 
+MOST_LAYERS = 1_000_000
+
+
+def check_layers(name: str, count: int) -> None:
+    """Refuse more layers than memory has, before they are made.
+
+    Raises:
+        ValueError: there are more than `MOST_LAYERS`
+    """
+    if count > MOST_LAYERS:
+        raise ArgumentValueError(message(name, f"num_layers is at most {MOST_LAYERS:,}, got {count:,}"))
+
 
 class _List(Module):
     """What lists of modules share: order, integers as names."""

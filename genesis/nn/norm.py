@@ -16,7 +16,24 @@ from genesis.ops.learning.norm import batch_norm, group_norm, layer_norm, rms_no
 from genesis.ops.spatial.channels import instance_norm, local_response_norm
 
 
-class LayerNorm(Module):
+class _LastDimsNorm(Module):
+    """What layer and RMS norms have: the sizes of the last dimensions, and a weight for each of their elements."""
+
+    def __init__(
+        self, normalized_shape: Any, eps: float | None, elementwise_affine: bool, make: dict[str, Any]
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.register_parameter(
+            "weight", Parameter(create.ones(self.normalized_shape, **make)) if elementwise_affine else None
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class LayerNorm(_LastDimsNorm):
     """`layer_norm` with learned weight and bias.
 
     >>> import genesis
@@ -33,13 +50,8 @@ class LayerNorm(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
         make = {"device": device, "dtype": dtype}
-        self.register_parameter(
-            "weight", Parameter(create.ones(self.normalized_shape, **make)) if elementwise_affine else None
-        )
+        super().__init__(normalized_shape, eps, elementwise_affine, make)
         self.register_parameter(
             "bias", Parameter(create.zeros(self.normalized_shape, **make)) if elementwise_affine and bias else None
         )
@@ -47,11 +59,8 @@ class LayerNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
-
-class RMSNorm(Module):
+class RMSNorm(_LastDimsNorm):
     """`rms_norm` with a learned weight.
 
     >>> import genesis
@@ -67,19 +76,10 @@ class RMSNorm(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.register_parameter(
-            "weight",
-            Parameter(create.ones(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None,
-        )
+        super().__init__(normalized_shape, eps, elementwise_affine, {"device": device, "dtype": dtype})
 
     def forward(self, input: Tensor) -> Tensor:
         return rms_norm(input, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class _ChannelNorm(Module):
@@ -90,13 +90,14 @@ class _ChannelNorm(Module):
     def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        device: Any,
-        dtype: Any,
-        bias: bool,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
@@ -142,20 +143,6 @@ class _WrongDims(ShapeError, ArgumentValueError):
 
 
 class _BatchNorm(_ChannelNorm):
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
-
     def forward(self, input: Tensor) -> Tensor:
         self._check_dims(input)
         momentum: float | Tensor = self.momentum or 0.0
@@ -216,7 +203,7 @@ class _InstanceNorm(_ChannelNorm):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def channels_of(self, input: Tensor) -> int:
         return input.ndim - self.dims[0]
@@ -308,4 +295,4 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-explain_all(globals(), "LayerNorm", "RMSNorm", "_BatchNorm", "_InstanceNorm", "LocalResponseNorm", "GroupNorm")
+explain_all(globals(), "LayerNorm", "RMSNorm", "_ChannelNorm", "_InstanceNorm", "LocalResponseNorm", "GroupNorm")

@@ -18,7 +18,14 @@ class _Pool(Module):
         return getattr(pools, f"{stem}{self.dims}d")
 
 
-class _MaxPool(_Pool):
+class _WindowPool(_Pool):
+    """Pools of windows of one size."""
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _MaxPool(_WindowPool):
     def __init__(
         self,
         kernel_size: Any,
@@ -38,13 +45,10 @@ class _MaxPool(_Pool):
         )
 
     def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
+        return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
-class _MaxUnpool(_Pool):
+class _MaxUnpool(_WindowPool):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         name = type(self).__name__
@@ -57,11 +61,8 @@ class _MaxUnpool(_Pool):
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class _AvgPool(_Pool):
+class _AvgPool(_WindowPool):
     def __init__(
         self,
         kernel_size: Any,
@@ -86,9 +87,6 @@ class _AvgPool(_Pool):
         return self._function("avg_pool")(  # type: ignore[no-any-return]
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, *more
         )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class _LPPool(_Pool):

@@ -11,13 +11,13 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, m
 from genesis.core.call.refusal import described, explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import init
+from genesis.nn.container import check_layers
 from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 from genesis.nn.utils.rnn import PackedSequence
 from genesis.ops.creation import create
 from genesis.ops.learning import recurrent_stacks
 
-MOST = 1_000_000  # layers
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
@@ -71,8 +71,7 @@ class RNNBase(Module):
                 raise ArgumentError(message(name, f"{what} must be an integer, got {described(getattr(self, what))}"))
             if getattr(self, what) <= 0:
                 raise ArgumentValueError(message(name, f"{what} must be positive, got {getattr(self, what)}"))
-        if self.num_layers > MOST:
-            raise ArgumentValueError(message(name, f"num_layers is at most {MOST:,}, got {self.num_layers:,}"))
+        check_layers(name, self.num_layers)
         if isinstance(dropout, bool) or not 0 <= self.dropout <= 1:
             raise ArgumentValueError(message(name, f"dropout must be a number between 0 and 1, got {dropout}"))
         if self.proj_size < 0 or (self.proj_size and (self.proj_size >= self.hidden_size or self.mode != "LSTM")):

@@ -12,7 +12,7 @@ from genesis.core.graph.tensor import Tensor, known_values
 from genesis.nn import functional as F
 from genesis.nn import init
 from genesis.nn.attention import MultiheadAttention
-from genesis.nn.container import ModuleList
+from genesis.nn.container import ModuleList, check_layers
 from genesis.nn.dropout import Dropout
 from genesis.nn.linear import Linear
 from genesis.nn.module import Module
@@ -20,7 +20,6 @@ from genesis.nn.norm import LayerNorm
 from genesis.ops.creation import create
 
 Activation = str | Callable[[Tensor], Tensor]
-MOST = 1_000_000  # layers
 
 
 def _activation(name: str, activation: Any) -> Callable[[Tensor], Tensor]:
@@ -214,8 +213,7 @@ def _length(x: Tensor, layers: ModuleList) -> int:
 
 
 def _copies(layer: Module, count: int) -> ModuleList:
-    if isinstance(count, int) and count > MOST:
-        raise ArgumentValueError(message("Transformer", f"num_layers is at most {MOST:,}, got {count:,}"))
+    check_layers("Transformer", count)
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
