@@ -1,15 +1,12 @@
-"""Valid calls of layers of signals, images and volumes, for the signature fuzzer; a part of `signature_calls`."""
+"""Layers of signals, images and volumes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import genesis
-from genesis.core.call.op import Case, case
-from genesis.testing.make import Maker
+from genesis.core.call.op import case
+from genesis.testing.calls.shared import After, Calls, ran, shaped
 
-Calls = Callable[[Maker], list[Case]]
 _SIZES = {1: (5,), 2: (5, 4), 3: (5, 4, 4)}
 _STEMS: dict[str, tuple[Any, ...]] = {
     "Conv": (3, 2, 2),
@@ -59,11 +56,7 @@ LAYERS = {
 }
 
 
-def _ran(shape: tuple[int, ...]) -> Callable[[Any, Maker], Any]:
-    return lambda module, t: module.to(genesis.float64)(t(*shape))
-
-
-def _unpooled(dims: int) -> Callable[[Any, Maker], Any]:
+def _unpooled(dims: int) -> After:
     return lambda module, t: module(t(2, *[1] * dims), t.int(2, *[1] * dims, low=0, high=2))
 
 
@@ -71,8 +64,8 @@ def _with(arguments: tuple[Any, ...]) -> Calls:
     return lambda t: [case(*arguments)]
 
 
-AFTER: dict[str, Callable[[Any, Maker], Any]] = {
-    **{f"nn.{name}": _ran(shape) for name, (_, shape) in LAYERS.items()},
+AFTER: dict[str, After] = {
+    **{f"nn.{name}": ran(shaped(*shape)) for name, (_, shape) in LAYERS.items()},
     **{f"nn.MaxUnpool{dims}d": _unpooled(dims) for dims in _SIZES},
 }
 CALLS: dict[str, Calls] = {

@@ -1,24 +1,14 @@
-"""Valid calls of layers and functions of sequences, for the signature fuzzer; a part of `signature_calls`."""
+"""Layers and functions of sequences, and their losses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import genesis
 from genesis import nn
 from genesis.core.call.op import Case, case
+from genesis.testing.calls.shared import After, Calls, plain, ran, shaped
 from genesis.testing.make import Maker
-
-Calls = Callable[[Maker], list[Case]]
-
-
-def _ran(*inputs: Callable[[Maker], Any]) -> Callable[[Any, Maker], Any]:
-    return lambda module, t: module.to(genesis.float64)(*[make(t) for make in inputs])
-
-
-def _x(*shape: int) -> Callable[[Maker], Any]:
-    return lambda t: t(*shape)
 
 
 def _network(gates: int, states: int) -> Calls:
@@ -55,15 +45,18 @@ def _losses(log_probs: Any, t: Maker) -> None:
 
 KINDS = {"lstm": (4, 2), "gru": (3, 1), "rnn_tanh": (1, 1), "rnn_relu": (1, 1)}
 PLAIN: dict[str, Any] = {  # modules without arguments, and what is done with them
-    **{f"{name}": _ran(_x(2, 4)) for name in ("Hardshrink", "Softshrink", "RReLU")},
-    **{f"{name}": _ran(_x(2, 3), _x(2, 3)) for name in ("HingeEmbeddingLoss", "SoftMarginLoss", "PairwiseDistance")},
-    "Softmax2d": _ran(_x(2, 3, 2)),
-    "MultiMarginLoss": _ran(_x(2, 3), _classes(2)),
-    "MultiLabelMarginLoss": _ran(_x(2, 3), _classes(2, 3)),
-    "MultiLabelSoftMarginLoss": _ran(_x(2, 3), _x(2, 3)),
-    "NLLLoss2d": _ran(_x(1, 3, 2, 2), _classes(1, 2, 2)),
-    "CosineEmbeddingLoss": _ran(_x(2, 3), _x(2, 3), _x(2)),
-    "TripletMarginWithDistanceLoss": _ran(_x(2, 3), _x(2, 3), _x(2, 3)),
+    **{f"{name}": ran(shaped(2, 4)) for name in ("Hardshrink", "Softshrink", "RReLU")},
+    **{
+        f"{name}": ran(shaped(2, 3), shaped(2, 3))
+        for name in ("HingeEmbeddingLoss", "SoftMarginLoss", "PairwiseDistance")
+    },
+    "Softmax2d": ran(shaped(2, 3, 2)),
+    "MultiMarginLoss": ran(shaped(2, 3), _classes(2)),
+    "MultiLabelMarginLoss": ran(shaped(2, 3), _classes(2, 3)),
+    "MultiLabelSoftMarginLoss": ran(shaped(2, 3), shaped(2, 3)),
+    "NLLLoss2d": ran(shaped(1, 3, 2, 2), _classes(1, 2, 2)),
+    "CosineEmbeddingLoss": ran(shaped(2, 3), shaped(2, 3), shaped(2)),
+    "TripletMarginWithDistanceLoss": ran(shaped(2, 3), shaped(2, 3), shaped(2, 3)),
     "CTCLoss": _losses,
 }
 CALLS: dict[str, Calls] = {
@@ -79,24 +72,24 @@ CALLS: dict[str, Calls] = {
     "nn.TransformerEncoder": lambda t: [case(_encoder(), 1)],
     "nn.TransformerDecoder": lambda t: [case(nn.TransformerDecoderLayer(4, 2, 8), 1)],
     "nn.Transformer": lambda t: [case(4, 2, 1, 1, 8)],
-    **{f"nn.{name}": (lambda t: [case()]) for name in PLAIN},
-    "nn.LinearCrossEntropyOptions": lambda t: [case()],
+    **{f"nn.{name}": plain for name in PLAIN},
+    "nn.LinearCrossEntropyOptions": plain,
     "nn.LinearCrossEntropyLoss": lambda t: [case(4, 3)],
     "nn.AdaptiveLogSoftmaxWithLoss": lambda t: [case(4, 6, [2, 4], 2.0)],
     "nn.functional.gumbel_softmax": lambda t: [case(t(2, 3)), case(t(2, 3), 0.5, True)],
     "nn.EmbeddingBag": lambda t: [case(5, 3)],
     "nn.functional.triplet_margin_with_distance_loss": lambda t: [case(t(2, 3), t(2, 3), t(2, 3))],
 }
-AFTER: dict[str, Callable[[Any, Maker], Any]] = {
+AFTER: dict[str, After] = {
     **{f"nn.{name}": after for name, after in PLAIN.items()},
-    "nn.LinearCrossEntropyLoss": _ran(_x(2, 4), _classes(2)),
-    "nn.AdaptiveLogSoftmaxWithLoss": _ran(_x(2, 4), _classes(2)),
-    "nn.EmbeddingBag": _ran(_classes(2, 3)),
-    **{f"nn.{name}": _ran(_x(5, 2, 3)) for name in ("RNN", "LSTM", "GRU", "RNNBase")},
-    **{f"nn.{name}": _ran(_x(2, 3)) for name in ("RNNCell", "LSTMCell", "GRUCell")},
-    **{f"nn.{name}": _ran(_x(3, 2, 4)) for name in ("TransformerEncoderLayer", "TransformerEncoder")},
+    "nn.LinearCrossEntropyLoss": ran(shaped(2, 4), _classes(2)),
+    "nn.AdaptiveLogSoftmaxWithLoss": ran(shaped(2, 4), _classes(2)),
+    "nn.EmbeddingBag": ran(_classes(2, 3)),
+    **{f"nn.{name}": ran(shaped(5, 2, 3)) for name in ("RNN", "LSTM", "GRU", "RNNBase")},
+    **{f"nn.{name}": ran(shaped(2, 3)) for name in ("RNNCell", "LSTMCell", "GRUCell")},
+    **{f"nn.{name}": ran(shaped(3, 2, 4)) for name in ("TransformerEncoderLayer", "TransformerEncoder")},
     **{
-        f"nn.{name}": _ran(_x(3, 2, 4), _x(5, 2, 4))
+        f"nn.{name}": ran(shaped(3, 2, 4), shaped(5, 2, 4))
         for name in ("TransformerDecoderLayer", "TransformerDecoder", "Transformer")
     },
 }
