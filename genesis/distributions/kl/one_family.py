@@ -11,11 +11,7 @@ from genesis.distributions.choices import Bernoulli, Categorical, OneHotCategori
 from genesis.distributions.combined import Independent
 from genesis.distributions.counts import Binomial, Geometric, Poisson
 from genesis.distributions.distribution import ExponentialFamily
-from genesis.distributions.interval import (
-    Beta,
-    ContinuousBernoulli,
-    Uniform,
-)
+from genesis.distributions.interval import Beta, ContinuousBernoulli, Uniform
 from genesis.distributions.kl.table import kl_divergence, register_kl
 from genesis.distributions.multivariate import Dirichlet, LowRankMultivariateNormal, MultivariateNormal, Wishart
 from genesis.distributions.positive import Exponential, Gamma, InverseGamma, Pareto, Weibull

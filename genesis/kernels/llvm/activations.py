@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import math
 
-from genesis.kernels.llvm.functions import (
-    exp,
-    exp_parts,
-    expm1,
-    limited,
-    log1p,
-    normal_cdf,
-    scaled,
-)
+from genesis.kernels.llvm.functions import exp, exp_parts, expm1, limited, log1p, normal_cdf, scaled
 from genesis.kernels.llvm.values import Value, fma, least, most, select
 
 

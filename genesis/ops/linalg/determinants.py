@@ -13,14 +13,7 @@ from genesis.core.call.kinds import case, composite, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.linalg import host
-from genesis.ops.linalg.common import (
-    FACTORIZATION,
-    fresh,
-    one_square,
-    real_of,
-    regular,
-    results_out,
-)
+from genesis.ops.linalg.common import FACTORIZATION, fresh, one_square, real_of, regular, results_out
 from genesis.ops.linalg.solving import linalg_inv
 from genesis.ops.products.matmul import matmul
 

@@ -14,12 +14,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.linalg import host
-from genesis.ops.linalg.common import (
-    FACTORIZATION,
-    check_matrix,
-    check_same,
-    real_of,
-)
+from genesis.ops.linalg.common import FACTORIZATION, check_matrix, check_same, real_of
 from genesis.ops.linalg.eigen import linalg_eigvalsh
 from genesis.ops.linalg.svd import linalg_svdvals
 from genesis.ops.pointwise.choice import where

@@ -15,14 +15,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.sequences import arange, eye
-from genesis.ops.linalg.common import (
-    FACTORIZATION,
-    check_matrix,
-    check_same,
-    diagonal_part,
-    fresh,
-    results_out,
-)
+from genesis.ops.linalg.common import FACTORIZATION, check_matrix, check_same, diagonal_part, fresh, results_out
 from genesis.ops.linalg.triangular import triangular_system
 from genesis.ops.pointwise.choice import where
 from genesis.ops.products.matmul import matmul

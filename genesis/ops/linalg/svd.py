@@ -14,12 +14,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.out import write_out
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.linalg import host
-from genesis.ops.linalg.common import (
-    FACTORIZATION,
-    check_matrix,
-    real_of,
-    results_out,
-)
+from genesis.ops.linalg.common import FACTORIZATION, check_matrix, real_of, results_out
 from genesis.ops.linalg.eigen import differences, divided, no_diagonal, refuse_phase
 from genesis.ops.products.matmul import matmul
 
