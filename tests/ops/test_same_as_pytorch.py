@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import genesis
+from genesis.pytorch.modules import find
 
 torch = pytest.importorskip("torch", reason="PyTorch is the reference here; pip install torch==2.13.0")
 pytestmark = pytest.mark.parity
@@ -35,6 +36,16 @@ CALLS = {
     "sign of bool": lambda m: m.sign(m.tensor([True, False])),
     "nan_to_num of bool": lambda m: m.nan_to_num(m.tensor([True, False])),
     "limits of bool": lambda m: m.clamp_max(m.tensor([True, False]), m.tensor([False, False])),
+    "covariances of integers": lambda m: m.cov(m.tensor([[1, 2, 4], [3, 3, 5]])),
+    "the covariance of one row": lambda m: m.cov(m.tensor([[1.0, 2.0, 4.0]])),
+    "correlations of integers": lambda m: m.corrcoef(m.tensor([[1, 2, 4], [3, 3, 5]], dtype=m.int32)),
+    "the nuclear norm": lambda m: m.norm(m.tensor([[1.0, 2.0], [3.0, 5.0]]), "nuc"),
+    "the nuclear norm of a batch": lambda m: m.tensor([[[1.0, 2.0], [3.0, 5.0]]]).norm("nuc", (-1, -2), True),
+    "polygamma as a method": lambda m: m.tensor([1.0, 2.0]).polygamma(2),
+    "polygamma in place": lambda m: m.tensor([1.0, 2.0]).polygamma_(0),
+    "mvlgamma in place": lambda m: m.tensor([1.0, 2.0]).mvlgamma_(1),
+    "a factor without its other half": lambda m: m.linalg.ldl_factor(m.tensor([[2.0, 1.0], [1.0, 3.0]])).LD,
+    "powers of a number": lambda m: m.linalg.vander(m.tensor(3.0), N=3),
     "no combinations": lambda m: m.combinations(m.ones(2), 3),
 }
 CALLS |= {
@@ -70,3 +81,25 @@ def test_an_op_without_a_complex_gradient_refuses_to_record_one():
     x = genesis.tensor([1 + 2j, 3.0], requires_grad=True)
     with pytest.raises(RuntimeError, match="softmax: it has no gradient for complex numbers"):
         genesis.softmax(x, 0)
+
+
+def test_both_parts_of_complex_numbers_are_drawn():
+    for name in ("randn", "rand"):
+        drawn = getattr(genesis, name)(2000, dtype=genesis.complex64, generator=genesis.Generator().manual_seed(1))
+        its = getattr(torch, name)(2000, dtype=torch.complex64, generator=torch.Generator().manual_seed(1))
+        for part in ("real", "imag"):
+            mine, other = getattr(drawn, part), getattr(its, part)
+            assert abs(mine.std().item() - other.std().item()) < 0.05, name
+            assert abs(mine.mean().item() - other.mean().item()) < 0.05, name
+    filled = genesis.empty(2000, dtype=genesis.complex128).normal_(
+        1 + 2j, 2.0, generator=genesis.Generator().manual_seed(2)
+    )
+    assert abs(filled.mean().item() - (1 + 2j)) < 0.2
+    assert abs(filled.std().item() - 2) < 0.1
+
+
+def test_copies_of_views_are_written_to_out():
+    out = genesis.empty(3, 2)
+    assert find("torch", "expand_copy")(genesis.ones(2), (3, 2), out=out) is out
+    assert out.tolist() == [[1.0, 1.0]] * 3
+    assert find("torch", "alias_copy")(out).data_ptr() != out.data_ptr()

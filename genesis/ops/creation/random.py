@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,23 @@ from genesis.ops.shapes.expand import sizes
 _I64 = np.dtype(np.int64)
 
 
+def in_pairs(draw: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Complex numbers whose two parts are drawn."""
+    pairs = draw((*shape, 2), dtypes.from_numpy(dtype).to_real().np)
+    return np.ascontiguousarray(pairs).view(dtype)[..., 0]
+
+
 @random("uniform")
 def uniform(stream: Generator, shape: tuple[int, ...], dtype: Any) -> Any:
     """Uniform numbers in [0, 1)."""
-    return stream.uniform(shape, dtype)
+    return in_pairs(stream.uniform, shape, dtype) if dtype.kind == "c" else stream.uniform(shape, dtype)
 
 
 @random("normal")
 def standard_normal(stream: Generator, shape: tuple[int, ...], dtype: Any) -> Any:
     """Standard normal numbers."""
+    if dtype.kind == "c":  # the variance is that of both parts together
+        return in_pairs(stream.normal, shape, dtype) * dtype.type(math.sqrt(0.5))
     return stream.normal(shape, dtype)
 
 
@@ -69,8 +78,8 @@ def _draw(
     name: str, kind_of_draw: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, generator: Any
 ) -> Tensor:
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
-    if not dtypes.from_numpy(kind).is_floating_point:
-        raise DTypeError(message(name, f"only floating dtypes are drawn, got {dtypes.from_numpy(kind)}"))
+    if dtypes.from_numpy(kind).category < 2:
+        raise DTypeError(message(name, f"only floating and complex dtypes are drawn, got {dtypes.from_numpy(kind)}"))
     if any(n < 0 for n in shape):
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
     place = require_available(default_device() if device is None else as_device(device))
@@ -84,7 +93,7 @@ def _draw(
 def rand(
     *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Uniform numbers in [0, 1).
+    """Uniform numbers in [0, 1); of complex numbers both parts.
 
     >>> import genesis
     >>> genesis.rand(2, 3).shape
@@ -97,7 +106,7 @@ def rand(
 def randn(
     *size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Standard normal numbers.
+    """Standard normal numbers; of complex ones each part has the variance 1/2.
 
     >>> import genesis
     >>> genesis.randn(2, 3).shape

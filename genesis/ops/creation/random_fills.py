@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from genesis.core.graph.generator import (
     Generator,
 )
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.ops.creation.random import stream_of
+from genesis.ops.creation.random import in_pairs, stream_of
 
 
 def _filler(name: str, make: Any, doc: str, samples: Any = None) -> None:
@@ -91,6 +92,8 @@ def _uniform(
     b: float | None = None,
 ) -> Any:
     low, high = from_ if a is None else a, to if b is None else b
+    if kind.kind == "c":
+        return in_pairs(lambda size, real: _uniform(stream, size, real, low, high), shape, kind)
     real = np.float64 if kind == np.float64 else np.float32
     drawn = (stream.uniform(tuple(shape), kind) * real(high - low) + real(low)).astype(kind)
     # rounding may have reached the end
@@ -98,6 +101,8 @@ def _uniform(
 
 
 def _normal(stream: Generator, shape: Any, kind: Any, mean: float = 0.0, std: float = 1.0) -> Any:
+    if kind.kind == "c":  # the variance is that of both parts together
+        return in_pairs(lambda size, real: _normal(stream, size, real, 0.0, std * math.sqrt(0.5)), shape, kind) + mean
     wide = np.float64 if kind == np.float64 else np.float32
     return stream.normal(tuple(shape), wide) * wide(std) + wide(mean)
 
@@ -119,8 +124,12 @@ def _random(stream: Generator, shape: Any, kind: Any, low: int = 0, high: int | 
     return stream.integers(low, high, tuple(shape))
 
 
-_filler("uniform_", _uniform, "Fill with uniform numbers in [from, to).")
-_filler("normal_", _normal, "Fill with normal numbers of a mean and standard deviation.")
+_filler("uniform_", _uniform, "Fill with uniform numbers in [from, to); of complex numbers both parts.")
+_filler(
+    "normal_",
+    _normal,
+    "Fill with normal numbers of a mean and standard deviation; of complex ones each part has half of the variance.",
+)
 _filler("random_", _random, "Fill with integers in [low, high), or of the dtype's whole range.")
 _filler(
     "exponential_",

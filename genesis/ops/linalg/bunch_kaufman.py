@@ -22,7 +22,7 @@ def factors(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
     pivots, info = np.zeros((len(flat), n), INT32), np.zeros(len(flat), INT32)
     for i, matrix in enumerate(flat):
         info[i] = _factor(matrix, pivots[i], _conjugate if hermitian and a.dtype.kind == "c" else _same)
-    return flat.reshape(a.shape), pivots.reshape(a.shape[:-1]), info.reshape(a.shape[:-2])
+    return np.tril(flat).reshape(a.shape), pivots.reshape(a.shape[:-1]), info.reshape(a.shape[:-2])
 
 
 def _conjugate(x: Any) -> Any:

@@ -153,7 +153,7 @@ def ldl_factors(input: Array, hermitian: bool) -> Any:
     >>> import genesis
     >>> from genesis.ops.linalg.cholesky import ldl_factors
     >>> ldl_factors(genesis.tensor([[2., 1.], [1., 2.]]), False)[0]
-    tensor([[2.0000, 1.0000],
+    tensor([[2.0000, 0.0000],
             [0.5000, 1.5000]])
     """
     from genesis.ops.linalg.bunch_kaufman import factors

@@ -12,6 +12,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite, elementwise, unary
 from genesis.arrays.protocol import Array
 from genesis.core.call.refusal import explained
+from genesis.core.call.views import inplace
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise import error_functions, gamma_functions
 from genesis.ops.pointwise.elementwise import exp
@@ -112,6 +113,19 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
 
 samples(polygamma, lambda t: [case(1, t.positive(2, 3)), case(0, t.positive(3)), case(4, t.positive())])
+
+
+def _polygamma_method(self: Tensor, n: int) -> Tensor:
+    """The derivative of order ``n`` of `digamma`, see `genesis.polygamma`."""
+    return polygamma(n, self)  # type: ignore[no-any-return]
+
+
+def _polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place form of `polygamma`: writes the result into this tensor and returns it."""
+    return inplace("polygamma_", _polygamma_method, self, (n,), {})  # type: ignore[no-any-return]
+
+
+Tensor.polygamma, Tensor.polygamma_ = explained(_polygamma_method, "polygamma"), explained(_polygamma_, "polygamma_")
 
 wrong_inputs(polygamma, (lambda t: case(-1, t(2)), ValueError, "polygamma: n must be an integer of at least 0, got -1"))
 

@@ -10,7 +10,6 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.base.errors import UnsupportedError, message
 from genesis.core.call.kinds import (
     ALL_DIMS,
     case,
@@ -21,6 +20,7 @@ from genesis.core.call.kinds import (
     reduction,
 )
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.refusal import explained
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.reductions.along import axes, check_floating, real_of, restore, rounded, total, widened
 from genesis.ops.reductions.extremes import shared_evenly
@@ -30,10 +30,6 @@ _out_of_range = (lambda t: case(t(2, 3), 2), IndexError, "dim 2 is out of range 
 
 
 def _normed(input: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> tuple[Any, ...]:
-    if p == "nuc":
-        raise UnsupportedError(
-            message("norm", "the nuclear norm is not there", hint='p="fro" is the norm of all elements')
-        )
     x = input if dtype is None else input.to(dtype)
     check_floating("norm", x)
     p, dims = 2.0 if p in ("fro", None) else float(p), normalize_dims("norm", dim, x.ndim) or ALL_DIMS[x.ndim]
@@ -75,7 +71,8 @@ def norm(
     """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
     Args:
-        p: any number; inf is the largest and -inf the smallest magnitude, 0 counts what is not zero, "fro" is 2
+        p: any number; inf is the largest and -inf the smallest magnitude, 0 counts what is not zero, "fro" is 2; "nuc" is
+            the sum of singular values of matrices, of which ``dim`` has the two dimensions
         dtype: what the input is converted to first
 
     The gradient is zero where the norm, or for p < 1 the element, is zero.
@@ -122,6 +119,31 @@ wrong_inputs(
     (lambda t: case(t(2, 3), 2, 2), IndexError, "norm: dim 2 is out of range for 2 dimensions"),
     (lambda t: case(t.int(3)), RuntimeError, "norm: the input must be floating or complex"),
 )
+
+
+_vector_norm = norm
+
+
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    if p != "nuc":
+        return _vector_norm(input, p, dim, keepdim, dtype, out=out)  # type: ignore[no-any-return]
+    from genesis.ops.linalg.norms import linalg_matrix_norm
+
+    dims = tuple(range(input.ndim)) if dim is None else dim
+    return linalg_matrix_norm(input, "nuc", dims, keepdim, dtype=dtype, out=out)  # type: ignore[no-any-return]
+
+
+norm.op, norm.__doc__ = _vector_norm.op, _vector_norm.__doc__  # type: ignore[attr-defined]
+norm = explained(norm)
+Tensor.norm = norm
 
 
 def _floating(dtype: Any) -> Any:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from genesis.base import dtypes
-from genesis.base.errors import ShapeError, message
+from genesis.base.errors import DTypeError, ShapeError, message
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
@@ -24,7 +24,7 @@ _NAN = float("nan")
 # ---- spread of several variables
 
 
-@composite(halves="wide", dtypes="fc")
+@composite(halves="wide", dtypes="fci")
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
@@ -36,7 +36,7 @@ def cov(
         aweights: how much each observation weighs
 
     Raises:
-        RuntimeError: more than two dimensions, or weights of another length
+        RuntimeError: more than two dimensions, weights of another length, or bool
 
     >>> import genesis
     >>> genesis.cov(genesis.tensor([[0., 1., 2.], [2., 1., 0.]]))
@@ -45,7 +45,10 @@ def cov(
     """
     if input.ndim > 2:
         raise ShapeError(message("cov", f"expected at most 2 dimensions, got {input.ndim}"))
-    x = input.reshape(1, -1) if input.ndim < 2 else input
+    if input.dtype is dtypes.bool:
+        raise DTypeError(message("cov", "genesis.bool has no mean", hint="x.float()"))
+    x = input if input.dtype.category > 1 else input.to(dtypes.get_default_dtype())
+    x = x.reshape(1, -1) if x.ndim < 2 else x
     weights = None
     for given in (fweights, aweights):
         if given is not None:
@@ -64,7 +67,7 @@ def cov(
     left = left.clamp(min=0) if isinstance(left, Tensor) else max(left, 0)
     product = weighed @ centred.mH
     found = product / left if isinstance(left, Tensor) or left else product * (_NAN if x.shape[1] < 2 else math.inf)
-    return found.reshape(()) if input.ndim < 2 else found
+    return found.reshape(()) if x.shape[0] == 1 else found
 
 
 samples(
@@ -72,15 +75,20 @@ samples(
     lambda t: [
         case(t(3, 5)),
         case(t(5)),
+        case(t(1, 5)),
         case(t(3, 5), correction=0),
         case(t(2, 4), fweights=t.int(4, low=1, high=3), aweights=t.int(4, low=1, high=3).double()),
     ],
 )
 
-wrong_inputs(cov, (lambda t: case(t(2, 2, 2)), RuntimeError, "cov: expected at most 2 dimensions, got 3"))
+wrong_inputs(
+    cov,
+    (lambda t: case(t(2, 2, 2)), RuntimeError, "cov: expected at most 2 dimensions, got 3"),
+    (lambda t: case(t.bool(3)), RuntimeError, "cov: genesis.bool has no mean"),
+)
 
 
-@composite(halves="wide", dtypes="fc")
+@composite(halves="wide", dtypes="fci")
 def corrcoef(input: Tensor) -> Tensor:
     """The correlations of variables, of which each row has the observations: covariances over $\\sigma_i \\sigma_j$.
 
@@ -104,7 +112,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return ratio.clamp(-1, 1)
 
 
-samples(corrcoef, lambda t: [case(t(3, 6))])
+samples(corrcoef, lambda t: [case(t(3, 6)), case(t(1, 6))])
 
 wrong_inputs(corrcoef, (lambda t: case(t(2, 2, 2)), RuntimeError, "cov: expected at most 2 dimensions, got 3"))
 

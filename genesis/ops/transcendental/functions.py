@@ -180,7 +180,7 @@ for _name, (_meaning, _doc, _example) in _POLYNOMIALS.items():
 # ---- compositions
 
 
-@composite(dtypes="f", halves="wide")
+@composite(dtypes="f", halves="wide", inplace=True, out=True)
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """Logarithm of the multivariate gamma function,
     $\\frac{p (p - 1)}{4} \\ln \\pi + \\sum_{j=1}^p \\ln \\Gamma(x + (1 - j) / 2)$.

@@ -11,6 +11,7 @@ from typing import Any
 
 import genesis
 from genesis.base import layouts
+from genesis.core.call.out import takes_out
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.names import names
 from genesis.pytorch.stand_ins.common import STORAGES, Values, answer, fork, nothing, out_of_memory, values
@@ -47,11 +48,14 @@ def _copied(name: str) -> Callable[..., Any]:
     """``torch.expand_copy``: the view, copied."""
 
     def copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if name == "alias":
+            return input.clone()
         view = getattr(genesis, name, None) or getattr(Tensor, name)
         found = view(input, *args, **kwargs)
         return found.clone() if isinstance(found, Tensor) else type(found)(x.clone() for x in found)
 
-    return copy
+    copy.__name__ = f"{name}_copy"
+    return takes_out(copy)
 
 
 def _autocast_switches() -> Values:
