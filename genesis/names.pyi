@@ -1095,7 +1095,7 @@ def cov(input: Tensor, *, correction: builtins.int = ..., fweights: Tensor | Non
         aweights: how much each observation weighs
 
     Raises:
-        RuntimeError: more than two dimensions, or weights of another length
+        RuntimeError: more than two dimensions, weights of another length, or bool
 
     >>> import genesis
     >>> genesis.cov(genesis.tensor([[0., 1., 2.], [2., 1., 0.]]))
@@ -2835,7 +2835,8 @@ def norm(input: Tensor, p: builtins.float | builtins.str | None = ..., dim: buil
     """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
     Args:
-        p: any number; inf is the largest and -inf the smallest magnitude, 0 counts what is not zero, "fro" is 2
+        p: any number; inf is the largest and -inf the smallest magnitude, 0 counts what is not zero, "fro" is 2; "nuc" is
+            the sum of singular values of matrices, of which ``dim`` has the two dimensions
         dtype: what the input is converted to first
 
     The gradient is zero where the norm, or for p < 1 the element, is zero.
@@ -3079,7 +3080,7 @@ def rad2deg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     tensor([ 0.0000, 57.2958])
     """
 def rand(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
-    """Uniform numbers in [0, 1).
+    """Uniform numbers in [0, 1); of complex numbers both parts.
 
     >>> import genesis
     >>> genesis.rand(2, 3).shape
@@ -3101,7 +3102,7 @@ def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ...,
 def randint_like(input: Tensor, low: Any, high: Any = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
 def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
-    """Standard normal numbers.
+    """Standard normal numbers; of complex ones each part has the variance 1/2.
 
     >>> import genesis
     >>> genesis.randn(2, 3).shape

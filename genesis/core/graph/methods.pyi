@@ -855,7 +855,7 @@ class Methods:
             aweights: how much each observation weighs
 
         Raises:
-            RuntimeError: more than two dimensions, or weights of another length
+            RuntimeError: more than two dimensions, weights of another length, or bool
 
         >>> import genesis
         >>> genesis.cov(genesis.tensor([[0., 1., 2.], [2., 1., 0.]]))
@@ -2348,6 +2348,8 @@ class Methods:
         >>> genesis.mvlgamma(genesis.tensor([2.0, 3.0]), 2)
         tensor([0.4516, 1.5502])
         """
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """In-place form of `mvlgamma`: writes the result into this tensor and returns it."""
     @property
     def name(self) -> Tensor:
         """None: tensors have no names."""
@@ -2503,7 +2505,8 @@ class Methods:
         """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
         Args:
-            p: any number; inf is the largest and -inf the smallest magnitude, 0 counts what is not zero, "fro" is 2
+            p: any number; inf is the largest and -inf the smallest magnitude, 0 counts what is not zero, "fro" is 2; "nuc" is
+                the sum of singular values of matrices, of which ``dim`` has the two dimensions
             dtype: what the input is converted to first
 
         The gradient is zero where the norm, or for p < 1 the element, is zero.
@@ -2517,7 +2520,7 @@ class Methods:
         tensor(5.)
         """
     def normal_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
-        """Fill with normal numbers of a mean and standard deviation."""
+        """Fill with normal numbers of a mean and standard deviation; of complex ones each part has half of the variance."""
     def not_equal(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x \\ne y$.
 
@@ -2576,6 +2579,10 @@ class Methods:
         >>> genesis.pinverse(genesis.eye(1))
         tensor([[1.]])
         """
+    def polygamma(self, n: builtins.int) -> Tensor:
+        """The derivative of order ``n`` of `digamma`, see `genesis.polygamma`."""
+    def polygamma_(self, n: builtins.int) -> Tensor:
+        """In-place form of `polygamma`: writes the result into this tensor and returns it."""
     def polygamma_of(self, n: builtins.int, *, out: Tensor | None = ...) -> Tensor:
         """The derivative of order $n \\ge 1$ of `digamma`, with the tensor first.
 
@@ -3367,7 +3374,7 @@ class Methods:
                 [2, 3, 4]])
         """
     def uniform_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
-        """Fill with uniform numbers in [from, to)."""
+        """Fill with uniform numbers in [from, to); of complex numbers both parts."""
     def unique(self, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
         """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
         each occurs.
