@@ -36,6 +36,9 @@ def test_a_signature_is_known_before_the_first_call():
     f, _ = made()
     assert str(inspect.signature(f)) == "(x, k=3)"
     assert inspect.signature(f).bind(1).arguments == {"x": 1}
+    f, _ = made()
+    f.__annotations__ = {"return": int}
+    assert inspect.signature(f).return_annotation is int
     g = functools.wraps(made()[0])(lambda *args: None)
     assert str(inspect.signature(g)) == "(x, k=3)"
 

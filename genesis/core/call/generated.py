@@ -71,6 +71,10 @@ class _Signature(inspect.Signature):
     def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
         return inspect.signature(self._compile()).parameters
 
+    @property
+    def return_annotation(self) -> Any:
+        return inspect.signature(self._compile()).return_annotation
+
 
 def defined(parameters: Iterable[Parameter], scope: dict[str, Any]) -> list[str]:
     """Parameters as a definition has them; their defaults are values of the scope."""
