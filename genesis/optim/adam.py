@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from genesis.base.errors import UnsupportedError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import tracer
 from genesis.ops.learning.update import adam_step, add_quotient, add_square, average
 from genesis.ops.pointwise.choice import maximum
 from genesis.optim.optimizer import Group, Optimizer, Stateful
@@ -57,19 +59,22 @@ class Adam(Stateful):
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         b1, b2 = group["betas"] if group["differentiable"] else map(scalar, group["betas"])
         decay = group["weight_decay"] if group["decoupled_weight_decay"] else 0
-        adam_step(
-            param,
-            g,
-            state["exp_avg"],
-            state["exp_avg_sq"],
-            state.get("max_exp_avg_sq"),
-            b1,
-            b2,
-            number(group, state, lambda lr, step: (1 - b2**step) ** 0.5),
-            group["eps"],
-            number(group, state, lambda lr, step: -lr / (1 - b1**step)),
-            number(group, state, lambda lr, step: 1 - lr * decay) if decay else None,
-        )
+        if group["lr"].__class__ is float and tracer.get() is None:
+            root, rate, shrink = _scales(group["lr"], state["step"], b1, b2, decay)
+        else:
+            root = number(group, state, lambda lr, step: (1 - b2**step) ** 0.5)
+            rate = number(group, state, lambda lr, step: -lr / (1 - b1**step))
+            shrink = number(group, state, lambda lr, step: 1 - lr * decay) if decay else None
+        averages = state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq")
+        adam_step(param, g, *averages, b1, b2, root, group["eps"], rate, shrink)
+
+
+@functools.lru_cache(maxsize=16)
+def _scales(lr: float, step: Any, b1: Any, b2: Any, decay: Any) -> tuple[Any, Any, Any]:
+    """The same numbers for all parameters: the root of the correction of v, minus the learning rate divided by the
+    correction of m, and what is left by weight decay.
+    """
+    return (1 - b2**step) ** 0.5, -lr / (1 - b1**step), 1 - lr * decay if decay else None
 
 
 class AdamW(Adam):

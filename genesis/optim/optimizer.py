@@ -206,8 +206,9 @@ class Optimizer(Dependable):
     def _update_all(self) -> None:
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is not None:
-                    self.update(p, p.grad, self.state[p], group)
+                grad = p.grad
+                if grad is not None:
+                    self.update(p, grad, self.state[p], group)
         if tracer.get() is not None:
             for state in self.state.values():
                 for made in state.values():

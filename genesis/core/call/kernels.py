@@ -48,7 +48,7 @@ from genesis.core.call.halves import called
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.recording import made_inside, refuse_inference
-from genesis.core.call.views import bump, write
+from genesis.core.call.views import bump, bump_all, write
 from genesis.core.graph import engine
 from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
@@ -208,9 +208,7 @@ class Fused:
 
     def _write(self, args: tuple[Any, ...], arrays: Sequence[Any]) -> None:
         quietly(self.kernel, *arrays)
-        site = site_here()
-        for x in [args[i] for i in self.written if args[i] is not None]:
-            bump(x, self.op.name, site)
+        bump_all([args[i] for i in self.written if args[i] is not None], self.op.name)
 
     def _record(self, args: tuple[Any, ...], edges: tuple[Any, ...], kept: Any, out: Tensor) -> Node:
         read = [args[i] for i in self.reads if args[i] is not None]

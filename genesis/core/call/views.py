@@ -270,6 +270,21 @@ def bump(x: Tensor, name: str, site: tuple[CodeType | None, int] | None = None) 
     count_write(counter, name, site)
 
 
+def bump_all(tensors: Sequence[Tensor], name: str) -> None:
+    """Count a write of each at once (a third of the time of three)."""
+    code, at = site_here()
+    counters: list[Any] = [x._counter for x in tensors]
+    for i, counter in enumerate(counters):
+        if counter is None or counter is SHARED:
+            counters[i] = tensors[i]._shared_counter()
+    with counting:
+        for counter in counters:
+            if counter is not INFERENCE:
+                WRITES[0] = counter.stamp = WRITES[0] + 1
+                counter.count += 1
+                counter.writer, counter.code, counter.at = name, code, at
+
+
 def inplace(
     op_name: str, call: Callable[..., Tensor], x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Tensor:

@@ -42,18 +42,21 @@ def available() -> bool:
     return triple in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma"))
 
 
-def ufunc(name: str, function: Function, kind: str, operands: int = 1, narrow: bool = False) -> np.ufunc:
+def ufunc(
+    name: str, function: Function, kind: str, operands: int = 1, narrow: bool = False, results: int = 1
+) -> np.ufunc:
     """A ufunc that computes ``function`` of arrays of one kind, "float" or "double".
 
     Args:
         narrow: compute with float32 numbers as they are, not in float64
+        results: how many values the function gives; a tuple where it is not one
     """
-    text = loop(name, function, kind, operands, narrow)
+    text = loop(name, function, kind, operands, narrow, results)
     compiled = native.address(name, text)
-    return made(name, compiled, kind, operands)
+    return made(name, compiled, kind, operands, results)
 
 
-def loop(name: str, function: Function, kind: str, operands: int = 1, narrow: bool = False) -> str:
+def loop(name: str, function: Function, kind: str, operands: int = 1, narrow: bool = False, results: int = 1) -> str:
     """The code of ``void name(char **args, intptr *sizes, intptr *steps, void *)``, a loop as NumPy has them."""
     code = Code(lanes=width() // _SIZES[kind], short=kind == "float")
     values = [code.argument(f"x{i}", kind) for i in range(operands)]
@@ -62,13 +65,16 @@ def loop(name: str, function: Function, kind: str, operands: int = 1, narrow: bo
         code.write(kind, f"load {code.vector(kind)}, ptr %from{i}, align {_SIZES[kind]}") for i in range(operands)
     ]
     found = function(*[x if narrow else x.wide() for x in values])
-    found = found.narrow() if kind == "float" else found
-    code.lines.append(f"store {code.vector(kind)} {found}, ptr %to, align {_SIZES[kind]}")
+    outs = [f"out{k}" for k in range(results)]
+    for out, value in zip(outs, found if results > 1 else (found,), strict=True):
+        given = value.narrow() if kind == "float" else value
+        code.lines.append(f"store {code.vector(kind)} {given}, ptr %to{out}, align {_SIZES[kind]}")
     code.lines.append("br i1 %whole, label %next, label %scatter")
     body = "\n".join(code.lines[1:])
     declared = "\n".join(code.declared.values())
     names = range(operands)
-    every = (*names, "out")
+    every = (*names, *outs)
+    dense = [*[f"dense{i}" for i in names], *[f"beside{out}" for out in outs]]
     size = _SIZES[kind]
     return f"""
 {declared}
@@ -87,9 +93,8 @@ entry:
         )
     }
 {lines(names, "%same# = icmp eq i64 %step#, 0", "%dense# = or i1 %beside#, %same#")}
-  %denseout = or i1 %besideout, false
-  %all0 = and i1 true, %dense0
-{"".join([f"  %all{i + 1} = and i1 %all{i}, %dense{i + 1 if i + 1 < operands else 'out'}" + chr(10) for i in names])}
+  %all0 = and i1 true, true
+{lines(dense, "%all:& = and i1 %all&, %#")}
   %any = icmp sgt i64 %n, 0
   br i1 %any, label %fill, label %done
 fill:
@@ -107,7 +112,7 @@ fill:
   br i1 %more_f, label %fill, label %ready
 ready:
 {lines(names, "%b# = select i1 %same#, ptr %buffer#, ptr %a#")}
-  %bout = getelementptr i8, ptr %aout, i64 0
+{lines(outs, "%b# = getelementptr i8, ptr %a#, i64 0")}
   br label %start
 start:
   %i = phi i64 [ 0, %ready ], [ %next_i, %next ]
@@ -115,7 +120,7 @@ start:
   %rest = sub i64 %n, %i
   %fits = icmp sge i64 %rest, {code.lanes}
   %count = select i1 %fits, i64 {code.lanes}, i64 %rest
-  %whole = and i1 %fits, %all{operands}
+  %whole = and i1 %fits, %all{len(dense)}
   br i1 %whole, label %compute, label %gather
 gather:
   %k = phi i64 [ 0, %start ], [ %next_k, %gather ]
@@ -134,15 +139,20 @@ gather:
   br i1 %more, label %gather, label %compute
 compute:
 {lines(names, "%from# = phi ptr [ %p#, %start ], [ %buffer#, %gather ]")}
-  %to = phi ptr [ %pout, %start ], [ %bufferout, %gather ]
+{lines(outs, "%to# = phi ptr [ %p#, %start ], [ %buffer#, %gather ]")}
 {body}
 scatter:
   %j = phi i64 [ 0, %END ], [ %next_j, %scatter ]
-  %result_at = getelementptr {kind}, ptr %bufferout, i64 %j
-  %result = load {kind}, ptr %result_at
-  %out_offset = mul i64 %j, %stepout
-  %out_at = getelementptr i8, ptr %pout, i64 %out_offset
-  store {kind} %result, ptr %out_at, align 1
+{
+        lines(
+            outs,
+            f"%result_at# = getelementptr {kind}, ptr %buffer#, i64 %j",
+            f"%result# = load {kind}, ptr %result_at#",
+            "%out_offset# = mul i64 %j, %step#",
+            "%out_at# = getelementptr i8, ptr %p#, i64 %out_offset#",
+            f"store {kind} %result#, ptr %out_at#, align 1",
+        )
+    }
   %next_j = add i64 %j, 1
   %more_j = icmp slt i64 %next_j, %count
   br i1 %more_j, label %scatter, label %next
@@ -159,9 +169,13 @@ done:
 
 
 def lines(names: Any, *patterns: str) -> str:
-    """The lines for each operand, # its name and & its number."""
+    """The lines for each operand, # its name, & its number and :& the next one."""
     return "\n".join(
-        [f"  {p.replace('#', str(name)).replace('&', str(i))}" for i, name in enumerate(names) for p in patterns]
+        [
+            f"  {p.replace('#', str(name)).replace(':&', str(i + 1)).replace('&', str(i))}"
+            for i, name in enumerate(names)
+            for p in patterns
+        ]
     )
 
 
