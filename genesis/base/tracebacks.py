@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import traceback
 from itertools import pairwise
 from types import TracebackType
 
@@ -124,6 +123,8 @@ def rendered(error: BaseException, ours: type[BaseException]) -> list[str]:
     cut(error, ours)
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None:
+        import traceback
+
         return traceback.format_exception(error)
     return list(shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=1))
 

@@ -19,7 +19,6 @@ engine. The results are tracked whatever computed them (NumPy, ctypes, ...), bec
 
 from __future__ import annotations
 
-import difflib
 import dis
 import inspect
 import itertools
@@ -340,6 +339,8 @@ def _check_definition(cls: type[Function]) -> None:
         cls.backward = own["vjp"]  # type: ignore[method-assign]
     for name, value in own.items():
         if callable(getattr(value, "__func__", value)) and name not in _KNOWN and not name.startswith("__"):
+            import difflib
+
             close = difflib.get_close_matches(name, ("forward", "backward", "setup_context"), 1, 0.85)
             if close and close[0] not in own:
                 raise ArgumentError(message(cls.__name__, f"defines {name!r}", hint=f"did you mean {close[0]!r}?"))
