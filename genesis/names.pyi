@@ -240,7 +240,7 @@ def any(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., 
     >>> genesis.any(genesis.tensor([False, True]))
     tensor(True)
     """
-def arange(start: Any, end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def arange(start: Any, end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Numbers from ``start`` (0) up to, not including, ``end`` in steps; int64 if all three are integers.
 
     Raises:
@@ -503,7 +503,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., a
     >>> genesis.baddbmm(genesis.ones(1), genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
     tensor([[[3.]]])
     """
-def bernoulli(input: Tensor, p: builtins.float | None = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Any:
+def bernoulli(input: Tensor, p: builtins.float | None = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
 
     Raises:
@@ -686,7 +686,7 @@ def celu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ..
     """
 def celu_(input: Any, alpha: Any = ...) -> Any:
     """In-place form of `celu`: writes the result into this tensor and returns it."""
-def chain_matmul(*matrices: Tensor, out: Tensor | None = ...) -> Any:
+def chain_matmul(*matrices: Tensor, out: Tensor | None = ...) -> Tensor:
     """The product of matrices, in the order of multiplications that costs least.
 
     Raises:
@@ -805,7 +805,7 @@ def clone(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.clone(genesis.tensor([1., 2.]))
     tensor([1., 2.])
     """
-def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Any:
+def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """1-d tensors as the columns of a matrix."""
 def combinations(input: Tensor, r: builtins.int = ..., with_replacement: builtins.bool = ...) -> Tensor:
     """All choices of ``r`` elements of a 1-d tensor in their order, as rows.
@@ -819,7 +819,7 @@ def combinations(input: Tensor, r: builtins.int = ..., with_replacement: builtin
             [1, 3],
             [2, 3]])
     """
-def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = ...) -> Any:
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """A complex tensor of its real and imaginary parts, of one dtype.
 
     Raises:
@@ -1302,7 +1302,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ..
     >>> [piece.shape[2] for piece in genesis.dsplit(genesis.ones(1, 2, 4), 2)]
     [2, 2]
     """
-def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Any:
+def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors behind each other, along dim 2."""
 def einsum(equation: builtins.str, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
@@ -1434,7 +1434,7 @@ def expm1(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.expm1(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.7183])
     """
-def eye(n: builtins.int, m: builtins.int | None = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def eye(n: builtins.int, m: builtins.int | None = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Ones on the diagonal of an ``n`` by ``m`` matrix of zeros.
 
     >>> import genesis
@@ -1594,7 +1594,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: builtins.int = ..., offset: bu
     >>> genesis.frombuffer(bytearray(8), dtype=genesis.int32)
     tensor([0, 0], dtype=genesis.int32)
     """
-def full(size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def full(size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """A tensor of one value; its dtype follows from the value unless given.
 
     >>> import genesis
@@ -1809,7 +1809,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ..
     >>> genesis.hsplit(genesis.arange(4), 2)
     (tensor([0, 1]), tensor([2, 3]))
     """
-def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Any:
+def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors side by side: along dim 1, or dim 0 for 1-d.
 
     >>> import genesis
@@ -2155,7 +2155,7 @@ def lgamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.lgamma(genesis.tensor([1., 4.]))
     tensor([0.0000, 1.7918])
     """
-def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
 
     >>> import genesis
@@ -2325,7 +2325,7 @@ def logit(input: Tensor, eps: builtins.float | None = ..., *, out: Tensor | None
 
     With ``eps`` the elements are cut off at eps and 1 - eps first.
     """
-def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """``steps`` numbers from ``base**start`` to ``base**end``, evenly spaced in the exponent.
 
     >>> import genesis
@@ -2653,7 +2653,7 @@ def mul(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None =
     >>> genesis.mul(genesis.tensor([1., 2.]), 3)
     tensor([3., 6.])
     """
-def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Any:
+def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
 
     Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
@@ -2849,7 +2849,7 @@ def norm(input: Tensor, p: builtins.float | builtins.str | None = ..., dim: buil
     >>> genesis.norm(genesis.tensor([3., 4.]))
     tensor(5.)
     """
-def normal(mean: Any = ..., std: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def normal(mean: Any = ..., std: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Normal numbers of given means and standard deviations (tensors that broadcast, or numbers with a ``size``).
 
     Raises:
@@ -2967,7 +2967,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     >>> genesis.pixel_unshuffle(genesis.arange(4).reshape(1, 2, 2), 2).flatten()
     tensor([0, 1, 2, 3])
     """
-def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = ...) -> Any:
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """A complex tensor of absolute values and angles in radians.
 
     >>> import genesis
@@ -3079,7 +3079,7 @@ def rad2deg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.rad2deg(genesis.tensor([0., 1.]))
     tensor([ 0.0000, 57.2958])
     """
-def rand(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def rand(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Uniform numbers in [0, 1); of complex numbers both parts.
 
     >>> import genesis
@@ -3088,7 +3088,7 @@ def rand(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., 
     """
 def rand_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`rand` in the shape, dtype and place of ``input``."""
-def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Integers in [low, high), int64 unless given: ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Raises:
@@ -3101,7 +3101,7 @@ def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ...,
     """
 def randint_like(input: Tensor, low: Any, high: Any = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
-def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Any:
+def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Standard normal numbers; of complex ones each part has the variance 1/2.
 
     >>> import genesis
@@ -3110,14 +3110,14 @@ def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ...,
     """
 def randn_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`randn` in the shape, dtype and place of ``input``."""
-def randperm(n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., out: Tensor | None = ...) -> Any:
+def randperm(n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., out: Tensor | None = ...) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
     >>> import genesis
     >>> genesis.randperm(4).sort().values
     tensor([0, 1, 2, 3])
     """
-def range(start: Any = ..., end: Any = ..., step: Any = ..., *, out: Tensor | None = ..., **options: Any) -> Any:
+def range(start: Any = ..., end: Any = ..., step: Any = ..., *, out: Tensor | None = ..., **options: Any) -> Tensor:
     """Numbers from ``start`` (0) up to and including ``end`` in steps, in the default dtype; `arange` leaves ``end`` out.
 
     >>> import genesis
@@ -3280,7 +3280,7 @@ def round(input: Tensor, *, decimals: builtins.int = ..., out: Tensor | None = .
     >>> genesis.round(genesis.tensor([0.5, 1.5, 2.25]), decimals=0)
     tensor([0., 2., 2.])
     """
-def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Any:
+def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors on top of each other, along dim 0.
 
     >>> import genesis
@@ -4074,7 +4074,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ..
     >>> [len(piece) for piece in genesis.vsplit(genesis.ones(4, 3), [1])]
     [1, 3]
     """
-def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Any:
+def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors on top of each other, along dim 0.
 
     >>> import genesis
