@@ -7,7 +7,7 @@
 `loss`        cross entropy, fused
 `attention`   attention, fused
 `channel_norm`  batch and instance norm, fused
-`convolution` convolutions, in blocks
+`convolution` convolutions, in blocks; `sliding` without copies of windows, where llvmlite is
 `recurrent`   recurrent layers, fused; their machine code in `recurrent_code`
 `pooling`     the largest of windows, fused
 `optim`       optimizer steps

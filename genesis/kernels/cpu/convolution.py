@@ -7,6 +7,8 @@ multiplied with the weights by BLAS.
 - Kernels of one element without a stride need no copies.
 - A transposed convolution without a stride is a convolution with turned weights. With one, products are added to where
   their windows are.
+- Where there is llvmlite, float32 windows are not copied at all (`kernels/cpu/sliding.py`), unless channels are next to
+  each other.
 - Threads take blocks. Sums over examples are always made in the same parts, so their bits do not depend on threads.
 """
 
@@ -22,7 +24,7 @@ import numpy as np
 from genesis.base.blas import one_thread, product
 from genesis.base.threads import in_parallel
 from genesis.core.call.kernels import attach
-from genesis.kernels.cpu import memory
+from genesis.kernels.cpu import memory, sliding
 from genesis.ops.spatial.arguments import Sizes
 from genesis.ops.spatial.convolution import (
     add_windows,
@@ -124,6 +126,8 @@ def _forward(x: Any, w: Any, bias: Any, shape: Shape) -> Any:
     last = shape.groups == 1 and (is_channels_last(x) or is_channels_last(w))
     if shape.pointwise:
         return _pointwise(x, w, bias, shape, last)
+    if not last and sliding.takes(x, w.shape[0], shape):
+        return sliding.forward(x, w, bias, shape)
     if not last and _slides(w, shape):
         return _by_rows(x, w, bias, shape)
     n, channels, out = x.shape[0], w.shape[0], shape.count
@@ -273,6 +277,10 @@ def _weight(x: Any, g: Any, shape: Shape) -> Any:
     n, groups, out = x.shape[0], shape.groups, math.prod(shape.count)
     last = groups == 1 and is_channels_last(x)
     inner, channels = x.shape[1] // groups * shape.taps, g.shape[1] // groups
+    if not last and sliding.takes(x, g.shape[1], shape):
+        found = sliding.weight(x, g, shape)
+        if found is not None:
+            return found
     by_rows = not last and out >= LEAST and shape.stride[0] == 1 and shape.kernel[0] > 1
     if by_rows:
         return _weight_by_rows(x, g, shape)

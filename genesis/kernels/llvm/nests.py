@@ -1,0 +1,177 @@
+"""Nests of loops over vectors of float32 numbers, as LLVM code.
+
+>>> from genesis.kernels.llvm.nests import Code
+>>> code = Code(lanes=4)
+>>> with code.loop("0", "%n", "4") as i:
+...     code.store(code.plus(code.load("%x", i.index), code.load("%y", i.index)), "%out", i.index)
+>>> text = code.function("add", ["x", "y", "out"], ["n"])
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+LOG2E, LN2_HIGH, LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
+EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)  # Cephes
+TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)  # the same
+ROUND = 12582912.0  # 1.5 * 2^23: added to a small float32, its last bits are the integer next to it
+
+
+class Code:
+    """LLVM instructions one after the other; methods give the names of their results."""
+
+    def __init__(self, lanes: int) -> None:
+        self.lines: list[str] = []
+        self.lanes, self.vector, self.numbers = lanes, f"<{lanes} x float>", f"<{lanes} x i32>"
+        self.count, self.block = 0, "entry"
+
+    def name(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def put(self, text: str) -> str:
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    # ---- integers, memory
+
+    def add(self, a: str, b: str) -> str:
+        return self.put(f"add i64 {a}, {b}")
+
+    def times(self, a: str, b: str) -> str:
+        return self.put(f"mul i64 {a}, {b}")
+
+    def least(self, a: str, b: str) -> str:
+        return self.put(f"select i1 {self.put(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+    def at(self, base: str, index: str, kind: str = "float") -> str:
+        return self.put(f"getelementptr {kind}, ptr {base}, i64 {index}")
+
+    def number(self, base: str, index: str) -> str:
+        return self.put(f"load i64, ptr {self.at(base, index, 'i64')}")
+
+    def load(self, base: str, index: str) -> str:
+        return self.put(f"load {self.vector}, ptr {self.at(base, index)}, align 4")
+
+    def store(self, value: str, base: str, index: str) -> None:
+        at = self.at(base, index)
+        self.lines.append(f"  store {self.vector} {value}, ptr {at}, align 4")
+
+    def spread(self, base: str, index: str) -> str:
+        """One number in all lanes."""
+        one = self.put(f"load float, ptr {self.at(base, index)}, align 4")
+        first = self.put(f"insertelement {self.vector} poison, float {one}, i32 0")
+        return self.put(
+            f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer"
+        )
+
+    # ---- vectors
+
+    def constant(self, x: float) -> str:
+        rounded = struct.unpack("f", struct.pack("f", x))[0]
+        text = "0x" + struct.pack(">d", rounded).hex().upper()
+        return f"<{', '.join([f'float {text}'] * self.lanes)}>"
+
+    def two(self, what: str, a: str, b: str) -> str:
+        return self.put(f"{what} {self.vector} {a}, {b}")
+
+    def mul(self, a: str, b: str) -> str:
+        return self.two("fmul", a, b)
+
+    def plus(self, a: str, b: str) -> str:
+        return self.two("fadd", a, b)
+
+    def minus(self, a: str, b: str) -> str:
+        return self.two("fsub", a, b)
+
+    def call(self, what: str, *args: str) -> str:
+        given = ", ".join(f"{self.vector} {a}" for a in args)
+        return self.put(f"call {self.vector} @llvm.{what}.v{self.lanes}f32({given})")
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        return self.call("fmuladd", a, b, c)
+
+    def where(self, test: str, a: str, b: str, x: str, y: str) -> str:
+        """``x`` where the comparison of ``a`` and ``b`` holds, else ``y``."""
+        holds = self.put(f"fcmp {test} {self.vector} {a}, {b}")
+        return self.put(f"select <{self.lanes} x i1> {holds}, {self.vector} {x}, {self.vector} {y}")
+
+    def polynomial(self, x: str, coefficients: Sequence[float]) -> str:
+        total = self.constant(coefficients[0])
+        for c in coefficients[1:]:
+            total = self.fma(total, x, self.constant(c))
+        return total
+
+    def complement(self, x: str) -> str:
+        return self.minus(self.constant(1.0), x)
+
+    def exp(self, x: str) -> str:
+        """$2^n e^r$ with |r| at most ln 2 / 2; NaN stays NaN."""
+        for test, bound in (("ogt", 88.0), ("olt", -87.0)):
+            limit = self.constant(bound)
+            x = self.where(test, x, limit, limit, x)
+        shifted = self.fma(x, self.constant(LOG2E), self.constant(ROUND))
+        n = self.minus(shifted, self.constant(ROUND))
+        r = self.fma(n, self.constant(-LN2_HIGH), x)
+        r = self.fma(n, self.constant(-LN2_LOW), r)
+        y = self.fma(self.polynomial(r, EXP), self.mul(r, r), self.plus(r, self.constant(1.0)))
+        bits = self.put(f"bitcast {self.vector} {shifted} to {self.numbers}")
+        power = self.put(f"shl {self.numbers} {bits}, <{', '.join(['i32 23'] * self.lanes)}>")
+        whole = self.put(f"add {self.numbers} {power}, {self.put(f'bitcast {self.vector} {y} to {self.numbers}')}")
+        return self.put(f"bitcast {self.numbers} {whole} to {self.vector}")
+
+    def sigmoid(self, x: str) -> str:
+        below = self.plus(self.exp(self.put(f"fneg {self.vector} {x}")), self.constant(1.0))
+        return self.two("fdiv", self.constant(1.0), below)
+
+    def tanh(self, x: str) -> str:
+        """$1 - 2 / (e^{2|x|} + 1)$ with the sign of x, and a polynomial near zero."""
+        size = self.call("fabs", x)
+        below = self.plus(self.exp(self.plus(size, size)), self.constant(1.0))
+        large = self.complement(self.two("fdiv", self.constant(2.0), below))
+        square = self.mul(size, size)
+        small = self.fma(self.mul(self.polynomial(square, TANH), square), size, size)
+        return self.call("copysign", self.where("olt", size, self.constant(0.625), small, large), x)
+
+    # ---- loops
+
+    @contextmanager
+    def loop(self, start: str, stop: str, step: str, carried: Sequence[str] = ()) -> Iterator[Loop]:
+        """From ``start``, while a whole ``step`` fits below ``stop``; vectors that a round hands to the next."""
+        self.count += 1
+        tag, before = f"l{self.count}", self.block
+        self.lines.append(f"  br label %{tag}\n{tag}:")
+        place = len(self.lines)
+        loop = Loop(self.name(), [self.name() for _ in carried])
+        end = self.add(loop.index, step)
+        fits = self.put(f"icmp sle i64 {end}, {stop}")
+        self.lines.append(f"  br i1 {fits}, label %{tag}.body, label %{tag}.end\n{tag}.body:")
+        self.block = f"{tag}.body"
+        yield loop
+        phis = [f"  {loop.index} = phi i64 [ {start}, %{before} ], [ {end}, %{self.block} ]"]
+        for name, first, last in zip(loop.values, carried, loop.next or carried, strict=True):
+            phis.append(f"  {name} = phi {self.vector} [ {first}, %{before} ], [ {last}, %{self.block} ]")
+        self.lines[place:place] = phis
+        self.lines.append(f"  br label %{tag}\n{tag}.end:")
+        self.block = f"{tag}.end"
+
+    def function(self, name: str, pointers: Sequence[str], integers: Sequence[str]) -> str:
+        parameters = ", ".join([f"ptr noalias %{p}" for p in pointers] + [f"i64 %{i}" for i in integers])
+        declared = {"fmuladd": 3, "fabs": 1, "copysign": 2}
+        heads = [
+            f"declare {self.vector} @llvm.{what}.v{self.lanes}f32({', '.join([self.vector] * count)})"
+            for what, count in declared.items()
+        ]
+        heads.append(f"declare float @llvm.vector.reduce.fadd.v{self.lanes}f32(float, {self.vector})")
+        return "\n".join([*heads, f"define void @{name}({parameters}) {{\nentry:", *self.lines, "  ret void\n}"])
+
+
+@dataclass
+class Loop:
+    index: str
+    values: list[str]  # what is carried, in this round
+    next: list[str] | None = None  # and for the next
