@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -27,11 +26,12 @@ from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import Dependable, HostNumber, tracer
 from genesis.jit.arguments import Stream, Var, refused
-from genesis.jit.binding import Binding, Graph
-from genesis.jit.gradients import Gradients, Touched
+from genesis.jit.binding import Graph
+from genesis.jit.gradients import Gradients
 from genesis.jit.guards import Guards
-from genesis.jit.memory import Capture, Memory, check_overlaps, refuse_leaks
-from genesis.jit.program import Alias, Call, Leaf, Program, Write, inferred
+from genesis.jit.memory import Capture, Memory, refuse_leaks
+from genesis.jit.outcome import Outcome, graph_of, outcome_of
+from genesis.jit.program import Call, inferred
 from genesis.jit.traced import Cell, Traced
 
 _SCALAR = Spec((), np.dtype(np.float64), META)  # of numbers of the host: they have no dtype of their own
@@ -285,73 +285,15 @@ class Tracer:
     # ---- the trace
 
     def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
-        parts = self._record(fn, args, kwargs)
+        outcome = self._record(fn, args, kwargs)
         self.marker = None
         self.guards.settle()
         refuse_leaks(self.name, self.alive)
         self.gradients.refuse_new_leaves()
         captured, constants, writes = self.memory.sorted(self.name)
-        return self._graph(captured, constants, writes, **parts)
+        return graph_of(self, outcome, captured, constants, writes)
 
-    def _graph(
-        self,
-        captured: list[tuple[Var, Tensor]],
-        constants: list[tuple[Var, Any]],
-        writes: list[Write],
-        *,
-        leaves: list[Touched],
-        arguments: list[Var],
-        results: list[Any],
-        structures: tuple[Any, Any],
-        argument_writes: list[Write],
-        gradient_writes: list[Write],
-        streams: list[tuple[Generator, int]],
-        aliases: dict[int, Alias],
-        outside: dict[int, tuple[Var, Alias]],
-        made: list[Var],
-    ) -> Graph:
-        """The program of what was recorded, and its binding."""
-        indices = {id(tensor): i for i, (_, tensor) in reversed(list(enumerate(captured)))}
-        vars_ = {var: i for i, (var, _) in enumerate(captured)}
-        others = [x.tensor for x in leaves if x.tensor is not None and id(x.tensor) not in indices]
-        objects = {i: r for i, r in enumerate(results) if refused(r) is not None}
-        aliases |= {i: replace(alias, index=vars_[var]) for i, (var, alias) in outside.items() if var in vars_}
-        program = Program(
-            self.name,
-            tuple(self.calls),
-            tuple(arguments),
-            tuple(vars_),
-            tuple(constants),
-            tuple(self.numbers_after()),
-            len(self.counts),
-            tuple([n for _, n in streams]),
-            tuple([_leaf(x, indices, others) for x in leaves]),
-            tuple([None if i in objects else r for i, r in enumerate(results)]),
-            (*argument_writes, *writes, *gradient_writes),
-            tuple(made),
-            tuple(sorted(aliases.items())),
-            self.wrote,
-        )
-        guards = self.guards.collected([x for _, x in captured], [x.tensor for x in leaves if x.tensor is not None])
-        binding = Binding(
-            tuple([x for _, x in captured]),
-            tuple(others),
-            tuple([x.hooks for x in leaves if x.argument >= 0]),
-            tuple([f for _, f in self.numbers]),
-            tuple(self.counts),
-            tuple([g for g, _ in streams]),
-            objects,
-            *structures,
-            tuple(self.plain),
-            guards,
-        )
-        return Graph(program.verified(self.calls), binding)
-
-    def numbers_after(self) -> list[tuple[Var, int]]:
-        """The numbers of the host, and how many counts had gone up when each was asked for."""
-        return [(var, self.after[var]) for var, _ in self.numbers]
-
-    def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         """Run the function; what is returned holds no tensor of its."""
         leaves, structure = tree_flatten((args, kwargs))
         arguments, inner = self._arguments(leaves)
@@ -361,7 +303,7 @@ class Tracer:
         try:
             inner_args, inner_kwargs = tree_unflatten(inner, structure)
             result = fn(*inner_args, **inner_kwargs)
-            return self._finish(result, arguments, structure)
+            return outcome_of(self, result, arguments, structure)
         finally:
             ACTIVE.pop()
             for variable, token in zip((tracer, snapshot), tokens, strict=True):
@@ -413,77 +355,6 @@ class Tracer:
                     tensor._node._grad = x.grad  # type: ignore[union-attr]
                 self.gradients.argument(tensor, len(arguments) - 1, x.is_leaf)
         return arguments, inner
-
-    def _finish(self, result: Any, arguments: list[Capture], structure_in: Any) -> dict[str, Any]:
-        leaves, structure = tree_flatten(result)
-        results = [
-            self.capture(y).var() if isinstance(y, Tensor) and not isinstance(y._array, Layer) else y for y in leaves
-        ]
-        grads, gradients, roots = self.gradients.ends(self)
-        aliases, outside, made = self._aliases(leaves, arguments, roots)
-        used = (
-            {v for call in self.calls for v in call.inputs}
-            | {r for r in results if isinstance(r, Var)}
-            | {w.value for w in gradients}
-        )
-        met = [c for c in (*arguments, *self.memory.captures.values()) if c.cell.written or c.var in used]
-        check_overlaps([(c.array, c.cell.written > 0, c.cell.value.spec) for c in met])
-        writes = [Write("argument", i, a.cell.value) for i, a in enumerate(arguments) if a.cell.value is not a.var]
-        streams = [(g, g._block - start) for g, start in self.streams]
-        return {
-            "arguments": [a.var for a in arguments],
-            "streams": streams,
-            "results": results,
-            "structures": (structure_in, structure),
-            "argument_writes": writes,
-            "gradient_writes": gradients,
-            "leaves": grads,
-            "aliases": aliases,
-            "outside": outside,
-            "made": made,
-        }
-
-    def _aliases(
-        self, results: list[Any], arguments: list[Capture], gradients: dict[Cell, int]
-    ) -> tuple[dict[int, Alias], dict[int, tuple[Var, Alias]], list[Var]]:
-        """The results that share their memory with an argument, a gradient, or each other; and those that do if a
-        variable is a captured tensor.
-        """
-        tensors = {i: y for i, y in enumerate(results) if isinstance(y, Tensor) and not isinstance(y._array, Layer)}
-        arrays = {i: self.array(y._array) for i, y in tensors.items()}
-        shared = Counter(x.cell for x in {id(tensors[i]): x for i, x in arrays.items()}.values())
-        own = {a.cell: (i, a) for i, a in enumerate(arguments)}
-        outside = {c.cell: c for c in self.memory.captures.values()}
-        aliases: dict[int, Alias] = {}
-        captured: dict[int, tuple[Var, Alias]] = {}
-        first: dict[int, int] = {}  # of each tensor, by id
-        made: dict[Cell, int] = {}
-        for i, x in arrays.items():
-            y = tensors[i]
-            if id(y) in first:
-                aliases[i] = Alias("result", first[id(y)], same=True)
-            elif x.cell in own:
-                index, argument = own[x.cell]
-                aliases[i] = Alias("argument", index, x.steps, same=argument.tensor() is y)
-            elif x.cell in gradients:
-                aliases[i] = Alias("grad", gradients[x.cell], x.steps, same=not x.steps)
-            else:
-                if x.cell in outside:
-                    capture = outside[x.cell]
-                    captured[i] = capture.var, Alias("captured", -1, x.steps, same=capture.tensor() is y)
-                if shared[x.cell] > 1:
-                    aliases[i] = Alias("made", made.setdefault(x.cell, len(made)), x.steps)
-            first.setdefault(id(y), i)
-        return aliases, captured, [cell.value for cell in made]
-
-
-def _leaf(leaf: Touched, indices: dict[int, int], others: list[Tensor]) -> Leaf:
-    """A leaf of the program, named by where its tensor stands at the border."""
-    if leaf.argument >= 0:
-        return Leaf("argument", leaf.argument, leaf.spec, leaf.var, leaf.present)
-    if id(leaf.tensor) in indices:
-        return Leaf("captured", indices[id(leaf.tensor)], leaf.spec, leaf.var, leaf.present)
-    return Leaf("other", [id(x) for x in others].index(id(leaf.tensor)), leaf.spec, leaf.var, leaf.present)
 
 
 def _device_of(spec: Spec) -> Any:
