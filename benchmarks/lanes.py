@@ -18,7 +18,7 @@ from typing import Any
 from page import write_section
 
 import genesis
-from genesis.core.call import dispatch, views
+from genesis.core.call import dispatch, inplace_methods
 from genesis.core.functions import general
 
 ROUNDS, NUMBER = 21, 1000
@@ -63,7 +63,7 @@ def rows() -> dict[str, tuple[Call, Call]]:
     x, y, w = genesis.ones(4), genesis.ones(4), genesis.ones(4, requires_grad=True)
     a, b = genesis.ones(8, 8), genesis.ones(8, 8)
     exp, mul, add = genesis.exp.op, genesis.mul.op, genesis.add.op
-    added, composed = genesis.Tensor.add_, views._composed_method(add, "add_")
+    added, composed = genesis.Tensor.add_, inplace_methods._composed_method(add, "add_")
     return {
         "`unary_path`: `exp(x)`": (lambda: genesis.exp(x), lambda: dispatch.elementwise(exp, (x,))),
         "`unary_path`: `exp(w)`, recorded": (lambda: genesis.exp(w), lambda: dispatch.elementwise(exp, (w,))),

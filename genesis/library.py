@@ -27,7 +27,7 @@ from genesis.base.pytree import tree_flatten
 from genesis.core.call import dispatch
 from genesis.core.call.kinds import opaque
 from genesis.core.call.op import REGISTRY, Op
-from genesis.core.call.views import bump
+from genesis.core.call.writes import bump
 from genesis.core.functions.function import Function
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer

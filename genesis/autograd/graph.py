@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
-from genesis.core.call.views import bump
+from genesis.core.call.writes import bump
 from genesis.core.graph import engine
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.node import Node, Output

@@ -17,7 +17,7 @@ from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import dispatch
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
-from genesis.core.call.views import bump, write
+from genesis.core.call.writes import bump, write
 from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.quiet import quietly
 from genesis.core.graph.tensor import Tensor, wrap

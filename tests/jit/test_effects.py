@@ -9,7 +9,7 @@ import pytest
 
 import genesis
 from genesis import jit, nn
-from genesis.core.call import views
+from genesis.core.call import writes
 from genesis.func import grad, jvp, vmap
 from genesis.jit.gradients import Gradients
 from genesis.jit.memory import Memory
@@ -426,7 +426,7 @@ def test_thousands_of_random_steps():
 
 
 def copies_of_bytes(monkeypatch):
-    monkeypatch.setattr(views, "copied", lambda array: array.copy())
+    monkeypatch.setattr(writes, "copied", lambda array: array.copy())
 
 
 def fresh_gradients_only(monkeypatch):

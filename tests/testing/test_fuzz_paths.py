@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from genesis.base.errors import InplaceError
-from genesis.core.call import computing, dispatch, views
+from genesis.core.call import computing, dispatch, writes
 from genesis.core.graph.node import SHARED
 from genesis.testing import fuzz_paths
 
@@ -28,14 +28,14 @@ def test_ten_thousand_programs():
 
 
 def test_a_path_that_is_stricter_is_found(monkeypatch):
-    right = views.check_writable
+    right = writes.check_writable
 
     def stricter(x, name, recording):
-        if views.ACTIVE and x._counter is SHARED:
+        if writes.ACTIVE and x._counter is SHARED:
             raise InplaceError(f"{name}: the memory cannot be written to")
         right(x, name, recording)
 
-    monkeypatch.setattr(views, "check_writable", stricter)
+    monkeypatch.setattr(writes, "check_writable", stricter)
     assert fuzz_paths.fuzz(300)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
 from genesis.core.call.refusal import explain_all
-from genesis.core.call.views import same_device
+from genesis.core.call.writes import same_device
 from genesis.core.graph import engine
 from genesis.core.graph.boundary import dual_in, inside_copy, primal_of, tangent_of
 from genesis.core.graph.levels import Level, opened

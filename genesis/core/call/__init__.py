@@ -5,7 +5,8 @@
 `operands`   what arguments become                         `promotion`  the dtypes of the computation
 `computing`  kernels and interpreters of arrays            `recording`  the node that a call becomes
 `kernels`    who computes an op on which arrays            `scalars`    what an elementwise op does to one element
-`views`      views and in-place writes                     `paths`      how a view lies in its base
+`views`      views, and their history after a write        `paths`      how a view lies in its base
+`writes`     writes in place                               `inplace_methods`  ``x.add_(y)``, ``x += y``
 `strides`    the layout of results                         `halves`     composites compute 16-bit floats in float32
 `casts`      arguments under autocast                      `overrides`  users' functions in the place of ops
 `refusal`    errors that name the call                     `layer_writes`  writes of batched and dual values

@@ -26,7 +26,7 @@ from genesis.base.errors import (
 )
 from genesis.core.call.computing import compute, compute_operands, infer, infer_operands, intercepted, interpreted
 from genesis.core.call.op import REGISTRY, Op
-from genesis.core.call.operands import array_of, autocast_arguments, lifted, scalar_of
+from genesis.core.call.operands import KNOWN, array_of, autocast_arguments, lifted, scalar_of
 from genesis.core.call.out import write_out
 from genesis.core.call.overrides import OVERRIDES, override_of
 from genesis.core.call.recording import (
@@ -38,7 +38,7 @@ from genesis.core.call.recording import (
     wrap_several,
 )
 from genesis.core.call.strides import packed, with_strides
-from genesis.core.call.views import KNOWN, attach_view
+from genesis.core.call.views import attach_view
 from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import UNTOUCHED
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode

@@ -17,11 +17,8 @@ from genesis.arrays.protocol import Dispatched
 from genesis.core.call.dispatch import elementwise, operated
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op
-from genesis.core.call.operands import unknown_operand
-from genesis.core.call.recording import (
-    refuse_inference,
-)
-from genesis.core.call.views import KNOWN
+from genesis.core.call.operands import KNOWN, unknown_operand
+from genesis.core.call.recording import refuse_inference
 from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode

@@ -48,7 +48,7 @@ from genesis.core.call.halves import called
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.recording import made_inside, refuse_inference
-from genesis.core.call.views import bump, bump_all, write
+from genesis.core.call.writes import bump, bump_all, write
 from genesis.core.graph import engine
 from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference

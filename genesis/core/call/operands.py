@@ -8,10 +8,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Layer
 from genesis.arrays.spec import Spec
-from genesis.base.errors import (
-    ArgumentError,
-    message,
-)
+from genesis.base.errors import ArgumentError, message
 from genesis.core.call.casts import cast_for
 from genesis.core.call.halves import F32
 from genesis.core.call.op import Op
@@ -21,6 +18,8 @@ from genesis.core.graph.levels import check_at_home
 from genesis.core.graph.modes import ACTIVE
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import tracer
+
+KNOWN = (Tensor, int, float, complex, np.generic, np.ndarray)  # what operators compute with
 
 
 def scalar_of(op: Op, value: Any) -> Any:

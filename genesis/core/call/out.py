@@ -18,7 +18,7 @@ from genesis.base.errors import (
     message,
 )
 from genesis.core.call.generated import defined, generated, passed
-from genesis.core.call.views import same_device
+from genesis.core.call.writes import same_device
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.site import user_level
 from genesis.core.graph.tensor import Tensor

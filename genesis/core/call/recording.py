@@ -12,10 +12,7 @@ from genesis.arrays.memory import DeviceArray, copied
 from genesis.arrays.protocol import Layer, Virtual
 from genesis.arrays.spec import spec_of
 from genesis.base import dtypes
-from genesis.base.errors import (
-    GraphError,
-    message,
-)
+from genesis.base.errors import GraphError, message
 from genesis.core.call.generated import compiled, generated
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op, node_for

@@ -10,7 +10,8 @@ from genesis.arrays.spec import spec_of
 from genesis.base.errors import InplaceError, message
 from genesis.base.pytree import TreeDef, is_container, tree_flatten, tree_unflatten
 from genesis.core.call.recording import refuse_inference
-from genesis.core.call.views import check_writable, guarded, rebase, watch
+from genesis.core.call.views import guarded, rebase, watch
+from genesis.core.call.writes import check_writable
 from genesis.core.functions import second_order
 from genesis.core.functions.context import FunctionCtx, hold_attributes
 from genesis.core.graph.hooks import SPECIAL

@@ -18,7 +18,7 @@ from genesis.core.call.op import samples
 from genesis.core.call.kernels import attach
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.core.call.views import inplace
+from genesis.core.call.writes import inplace
 
 # ---- copies and conversions
 

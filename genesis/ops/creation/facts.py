@@ -175,7 +175,7 @@ def _fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
         raise ShapeError(message("fill_diagonal_", f"expected a matrix or a cube, got shape {list(shape)}"))
     step = sum(_steps(shape))
     end = shape[1] * shape[1] if len(shape) == 2 and not wrap else self.numel()
-    from genesis.core.call.views import inplace
+    from genesis.core.call.writes import inplace
     from genesis.ops.creation.sequences import arange
 
     def filled(old: Tensor) -> Tensor:

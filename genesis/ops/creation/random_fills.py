@@ -13,7 +13,8 @@ from genesis.arrays.spec import Spec
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.halves import F32
 from genesis.core.call.kinds import case, drawn, random
-from genesis.core.call.views import bump, check_writable, write, written_over
+from genesis.core.call.views import written_over
+from genesis.core.call.writes import bump, check_writable, write
 from genesis.core.graph.generator import (
     Generator,
 )

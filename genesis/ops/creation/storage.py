@@ -14,7 +14,7 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.device import CPU, device
 from genesis.base.errors import ArgumentError, IndexOutOfRange, ShapeError, UnsupportedError, message
-from genesis.core.call.views import bump, inplace
+from genesis.core.call.writes import bump, inplace
 from genesis.core.graph.tensor import Tensor, wrap
 
 _BYTE = np.dtype(np.uint8)

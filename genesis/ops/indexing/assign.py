@@ -13,7 +13,8 @@ from genesis.base.errors import (
     ShapeError,
     message,
 )
-from genesis.core.call.views import bump, check_writable, inplace, rebase, same_device
+from genesis.core.call.views import rebase
+from genesis.core.call.writes import bump, check_writable, inplace, same_device
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.tensor import Tensor, wrap

@@ -18,7 +18,7 @@ from genesis.core.call.kinds import case, indexing, view
 from genesis.core.call.kinds.indexing import AT, filled, is_array, split
 from genesis.core.call.op import samples
 from genesis.core.call.strides import packed
-from genesis.core.call.views import same_device
+from genesis.core.call.writes import same_device
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer

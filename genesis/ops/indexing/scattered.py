@@ -8,7 +8,7 @@ from genesis.base.errors import ArgumentValueError, ShapeError, message
 from genesis.core.call.kinds import case, composite, normalize_dim
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
-from genesis.core.call.views import inplace_method
+from genesis.core.call.inplace_methods import inplace_method
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.sequences import arange
 from genesis.ops.indexing.gather import scatter_reduce

@@ -9,7 +9,7 @@ from genesis.base.dtypes import float32
 from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.call.views import inplace_method
+from genesis.core.call.inplace_methods import inplace_method
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise.choice import where
 from genesis.ops.pointwise.curves import log1pexp, relu, sigmoid, tanh_rest, times_sigmoid, times_tanh_log1pexp

@@ -11,7 +11,7 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.halves import F32, wide
 from genesis.core.call.kinds import case, composite, drawn, random
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.call.views import inplace_method
+from genesis.core.call.inplace_methods import inplace_method
 from genesis.core.graph.generator import (
     Generator,
     default_generator,

@@ -14,7 +14,7 @@ from genesis.core.call.out import write_out
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import alias, binary, case, composite, fails
 from genesis.core.call.op import samples, wrong_inputs
-from genesis.core.call.views import inplace_method
+from genesis.core.call.inplace_methods import inplace_method
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import HostNumber
 from genesis.ops.pointwise.choice import together, where

@@ -16,7 +16,7 @@ from genesis.base.errors import ArgumentError, message
 from genesis.core.call.op import samples
 from genesis.core.call.kinds import alias, binary, case, composite, unary
 from genesis.core.call.refusal import explain_all
-from genesis.core.call.views import inplace_method, stepwise
+from genesis.core.call.inplace_methods import inplace_method, stepwise
 from genesis.core.graph.tensor import Tensor
 
 _pairs = lambda t: [case(t.int(2, 3, low=-2, high=3), t.int(3, low=-2, high=3)), case(t.int(), 1), case(t.int(0, 2), 2)]  # noqa: E731

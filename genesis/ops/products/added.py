@@ -10,7 +10,7 @@ from genesis.core.call.out import takes_out
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
-from genesis.core.call.views import inplace_method
+from genesis.core.call.inplace_methods import inplace_method
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.products.matmul import _affine, addmm, addmv, baddbmm, bmm, check_factors, outer
 

@@ -17,7 +17,8 @@ from genesis.core.call.kind import called
 from genesis.core.call.kinds import case, composite, view
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.paths import View
-from genesis.core.call.views import bump, watch
+from genesis.core.call.views import watch
+from genesis.core.call.writes import bump
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import INFERENCE
 from genesis.core.graph.tensor import Tensor, wrap

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from genesis.core.call import operands, views
+from genesis.core.call import inplace_methods, operands, writes
 from genesis.core.call.generated import passed
 from genesis.core.call.halves import in_float32
 from genesis.core.call.kind import Kind
@@ -70,11 +70,11 @@ def composite(
             first, *others = [p for p in op.signature.parameters if p != "inplace"]
             body = f"    if inplace: return write(name, computed, {first}, ({', '.join([*others, ''])}), {{}})\n"
             op.call = call = _in_front_of(
-                function, op, body + steps, {**names, "write": views.inplace, "name": op.name + "_", "computed": call}
+                function, op, body + steps, {**names, "write": writes.inplace, "name": op.name + "_", "computed": call}
             )
         call.op = op  # type: ignore[attr-defined]
         if method:
-            attach_methods(op, call, operators, views.inplace_method(op) if inplace else None)
+            attach_methods(op, call, operators, inplace_methods.inplace_method(op) if inplace else None)
         register(op, function.__module__)
         return call
 

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from genesis.core.call import dispatch, views
+from genesis.core.call import dispatch, inplace_methods
 from genesis.core.call.kind import Kind, kind_named
 from genesis.core.call.op import Fail, Op, attach_methods, positional, prepare_record, public_function, register
 from genesis.core.call.out import write_out
@@ -73,7 +73,7 @@ def finish(op: Op, operators: Iterable[str] = (), inplace: bool = False, method:
     call.__doc__ = op.meaning.__doc__
     call.op = op  # type: ignore[attr-defined]
     if method:
-        attach_methods(op, call, operators, views.inplace_method(op) if inplace else None)
+        attach_methods(op, call, operators, inplace_methods.inplace_method(op) if inplace else None)
     register(op, call.__module__)
     return call
 

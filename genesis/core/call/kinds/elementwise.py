@@ -20,7 +20,7 @@ from genesis.arrays.spec import Spec, spec_of
 from genesis.base import dtypes
 from genesis.base.device import CPU
 from genesis.base.errors import DeviceError, DTypeError, ShapeError, message
-from genesis.core.call import dispatch, promotion, views
+from genesis.core.call import dispatch, inplace_methods, promotion
 from genesis.core.call.fast import binary_path, reversed_path, unary_path
 from genesis.core.call.kind import Kind, Rule, called
 from genesis.core.call.kinds.declare import Rules, finish
@@ -307,7 +307,7 @@ def binary(
     if reflected is not None:
         setattr(Tensor, reflected, call.operator if commutes else reversed_path(op, call))  # type: ignore[attr-defined]
     if inplace_operator is not None:
-        setattr(Tensor, inplace_operator, views.inplace_operator(op, getattr(Tensor, name + "_")))
+        setattr(Tensor, inplace_operator, inplace_methods.inplace_operator(op, getattr(Tensor, name + "_")))
     return call
 
 

@@ -1,0 +1,156 @@
+"""The in-place methods of ops, ``x.add_(y)``, and the operators ``x += y``.
+
+While nothing is recorded, that of a ufunc writes straight into the tensor's memory; the others, and whatever does not
+fit, go to `inplace` (`core/call/writes.py`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import ArgumentError, message
+from genesis.core.call.generated import defined, generated
+from genesis.core.call.op import Op
+from genesis.core.call.operands import KNOWN
+from genesis.core.call.writes import bump, inplace
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.node import INFERENCE, SHARED, Node, recorded
+from genesis.core.graph.quiet import unnamed
+from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.tensor import Tensor
+
+
+class StepBackward(Node):
+    """A value on which what it was computed from has no influence, as far as derivatives go: all of that gets zeros."""
+
+    __slots__ = ()
+    op_name = "step"
+
+    def _pull(self, g: Any) -> Any:
+        return tuple([None if edge is None else g.new_zeros(edge._shape) for edge in self._edges])
+
+
+def stepwise(op: Op) -> Callable[..., Tensor]:
+    """``Tensor.eq_``: the answers as numbers, recorded as a function that is constant between its steps."""
+    name = op.name + "_"
+
+    def compared(old: Tensor, other: Any) -> Tensor:
+        result: Tensor = op.call(old, other)
+        if not old.dtype.is_floating_point and not old.dtype.is_complex:
+            return result
+        result = result.to(old._array.dtype)
+        edges = tuple([x._node if isinstance(x, Tensor) else None for x in (old, other)])
+        if grad_mode.get() and any([edge is not None for edge in edges]):
+            result._node = recorded(StepBackward, edges, result._array)
+        return result
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        return inplace(name, compared, self, (other,), {})
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place form of `{op.name}`: writes the result into this tensor and returns it."
+    return method
+
+
+def inplace_operator(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
+    """``x += y``: Python asks the other side where its class is not known."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        return method(self, other) if isinstance(other, KNOWN) else NotImplemented
+
+    operator.__name__ = operator.__qualname__ = op.name + "_"
+    return operator
+
+
+def inplace_method(op: Op, name: str | None = None) -> Callable[..., Tensor]:
+    """``Tensor.op_``: without recording the kernel writes straight into the tensor's memory."""
+    name, kernel = name or op.name + "_", op.kernel
+    direct = op.kind.aligned and isinstance(kernel, np.ufunc) and op.result == "same"
+    method = _direct_method(op, name, kernel) if direct and kernel.nin == 2 else _composed_method(op, name)  # type: ignore[attr-defined]
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place form of `{op.name}`: writes the result into this tensor and returns it."
+    return method
+
+
+def _expect_tensor(name: str, target: Any) -> None:
+    """Refuse something else as what is written to, which the function ``relu_(x)`` can be given."""
+    if not isinstance(target, Tensor):
+        raise ArgumentError(message(name, f"expected a tensor to write to, got {type(target).__name__}")) from None
+
+
+def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
+    """With the parameters of the function, but for ``out`` and ``inplace``."""
+    parameters = [p for n, p in op.signature.parameters.items() if n not in ("out", "inplace")]
+    scope: dict[str, Any] = {"inplace": inplace, "expect_tensor": _expect_tensor, "op": op, "name": name}
+    return generated(lambda: _composed_source(parameters, scope), name, f"<genesis in-place {op.name}>", scope)
+
+
+def _composed_source(parameters: Sequence[inspect.Parameter], scope: dict[str, Any]) -> str:
+    written = defined(parameters, scope)
+    given = [
+        ("*" if p.kind is p.VAR_POSITIONAL else "") + p.name
+        for p in parameters
+        if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
+    ]
+    named = [
+        f"**{p.name}" if p.kind is p.VAR_KEYWORD else f"{p.name!r}: {p.name}"
+        for p in parameters
+        if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
+    ]
+    first, *others = given
+    call = f"inplace(name, op.call, {first}, ({''.join(o + ', ' for o in others)}), {{{', '.join(named)}}})"
+    return f"def call({', '.join(written)}):\n    try:\n        return {call}\n    except AttributeError:\n        expect_tensor(name, {first})\n        raise\n"
+
+
+def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
+    ndarray = np.ndarray
+
+    def rebind(attached: Any) -> None:
+        nonlocal kernel
+        # only these write into memory that they are given
+        kernel = attached if isinstance(attached, np.ufunc) else None
+
+    op.shortcuts.append(rebind)
+
+    def method(self: Tensor, other: Any, *, alpha: Any = None) -> Tensor:
+        x = self._array
+        y = other._array if isinstance(other, Tensor) else other
+        if alpha is not None:
+            if "alpha" not in inspect.signature(op.call).parameters:
+                raise TypeError(f"{name}() got an unexpected keyword argument 'alpha'")
+            return inplace(name, op.call, self, (other,), {"alpha": alpha})
+        if grad_mode.get() or ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE or kernel is None:
+            return inplace(name, op.call, self, (other,), {})
+        if y.__class__ is ndarray:
+            if y.dtype is not x.dtype or x.dtype.kind != "f":
+                return inplace(name, op.call, self, (other,), {})
+        elif y.__class__ is not float or x.dtype.kind != "f":
+            return inplace(name, op.call, self, (other,), {})
+        if self._counter is SHARED:
+            self._own_memory()
+            x = self._array
+        try:
+            kernel(x, y, out=x)
+        except (ValueError, TypeError):
+            return inplace(name, op.call, self, (other,), {})
+        # where they are errors: raised after the loop, which has written to x
+        except (RuntimeWarning, FloatingPointError):
+            if _number_overflows(kernel, x, y):
+                return inplace(name, op.call, self, (other,), {})
+        bump(self, name)
+        return self
+
+    return unnamed(method)  # type: ignore[no-any-return]
+
+
+def _number_overflows(kernel: Any, x: Any, y: Any) -> bool:
+    """Whether a ufunc refuses the number ``y`` in the dtype of ``x``, which it does before its loop."""
+    try:
+        kernel(np.empty(0, x.dtype), y if y.__class__ is float else np.empty(0, x.dtype))
+    except (RuntimeWarning, FloatingPointError):
+        return True
+    return False
