@@ -20,7 +20,7 @@ from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.levels import levels, mark_created
 from genesis.core.graph.lost import UNTOUCHED, note, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode, inference
-from genesis.core.graph.node import INFERENCE, WRITES, Output, next_number, recorded
+from genesis.core.graph.node import INFERENCE, Output, recorded
 from genesis.core.graph.saved import pack
 from genesis.core.graph.site import user_site
 from genesis.core.graph.switches import PACKING
@@ -83,12 +83,9 @@ def record(
 ) -> None:
     """The node of a primitive with one result."""
     array = out._array
-    node: Any = (op.node if array.dtype is F32 else node_for(op, array.dtype))()  # type: ignore[misc]
-    node._edges, node._hooks, node._outputs, node._epoch, node._number = edges, None, None, WRITES[0], next_number()
-    node._code, node._at = user_site(_frame(3))
-    node._shape, node._dtype = array.shape, array.dtype
-    node._saved = saved_values(op, args, edges, out, outs)
-    out._node = node
+    kind: Any = op.node if array.dtype is F32 else node_for(op, array.dtype)
+    out._node = node = recorded(kind, edges, array, saved_values(op, args, edges, out, outs), user_site(_frame(3)))
+    node._outputs = None
     if ACTIVE or PACKING:
         pack(node)
 

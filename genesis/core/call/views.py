@@ -26,8 +26,8 @@ from genesis.core.call.op import Op
 from genesis.core.call.paths import Replay, View
 from genesis.core.graph.hooks import hooks_of
 from genesis.core.graph.modes import enable_grad, grad_mode
-from genesis.core.graph.node import INFERENCE, SHARED, WRITES, Node, Output, Version, counting, next_number, recorded
-from genesis.core.graph.site import line_here, site_here
+from genesis.core.graph.node import INFERENCE, SHARED, Node, Output, Version, counting, recorded
+from genesis.core.graph.site import line_here
 from genesis.core.graph.switches import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
@@ -132,13 +132,8 @@ def rebase(x: Tensor, new: Any) -> None:
     if view is None:
         _come_from(x, new)
     else:
-        node = CopySlices()
-        node._edges, node._hooks = (base._node, new), None
-        node._number = next_number()
-        node._code, node._at = site_here()
-        node._shape, node._dtype = tuple(base._array.shape), base._array.dtype
-        node._saved, node._epoch = (View(None, view.recorded, view.path), memory_order(base.stride())), WRITES[0]  # type: ignore[arg-type]
-        _come_from(base, node)
+        saved = View(None, view.recorded, view.path), memory_order(base.stride())  # type: ignore[arg-type]
+        _come_from(base, recorded(CopySlices, (base._node, new), base._array, saved))
     counter = x._counter
     if counter is None or not counter.refs:
         return

@@ -16,7 +16,7 @@ from genesis.core.functions import second_order
 from genesis.core.graph import autocast
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.modes import ACTIVE, grad_mode
-from genesis.core.graph.node import FREED, FUNCTION, INFERENCE, WRITES, Node, freed_message, stale_message
+from genesis.core.graph.node import FREED, FUNCTION, INFERENCE, NOWHERE, WRITES, Node, freed_message, stale_message
 from genesis.core.graph.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ class FunctionCtx(Node):
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
     _constants: tuple[Tensor, ...] = ()
+
+    def _begin(self, edges: tuple[Any, ...]) -> None:
+        """What a context is before `forward` runs; the rest is set when the result is there."""
+        self._edges, self._saved, self._hooks, self._epoch = edges, (), None, WRITES[0]
 
     # ---- for forward
 
@@ -346,8 +350,8 @@ class Context(FunctionCtx):
     __slots__ = ()
 
     def __init__(self) -> None:
-        self._edges, self._saved, self._hooks = (), (), None
-        self._epoch, self._code, self._at = WRITES[0], None, -1
+        self._begin(())
+        self._code, self._at = NOWHERE
 
 
 class HoldingCtx:

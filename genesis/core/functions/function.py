@@ -189,7 +189,7 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
     def _rerun(cls, arguments: Sequence[Any], keywords: dict[str, Any]) -> dict[str, Any]:
         """What forward saves, by the names that `core/functions/second_order.py` uses; called while recording."""
         ctx = cls._ctx()
-        ctx._edges = ctx._saved = ()
+        ctx._begin(())
         if cls._split:
             cls.setup_context(ctx, tuple(arguments), cls.forward(*arguments, **keywords))  # type: ignore[attr-defined]
         else:

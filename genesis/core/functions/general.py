@@ -100,9 +100,8 @@ def _apply_plain(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
         structures.append(structure)
         edges += [item._node if isinstance(item, Tensor) else None for item in items]
     ctx = cls._ctx()
-    ctx._hooks, ctx._saved = None, ()
     recording = grad_mode.get() and any(e is not None for e in edges)
-    ctx._edges = tuple(edges) if recording else (None,) * len(edges)
+    ctx._begin(tuple(edges) if recording else (None,) * len(edges))
     if any(s is not None for s in structures):
         ctx._structures = tuple(structures)
     epoch = WRITES[0]

@@ -403,22 +403,30 @@ class AccumulateGrad(Node):
 
 def leaf(tensor: Tensor) -> AccumulateGrad:
     """A new node for the gradient of a leaf."""
-    node = AccumulateGrad()
-    node._edges, node._saved, node._epoch, node._hooks = (), (), 0, None
-    node._code, node._at, node._number = None, -1, next_number()
-    node._shape, node._dtype = tuple(tensor._array.shape), tensor._array.dtype
+    node: AccumulateGrad = recorded(AccumulateGrad, (), tensor._array, (), NOWHERE)
     node._virtual = tensor._array.__class__ is not np.ndarray
     node._grad, node.tensor = None, weakref.ref(tensor)
     return node
 
 
-def recorded(kind: type[Node], edges: tuple[Edge, ...], array: Any, saved: tuple[Any, ...] = ()) -> Any:
-    """A node for a result with this array, recorded in the line of the program that runs. (The fast paths write it
-    out.)
+NOWHERE: tuple[CodeType | None, int] = (None, -1)
+
+
+def recorded(
+    kind: type[Node],
+    edges: tuple[Edge, ...],
+    array: Any,
+    saved: tuple[Any, ...] = (),
+    site: tuple[CodeType | None, int] | None = None,
+) -> Any:
+    """A node for a result with this array, recorded at ``site``, or in the line of the program that runs.
+
+    All nodes are made here, but for those of the fast paths (`core/call/fast.py`, `core/functions/function.py`), where
+    this is written out: a call would add a tenth to a recorded product. A test compares what they set.
     """
     node = kind()
     node._edges, node._saved, node._hooks, node._epoch, node._number = edges, saved, None, WRITES[0], next_number()
-    node._code, node._at = site_here()
+    node._code, node._at = site_here() if site is None else site
     node._shape, node._dtype = tuple(array.shape), array.dtype
     return node
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from genesis.base.errors import GraphError
-from genesis.core.graph.node import WRITES, Node
+from genesis.core.graph.node import NOWHERE, Node, recorded
 from genesis.core.graph.tensor import Tensor
 
 
@@ -26,8 +26,6 @@ class UnknownDerivative(Node):
 
 def without_derivative(t: Tensor, edges: Sequence[Any], reason: str) -> Tensor:
     """The same value with a history that leads to the inputs but cannot be differentiated."""
-    node = UnknownDerivative()
-    node._edges, node._saved, node._hooks, node._epoch = tuple(edges), (), None, WRITES[0]
-    node._shape, node._dtype = tuple(t._array.shape), t._array.dtype
-    node._code, node._at, node.reason = None, -1, reason
+    node = recorded(UnknownDerivative, tuple(edges), t._array, (), NOWHERE)
+    node.reason = reason
     return t._alias(node)

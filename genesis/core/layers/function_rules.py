@@ -182,7 +182,7 @@ def _by_jvp(
     try:
         grad_mode.set(follow)
         ctx = cls._ctx()
-        ctx._hooks, ctx._saved, ctx._edges = None, (), (None,) * len(primals)
+        ctx._begin((None,) * len(primals))
         ctx.__dict__["_for_forward"] = None
         out = cls.forward(*args, **kwargs) if cls._split else cls.forward(ctx, *args, **kwargs)
         if cls._split:
