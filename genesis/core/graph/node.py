@@ -427,7 +427,7 @@ def recorded(
     node = kind()
     node._edges, node._saved, node._hooks, node._epoch, node._number = edges, saved, None, WRITES[0], next_number()
     node._code, node._at = site_here() if site is None else site
-    node._shape, node._dtype = tuple(array.shape), array.dtype
+    node._shape, node._dtype = array.shape, array.dtype
     return node
 
 
