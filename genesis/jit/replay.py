@@ -15,7 +15,6 @@ from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import dispatch
-from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.writes import bump, write
 from genesis.core.graph.modes import grad_mode, no_grad
@@ -294,7 +293,7 @@ class Plan:
 
     def _fetch(self, op: Op, call: Call) -> Callable[[list[Any]], tuple[Any, ...]]:
         inside = [not isinstance(a, Var) and next(variables(a), None) is not None for a in call.args]
-        fused = op.kind is FUSION  # takes arrays out of tensors itself, and numbers of the host as they are
+        fused = op.kind.fused
         if not any(inside) and all(
             [fused or takes_tensor(op, i) for i, a in enumerate(call.args) if isinstance(a, Var)]
         ):
@@ -331,7 +330,7 @@ def _runner(op: Op, call: Call) -> tuple[Callable[..., Any], bool]:
     """What computes an op (as `dispatch.apply` does), and whether it takes the arguments one by one."""
     if op.kind.draws:
         return partial(_drawn, op), False
-    if op.kind is FUSION:
+    if op.kind.fused:
         return partial(_fused, op), False
     first = call.args[0]
     if op.plain and isinstance(first, Var) and first.spec.device.type != "meta":

@@ -8,7 +8,8 @@ import pytest
 import genesis
 from genesis.base import dtypes
 from genesis.core.call.op import REGISTRY
-from genesis.core.call.scalars import BY_HAND, PRIMITIVES, SPECIAL, Expression, evaluate, lowered, rule
+from genesis.core.call.scalar_lowering import PRIMITIVES, evaluate, lowered
+from genesis.core.call.scalars import BY_HAND, SPECIAL, Expression, rule
 from genesis.testing import assert_close, samples_of
 from genesis.testing.make import Maker
 from genesis.testing.opcheck import sample_dtypes
@@ -95,11 +96,11 @@ def test_what_several_parts_need_is_one_part():
 def test_a_branch_of_python_is_refused():
     symbol = rule(REGISTRY["exp"], "float32")
     assert isinstance(symbol, Expression)
-    from genesis.core.call.scalars import _Symbol
+    from genesis.core.call.scalars import Symbol
 
     with pytest.raises(TypeError, match="use np.where, not a branch of Python"):
-        bool(_Symbol(symbol))
+        bool(Symbol(symbol))
     with pytest.raises(TypeError, match=r"numpy\.sort has no expression"):
-        np.sort(_Symbol(symbol))
+        np.sort(Symbol(symbol))
     with pytest.raises(TypeError, match="reduce is no function of one element"):
-        np.add.reduce(_Symbol(symbol))
+        np.add.reduce(Symbol(symbol))

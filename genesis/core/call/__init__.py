@@ -4,11 +4,12 @@
 `dispatch`   the ways of a call                            `fast`       those of elementwise ops on usual tensors
 `operands`   what arguments become                         `promotion`  the dtypes of the computation
 `computing`  kernels and interpreters of arrays            `recording`  the node that a call becomes
-`kernels`    who computes an op on which arrays            `scalars`    what an elementwise op does to one element
+`kernels`    who computes an op on which arrays            `generated`  functions made of text
+`scalars`    what an elementwise op does to one element    `scalar_lowering`  the same in fewer functions
 `views`      views, and their history after a write        `paths`      how a view lies in its base
 `writes`     writes in place                               `inplace_methods`  ``x.add_(y)``, ``x += y``
 `strides`    the layout of results                         `halves`     composites compute 16-bit floats in float32
 `casts`      arguments under autocast                      `overrides`  users' functions in the place of ops
 `refusal`    errors that name the call                     `layer_writes`  writes of batched and dual values
-`generated`  functions made of text                        `out`        results in memory that is there
+`out`        results in memory that is there
 """

@@ -10,6 +10,9 @@ A kind says, with methods that are asked by the call path, by the layers of tran
 `batch`           the op's rule for many samples at once; None: one sample after the other
 ================  ======================================================================================
 
+How an op is written in code is not asked of its kind: traced programs are run call by call. What there is for a compiler
+to read are the expressions of elementwise ops (`core/call/scalars.py`).
+
 The kinds themselves, and the functions that declare their ops, are in `core/call/kinds/`, a file each.
 
 A rule of forward mode is ``(op, args, tangents, out) -> tangent``: the arguments without tangents, one tensor or None
@@ -42,6 +45,7 @@ class Kind(str):
     linear = False  # results are linear in the operands together
     moves = False  # results may be on another device than the operands
     copies = False  # operands without a gradient are saved as copies: they may be written to before backward
+    fused = False  # kernels of composites, which take arrays out of tensors themselves, and other numbers as they are
     draws = False  # random numbers, from a stream that is the first argument
     repeatable = True  # the same arguments give the same results
 

@@ -10,9 +10,8 @@ divide(1.0, sqrt(x0))
 
 An expression is made of operands ``x0``, ``x1``, ..., numbers, ``where`` and `ufuncs
 <https://numpy.org/doc/stable/reference/ufuncs.html>`_ by their names; `lowered` writes the less common ones with
-others, so that `PRIMITIVES` is all an emitter has to know. Every expression has a dtype, and a ``cast`` where it
-changes. The special functions stay what they are: an emitter calls a library for them. `evaluate` computes an
-expression with NumPy; the tests compare it with the op.
+others (`core/call/scalar_lowering.py`). Every expression has a dtype, and a ``cast`` where it changes. The special
+functions stay what they are: an emitter calls a library for them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec
 from genesis.core.call import promotion
-from genesis.core.call.op import REGISTRY, Op
+from genesis.core.call.op import Op
 
 SPECIAL = (
     *("erf", "erfc", "erfinv", "normal_cdf", "lgamma", "digamma", "polygamma_of"),
@@ -102,7 +101,7 @@ class Expression:
                 stack += [(a, False) for a in reversed(each.args) if isinstance(a, Expression)]
 
 
-class _Symbol:
+class Symbol:
     """Stands for an element: NumPy's functions and Python's operators on it make expressions."""
 
     shape, ndim, size = (), 0, 1
@@ -114,29 +113,29 @@ class _Symbol:
     def dtype(self) -> np.dtype[Any]:
         return self.expression.dtype
 
-    def astype(self, dtype: Any, **_: Any) -> _Symbol:
+    def astype(self, dtype: Any, **_: Any) -> Symbol:
         kind = np.dtype(dtype)
-        return self if kind == self.dtype else _Symbol(Expression("cast", (self.expression,), kind))
+        return self if kind == self.dtype else Symbol(Expression("cast", (self.expression,), kind))
 
-    def copy(self, *_: Any) -> _Symbol:
+    def copy(self, *_: Any) -> Symbol:
         return self
 
     @property
-    def real(self) -> _Symbol:
-        return self if self.dtype.kind != "c" else _Symbol(Expression("real", (self.expression,), _part(self.dtype)))
+    def real(self) -> Symbol:
+        return self if self.dtype.kind != "c" else Symbol(Expression("real", (self.expression,), _part(self.dtype)))
 
     @property
-    def imag(self) -> _Symbol:
+    def imag(self) -> Symbol:
         return (
-            _Symbol(_expressed(0, self.dtype))
+            Symbol(_expressed(0, self.dtype))
             if self.dtype.kind != "c"
-            else _Symbol(Expression("imag", (self.expression,), _part(self.dtype)))
+            else Symbol(Expression("imag", (self.expression,), _part(self.dtype)))
         )
 
     def __bool__(self) -> bool:
         raise TypeError("an expression holds for every element: use np.where, not a branch of Python")
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, dtype: Any = None, **options: Any) -> _Symbol:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, dtype: Any = None, **options: Any) -> Symbol:
         if method != "__call__" or options or ufunc.nout != 1:
             raise TypeError(f"{ufunc.__name__}.{method} is no function of one element")
         return _applied(ufunc, args, dtype)
@@ -179,10 +178,10 @@ _COMPARED: dict[str, np.ufunc] = {
     "invert": np.invert,
 }
 for _name, _ufunc in _BINARY.items():
-    setattr(_Symbol, f"__{_name}__", _operator(_ufunc))
-    setattr(_Symbol, f"__r{_name}__", _operator(_ufunc, swapped=True))
+    setattr(Symbol, f"__{_name}__", _operator(_ufunc))
+    setattr(Symbol, f"__r{_name}__", _operator(_ufunc, swapped=True))
 for _name, _ufunc in _COMPARED.items():
-    setattr(_Symbol, f"__{_name}__", _operator(_ufunc))
+    setattr(Symbol, f"__{_name}__", _operator(_ufunc))
 
 
 def _part(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -191,7 +190,7 @@ def _part(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _expressed(value: Any, dtype: np.dtype[Any] | None = None) -> Expression:
     """An expression for an argument; numbers take the dtype of what they are used with, as NumPy's promotion has it."""
-    if isinstance(value, _Symbol):
+    if isinstance(value, Symbol):
         found = value.expression
         return found if dtype is None or found.dtype == dtype else Expression("cast", (found,), dtype)
     number = value.item() if isinstance(value, np.generic | np.ndarray) else value
@@ -199,26 +198,26 @@ def _expressed(value: Any, dtype: np.dtype[Any] | None = None) -> Expression:
     return Expression("number", (kind.type(number).item() if kind.kind in "fc" else number,), kind)
 
 
-def _applied(ufunc: np.ufunc, args: Sequence[Any], dtype: Any = None) -> _Symbol:
+def _applied(ufunc: np.ufunc, args: Sequence[Any], dtype: Any = None) -> Symbol:
     given = [
-        a.dtype if isinstance(a, _Symbol) else a.dtype if isinstance(a, np.generic | np.ndarray) else type(a)
+        a.dtype if isinstance(a, Symbol) else a.dtype if isinstance(a, np.generic | np.ndarray) else type(a)
         for a in args
     ]
     asked: dict[str, Any] = {} if dtype is None else {"signature": (*[None] * len(args), np.dtype(dtype))}
     *computed, result = ufunc.resolve_dtypes((*given, None), **asked)
-    return _Symbol(
+    return Symbol(
         Expression(ufunc.__name__, tuple([_expressed(a, kind) for a, kind in zip(args, computed, strict=True)]), result)
     )
 
 
-def _where(condition: Any, x: Any, y: Any) -> _Symbol:
-    kinds = [v.dtype if isinstance(v, _Symbol | np.generic | np.ndarray) else v for v in (x, y)]
+def _where(condition: Any, x: Any, y: Any) -> Symbol:
+    kinds = [v.dtype if isinstance(v, Symbol | np.generic | np.ndarray) else v for v in (x, y)]
     dtype = np.result_type(*kinds)
-    return _Symbol(Expression("where", (_expressed(condition), _expressed(x, dtype), _expressed(y, dtype)), dtype))
+    return Symbol(Expression("where", (_expressed(condition), _expressed(x, dtype), _expressed(y, dtype)), dtype))
 
 
-def _filled(value: Any) -> Callable[..., _Symbol]:
-    return lambda like, *given, dtype=None, **_: _Symbol(
+def _filled(value: Any) -> Callable[..., Symbol]:
+    return lambda like, *given, dtype=None, **_: Symbol(
         _expressed(given[0] if value is None else value, np.dtype(dtype or like.dtype))
     )
 
@@ -266,7 +265,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def _special(name: str) -> Callable[..., Any]:
-    return lambda *args: _Symbol(Expression(name, tuple([_expressed(a) for a in args]), args[0].dtype))
+    return lambda *args: Symbol(Expression(name, tuple([_expressed(a) for a in args]), args[0].dtype))
 
 
 def _sigmoid(x: Any) -> Any:
@@ -304,149 +303,14 @@ def rule(op: Op, *operands: Any, **options: Any) -> Expression:
     specs = [Spec((), kind) for kind in kinds]
     computed = promotion.compute_dtypes(op, specs)
     arguments: list[Any] = []
-    for place, parameter in enumerate(op.signature.parameters.values()):
-        if place in op.tensors:
-            i = op.tensors.index(place)
-            operand = _Symbol(Expression("x", (i,), kinds[i]))
+    for index, parameter in enumerate(op.signature.parameters.values()):
+        if index in op.tensors:
+            i = op.tensors.index(index)
+            operand = Symbol(Expression("x", (i,), kinds[i]))
             arguments.append(operand if computed[i] is None else operand.astype(computed[i]))
         else:
             arguments.append(options.get(parameter.name, parameter.default))
     meaning: Callable[..., Any] = BY_HAND.get(op.name, getattr(op.meaning, "__wrapped__", op.meaning))
-    found = meaning(*arguments)
-    found = found if isinstance(found, _Symbol) else _Symbol(_expressed(found))
-    return found.astype(op.infer(*specs).dtype).expression
-
-
-# ---- fewer functions
-
-_LOWERED: dict[str, Callable[..., Any]] = {
-    "square": lambda x: x * x,
-    "reciprocal": lambda x: 1 / x,
-    "positive": lambda x: x,
-    "deg2rad": lambda x: x * (math.pi / 180),
-    "rad2deg": lambda x: x * (180 / math.pi),
-    "exp2": lambda x: np.exp(x * math.log(2)),
-    "heaviside": lambda x, y: np.where(np.isnan(x), x, np.where(x == 0, y, (x > 0).astype(x.dtype))),
-    "logaddexp": lambda x, y: np.where(
-        x == y, x + math.log(2), np.maximum(x, y) + np.log1p(np.exp(-np.absolute(x - y)))
-    ),
-    "logaddexp2": lambda x, y: np.where(
-        x == y, x + 1, np.maximum(x, y) + np.log1p(np.exp(np.absolute(x - y) * -math.log(2))) * (1 / math.log(2))
-    ),
-    "fmax": lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
-    "fmin": lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
-    "isinf": lambda x: np.absolute(x) == math.inf,
-    "isfinite": lambda x: np.absolute(x) < math.inf,
-    "logical_and": lambda x, y: (x != 0) & (y != 0),
-    "logical_or": lambda x, y: (x != 0) | (y != 0),
-    "logical_xor": lambda x, y: (x != 0) ^ (y != 0),
-    "logical_not": lambda x: x == 0,
-}
-PRIMITIVES = frozenset(
-    {
-        "x",
-        "number",
-        "cast",
-        "where",
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "floor_divide",
-        "remainder",
-        "fmod",
-        "power",
-        "negative",
-        "absolute",
-        "sign",
-        "maximum",
-        "minimum",
-        "exp",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sqrt",
-        "hypot",
-        "sin",
-        "cos",
-        "tan",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "arctan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "arcsinh",
-        "arccosh",
-        "arctanh",
-        "floor",
-        "ceil",
-        "trunc",
-        "rint",
-        "copysign",
-        "nextafter",
-        "signbit",
-        "isnan",
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "invert",
-        "left_shift",
-        "right_shift",
-        "conjugate",
-        "real",
-        "imag",
-        *SPECIAL,
-    }
-)
-
-
-def lowered(expression: Expression) -> Expression:
-    """The same value by `PRIMITIVES` only. (Real dtypes; the last digits of ``exp2`` and ``logaddexp`` may differ.)
-
-    >>> from genesis.core.call.op import REGISTRY
-    >>> print(lowered(rule(REGISTRY["square"], "float32")))
-    multiply(x0, x0)
-    """
-    done: dict[int, Expression] = {}
-    for each in expression.walk():
-        args = tuple([done[id(a)] if isinstance(a, Expression) else a for a in each.args])
-        found = Expression(each.name, args, each.dtype)
-        if each.name in _LOWERED:
-            found = lowered(_LOWERED[each.name](*[_Symbol(a) for a in args]).astype(each.dtype).expression)
-        done[id(each)] = found
-    return done[id(expression)]
-
-
-def evaluate(expression: Expression, *operands: Any) -> Any:
-    """The value of an expression on arrays, computed by NumPy: what emitted code is compared with."""
-    values: dict[int, Any] = {}
-    for each in expression.walk():
-        args = [values[id(a)] if isinstance(a, Expression) else a for a in each.args]
-        values[id(each)] = _evaluated(each, args, operands)
-    return values[id(expression)]
-
-
-def _evaluated(each: Expression, args: list[Any], operands: Sequence[Any]) -> Any:
-    if each.name == "x":
-        return np.asarray(operands[args[0]], each.dtype)
-    if each.name == "number":
-        return np.asarray(args[0], each.dtype)[()]
-    if each.name == "cast":
-        return np.asarray(args[0]).astype(each.dtype)
-    if each.name == "where":
-        return np.where(*args)
-    if each.name in SPECIAL:
-        op = REGISTRY[each.name]
-        rest = [np.asarray(a, each.dtype) if i in op.tensors else int(a) for i, a in enumerate(args) if i]
-        return np.asarray(getattr(op.meaning, "__wrapped__", op.meaning)(np.asarray(args[0], each.dtype), *rest))
-    return np.asarray(getattr(np, each.name)(*args))
+    result = meaning(*arguments)
+    result = result if isinstance(result, Symbol) else Symbol(_expressed(result))
+    return result.astype(op.infer(*specs).dtype).expression

@@ -9,7 +9,6 @@ import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.autograd.gradients import grad
-from genesis.core.call.kinds.others import FUSION
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.passes.common import replaced
@@ -34,14 +33,14 @@ def decomposition(program: Program) -> Program:
     >>> [n.op for n in graph.nodes], [n.op for n in jit.decomposition(graph).nodes]
     (['fused.silu'], ['times_sigmoid'])
     """
-    forward = {var: call for call in program.calls if op_of(call).kind is FUSION for var in call.outs}
+    forward = {var: call for call in program.calls if op_of(call).kind.fused for var in call.outs}
     needed = _needed(program, forward)
     calls: list[Call] = []
     constants = list(program.constants)
     same: dict[Var, Var] = {}
     for call in program.calls:
         call = call.renamed(lambda v: same.get(v, v))  # noqa: PLW2901
-        origin = _origin(call, forward, program) if op_of(call).kind is FUSION else None
+        origin = _origin(call, forward, program) if op_of(call).kind.fused else None
         if origin is None or origin in needed:
             calls.append(call)
             continue

@@ -44,6 +44,12 @@ class Scan(Along):
         )
 
 
+class Fusion(Kind):
+    """A composite's kernel, and its backward, as calls of a program."""
+
+    fused = True
+
+
 class Opaque(Kind):
     """Operations of users: of what they do is known what they say (`genesis.library`)."""
 
@@ -71,4 +77,4 @@ SCAN = Scan("scan")  # cumsum
 SORT = Along("sort")  # argsort, topk: positions along a dimension
 SEARCH = Kind("search")  # unique, searchsorted, histc
 OPAQUE = Opaque("opaque")
-FUSION = Kind("fused")  # a composite's kernel, and its backward, as calls of a program
+FUSION = Fusion("fused")
