@@ -38,11 +38,12 @@ from genesis.core.graph.modes import (
     kernels_only,
     opened,
 )
-from genesis.core.graph.node import WRITES, Node
+from genesis.core.graph.node import Node
 from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.site import Site
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.version import WRITES
 
 ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
 

@@ -6,7 +6,7 @@ import pytest
 
 from genesis.base.errors import InplaceError
 from genesis.core.call import computing, dispatch, writes
-from genesis.core.graph.node import SHARED
+from genesis.core.graph.version import SHARED
 from genesis.testing import fuzz_paths
 
 

@@ -22,12 +22,13 @@ from genesis.core.call.recording import refuse_inference
 from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
-from genesis.core.graph.node import INFERENCE, WRITES, next_number
+from genesis.core.graph.node import next_number
 from genesis.core.graph.quiet import silent, unnamed
 from genesis.core.graph.saved import pack
 from genesis.core.graph.site import LIBRARY, user_site
 from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.version import INFERENCE, WRITES
 
 _new = object.__new__
 _frame = sys._getframe

@@ -18,10 +18,11 @@ from genesis.core.call.op import Op
 from genesis.core.call.operands import KNOWN
 from genesis.core.call.writes import bump, inplace
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.node import INFERENCE, SHARED, Node, recorded
+from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.quiet import unnamed
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.version import INFERENCE, SHARED
 
 
 class StepBackward(Node):

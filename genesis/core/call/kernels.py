@@ -52,13 +52,14 @@ from genesis.core.call.writes import bump, bump_all, write
 from genesis.core.graph import engine
 from genesis.core.graph.lost import UNTOUCHED, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
-from genesis.core.graph.node import WRITES, Node, recorded, stale_message
+from genesis.core.graph.node import Node, recorded, stale_message
 from genesis.core.graph.quiet import quietly
 from genesis.core.graph.seeds import edge_of
 from genesis.core.graph.site import site_here
 from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import HostNumber, tracer
+from genesis.core.graph.version import WRITES
 
 Kernel = Callable[..., Any]
 When = Callable[..., bool]

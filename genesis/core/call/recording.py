@@ -20,12 +20,13 @@ from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.levels import levels, mark_created
 from genesis.core.graph.lost import UNTOUCHED, note, touched
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode, inference
-from genesis.core.graph.node import INFERENCE, Output, recorded
+from genesis.core.graph.node import Output, recorded
 from genesis.core.graph.saved import pack
 from genesis.core.graph.site import user_site
 from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import INFERENCE
 
 _frame = sys._getframe
 

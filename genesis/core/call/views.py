@@ -26,12 +26,13 @@ from genesis.core.call.op import Op
 from genesis.core.call.paths import Replay, View
 from genesis.core.graph.hooks import hooks_of
 from genesis.core.graph.modes import enable_grad, grad_mode
-from genesis.core.graph.node import INFERENCE, SHARED, Node, Output, Version, counting, recorded
+from genesis.core.graph.node import Node, Output, recorded
 from genesis.core.graph.site import line_here
 from genesis.core.graph.switches import ACTIVE, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.core.graph.unknown import without_derivative
+from genesis.core.graph.version import INFERENCE, SHARED, Version, counting
 
 
 def attach_view(out: Tensor, source: Tensor, op: Op, args: tuple[Any, ...]) -> None:

@@ -25,12 +25,13 @@ from genesis.core.call.views import overwritten, rebase
 from genesis.core.graph.boundary import lift_all
 from genesis.core.graph.lost import note
 from genesis.core.graph.modes import grad_mode, inference
-from genesis.core.graph.node import INFERENCE, SHARED, WRITES, Output, count_write, counting, next_number
+from genesis.core.graph.node import Output, next_number
 from genesis.core.graph.saved import PACKED
 from genesis.core.graph.site import site_here
 from genesis.core.graph.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import INFERENCE, SHARED, WRITES, count_write, counting
 
 
 def _writable(array: Any) -> bool:

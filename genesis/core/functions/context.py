@@ -16,8 +16,9 @@ from genesis.core.functions import second_order
 from genesis.core.graph import autocast
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.modes import ACTIVE, grad_mode
-from genesis.core.graph.node import FREED, FUNCTION, INFERENCE, NOWHERE, WRITES, Node, freed_message, stale_message
+from genesis.core.graph.node import FREED, FUNCTION, NOWHERE, Node, freed_message, stale_message
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.version import INFERENCE, WRITES
 
 if TYPE_CHECKING:
     from genesis.core.functions.function import Function

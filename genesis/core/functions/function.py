@@ -35,10 +35,11 @@ from genesis.core.functions.context import FunctionCtx, HoldingCtx
 from genesis.core.functions.general import apply_general, optional_gradients
 from genesis.core.functions.results import KINDS, check_unrecorded_writes, finished, watch_views
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.node import INFERENCE, WRITES, Node, next_number
+from genesis.core.graph.node import Node, next_number
 from genesis.core.graph.site import LIBRARY, user_site
 from genesis.core.graph.switches import ACTIVE, LEVELS, PACKING
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.version import INFERENCE, WRITES
 from genesis.core.layers.function_rules import no_jvp, no_vmap
 
 if TYPE_CHECKING:

@@ -19,11 +19,12 @@ from genesis.core.functions.results import CONTAINER, KINDS, OBJECT, check_unrec
 from genesis.core.graph import autocast
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.modes import grad_mode, watchers
-from genesis.core.graph.node import WRITES, edge_key, next_number
+from genesis.core.graph.node import edge_key, next_number
 from genesis.core.graph.site import user_site
 from genesis.core.graph.switches import ACTIVE, LEVELS, OVERRIDES
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import WRITES
 from genesis.core.layers.function_rules import applied, layers_of
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from genesis.core.functions import second_order
 from genesis.core.functions.context import FunctionCtx, hold_attributes
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.node import INFERENCE, WRITES, Output
+from genesis.core.graph.node import Output
 from genesis.core.graph.saved import pack
 from genesis.core.graph.switches import ACTIVE, PACKING
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.version import INFERENCE, WRITES
 
 if TYPE_CHECKING:
     from genesis.core.functions.function import Function

@@ -7,7 +7,8 @@
 `modes`      no_grad and its relatives                     `autocast`   the open autocast region
 `switches`   the lists that decide which way a call goes   `tracing`    host values that a trace reads again
 `levels`     the open transforms                           `boundary`   the ways in and out of a transform
-`saved`      what backward needs again                     `unknown`    the history of what has no derivative
+`saved`      what backward needs again                     `version`    writes in place are counted
+`unknown`    the history of what has no derivative
 `site`       lines of the user's program                   `lost`       where history was lost
 `escapes`    what left the graph while someone watches     `printing`   how tensors look
 `parameter`  leaves of modules                             `methods`    the methods that ops add, for type checkers

@@ -15,20 +15,12 @@ import numpy as np
 from genesis.arrays.protocol import level_of
 from genesis.base.errors import DeviceError, GraphError, message
 from genesis.base.locks import process_lock
-from genesis.core.graph.node import (
-    FREED,
-    INFERENCE,
-    SHARED,
-    AccumulateGrad,
-    Edge,
-    Node,
-    Output,
-    count_write,
-)
+from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, Output
 from genesis.core.graph.quiet import quietly
 from genesis.core.graph.site import site_here
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import INFERENCE, SHARED, count_write
 
 if TYPE_CHECKING:
     from genesis.core.graph.tensor import Tensor

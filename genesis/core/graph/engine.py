@@ -26,21 +26,10 @@ from genesis.core.graph.delivery import deliver
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.lost import number_of_run
 from genesis.core.graph.modes import closed, grad_mode, kernels_are_forced, kernels_only, opened, repair, watchers
-from genesis.core.graph.node import (
-    FREED,
-    FUNCTION,
-    LEAF,
-    OP,
-    SHARED,
-    WRITES,
-    AccumulateGrad,
-    Edge,
-    Node,
-    Output,
-    edge_key,
-)
+from genesis.core.graph.node import FREED, FUNCTION, LEAF, OP, AccumulateGrad, Edge, Node, Output, edge_key
 from genesis.core.graph.plan import all_leaves, leading_to, planned
 from genesis.core.graph.switches import ACTIVE, OVERRIDES
+from genesis.core.graph.version import SHARED, WRITES
 
 if TYPE_CHECKING:
     from genesis.core.graph.tensor import Tensor

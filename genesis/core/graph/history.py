@@ -18,16 +18,11 @@ from genesis.core.graph import engine
 from genesis.core.graph.escapes import leaves
 from genesis.core.graph.hooks import RemovableHandle, hooks_of
 from genesis.core.graph.modes import inference
-from genesis.core.graph.node import (
-    INFERENCE,
-    AccumulateGrad,
-    Output,
-    count_event,
-    leaf,
-)
+from genesis.core.graph.node import AccumulateGrad, Output, leaf
 from genesis.core.graph.seeds import edge_of, inputs_of_backward, seed_for
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import INFERENCE, count_event
 
 if TYPE_CHECKING:
     from genesis.core.graph.tensor import Tensor

@@ -22,62 +22,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
-from genesis.base.locks import process_lock
 from genesis.core.graph.hooks import NodeHooks, RemovableHandle, hooks_of
 from genesis.core.graph.lost import run_site
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.saved import PACKED, unpack
 from genesis.core.graph.site import Site, site_here, site_of
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import WRITES, Version
 
 if TYPE_CHECKING:
     from genesis.core.call.op import Op
     from genesis.core.graph.tensor import Tensor
 
 
-class Version:
-    """The in-place writes to one piece of memory; shared by a tensor, its views and its saved aliases.
-
-    A tensor starts without one: most tensors are never written to. `stamp` is the number of the last
-    write among all writes anywhere (`WRITES`), so a saved tensor is stale exactly when its stamp is later than
-    the moment of saving, and a node needs to remember that one moment only.
-    """
-
-    __slots__ = ("at", "code", "count", "refs", "stamp", "writer")
-
-    def __init__(self) -> None:
-        self.count = self.stamp = 0
-        self.writer = ""
-        self.code: CodeType | None = None
-        self.at = -1
-        self.refs: list[weakref.ref[Tensor]] = []  # live views, to be given a new history after a write
-
-
-WRITES = [0]  # the number of the last in-place write; a list, so that every module sees it change
-counting = process_lock()
-
-
-def count_write(version: Version, writer: str, site: tuple[CodeType | None, int] | None = None) -> None:
-    """Note a write, at ``site`` or where the user called; the lock keeps the numbers in order when several threads
-    write.
-    """
-    with counting:
-        WRITES[0] = version.stamp = WRITES[0] + 1
-        version.count += 1
-    version.writer = writer
-    version.code, version.at = site_here() if site is None else site
-
-
-def count_event() -> int:
-    """A number among those of the writes for something else that saved tensors are checked for."""
-    with counting:
-        WRITES[0] += 1
-        return WRITES[0]
-
-
 next_number = itertools.count().__next__  # of nodes, see `Node._sequence_nr`
-INFERENCE = Version()  # marks tensors made in inference mode
-SHARED = Version()  # marks a gradient others may read: copied before the first in-place write
 
 
 class _Freed:

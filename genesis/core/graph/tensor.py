@@ -28,19 +28,11 @@ from genesis.core.graph import conversions, history
 from genesis.core.graph.escapes import leaves
 from genesis.core.graph.methods import Methods
 from genesis.core.graph.modes import inference
-from genesis.core.graph.node import (
-    INFERENCE,
-    RECORDED,
-    SHARED,
-    AccumulateGrad,
-    Node,
-    Output,
-    Version,
-    counting,
-)
+from genesis.core.graph.node import RECORDED, AccumulateGrad, Node, Output
 from genesis.core.graph.size import Count, Size
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import INFERENCE, SHARED, Version, counting
 
 _new = object.__new__
 

@@ -12,7 +12,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite, elementwise, unary
 from genesis.arrays.protocol import Array
 from genesis.core.call.refusal import explained
-from genesis.core.call.views import inplace
+from genesis.core.call.writes import inplace
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise import error_functions, gamma_functions
 from genesis.ops.pointwise.elementwise import exp

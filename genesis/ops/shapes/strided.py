@@ -20,7 +20,7 @@ from genesis.core.call.paths import View
 from genesis.core.call.views import watch
 from genesis.core.call.writes import bump
 from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.node import INFERENCE
+from genesis.core.graph.version import INFERENCE
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.creation.storage import owner_of
 from genesis.ops.indexing.index import add_by, put_by
