@@ -1,15 +1,21 @@
-"""Batch and instance norm of float32 arrays, with few temporaries."""
+"""Batch and instance norm of float32 arrays, with few temporaries; batch norm of large ones compiled."""
 
 from __future__ import annotations
 
+import functools
+from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
+from genesis.kernels.cpu import memory, native
+from genesis.kernels.cpu.compiled import LARGE
+from genesis.kernels.llvm import channels, loops
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
@@ -48,6 +54,8 @@ def _sum(x: Any, dim: Any) -> Any:
 def standardized_channels(input: Any, dim: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of batch and instance norm."""
     input = np.ascontiguousarray(input)
+    if _is_compiled(input, dim):
+        return _compiled_forward(input, weight, bias, eps)
     rows, root = standardized_and_deviation(input, dim, eps)
     out = rows.copy() if weight is None else rows * _along(weight, input.ndim)
     if bias is not None:
@@ -59,7 +67,10 @@ def standardized_channels(input: Any, dim: Any, weight: Any, bias: Any, eps: flo
 def _(g: Any, kept: Any, needs: Any) -> Any:
     rows, root, weight = kept
     dim = tuple([i for i, n in enumerate(root.shape) if n != rows.shape[i]])
-    return _gradients(np.ascontiguousarray(g), rows, root, weight, dim, needs)
+    g = np.ascontiguousarray(g)
+    if _is_compiled(rows, dim):
+        return _compiled_gradients(g, rows, root, weight, needs)
+    return _gradients(g, rows, root, weight, dim, needs)
 
 
 def _gradients(g: Any, rows: Any, root: Any, weight: Any, dim: Any, needs: Any) -> Any:
@@ -77,3 +88,80 @@ def _gradients(g: Any, rows: Any, root: Any, weight: Any, dim: Any, needs: Any) 
         np.subtract(g, gx, out=gx)
         gx *= (1 if weight is None else _along(weight, g.ndim)) / root
     return gx, g_weight, g_bias
+
+
+# ---- compiled
+
+
+def _is_compiled(x: Any, dim: Any) -> bool:
+    """Whether the loops take an array: over all dimensions but that of channels, with a vector of places at least."""
+    if len(dim) != x.ndim - 1 or x.size < LARGE["elements"] or not loops.available():
+        return False
+    return bool(x[0, 0].size >= loops.width() // 4)
+
+
+@functools.cache
+def _loop(name: str) -> Any:
+    code, pointers = {
+        "moments": (channels.moments, channels.MOMENTS),
+        "forward": (channels.forward, channels.FORWARD),
+        "backward": (channels.backward, channels.BACKWARD),
+    }[name]
+    return native.function(
+        name, code(loops.width() // 4), *[c_void_p] * len(pointers), *[c_int64] * len(channels.SIZES)
+    )
+
+
+def _call(name: str, x: Any, *arrays: Any) -> None:
+    """Call the loop for all channels, in the threads that there are."""
+    lanes, examples, many, size = loops.width() // 4, *x.shape[:2], x[0, 0].size
+    given, whole = [a.ctypes.data for a in arrays], size - size % lanes
+    run = _loop(name)
+
+    def work(some: slice) -> None:
+        run(*given, some.start, some.stop, examples, many, size, whole, int(size != whole), examples * size)
+
+    in_parallel(work, many)
+
+
+def _compiled_forward(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    many = x.shape[1]
+    rows, out = memory.empty(x.shape, F32), memory.empty(x.shape, F32)
+    root = np.empty((1, many, *[1] * (x.ndim - 2)), F32)
+    w = np.ones(many, F32) if weight is None else np.ascontiguousarray(weight)
+    b = np.zeros(many, F32) if bias is None else np.ascontiguousarray(bias)
+    _call("forward", x, x, w, b, rows, out, root, np.array(eps, np.float64))
+    return out, (rows, root, weight)
+
+
+def _compiled_gradients(g: Any, rows: Any, root: Any, weight: Any, needs: Any) -> Any:
+    many = g.shape[1]
+    w = np.ones(many, F32) if weight is None else np.ascontiguousarray(weight)
+    gx, along, total = memory.empty(g.shape, F32), np.empty(many, F32), np.empty(many, F32)
+    _call("backward", g, g, np.ascontiguousarray(rows), w, np.ascontiguousarray(root), gx, along, total)
+    return gx if needs[0] else None, along if needs[1] else None, total if needs[2] else None
+
+
+def _moments_fit(input: Any) -> bool:
+    return input.dtype is F32 and input.ndim > 1 and _is_compiled(input, (0, *range(2, input.ndim)))
+
+
+@attach(
+    "channel_moments",
+    np.ndarray,
+    when=_moments_fit,
+    infer=lambda input: (Spec((2, input.shape[1]), input.dtype), ("input", Spec((2, input.shape[1]), input.dtype))),
+)
+def channel_moments(input: Any) -> Any:
+    """The kernel of the statistics of channels."""
+    input, out = np.ascontiguousarray(input), np.empty((2, input.shape[1]), F32)
+    _call("moments", input, input, out)
+    return out, (input, out.copy())
+
+
+@channel_moments.backward(reads=("input",))
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    x, (mean, _variance) = kept
+    n = F32.type(x[:, 0].size)
+    of_mean, of_variance = (_along(part / n, x.ndim) for part in g)
+    return ((x - _along(mean, x.ndim)) * (2 * of_variance) + of_mean,)

@@ -26,6 +26,7 @@ class Code:
     def __init__(self, lanes: int) -> None:
         self.lines: list[str] = []
         self.lanes, self.vector, self.numbers = lanes, f"<{lanes} x float>", f"<{lanes} x i32>"
+        self.doubles = f"<{lanes} x double>"
         self.count, self.block = 0, "entry"
 
     def name(self) -> str:
@@ -100,6 +101,38 @@ class Code:
         holds = self.put(f"fcmp {test} {self.vector} {a}, {b}")
         return self.put(f"select <{self.lanes} x i1> {holds}, {self.vector} {x}, {self.vector} {y}")
 
+    # ---- float64
+
+    def wide(self, x: str) -> str:
+        return self.put(f"fpext {self.vector} {x} to {self.doubles}")
+
+    def narrow(self, x: str) -> str:
+        return self.put(f"fptrunc {self.doubles} {x} to {self.vector}")
+
+    def wide_two(self, what: str, a: str, b: str) -> str:
+        return self.put(f"{what} {self.doubles} {a}, {b}")
+
+    def everywhere(self, x: str) -> str:
+        """A float64 number in all lanes."""
+        first = self.put(f"insertelement {self.doubles} poison, double {x}, i32 0")
+        return self.put(
+            f"shufflevector {self.doubles} {first}, {self.doubles} poison, <{self.lanes} x i32> zeroinitializer"
+        )
+
+    def total(self, x: str) -> str:
+        """The sum of the float64 numbers in all lanes."""
+        name = f"@llvm.vector.reduce.fadd.v{self.lanes}f64"
+        return self.put(f"call reassoc double {name}(double 0.0, {self.doubles} {x})")
+
+    def double(self, base: str, index: str) -> str:
+        """A float32 number in memory, in float64."""
+        return self.put(f"fpext float {self.put(f'load float, ptr {self.at(base, index)}, align 4')} to double")
+
+    def put_number(self, x: str, base: str, index: str) -> None:
+        """Write a float64 number to memory, as float32."""
+        at = self.at(base, index)
+        self.lines.append(f"  store float {self.put(f'fptrunc double {x} to float')}, ptr {at}, align 4")
+
     def polynomial(self, x: str, coefficients: Sequence[float]) -> str:
         total = self.constant(coefficients[0])
         for c in coefficients[1:]:
@@ -140,8 +173,12 @@ class Code:
     # ---- loops
 
     @contextmanager
-    def loop(self, start: str, stop: str, step: str, carried: Sequence[str] = ()) -> Iterator[Loop]:
-        """From ``start``, while a whole ``step`` fits below ``stop``; vectors that a round hands to the next."""
+    def loop(
+        self, start: str, stop: str, step: str, carried: Sequence[str] = (), kind: str | None = None
+    ) -> Iterator[Loop]:
+        """From ``start``, while a whole ``step`` fits below ``stop``; vectors, of this ``kind``, that a round hands to
+        the next.
+        """
         self.count += 1
         tag, before = f"l{self.count}", self.block
         self.lines.append(f"  br label %{tag}\n{tag}:")
@@ -154,7 +191,7 @@ class Code:
         yield loop
         phis = [f"  {loop.index} = phi i64 [ {start}, %{before} ], [ {end}, %{self.block} ]"]
         for name, first, last in zip(loop.values, carried, loop.next or carried, strict=True):
-            phis.append(f"  {name} = phi {self.vector} [ {first}, %{before} ], [ {last}, %{self.block} ]")
+            phis.append(f"  {name} = phi {kind or self.vector} [ {first}, %{before} ], [ {last}, %{self.block} ]")
         self.lines[place:place] = phis
         self.lines.append(f"  br label %{tag}\n{tag}.end:")
         self.block = f"{tag}.end"
@@ -166,6 +203,8 @@ class Code:
             f"declare {self.vector} @llvm.{what}.v{self.lanes}f32({', '.join([self.vector] * count)})"
             for what, count in declared.items()
         ]
+        heads.append(f"declare double @llvm.vector.reduce.fadd.v{self.lanes}f64(double, {self.doubles})")
+        heads.append("declare double @llvm.sqrt.f64(double)")
         heads.append(f"declare float @llvm.vector.reduce.fadd.v{self.lanes}f32(float, {self.vector})")
         return "\n".join([*heads, f"define void @{name}({parameters}) {{\nentry:", *self.lines, "  ret void\n}"])
 

@@ -11,6 +11,7 @@ from genesis.core.call.halves import wide
 from genesis.core.call.kinds import case, composite
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.shapes.join import stack
 from genesis.ops.reductions.norms import norm
 from genesis.ops.learning.standard import centered, root_mean_square, standardized
 
@@ -108,8 +109,29 @@ def standardized_channels(
 
 samples(
     standardized_channels,
-    lambda t: [case(t(4, 3), (0,), t(3), t(3), 1e-5), case(t(2, 3, 4), (2,), None, None, 0.1)],
+    lambda t: [
+        case(t(4, 3), (0,), t(3), t(3), 1e-5),
+        case(t(2, 3, 4), (2,), None, None, 0.1),
+        case(t(3, 2, 17), (0, 2), t(2), t(2), 1e-5),
+    ],
 )
+
+
+@composite(halves="input", method=False, autocast="float32", torch_name="")
+def channel_moments(input: Tensor) -> Tensor:
+    """The mean of each channel (dim 1) and its variance, $\\frac{1}{n} \\sum_i (x_i - \\bar x)^2$: a tensor (2, channels).
+
+    >>> import genesis
+    >>> from genesis.ops.learning.norm import channel_moments
+    >>> channel_moments(genesis.tensor([[1.], [3.]]))
+    tensor([[2.],
+            [1.]])
+    """
+    dims = [0, *range(2, input.ndim)]
+    return stack([input.mean(dims), centered(input, dims).square().mean(dims)])  # type: ignore[attr-defined]
+
+
+samples(channel_moments, lambda t: [case(t(4, 3)), case(t(2, 3, 4)), case(t(2, 2, 17))])
 
 
 @composite(
@@ -156,7 +178,7 @@ def batch_norm(
     out = standardized_channels(input, tuple(dims), weight, bias, eps)
     if training and running_mean is not None and running_var is not None:
         with no_grad():
-            mean, var = input.mean(dims), centered(input, dims).square().mean(dims)
+            mean, var = channel_moments(input).unbind()
             _move_running(running_mean, running_var, mean, var * (count / (count - 1)), momentum)
     return out  # type: ignore[no-any-return]
 

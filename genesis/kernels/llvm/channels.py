@@ -1,0 +1,137 @@
+"""LLVM code for batch norm of float32 arrays (examples, channels, places): sums in float64, results rounded once.
+
+All numbers of a channel are looked at three times, once in backward, before those of the next: they stay in the cache.
+Places that are no whole vector at the end of a row are computed with some before them again, and counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from genesis.kernels.llvm.nests import Code
+
+SIZES = ("first", "last", "examples", "channels", "size", "whole", "rest", "count")
+MOMENTS = ("x", "moments")
+FORWARD = ("x", "weight", "bias", "rows", "out", "root", "eps")
+BACKWARD = ("g", "rows", "weight", "root", "gx", "along", "total")
+
+Body = Callable[[str, str | None, Sequence[str]], Sequence[str]]
+
+
+def moments(lanes: int) -> str:
+    """The function ``moments``: the means of channels from ``first`` to ``last``, and behind those of all the variances."""
+    code = _Places(lanes)
+    with code.loop("%first", "%last", "1") as channel:
+        mean, variance = code.mean_and_variance(channel.index)
+        code.put_number(mean, "%moments", channel.index)
+        code.put_number(variance, "%moments", code.add("%channels", channel.index))
+    return code.function("moments", MOMENTS, SIZES)
+
+
+def forward(lanes: int) -> str:
+    """The function ``forward``: channels from ``first`` to ``last``."""
+    code = _Places(lanes)
+    with code.loop("%first", "%last", "1") as channel:
+        c = channel.index
+        middle, variance = code.mean_and_variance(c)
+        mean = code.everywhere(middle)
+        eps = code.put("load double, ptr %eps, align 8")
+        spread = code.put(f"fadd double {variance}, {eps}")
+        root = code.put(f"call double @llvm.sqrt.f64(double {spread})")
+        code.put_number(root, "%root", c)
+        factor = code.put(f"fdiv double 1.0, {root}")
+        scale, w, b = (code.everywhere(x) for x in (factor, code.double("%weight", c), code.double("%bias", c)))
+
+        def write(at: str, new: str | None, s: Sequence[str]) -> list[str]:
+            row = code.wide_two("fmul", code.away(at, mean), scale)
+            code.store(code.narrow(row), "%rows", at)
+            code.store(code.narrow(code.wide_two("fadd", code.wide_two("fmul", row, w), b)), "%out", at)
+            return []
+
+        code.through(c, write, [])
+    return code.function("forward", FORWARD, SIZES)
+
+
+def backward(lanes: int) -> str:
+    """The function ``backward``: the gradient, and for each channel the sums of ``g rows`` and of ``g``."""
+    code, fresh = _Places(lanes), "zeroinitializer"
+    with code.loop("%first", "%last", "1") as channel:
+        c = channel.index
+
+        def both(at: str) -> tuple[str, str]:
+            return code.wide(code.load("%g", at)), code.wide(code.load("%rows", at))
+
+        def add(at: str, new: str | None, s: Sequence[str]) -> list[str]:
+            g, row = both(at)
+            return [code.counted("fadd", s[0], code.wide_two("fmul", g, row), new), code.counted("fadd", s[1], g, new)]
+
+        along, total = code.through(c, add, [fresh, fresh])
+        code.put_number(code.total(along), "%along", c)
+        code.put_number(code.total(total), "%total", c)
+        part, mean = code.everywhere(code.mean(along)), code.everywhere(code.mean(total))
+        factor = code.put(f"fdiv double {code.double('%weight', c)}, {code.double('%root', c)}")
+        scale = code.everywhere(factor)
+
+        def write(at: str, new: str | None, s: Sequence[str]) -> list[str]:
+            g, row = both(at)
+            rest = code.wide_two("fsub", code.wide_two("fsub", g, mean), code.wide_two("fmul", row, part))
+            code.store(code.narrow(code.wide_two("fmul", rest, scale)), "%gx", at)
+            return []
+
+        code.through(c, write, [])
+    return code.function("backward", BACKWARD, SIZES)
+
+
+class _Places(Code):
+    """Code that goes through all places of a channel."""
+
+    def __init__(self, lanes: int) -> None:
+        super().__init__(lanes)
+        self.step = self.times("%channels", "%size")
+        self.end = self.put(f"sub i64 %size, {lanes}")
+        ids = "<" + ", ".join(f"i64 {i}" for i in range(lanes)) + ">"
+        numbers = f"<{lanes} x i64>"
+        first = self.put(f"insertelement {numbers} poison, i64 {self.put('sub i64 %size, %whole')}, i32 0")
+        rest = self.put(f"shufflevector {numbers} {first}, {numbers} poison, <{lanes} x i32> zeroinitializer")
+        behind = self.put(f"sub {numbers} <{', '.join([f'i64 {lanes}'] * lanes)}>, {rest}")
+        self.new = self.put(f"icmp sge {numbers} {ids}, {behind}")  # in the last vector of a row: not counted before
+
+    def through(self, channel: str, body: Body, carried: Sequence[str]) -> Sequence[str]:
+        """``body(at, new, values)`` for all vectors of places; what it gives is carried to the next. ``new`` says which
+        lanes are, None all.
+        """
+        with self.loop("0", "%examples", "1", carried, self.doubles) as example:
+            start = self.add(self.times(channel, "%size"), self.times(example.index, self.step))
+            with self.loop("0", "%whole", str(self.lanes), example.values, self.doubles) as place:
+                place.next = list(body(self.add(start, place.index), None, place.values))
+            with self.loop("0", "%rest", "1", place.values, self.doubles) as last:
+                last.next = list(body(self.add(start, self.end), self.new, last.values))
+            example.next = last.values
+        return example.values
+
+    def counted(self, what: str, total: str, x: str, new: str | None) -> str:
+        if new is not None:
+            x = self.put(f"select <{self.lanes} x i1> {new}, {self.doubles} {x}, {self.doubles} zeroinitializer")
+        return self.wide_two(what, total, x)
+
+    def away(self, at: str, mean: str) -> str:
+        """How far numbers of x are from the mean."""
+        return self.wide_two("fsub", self.wide(self.load("%x", at)), mean)
+
+    def mean_and_variance(self, channel: str) -> tuple[str, str]:
+        """Of the numbers of x."""
+
+        def add(at: str, new: str | None, s: Sequence[str]) -> list[str]:
+            return [self.counted("fadd", s[0], self.wide(self.load("%x", at)), new)]
+
+        middle = self.mean(self.through(channel, add, ["zeroinitializer"])[0])
+        mean = self.everywhere(middle)
+
+        def add_square(at: str, new: str | None, s: Sequence[str]) -> list[str]:
+            d = self.away(at, mean)
+            return [self.counted("fadd", s[0], self.wide_two("fmul", d, d), new)]
+
+        return middle, self.mean(self.through(channel, add_square, ["zeroinitializer"])[0])
+
+    def mean(self, sums: str) -> str:
+        return self.put(f"fdiv double {self.total(sums)}, {self.put('sitofp i64 %count to double')}")
