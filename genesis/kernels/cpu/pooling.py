@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
+from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import memory
-from genesis.ops.spatial.tables import sizes_of, steps
+from genesis.kernels.cpu import memory, native
+from genesis.kernels.cpu.compiled import LARGE
+from genesis.kernels.llvm import loops, windows
+from genesis.ops.spatial.tables import sizes_of, steps, table
 
 
 def _fits(input: Any, rules: Any) -> bool:
@@ -60,6 +66,10 @@ def _largest(x: Any, rules: Any) -> Any:
 @largest.backward(reads=("input",))
 def _(g: Any, kept: Any, needs: Any) -> Any:
     x, has_nan, rules = kept
+    if x.dtype is F32 and x.size >= LARGE["elements"] and not has_nan and loops.available():
+        places = _places(rules)
+        if places.shape[1] <= windows.MOST:
+            return (_compiled(np.ascontiguousarray(g), np.ascontiguousarray(x), places, len(rules)),)
     out = _largest(x, rules)
     gx = np.zeros(x.shape, x.dtype)
     if has_nan:
@@ -84,3 +94,33 @@ def _at_places(gx: Any, g: Any, places: Any, dims: int) -> None:
     flat, places = gx.reshape(*gx.shape[:-dims], -1), places.reshape(*places.shape[:-dims], -1)
     rows = np.arange(places.size // max(places.shape[-1], 1)).reshape(*places.shape[:-1], 1) * flat.shape[-1]
     np.add.at(flat.reshape(-1), (places + rows).reshape(-1), g.reshape(-1))
+
+
+# ---- compiled
+
+
+@functools.lru_cache(maxsize=64)
+def _places(rules: Any) -> Any:
+    """For each window the places of its elements in an image; one that is outside is the first that is not."""
+    found = np.zeros((1, 1), np.int64)
+    for rule in rules:
+        at = table(rule)[0]
+        found = np.where(
+            (found[:, None, :, None] < 0) | (at[:, None] < 0), -1, found[:, None, :, None] * rule[1] + at[:, None]
+        )
+        found = found.reshape(found.shape[0] * found.shape[1], -1)
+    inside = np.take_along_axis(found, np.argmax(found >= 0, 1)[:, None], 1)
+    return np.ascontiguousarray(np.where(found < 0, inside, found))
+
+
+@functools.cache
+def _loop(taps: int) -> Any:
+    parameters = [*[c_void_p] * len(windows.POINTERS), *[c_int64] * len(windows.SIZES)]
+    return native.function("largest_gradient", windows.largest_gradient(taps), *parameters)
+
+
+def _compiled(g: Any, x: Any, places: Any, dims: int) -> Any:
+    gx, size = np.zeros(x.shape, F32), math.prod(x.shape[x.ndim - dims :])
+    run, given = _loop(places.shape[1]), [a.ctypes.data for a in (x, g, gx, places)]
+    in_parallel(lambda some: run(*given, some.start, some.stop, size, len(places)), x.size // size)
+    return gx

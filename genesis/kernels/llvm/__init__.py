@@ -3,6 +3,7 @@
 `values`     vectors of numbers, with the operators of Python, that write instructions
 `functions`  exp, log, sin, erf and their relatives, made of these; `tables` has their coefficients
 `activations` of neural networks, and their gradients; `steps` of optimizers
-`nests`      loops within loops over vectors of float32: `sliding` has those of convolutions
+`nests`      loops within loops over vectors of float32: `sliding` has those of convolutions,
+             `channels` of batch norm, `windows` of the gradient of max pooling
 `loops`      NumPy ufuncs whose inner loop is such a function; `rows`: gufuncs of rows
 """
