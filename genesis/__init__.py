@@ -8,6 +8,7 @@
 `genesis.jit`        graphs of whole steps     `genesis.amp`     mixed precision
 `genesis.linalg`     linear algebra            `genesis.fft`     Fourier transforms
 `genesis.special`    special functions         `genesis.distributions` random variables
+`genesis.masked`     reductions with masks     `genesis.signal`  windows of signals
 `genesis.library`    ops of users              `genesis.devices` devices of users
 `genesis.pytorch`    programs for PyTorch      `genesis.testing` checks of ops and gradients
 """
@@ -115,9 +116,11 @@ _LAZY = {
     "jit": "genesis.jit",
     "library": "genesis.library",
     "linalg": "genesis.linalg",
+    "masked": "genesis.masked",
     "nn": "genesis.nn",
     "optim": "genesis.optim",
     "pytorch": "genesis.pytorch",
+    "signal": "genesis.signal",
     "special": "genesis.special",
     "testing": "genesis.testing",
     "tiny": "genesis.tiny",

@@ -22,6 +22,7 @@ from __future__ import annotations
 from genesis.core.call.op import REGISTRY
 from genesis.ops.creation import convert, create, facts, laid_out, outside, random, random_fills, sequences, storage
 from genesis.ops.fourier import transforms
+from genesis.ops.fourier import windows as signal_windows
 from genesis.ops.indexing import assign, gather, index, mask, parts, rows, scattered
 from genesis.ops.learning import (
     activation,
@@ -40,7 +41,7 @@ from genesis.ops.linalg import lu, older, qr
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
 from genesis.ops.products import added, einsum, geometry, linear, matmul, sparse
-from genesis.ops.reductions import calculus, extremes, histograms, norms, reduce, scan, search, sort, statistics
+from genesis.ops.reductions import calculus, extremes, histograms, masked, norms, reduce, scan, search, sort, statistics
 from genesis.ops.shapes import (
     complex_views,
     expand,
@@ -118,6 +119,7 @@ MODULES = (
     qr,
     older,
     transforms,
+    signal_windows,
     activation,
     softmax,
     norm,
@@ -152,6 +154,7 @@ MODULES = (
     statistics,
     histograms,
     calculus,
+    masked,
     sparse,
     storage,
     laid_out,

@@ -33,7 +33,6 @@ FAMILIES = {
     "torch.package": "packaging of code is left out",
     "torch.profiler": "genesis.autograd.profile measures a backward",
     "torch.quantization": _QUANTIZED,
-    "torch.signal": "windows of signals are not built",
     "torch.sparse": _SPARSE,
     "torch.utils.benchmark": "of its classes Timer and Measurement are there",
     "torch.utils.cpp_extension": "extensions in C++ are left out; genesis.autograd.from_ctypes calls compiled code",

@@ -57,6 +57,8 @@ SPACES: dict[str, Any] = {
     "linalg": genesis.linalg,
     "fft": genesis.fft,
     "special": genesis.special,
+    "masked": genesis.masked,
+    "signal.windows": genesis.signal.windows,
 }
 UNCALLED = {  # public, and not to be called by their users
     **dict.fromkeys(("layout", "memory_format"), "classes of values that exist, for isinstance"),

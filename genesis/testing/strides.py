@@ -19,7 +19,7 @@ SHAPE, DIM = (
     1,
 )  # long enough for sums by trees (`ops/reductions/along.py`), whose last rows are added in another way
 BAR = 4.0  # units of the last place of float32, of the result or of 1/64 of the largest one
-BARS = {"prod": 16.0}  # 129 roundings one after the other
+BARS = {"prod": 16.0, "masked_prod": 16.0}  # 129 roundings one after the other
 # $x / \\sigma - \\bar x / \\sigma$: units are those of the largest result
 TERMS = ("batch_norm", "group_norm", "layer_norm")
 LAYOUTS: dict[str, Callable[[Any, int], Any]] = {

@@ -9,7 +9,7 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.device import as_device, default_device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
-from genesis.core.call.refusal import explain_all
+from genesis.core.call.refusal import explain_all, refuse_call
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.construct import array_from
 from genesis.ops.creation.create import finished
@@ -32,7 +32,11 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     >>> genesis.tensor([1, 2, 3], requires_grad=True)
     tensor([1., 2., 3.], requires_grad=True)
     """
-    return finished(array_from(data, dtype, device, requires_grad), requires_grad)
+    try:
+        return finished(array_from(data, dtype, device, requires_grad), requires_grad)
+    except Exception as error:
+        refuse_call(tensor, {"data": data, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error)
+        raise
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 
 import genesis
 from genesis.core.call.op import case
+from genesis.ops.fourier.windows import WINDOWS
 from genesis.testing.calls.shared import Calls, plain
 from genesis.testing.make import Maker
 
@@ -22,6 +23,8 @@ def _lu_of(t: Maker) -> tuple[Any, Any]:
 
 
 _SYMMETRIC: Calls = lambda t: [case(_positive(t))]  # noqa: E731
+_window: Calls = lambda t: [case(5), case(4, False)]  # noqa: E731
+_symmetric: Calls = lambda t: [case(5), case(4, sym=False)]  # noqa: E731
 FACTORS = {
     **{
         f"linalg.{name}": _SYMMETRIC
@@ -35,6 +38,9 @@ FACTORS = {
     "lu_unpack": lambda t: [case(*_lu_of(t))],
     "fft.fftfreq": lambda t: [case(4), case(5, 0.5)],
     "fft.rfftfreq": lambda t: [case(4), case(5, 0.5)],
+    **dict.fromkeys([f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")], _window),
+    **dict.fromkeys([f"signal.windows.{name}" for name in WINDOWS if name != "general_cosine"], _symmetric),
+    "signal.windows.general_cosine": lambda t: [case(5, a=[0.5, 0.3]), case(0, a=[1.0], sym=False)],
 }
 
 _ONE: Calls = lambda t: [case(t(2, 3))]  # noqa: E731
