@@ -17,9 +17,11 @@ from genesis import io as io
 from genesis import jit as jit
 from genesis import library as library
 from genesis import linalg as linalg
+from genesis import masked as masked
 from genesis import nn as nn
 from genesis import optim as optim
 from genesis import pytorch as pytorch
+from genesis import signal as signal
 from genesis import special as special
 from genesis import testing as testing
 from genesis import tiny as tiny
@@ -503,6 +505,13 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., a
     >>> genesis.baddbmm(genesis.ones(1), genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
     tensor([[[3.]]])
     """
+def bartlett_window(window_length: builtins.int, periodic: builtins.bool = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    """`signal.windows.bartlett`, by default of a period.
+
+    >>> import genesis
+    >>> genesis.bartlett_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
 def bernoulli(input: Tensor, p: builtins.float | None = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
 
@@ -596,6 +605,13 @@ def bitwise_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> import genesis
     >>> genesis.bitwise_xor(genesis.tensor([6, 3]), 2)
     tensor([4, 1])
+    """
+def blackman_window(window_length: builtins.int, periodic: builtins.bool = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    """`signal.windows.blackman`, by default of a period.
+
+    >>> import genesis
+    >>> genesis.blackman_window(4)[1:]
+    tensor([0.3400, 1.0000, 0.3400])
     """
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along the diagonal of a larger one.
@@ -1740,6 +1756,20 @@ def gt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.gt(genesis.tensor([1., 2.]), 1)
     tensor([False,  True])
     """
+def hamming_window(window_length: builtins.int, periodic: builtins.bool = ..., alpha: builtins.float = ..., beta: builtins.float = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    """$\\alpha - \\beta \\cos 2 \\pi x$, by default of a period.
+
+    >>> import genesis
+    >>> genesis.hamming_window(4)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
+def hann_window(window_length: builtins.int, periodic: builtins.bool = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    """`signal.windows.hann`, by default of a period.
+
+    >>> import genesis
+    >>> genesis.hann_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
 def hardshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
     """$x$ beyond ``lambd`` on both sides, zero between.
 
@@ -2062,6 +2092,13 @@ def isreal(input: Tensor) -> Tensor:
     >>> import genesis
     >>> genesis.isreal(genesis.tensor([1 + 0j, 1j]))
     tensor([ True, False])
+    """
+def kaiser_window(window_length: builtins.int, periodic: builtins.bool = ..., beta: builtins.float = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+    """`signal.windows.kaiser`, by default of a period.
+
+    >>> import genesis
+    >>> genesis.kaiser_window(4, beta=2.0)
+    tensor([0.4387, 0.8348, 1.0000, 0.8348])
     """
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product.
