@@ -7,15 +7,14 @@ graph that was recorded before, only the names of parameters tell which module u
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from genesis.base.text import name_of
 from genesis.core.call.op import REGISTRY
-from genesis.core.graph.modes import ACTIVE, closed, opened, watchers
+from genesis.core.graph.modes import entered, watchers
 from genesis.core.graph.node import Node
 from genesis.debug.graph import Box
 from genesis.nn.module import Module
@@ -64,24 +63,13 @@ class _Watch:
         return None if name is None else Scope(name, "composite")
 
 
-@contextmanager
-def _watching(watch: _Watch) -> Iterator[None]:
-    ACTIVE.append(watch)
-    opened(watchers, watch)
-    try:
-        yield
-    finally:
-        closed(watchers, watch)
-        ACTIVE.pop()
-
-
 def observe(
     function: Callable[..., Any], args: Sequence[Any], params: Any
 ) -> tuple[Any, dict[Node, tuple[Scope, ...]]]:
     """The result of a call, and for each node that it recorded the calls that were open."""
     root = function if isinstance(function, Module) else params if isinstance(params, Module) else None
     watch = _Watch({module: name for name, module in root.named_modules()} if root is not None else {})
-    with _watching(watch):
+    with entered(watchers, watch):
         return function(*args), watch.scopes
 
 

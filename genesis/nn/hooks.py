@@ -161,27 +161,14 @@ class _Boundary:
         self.grad_output: Any = None
 
     def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        leaves, structure = tree_flatten(args)
-        places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
-        if not places:
-            return args
-        self.inside = True
-        through = _Pass.apply(*[leaves[i] for i in places])
-        for i, x in zip(places, through, strict=True):
-            leaves[i] = x
-        through[0].grad_fn.register_hook(lambda gs, _: self.arrived_inside(gs, places, structure))
-        return tree_unflatten(leaves, structure)  # type: ignore[no-any-return]
+        def inside(places: list[int], structure: TreeDef) -> Callable[..., Any]:
+            self.inside = True
+            return lambda gs, _: self.arrived_inside(gs, places, structure)
+
+        return _through(args, inside)  # type: ignore[no-any-return]
 
     def leave(self, result: Any) -> Any:
-        leaves, structure = tree_flatten(result)
-        places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
-        if not places:
-            return result
-        through = _Pass.apply(*[leaves[i] for i in places])
-        for i, x in zip(places, through, strict=True):
-            leaves[i] = x
-        through[0].grad_fn.register_hook(lambda _, gs: self.arrived_outside(gs, places, structure))
-        return tree_unflatten(leaves, structure)
+        return _through(result, lambda places, structure: lambda _, gs: self.arrived_outside(gs, places, structure))
 
     def arrived_outside(self, gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> tuple[Any, ...]:
         for hook in self.pre:
@@ -205,6 +192,19 @@ class _Boundary:
                 gs = _picked(changed, places, structure)
         self.grad_output = None
         return gs
+
+
+def _through(value: Any, hook: Callable[[list[int], TreeDef], Callable[..., Any]]) -> Any:
+    """The value, its tensors that require grad led through one node; ``hook`` makes the hook of that node."""
+    leaves, structure = tree_flatten(value)
+    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
+    if not places:
+        return value
+    through = _Pass.apply(*[leaves[i] for i in places])
+    for i, x in zip(places, through, strict=True):
+        leaves[i] = x
+    through[0].grad_fn.register_hook(hook(places, structure))
+    return tree_unflatten(leaves, structure)
 
 
 def _shaped(gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> Any:

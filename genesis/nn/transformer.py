@@ -48,27 +48,35 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
 
 
 class _Layer(Module):
-    """What encoder and decoder layers have in common: the feed-forward part, and norms before or after."""
+    """What encoder and decoder layers have in common: attentions, the feed-forward part, and norms before or after."""
 
-    def _make(
+    _attentions: tuple[str, ...]
+
+    def __init__(
         self,
         d_model: int,
-        dim_feedforward: int,
-        dropout: float,
-        activation: Any,
-        layer_norm_eps: float,
-        norm_first: bool,
-        bias: bool,
-        attentions: int,
-        made: dict[str, Any],
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
+        super().__init__()
+        made = {"device": device, "dtype": dtype}
+        for name in self._attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made))
         self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
         self.norm_first = norm_first
-        for i in range(1, attentions + 2):
+        for i in range(1, len(self._attentions) + 2):
             setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, **made))
-        for i in range(1, attentions + 2):
+        for i in range(1, len(self._attentions) + 2):
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(type(self).__name__, activation)
 
@@ -106,24 +114,7 @@ class TransformerEncoderLayer(_Layer):
     genesis.Size([3, 5, 8])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        made = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self._make(d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, 1, made)
+    _attentions = ("self_attn",)
 
     def forward(
         self,
@@ -151,25 +142,7 @@ class TransformerDecoderLayer(_Layer):
     genesis.Size([3, 5, 8])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        made = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self._make(d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, 2, made)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -392,3 +365,4 @@ class Transformer(Module):
 
 
 explain_all(globals())
+explain_all(globals(), "_Layer")

@@ -24,6 +24,7 @@ from genesis.base.errors import GenesisError
 from genesis.testing.command_line import options
 from genesis.testing.fuzz_reference import Memory, Ref
 from genesis.testing.fuzz_writer import LARGEST, Statement, Writer, scope_of_programs
+from genesis.testing.shrink import shortest
 
 TOLERANCE = 1e-9  # relative; both sides compute in float64
 SECOND_TOLERANCE = 2e-4  # the reference's second derivatives are differences of its first
@@ -196,15 +197,7 @@ def _kind(error: GenesisError) -> str:
 
 def shrunk(program: Sequence[Statement], seed: int) -> list[Statement]:
     """The fewest statements of a wrong program that are still wrong."""
-    best = list(program)
-    changed = True
-    while changed:
-        changed = False
-        for i in reversed(range(len(best))):
-            shorter = best[:i] + best[i + 1 :]
-            if _still_wrong(shorter, seed):
-                best, changed = shorter, True
-    return best
+    return shortest(program, lambda shorter: _still_wrong(shorter, seed))
 
 
 def _still_wrong(program: Sequence[Statement], seed: int) -> bool:

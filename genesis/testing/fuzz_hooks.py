@@ -24,6 +24,7 @@ import numpy as np
 import genesis
 from genesis.testing.command_line import options, tell
 from genesis.testing.fuzz_hooks_writer import Writer
+from genesis.testing.shrink import shortest
 
 TOLERANCE = 1e-9  # relative; all is float64
 
@@ -177,14 +178,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def shrunk(program: Sequence[str], lib: Any, other: Any) -> list[str]:
     """The fewest lines of a wrong program that are still wrong."""
-    best, changed = list(program), True
-    while changed:
-        changed = False
-        for i in reversed(range(len(best))):
-            shorter = best[:i] + best[i + 1 :]
-            if _wrong(shorter, lib, other):
-                best, changed = shorter, True
-    return best
+    return shortest(program, lambda shorter: _wrong(shorter, lib, other))
 
 
 def _wrong(program: Sequence[str], lib: Any, other: Any) -> bool:

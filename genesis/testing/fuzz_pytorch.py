@@ -23,6 +23,7 @@ import numpy as np
 import genesis
 from genesis.testing.command_line import options
 from genesis.testing.fuzz_pytorch_programs import program as write
+from genesis.testing.shrink import shortest
 
 Outcome = tuple[str, str]  # "equal", "stricter", "laxer", "stated" or "wrong", and what differs
 Found = tuple[int, list[str], str]  # seed, the shortest program, what differs
@@ -259,14 +260,7 @@ def quiet() -> Iterator[None]:
 
 def shrunk(program: Sequence[str], other: Any, kind: str = "wrong") -> list[str]:
     """The fewest statements of a program that still end as it did."""
-    best, changed = list(program), True
-    while changed:
-        changed = False
-        for i in reversed(range(len(best))):
-            shorter = best[:i] + best[i + 1 :]
-            if compare(shorter, other)[0] == kind:
-                best, changed = shorter, True
-    return best
+    return shortest(program, lambda shorter: compare(shorter, other)[0] == kind)
 
 
 def fuzz(

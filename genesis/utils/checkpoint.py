@@ -29,19 +29,10 @@ from genesis.core.call.op import Op
 from genesis.core.graph.autocast import restored, state
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.levels import again, numbered, remembered
-from genesis.core.graph.modes import (
-    closed,
-    enable_grad,
-    grad_mode,
-    interception,
-    kernels_are_forced,
-    kernels_only,
-    opened,
-)
+from genesis.core.graph.modes import enable_grad, entered, grad_mode, interception, kernels_are_forced, kernels_only
 from genesis.core.graph.node import Node
 from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.site import Site
-from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.version import WRITES
 
@@ -345,17 +336,6 @@ def _decide(policy: Any, ctx: SelectiveCheckpointContext, op: Op, args: Sequence
     return decision in _SAVES
 
 
-@contextmanager
-def _intercepting(between: Callable[..., Any]) -> Iterator[None]:
-    ACTIVE.append(between)
-    opened(interception, between)
-    try:
-        yield
-    finally:
-        closed(interception, between)
-        ACTIVE.pop()
-
-
 def _keeping(policy: Any, kept: list[tuple[str, Any]]) -> AbstractContextManager[Any]:
     ctx = SelectiveCheckpointContext(is_recompute=False)
 
@@ -365,7 +345,7 @@ def _keeping(policy: Any, kept: list[tuple[str, Any]]) -> AbstractContextManager
             kept.append((op.name, result))
         return result
 
-    return _intercepting(between)
+    return entered(interception, between)
 
 
 @contextmanager
@@ -383,7 +363,7 @@ def _using(policy: Any, kept: list[tuple[str, Any]]) -> Iterator[None]:
             )
         return result
 
-    with _intercepting(between):
+    with entered(interception, between):
         yield
 
 

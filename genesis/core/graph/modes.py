@@ -52,6 +52,18 @@ def closed(variable: ContextVar[tuple[Any, ...]], entry: Any) -> None:
     variable.set(entries[:index] + entries[index + 1 :])
 
 
+@contextmanager
+def entered(variable: ContextVar[tuple[Any, ...]], entry: Any) -> Iterator[None]:
+    """An entry of this thread for a block, which leaves the lanes of ordinary calls."""
+    ACTIVE.append(entry)
+    opened(variable, entry)
+    try:
+        yield
+    finally:
+        closed(variable, entry)
+        ACTIVE.pop()
+
+
 def is_grad_enabled() -> bool:
     """Whether operations are being recorded for differentiation in this thread.
 

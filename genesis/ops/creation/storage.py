@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import contiguous_strides
 from genesis.base import dtypes
 from genesis.base.device import CPU, device
 from genesis.base.errors import ArgumentError, IndexOutOfRange, ShapeError, UnsupportedError, message
@@ -219,21 +220,13 @@ def _share_memory_(self: Tensor) -> Tensor:
 
 def _strided(memory: np.ndarray[Any, Any], offset: int, size: Sequence[int], stride: Sequence[int] | None) -> Any:
     """An array that sees elements of a flat memory."""
-    steps = _packed(size) if stride is None else tuple(stride)
+    steps = contiguous_strides(tuple(size)) if stride is None else tuple(stride)
     if len(steps) != len(size):
         raise ShapeError(message("set_", f"{len(size)} sizes and {len(steps)} strides"))
     last = offset + sum(s * (n - 1) for n, s in zip(size, steps, strict=True))
     if offset < 0 or (0 not in size and last >= memory.size):
         raise ShapeError(message("set_", f"size {list(size)} and offset {offset} reach beyond {memory.size} elements"))
     return np.lib.stride_tricks.as_strided(memory[offset:], size, [s * memory.itemsize for s in steps])
-
-
-def _packed(size: Sequence[int]) -> tuple[int, ...]:
-    steps, step = [], 1
-    for n in reversed(size):
-        steps.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(steps))
 
 
 def _set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:

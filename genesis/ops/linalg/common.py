@@ -83,6 +83,16 @@ def check_same(name: str, **tensors: Tensor) -> None:
         )
 
 
+def check_system(name: str, a: Tensor, b: Tensor) -> None:
+    """Refuse matrices A and B of $AX = B$ that do not fit."""
+    check_matrix(name, a, True, "A")
+    check_matrix(name, b, what="B")
+    check_same(name, A=a, B=b)
+    if a.shape[-1] != b.shape[-2]:
+        problem = f"A has {a.shape[-1]} rows, B {b.shape[-2]}"
+        raise ShapeError(message(name, problem, [("A", a._spec()), ("B", b._spec())]))
+
+
 def broadcast_batches(name: str, a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     """The common shape of the batches of two matrices."""
     try:

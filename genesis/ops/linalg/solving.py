@@ -18,7 +18,7 @@ from genesis.ops.linalg.common import (
     FACTORIZATION,
     broadcast_batches,
     check_matrix,
-    check_same,
+    check_system,
     fitted,
     in_front_of_two,
     refuse_info,
@@ -46,17 +46,7 @@ _SINGULAR = "the matrix is singular, pivot {} is zero"
 
 
 def _checked_system(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    check_matrix("linalg.solve", input, True, "A")
-    check_matrix("linalg.solve", other, what="B")
-    check_same("linalg.solve", A=input, B=other)
-    if input.shape[-1] != other.shape[-2]:
-        raise ShapeError(
-            message(
-                "linalg.solve",
-                f"A has {input.shape[-1]} rows, B {other.shape[-2]}",
-                [("A", input._spec()), ("B", other._spec())],
-            )
-        )
+    check_system("linalg.solve", input, other)
     return input, other
 
 

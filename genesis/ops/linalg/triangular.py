@@ -8,7 +8,6 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
-from genesis.base.errors import ShapeError, message
 from genesis.core.call.kinds import case, composite, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.out import write_out
@@ -19,7 +18,7 @@ from genesis.ops.linalg.common import (
     FACTORIZATION,
     broadcast_batches,
     check_matrix,
-    check_same,
+    check_system,
     fitted,
     in_front_of_two,
     regular,
@@ -28,16 +27,7 @@ from genesis.ops.products.matmul import matmul
 
 
 def _checked_triangle(input: Tensor, other: Tensor, upper: bool, unitriangular: bool) -> Any:
-    name = "linalg.solve_triangular"
-    check_matrix(name, input, True, "A")
-    check_matrix(name, other, what="B")
-    check_same(name, A=input, B=other)
-    if input.shape[-1] != other.shape[-2]:
-        raise ShapeError(
-            message(
-                name, f"A has {input.shape[-1]} rows, B {other.shape[-2]}", [("A", input._spec()), ("B", other._spec())]
-            )
-        )
+    check_system("linalg.solve_triangular", input, other)
     return input, other, bool(upper), bool(unitriangular)
 
 

@@ -6,6 +6,7 @@ stable.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,19 +14,19 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.core.call.kinds import case, check_empty, composite, normalize_dim, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
-from genesis.core.call.kinds import case, check_empty, composite, normalize_dim, primitive
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.reductions.along import check_floating, check_ordered, pick, resized, widened
-from genesis.ops.creation.sequences import arange
 from genesis.ops.creation.outside import as_tensor
-from genesis.ops.pointwise.choice import where
+from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.arithmetic import lerp
-from genesis.ops.shapes.join import cat
+from genesis.ops.pointwise.choice import where
+from genesis.ops.reductions.along import check_floating, check_ordered, pick, resized, widened
 from genesis.ops.reductions.extremes import argmax
 from genesis.ops.reductions.scan import cummax
 from genesis.ops.reductions.search import bincount, bucketize, histc, searchsorted, unique
+from genesis.ops.shapes.join import cat
 
 _I64 = np.dtype(np.int64)
 _out_of_range = (lambda t: case(t(2, 3), dim=2), IndexError, "dim 2 is out of range for 2 dimensions")
@@ -377,7 +378,8 @@ def quantile(
     rows = input.reshape(-1) if d is None or not input.ndim else input.movedim(d, -1)
     if not rows.shape[-1]:
         raise ShapeError(message("quantile", "there is nothing to take a quantile of", [("input", input._spec())]))
-    found = _between(sort(rows).values, part.reshape(-1) * (rows.shape[-1] - 1), interpolation)
+    ordered, place = sort(rows).values, part.reshape(-1) * (rows.shape[-1] - 1)
+    found = between(lambda at: ordered.index_select(-1, at), place, interpolation)
     found = where(rows.isnan().any(-1, True), float("nan"), found).movedim(-1, 0)
     if keepdim and input.ndim:
         found = found.reshape([-1] + [1] * input.ndim) if d is None else found.unsqueeze(d + 1)
@@ -409,15 +411,15 @@ wrong_inputs(
 )
 
 
-def _between(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
-    """Elements at fractional places of rows in order."""
+def between(elements: Callable[[Tensor], Tensor], place: Tensor, interpolation: str) -> Tensor:
+    """Elements at fractional places of rows in order; ``elements`` gives those at whole ones."""
     if interpolation == "nearest":
         place = place.round()
     low = place.detach().ceil() if interpolation == "higher" else place.detach().floor()
-    below = ordered.index_select(-1, low.long())
+    below = elements(low.long())
     if interpolation not in ("linear", "midpoint"):
         return below
-    above = ordered.index_select(-1, place.detach().ceil().long())
+    above = elements(place.detach().ceil().long())
     return lerp(below, above, place - low if interpolation == "linear" else 0.5)
 
 

@@ -15,7 +15,7 @@ from genesis.ops.creation.outside import as_tensor
 from genesis.ops.pointwise.choice import where
 from genesis.ops.reductions.along import pick
 from genesis.ops.reductions.search import searchsorted
-from genesis.ops.reductions.sort import median, median_result, quantile, sort
+from genesis.ops.reductions.sort import between, median, median_result, quantile, sort
 from genesis.ops.shapes.join import stack
 
 _NAN = float("nan")
@@ -208,21 +208,9 @@ def nanquantile(
     part = as_tensor(q, dtype=input.dtype, device=input.device).reshape(-1, *[1] * rows.ndim)
     ordered, known = sort(rows).values, rows.isnan().logical_not().sum(-1, True)
     ordered = where(ordered.isnan(), 0.0, ordered).expand(part.shape[0], *rows.shape)
-    found = _pick_between(ordered, known, part, interpolation)
+    place = part * (known - 1).clamp(min=0).to(ordered.dtype)
+    found = between(lambda at: ordered.gather(-1, at), place, interpolation)
     return where(known > 0, found, _NAN).squeeze(-1).reshape(plain.shape)  # type: ignore[no-any-return]
-
-
-def _pick_between(ordered: Tensor, known: Tensor, fraction: Tensor, interpolation: str) -> Tensor:
-    """The element of rows in order at a part of the elements that are known."""
-    place = fraction * (known - 1).clamp(min=0).to(ordered.dtype)
-    if interpolation == "nearest":
-        place = place.round()
-    low = place.detach().ceil() if interpolation == "higher" else place.detach().floor()
-    below = ordered.gather(-1, low.long())
-    if interpolation not in ("linear", "midpoint"):
-        return below  # type: ignore[no-any-return]
-    above = ordered.gather(-1, place.detach().ceil().long())
-    return below.lerp(above, place - low if interpolation == "linear" else 0.5)  # type: ignore[no-any-return]
 
 
 samples(
