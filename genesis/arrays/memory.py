@@ -66,11 +66,11 @@ class Memory(ABC):
         """How many devices of this type there are."""
 
     @abstractmethod
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device) -> Any:
         """A contiguous array of whatever its memory holds."""
 
     @abstractmethod
-    def from_host(self, array: Host, place: device) -> Any:
+    def from_host(self, array: Host, device: device) -> Any:
         """A contiguous array on a device, with the elements of a NumPy array."""
 
     @abstractmethod
@@ -102,30 +102,30 @@ class Memory(ABC):
         return self.owner(a) is self.owner(b)
 
     def writable(self, array: Any) -> bool:
-        """Whether every element has a place of its own: an expanded array has not."""
+        """Whether every element has memory of its own: an expanded array has not."""
         return all(n <= 1 or step for n, step in zip(array.shape, self.strides(array), strict=True)) or 0 in array.shape
 
     def current(self) -> int:
         """The index of the device that is meant where none is given."""
         return 0
 
-    def resolved(self, place: device) -> device:
+    def resolved(self, given: device) -> device:
         """The device that a name without an index stands for."""
-        return place if place.index is not None else device(place.type, self.current())
+        return given if given.index is not None else device(given.type, self.current())
 
-    def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, place: device) -> Any:
+    def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, device: device) -> Any:
         """A new array of one value."""
-        array = self.empty(shape, dtype, place)
-        self.assign(array, self.from_host(np.asarray(value, dtype), place))
+        array = self.empty(shape, dtype, device)
+        self.assign(array, self.from_host(np.asarray(value, dtype), device))
         return array
 
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device) -> Any:
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device) -> Any:
         """A new array of zeros."""
-        return self.full(shape, dtype, 0, place)
+        return self.full(shape, dtype, 0, device)
 
-    def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device) -> Any:
+    def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device) -> Any:
         """A new array of ones."""
-        return self.full(shape, dtype, 1, place)
+        return self.full(shape, dtype, 1, device)
 
 
 class HostMemory(Memory):
@@ -136,22 +136,22 @@ class HostMemory(Memory):
     def count(self) -> int:
         return 1
 
-    def resolved(self, place: device) -> device:
+    def resolved(self, given: device) -> device:
         return CPU
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device = CPU) -> Host:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device = CPU) -> Host:
         return np.empty(shape, dtype)
 
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device = CPU) -> Host:
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device = CPU) -> Host:
         return np.zeros(shape, dtype)
 
-    def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device = CPU) -> Host:
+    def ones(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device = CPU) -> Host:
         return np.ones(shape, dtype)
 
-    def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, place: device = CPU) -> Host:
+    def full(self, shape: tuple[int, ...], dtype: np.dtype[Any], value: Any, device: device = CPU) -> Host:
         return np.full(shape, value, dtype)
 
-    def from_host(self, array: Host, place: device = CPU) -> Host:
+    def from_host(self, array: Host, device: device = CPU) -> Host:
         return array.copy()
 
     def to_host(self, array: Host) -> Host:
@@ -200,10 +200,10 @@ def memory_of(array: Any) -> Memory:
     return found if found is not None else MEMORIES[device_of(inside).type]
 
 
-def placed(array: Host, place: device) -> Any:
+def placed(array: Host, device: device) -> Any:
     """A NumPy array that nobody else holds, on a device: itself if that is the CPU."""
-    memory = MEMORIES[place.type]
-    return array if memory is HOST else memory.from_host(array, place)
+    memory = MEMORIES[device.type]
+    return array if memory is HOST else memory.from_host(array, device)
 
 
 def on_the_host(array: Any) -> Host:

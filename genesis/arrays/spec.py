@@ -33,8 +33,8 @@ class Spec(Virtual):
         return DeviceError(message(what, "a meta tensor has no data", operands=[("tensor", self)]))
 
     def __str__(self) -> str:
-        place = "" if self.device == CPU else f"@{self.device}"
-        return f"{from_numpy(self.dtype).short}[{', '.join(map(str, self.shape))}]{place}"
+        at = "" if self.device == CPU else f"@{self.device}"
+        return f"{from_numpy(self.dtype).short}[{', '.join(map(str, self.shape))}]{at}"
 
 
 def strides_of(spec: Spec) -> tuple[int, ...]:
@@ -76,13 +76,13 @@ class MetaMemory(Memory):
     def count(self) -> int:
         return 1
 
-    def resolved(self, place: device) -> device:
+    def resolved(self, given: device) -> device:
         return META
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], place: device = META) -> Spec:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: device = META) -> Spec:
         return meta(shape, dtype)
 
-    def from_host(self, array: np.ndarray[Any, Any], place: device = META) -> Spec:
+    def from_host(self, array: np.ndarray[Any, Any], device: device = META) -> Spec:
         return meta(tuple(array.shape), array.dtype)
 
     def to_host(self, array: Spec) -> np.ndarray[Any, Any]:

@@ -101,7 +101,7 @@ def sampled(name: str, *parameters: Tensor, generator: Generator | None = None) 
         return first.new_empty(shape)
     values = [p.detach()._on_host().astype(np.float64) for p in parameters]
     stream = default_generator if generator is None else generator
-    return wrap(drawn(stream, name, shape, first._array.dtype, *values, place=first.device))
+    return wrap(drawn(stream, name, shape, first._array.dtype, *values, device=first.device))
 
 
 # ---- gamma numbers as functions of their shape

@@ -39,7 +39,7 @@ class LeafGradient:
         "is_leaf",
         "raw",
         "tensor",
-        "touched",
+        "used",
         "var",
     )
 
@@ -49,13 +49,13 @@ class LeafGradient:
         self.tensor, self.argument, self.is_leaf = tensor, argument, is_leaf
         self.before, self.hooks = node.grad, hooks_on(node)
         self.raw = node, node._grad, tensor._retained
-        self.touched = self.asked = self.assigned = False
+        self.used = self.asked = self.assigned = False
         self.var: Var | None = None
         self.cell: Cell | None = None
 
-    def end(self) -> Touched:
+    def end(self) -> LeafRecord:
         array, present = self.tensor._array, self.before is not None if self.asked else None
-        return Touched(
+        return LeafRecord(
             self.argument,
             None if self.argument >= 0 else self.tensor,
             Spec(tuple(array.shape), array.dtype),
@@ -70,7 +70,7 @@ class LeafGradient:
             self.tensor._retained = retained
 
 
-class Touched(NamedTuple):
+class LeafRecord(NamedTuple):
     """What a trace found out about a leaf whose ``.grad`` it met."""
 
     argument: int  # -1: it is none
@@ -115,16 +115,16 @@ class Gradients:
     def read(self, node: AccumulateGrad) -> None:
         """The function looks at a ``.grad``: whether there is one is known from now on."""
         leaf = self.leaf(node)
-        if leaf is not None and not leaf.touched:
+        if leaf is not None and not leaf.used:
             leaf.asked = True
             self.adds(node)
 
     def adds(self, node: AccumulateGrad) -> None:
         """A backward adds to the ``.grad`` that there was."""
         leaf = self.leaf(node)
-        if leaf is None or leaf.touched:
+        if leaf is None or leaf.used:
             return
-        leaf.touched = True
+        leaf.used = True
         if leaf.before is not None:
             capture = self.memory.capture(leaf.before._array)
             if capture.of_gradient:
@@ -142,12 +142,12 @@ class Gradients:
     def assigned(self, node: AccumulateGrad) -> None:
         leaf = self.leaf(node)
         if leaf is not None:
-            leaf.touched = leaf.assigned = True
+            leaf.used = leaf.assigned = True
 
     def first(self, tracer: Tracer, node: AccumulateGrad, g: Tensor) -> Tensor:
         """The gradient of a leaf that has none in the trace: there may be one at a replay, it is added to that."""
         leaf = self.leaf(node)
-        if leaf is None or leaf.touched:
+        if leaf is None or leaf.used:
             return g
         if not leaf.is_leaf:
             raise GraphError(
@@ -159,7 +159,7 @@ class Gradients:
                     "pass x.detach().requires_grad_(), or compute it inside",
                 )
             )
-        leaf.touched = True
+        leaf.used = True
         spec = tracer.array(g._array).spec
         leaf.var = Var(replace(spec))
         leaf.cell = Cell(leaf.var, outside=True)
@@ -168,10 +168,10 @@ class Gradients:
 
     # ---- at the end
 
-    def ends(self, tracer: Tracer) -> tuple[list[Touched], list[Write], dict[Cell, int]]:
+    def ends(self, tracer: Tracer) -> tuple[list[LeafRecord], list[Write], dict[Cell, int]]:
         """The leaves of the graph, what becomes of their gradients, and which memory is whose gradient."""
         leaves, writes, cells = [], [], {}
-        for index, leaf in enumerate([x for x in self.leaves.values() if x.touched]):
+        for index, leaf in enumerate([x for x in self.leaves.values() if x.used]):
             leaves.append(leaf.end())
             write, cell = _end(tracer, leaf, index)
             if write is not None:

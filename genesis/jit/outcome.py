@@ -12,7 +12,7 @@ from genesis.core.graph.generator import Generator
 from genesis.core.graph.tensor import Tensor
 from genesis.jit.arguments import Var, refused
 from genesis.jit.binding import Binding, Graph
-from genesis.jit.gradients import Touched
+from genesis.jit.gradients import LeafRecord
 from genesis.jit.memory import Capture, check_overlaps
 from genesis.jit.program import Alias, Leaf, Program, Write
 from genesis.jit.traced import Cell
@@ -28,7 +28,7 @@ class Outcome:
     arguments: list[Var]
     results: list[Any]
     structures: tuple[Any, Any]  # of the arguments and of the result
-    leaves: list[Touched]
+    leaves: list[LeafRecord]
     argument_writes: list[Write]
     gradient_writes: list[Write]
     streams: list[tuple[Generator, int]]  # and how many blocks were drawn from each
@@ -152,7 +152,7 @@ def _all_aliases(outcome: Outcome, captured: list[Var]) -> tuple[tuple[int, Alia
     return tuple(sorted((outcome.aliases | more).items()))
 
 
-def _leaf(leaf: Touched, indices: dict[int, int], others: list[Tensor]) -> Leaf:
+def _leaf(leaf: LeafRecord, indices: dict[int, int], others: list[Tensor]) -> Leaf:
     """A leaf of the program, named by where its tensor stands at the border."""
     if leaf.argument >= 0:
         return Leaf("argument", leaf.argument, leaf.spec, leaf.var, leaf.present)

@@ -351,7 +351,7 @@ def test_notes_keep_nothing_alive_and_stay_few():
     for i in range(lost.LIMIT + 50):
         exec(compile("\n" * i + "x.detach()", "notes.py", "exec"), {"x": x})
     assert len(lost.cuts()) == lost.LIMIT
-    before = list(lost.UNTOUCHED)
+    before = list(lost.HISTORY_WATCHES)
     with genesis.no_grad():
         pass
-    assert before == lost.UNTOUCHED
+    assert before == lost.HISTORY_WATCHES

@@ -147,7 +147,7 @@ def test_nothing_stays_open_after_an_error():
 
     with pytest.raises(KeyError):
         function(fail).apply(leaf())
-    assert lost.UNTOUCHED == []
+    assert lost.HISTORY_WATCHES == []
 
 
 def test_capture_gives_gradients_by_name():

@@ -27,7 +27,7 @@ def state():
         for variable in vars(module).values()
         if isinstance(variable, ContextVar)
     }
-    lists = [list(getattr(switches, name)) for name in ("ACTIVE", "LEVELS", "ESCAPES", "UNTOUCHED")]
+    lists = [list(getattr(switches, name)) for name in ("ACTIVE", "LEVELS", "ESCAPES", "HISTORY_WATCHES")]
     return [*lists, dict(switches.OVERRIDES), {variable.name: variable.get() for variable in variables}]
 
 

@@ -137,7 +137,7 @@ WORKS = [blocks, training, batches, tangents, traces, precisions, saving, functi
 
 
 def nothing_is_open():
-    assert switches.ACTIVE == switches.LEVELS == switches.ESCAPES == switches.UNTOUCHED == []
+    assert switches.ACTIVE == switches.LEVELS == switches.ESCAPES == switches.HISTORY_WATCHES == []
     assert switches.OVERRIDES == {}
     assert modes.grad_mode.get() and current() is None and lost._innermost.get() is None
 

@@ -37,12 +37,12 @@ class PretendMemory(Memory):
     def count(self):
         return 2
 
-    def empty(self, shape, dtype, place):
-        return PretendArray(np.full(shape, 77).astype(dtype), place)
+    def empty(self, shape, dtype, device):
+        return PretendArray(np.full(shape, 77).astype(dtype), device)
 
-    def from_host(self, array, place):
+    def from_host(self, array, device):
         assert type(array) is np.ndarray
-        return PretendArray(np.array(array, order="C", copy=True), place)
+        return PretendArray(np.array(array, order="C", copy=True), device)
 
     def to_host(self, array):
         return array._hidden.copy()

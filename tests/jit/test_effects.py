@@ -431,7 +431,7 @@ def copies_of_bytes(monkeypatch):
 
 def fresh_gradients_only(monkeypatch):
     monkeypatch.setattr(
-        Gradients, "first", lambda self, tracer, node, g: (setattr(self.leaf(node), "touched", True), g)[1]
+        Gradients, "first", lambda self, tracer, node, g: (setattr(self.leaf(node), "used", True), g)[1]
     )
 
 

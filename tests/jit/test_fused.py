@@ -94,7 +94,7 @@ def test_what_a_kernel_gives_is_what_it_says(op):
                 assert [(a.shape, a.dtype) for a in found] == [(s.shape, s.dtype) for s in wanted]
                 assert all(type(a) is np.ndarray and a.flags.c_contiguous and a.flags.owndata for a in found)
                 kept = fused.kernel(*arrays)[1]
-                given = [arrays[place] for place in fused.places]
+                given = [arrays[i] for i in fused.tensors]
                 for weights in (np.ones_like(found[0]), np.ones((*found[0].shape, 2), np.float32)[..., 1]):
                     grads = fused.gradients(weights, kept, tuple([a is not None for a in given]))
                     for g, a in zip(grads, given, strict=True):

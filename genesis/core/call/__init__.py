@@ -9,7 +9,7 @@
 `views`      views, and their history after a write        `paths`      how a view lies in its base
 `writes`     writes in place                               `inplace_methods`  ``x.add_(y)``, ``x += y``
 `strides`    the layout of results                         `halves`     composites compute 16-bit floats in float32
-`casts`      arguments under autocast                      `overrides`  users' functions in the place of ops
+`casts`      arguments under autocast                      `overrides`  users' functions instead of ops
 `refusal`    errors that name the call                     `layer_writes`  writes of batched and dual values
 `out`        results in memory that is there
 """

@@ -26,8 +26,8 @@ def cast_for(policy: Any, args: Sequence[Any], mode: Autocast) -> tuple[Any, ...
     """Arguments as an op's policy wants them; tensors in lists, too."""
     dtype = mode.dtype if policy == "low" else F32 if policy == "float32" else None
     if policy == "promote":
-        found = [t._array.dtype for t in args if isinstance(t, Tensor) and t.dtype.is_floating_point]
-        dtype = dtypes.result_np_dtype([np.empty(1, d) for d in found]) if found else None
+        floating = [t._array.dtype for t in args if isinstance(t, Tensor) and t.dtype.is_floating_point]
+        dtype = dtypes.result_np_dtype([np.empty(1, d) for d in floating]) if floating else None
     elif not isinstance(policy, str):
         dtype = dtypes.as_np(policy)
     if dtype is None:

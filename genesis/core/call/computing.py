@@ -86,10 +86,10 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     """The result arrays of an op on a device, by the kernel that is attached for the class of its arrays, or for
     `DeviceArray`.
     """
-    place = top.device
-    _check_devices(op, arrays, place)
+    device = top.device
+    _check_devices(op, arrays, device)
     kernel = op.kernels.get(top.__class__) or op.kernels.get(DeviceArray)
-    at_home = [_index_at(a, place) for a in arrays] if op.kind.copies else arrays
+    at_home = [_index_at(a, device) for a in arrays] if op.kind.copies else arrays
     result = NotImplemented
     try:
         if kernel is not None:
@@ -104,7 +104,7 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
         raise UnsupportedError(
             message(
                 op.name,
-                f"{place.type} has no kernel for this op",
+                f"{device.type} has no kernel for this op",
                 operands=[("input", spec_of(top))],
                 hint=f"attach a kernel (genesis.devices.attach), or x.cpu().{op.name}(...)",
             )
@@ -112,10 +112,10 @@ def on_device(op: Op, arrays: tuple[Any, ...], top: Any) -> Any:
     return result
 
 
-def _index_at(value: Any, place: Any) -> Any:
+def _index_at(value: Any, device: Any) -> Any:
     """An index with its arrays, which lists and masks are, on a device."""
     return (
-        tuple([placed(x, place) if x.__class__ is np.ndarray else x for x in value])
+        tuple([placed(x, device) if x.__class__ is np.ndarray else x for x in value])
         if isinstance(value, tuple)
         else value
     )
@@ -126,23 +126,23 @@ def _operand_names(op: Op, count: int) -> list[str]:
     return [*names, *[f"index {i}" if names else str(i) for i in range(count - len(names))]]
 
 
-def _check_devices(op: Op, arrays: tuple[Any, ...], place: Any) -> None:
+def _check_devices(op: Op, arrays: tuple[Any, ...], device: Any) -> None:
     """Refuse tensors, and index tensors, on another device than the one that computes."""
     given = arrays[0] if op.variadic else [arrays[i] for i in op.tensors]
     specs = [
         (name, spec_of(x)) for name, x in zip(_operand_names(op, len(given)), given, strict=True) if hasattr(x, "shape")
     ]
-    places = dict.fromkeys([spec.device for _, spec in specs])
-    if len(places) > 1:
+    devices = dict.fromkeys([spec.device for _, spec in specs])
+    if len(devices) > 1:
         raise DeviceError(
             message(
                 op.name,
-                f"operands are on {' and '.join(map(str, places))}",
+                f"operands are on {' and '.join(map(str, devices))}",
                 operands=specs,
                 hint="move one with .to(device)",
             )
         )
-    assert place in places
+    assert device in devices
 
 
 def compute(op: Op, arrays: Sequence[Any]) -> Any:

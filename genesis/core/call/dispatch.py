@@ -40,7 +40,7 @@ from genesis.core.call.recording import (
 from genesis.core.call.strides import packed, with_strides
 from genesis.core.call.views import attach_view
 from genesis.core.graph.levels import mark_created
-from genesis.core.graph.lost import UNTOUCHED
+from genesis.core.graph.lost import HISTORY_WATCHES
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.quiet import quietly
 from genesis.core.graph.tensor import Tensor, wrap
@@ -101,12 +101,12 @@ def _elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None) -> Tensor:
     return y if out is None else write_out(op.name, y, out)
 
 
-def _with_numbers_at(op: Op, args: tuple[Any, ...], place: Any) -> tuple[Any, ...]:
+def _with_numbers_at(op: Op, args: tuple[Any, ...], device: Any) -> tuple[Any, ...]:
     """0-d tensors of the CPU go along with any device: they are moved there."""
 
     def moved(x: Any) -> Any:
         plain = isinstance(x, Tensor) and not x._array.ndim and device_of(x._array) is CPU
-        return public("transfer")(x, place, CPU) if plain and x._array.__class__ is not Spec else x
+        return public("transfer")(x, device, CPU) if plain and x._array.__class__ is not Spec else x
 
     return tuple([moved(x) if i in op.tensors else x for i, x in enumerate(args)])
 
@@ -141,7 +141,7 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     if edge is not None:
         if grad_mode.get() and op.node is not None and differentiable(r.dtype):
             record(op, args, (edge,), out)
-        elif UNTOUCHED or grad_mode.get():
+        elif HISTORY_WATCHES or grad_mode.get():
             unrecorded(op, (edge,), out)
     if op.kind.views:
         attach_view(out, input, op, args[1:])
@@ -182,7 +182,7 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     if needed:
         if grad_mode.get() and op.node is not None and differentiable(r.dtype):
             record(op, args, tuple(edges), out)
-        elif UNTOUCHED or grad_mode.get():
+        elif HISTORY_WATCHES or grad_mode.get():
             unrecorded(op, edges, out)
     if op.kind.views:
         attach_view(out, args[0], op, args[1:])

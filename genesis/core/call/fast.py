@@ -20,7 +20,7 @@ from genesis.core.call.op import Op
 from genesis.core.call.operands import KNOWN, unknown_operand
 from genesis.core.call.recording import refuse_inference
 from genesis.core.graph.levels import mark_created
-from genesis.core.graph.lost import UNTOUCHED, touched
+from genesis.core.graph.lost import HISTORY_WATCHES, history_used
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.node import next_number
 from genesis.core.graph.quiet import silent, unnamed
@@ -68,8 +68,8 @@ def unary_path(op: Op) -> Callable[..., Any]:
         edge = input._node
         if edge is None or make_node is None or not recording():
             y._node = None
-            if edge is not None and UNTOUCHED:
-                touched(edge)
+            if edge is not None and HISTORY_WATCHES:
+                history_used(edge)
             if LEVELS:
                 mark_created(y)
             return y
@@ -152,8 +152,8 @@ def binary_path(op: Op, weak_scalars: bool) -> Callable[..., Any]:
         a = input._node
         if (a is None and b is None) or make_node is None or not recording():
             z._node = None
-            if UNTOUCHED and (a is not None or b is not None):
-                touched(a, b)
+            if HISTORY_WATCHES and (a is not None or b is not None):
+                history_used(a, b)
             if LEVELS:
                 mark_created(z)
             return z
@@ -198,7 +198,7 @@ def reversed_path(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _kept(op: Op) -> dict[tuple[bool, bool], tuple[bool, bool]]:
     """For a binary op: which operands are saved, by which of them need a gradient."""
-    users = {place: who for _, source, place, who in op.saves if source == "tensor"}
+    users = {index: who for _, source, index, who in op.saves if source == "tensor"}
     table = {}
     for a in (False, True):
         for b in (False, True):

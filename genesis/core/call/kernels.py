@@ -3,7 +3,7 @@
     attach(matmul, np.ndarray, kernel)                  always
     attach(matmul, np.ndarray, kernel, when=large)      where ``when(*arguments)`` says so; else what was there before
 
-- A *primitive's* kernel takes what its meaning takes, arrays in the place of tensors, and gives arrays of its own.
+- A *primitive's* kernel takes what its meaning takes, arrays for tensors, and gives arrays of its own.
 - A *composite's* kernel is a *fused* one: it computes forward in one go and says what to keep, and has a backward of
   its own.
 
@@ -50,7 +50,7 @@ from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.recording import made_inside, refuse_inference
 from genesis.core.call.writes import bump, bump_all, write
 from genesis.core.graph import engine
-from genesis.core.graph.lost import UNTOUCHED, touched
+from genesis.core.graph.lost import HISTORY_WATCHES, history_used
 from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
 from genesis.core.graph.node import Node, recorded, stale_message
 from genesis.core.graph.quiet import quietly
@@ -87,26 +87,26 @@ def attach(
         infer: of a composite's kernel: from the specs of the arguments, the spec of the result and those of what is
             kept
     """
-    found: Op = REGISTRY[op] if isinstance(op, str) else getattr(op, "op", op)
+    target: Op = REGISTRY[op] if isinstance(op, str) else getattr(op, "op", op)
     if kernel is None:
-        return lambda kernel: attach(found, arrays, kernel, when=when, infer=infer)
-    if found.kind.composed:
-        return _attach_fused(found, arrays, Fused(found, arrays, kernel, when, infer, found.kernels.get(arrays)))
+        return lambda kernel: attach(target, arrays, kernel, when=when, infer=infer)
+    if target.kind.composed:
+        return _attach_fused(target, arrays, Fused(target, arrays, kernel, when, infer, target.kernels.get(arrays)))
     chosen = (
         kernel
         if when is None
-        else _either(kernel, when, found.kernel if arrays is np.ndarray else found.kernels.get(arrays))
+        else _either(kernel, when, target.kernel if arrays is np.ndarray else target.kernels.get(arrays))
     )
-    found.kernels[arrays] = chosen
+    target.kernels[arrays] = chosen
     if arrays is np.ndarray:
-        found.kernel = chosen
-        for rebind in found.shortcuts:
+        target.kernel = chosen
+        for rebind in target.shortcuts:
             rebind(chosen)
     return kernel
 
 
 def on_host(op: Op) -> Kernel:
-    """What an op gives on NumPy arrays (in the place of tensors), promotion and conversions included: what a device's
+    """What an op gives on NumPy arrays (for tensors), promotion and conversions included: what a device's
     kernel has to give.
 
     >>> import genesis, numpy as np
@@ -142,10 +142,10 @@ class Fused:
         self.pull: Kernel | None = None
         self.reads: tuple[int, ...] = ()
         parameters = list(op.signature.parameters.values())
-        self.places = tuple(i for i, p in enumerate(parameters) if "Tensor" in str(p.annotation))
+        self.tensors = tuple(i for i, p in enumerate(parameters) if "Tensor" in str(p.annotation))
         self.written = tuple(i for i, p in enumerate(parameters) if p.name in op.written)
         title = "".join(part.capitalize() for part in op.name.split("_")) + "Backward"
-        names = tuple(parameters[i].name for i in self.places)
+        names = tuple(parameters[i].name for i in self.tensors)
         self.node = type(
             title, (FusedNode,), {"__slots__": (), "op": op, "op_name": op.name, "input_names": names, "fused": self}
         )
@@ -167,23 +167,23 @@ class Fused:
         if pull is None:
             return lambda pull: self.backward(pull, reads=reads)
         names = list(self.op.signature.parameters)
-        self.pull, self.reads = pull, self.places if reads is None else tuple(names.index(name) for name in reads)
+        self.pull, self.reads = pull, self.tensors if reads is None else tuple(names.index(name) for name in reads)
         return pull
 
     def choose(self, arrays: Sequence[Any], recording: bool) -> Fused | None:
         """The kernel that takes a call: this one, or the first before it that does."""
-        found: Fused | None = self
-        while found is not None and (
-            (recording and found.pull is None) or (found.when is not None and not found.when(*arrays))
+        kernel: Fused | None = self
+        while kernel is not None and (
+            (recording and kernel.pull is None) or (kernel.when is not None and not kernel.when(*arrays))
         ):
-            found = found.before
-        return found
+            kernel = kernel.before
+        return kernel
 
     def __call__(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...]) -> Any:
         """The result, or NotImplemented where the composition is to compute it."""
         recording = grad_mode.get() and any([edge is not None for edge in edges])
-        found = self.choose(arrays, recording)
-        return NotImplemented if found is None else found._run(args, arrays, edges, recording)
+        kernel = self.choose(arrays, recording)
+        return NotImplemented if kernel is None else kernel._run(args, arrays, edges, recording)
 
     def _run(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...], recording: bool) -> Any:
         if self.written:
@@ -201,8 +201,8 @@ class Fused:
         out = wrap(array)
         if recording:
             out._node = self._record(args, edges, kept, out)
-        elif UNTOUCHED and any([edge is not None for edge in edges]):
-            touched(*edges)
+        elif HISTORY_WATCHES and any([edge is not None for edge in edges]):
+            history_used(*edges)
         if ACTIVE:
             made_inside(out)
         return out
@@ -218,8 +218,8 @@ class Fused:
 
     def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> list[Any]:
         """The gradients of the tensor parameters, None where none is needed."""
-        found = quietly(self.pull, g, kept, needs)  # type: ignore[arg-type]
-        return [array if needed else None for array, needed in zip(found, needs, strict=True)]
+        gradients = quietly(self.pull, g, kept, needs)  # type: ignore[arg-type]
+        return [array if needed else None for array, needed in zip(gradients, needs, strict=True)]
 
     # ---- in programs
 
@@ -248,8 +248,8 @@ class Fused:
             return [Spec(s.shape, s.dtype) for s in (out, *kept) if isinstance(s, Spec)]
 
         def backward(g: Any, kept: Any, wanted: tuple[Any, ...]) -> tuple[Any, ...]:
-            found = self.gradients(g, kept, tuple([each is not None for each in wanted]))
-            return tuple([array for array in found if array is not None])
+            gradients = self.gradients(g, kept, tuple([each is not None for each in wanted]))
+            return tuple([array for array in gradients if array is not None])
 
         def gradients(g: Any, kept: Any, wanted: tuple[Any, ...]) -> list[Spec]:
             return [Spec(*each) for each in wanted if each is not None]
@@ -258,7 +258,7 @@ class Fused:
             Op(name, FUSION, self.op.signature, self.op.meaning, infer=results),
             Op(f"{name}.backward", FUSION, inspect.signature(backward), backward, infer=gradients),
         )
-        ops[0].kernel, ops[0].tensors, ops[1].kernel, ops[1].tensors = forward, self.places, backward, (0,)
+        ops[0].kernel, ops[0].tensors, ops[1].kernel, ops[1].tensors = forward, self.tensors, backward, (0,)
         FUSED.update({op.name: op for op in ops})
         return ops
 
@@ -281,7 +281,7 @@ class Fused:
             return [Spec(specs[i].shape, specs[i].dtype) for i in self.written if specs[i] is not None]
 
         op = Op(f"fused.{self.op.name}", FUSION, self.op.signature, meaning, infer=infer)
-        op.kernel, op.tensors, op.written = forward, self.places, self.op.written
+        op.kernel, op.tensors, op.written = forward, self.tensors, self.op.written
         FUSED[op.name] = op
         return op
 
@@ -329,26 +329,26 @@ class FusedNode(Node):
         return [None if array is None else wrap(array) for array in self.fused.gradients(g._array, kept, needs)]
 
     def _traced(self, g: Any, kept: Any, args: tuple[Any, ...], active: Any) -> Sequence[Any]:
-        op, places = self.fused.backward_op, self.fused.places
+        op, tensors = self.fused.backward_op, self.fused.tensors
         if op is None or isinstance(g._array, Layer | Spec):
             return self._composed(g, args)
-        arrays = [None if edge is None else args[place]._array for place, edge in zip(places, self._edges, strict=True)]
+        arrays = [None if edge is None else args[i]._array for i, edge in zip(tensors, self._edges, strict=True)]
         wanted = tuple([None if a is None else (tuple(a.shape), a.dtype) for a in arrays])
-        found = iter(active.record(op, (g, kept, wanted)))
-        return [None if each is None else wrap(next(found)) for each in wanted]
+        rest = iter(active.record(op, (g, kept, wanted)))
+        return [None if each is None else wrap(next(rest)) for each in wanted]
 
     def _composed(self, g: Any, args: tuple[Any, ...]) -> Sequence[Any]:
         """Run the composite's function on the same tensors, and differentiate that."""
         further = grad_mode.get()
         changed, sources = list(args), []
-        for place, edge in zip(self.fused.places, self._edges, strict=True):
-            x = args[place]
+        for i, edge in zip(self.fused.tensors, self._edges, strict=True):
+            x = args[i]
             if x is not None and x._counter is not None and x._counter.stamp > self._epoch:
                 raise InplaceError(stale_message(self, x, x._counter))
             if edge is not None:
                 with enable_grad():
-                    changed[place] = x.clone()
-                sources.append(changed[place]._node)
+                    changed[i] = x.clone()
+                sources.append(changed[i]._node)
         with enable_grad():
             out = called(self.op, self.op.meaning, tuple(changed))
         results = iter(
@@ -360,7 +360,7 @@ class FusedNode(Node):
 def _attach_fused(op: Op, arrays: type, fused: Fused) -> Fused:
     op.kernels[arrays] = fused
     # see `kinds.composite`: the global of a function made of text
-    op.call.__globals__["fused"] = _chooser(op, fused.places)
+    op.call.__globals__["fused"] = _chooser(op, fused.tensors)
     return fused
 
 
@@ -369,7 +369,7 @@ def open_to_kernels(active: Any) -> bool:
     return not LEVELS and not PACKING and (not ACTIVE or len(ACTIVE) == (active is not None) + inference.get())
 
 
-def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
+def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
     """What the public function of a composite asks first."""
     table = op.kernels
 
@@ -379,11 +379,11 @@ def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
             if (op.written and active is None) or not open_to_kernels(active):
                 return NotImplemented
             if active is not None:
-                return _in_trace(table.get(np.ndarray), places, args, active)
+                return _in_trace(table.get(np.ndarray), indices, args, active)
         arrays = list(args)
         edges: list[Any] = []
         kind: Any = None
-        for i in places:
+        for i in indices:
             x = args[i]
             if x is None:
                 edges.append(None)
@@ -403,13 +403,13 @@ def _chooser(op: Op, places: tuple[int, ...]) -> Callable[..., Any]:
 
 
 def _ghost(spec: Spec, written: bool) -> Any:
-    """What `when` is asked about in the place of an array, whose numbers it does not look at."""
+    """What `when` is asked about instead of an array, whose numbers it does not look at."""
     return np.empty(spec.shape, spec.dtype) if written else np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
 
 
-def _in_trace(entry: Fused | None, places: tuple[int, ...], args: tuple[Any, ...], active: Any) -> Any:
+def _in_trace(entry: Fused | None, indices: tuple[int, ...], args: tuple[Any, ...], active: Any) -> Any:
     """The call recorded as one, where its kernel would compute it outside of the trace."""
-    tensors = [args[i] for i in places if args[i] is not None]
+    tensors = [args[i] for i in indices if args[i] is not None]
     if entry is None or not all([isinstance(x, Tensor) and not isinstance(x._array, Layer | Spec) for x in tensors]):
         return NotImplemented
     if any([device_of(x._array) != CPU for x in tensors]):
@@ -417,11 +417,11 @@ def _in_trace(entry: Fused | None, places: tuple[int, ...], args: tuple[Any, ...
     if any([isinstance(a, HostNumber) for a in args]) and not entry.written:
         return NotImplemented  # it may be another at each replay, and what is computed another function
     specs, ghosts = list(args), list(args)
-    for i in places:
+    for i in indices:
         if args[i] is not None:
             specs[i] = spec_of(args[i]._array)
             ghosts[i] = _ghost(specs[i], i in entry.written)
-    edges = tuple([None if args[i] is None else args[i]._node for i in places])
+    edges = tuple([None if args[i] is None else args[i]._node for i in indices])
     recording = grad_mode.get() and any([edge is not None for edge in edges])
-    found = entry.choose(ghosts, recording)
-    return NotImplemented if found is None else found.traced(args, specs, edges, recording, active)
+    kernel = entry.choose(ghosts, recording)
+    return NotImplemented if kernel is None else kernel.traced(args, specs, edges, recording, active)

@@ -133,8 +133,8 @@ def linear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
 def multilinear(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
     """Linear in each operand: a sum over the operands, each in turn replaced by its tangent."""
     total = None
-    places = range(len(args[0])) if op.variadic else op.tensors
-    for i in places:
+    indices = range(len(args[0])) if op.variadic else op.tensors
+    for i in indices:
         t = tangents[0][i] if op.variadic else tangents[i]
         if t is None:
             continue
@@ -154,7 +154,7 @@ _DIMS = ("dim", "dims", "dim0", "dim1", "dim2")
 
 
 def dims_of(op: Op) -> list[int]:
-    """The places of parameters that name dimensions."""
+    """The indices of parameters that name dimensions."""
     return [i for i, name in enumerate(op.signature.parameters) if name in _DIMS]
 
 
@@ -166,9 +166,9 @@ def shift_dims(b: Any, x: Any, *args: Any) -> Any:
         x = x.unsqueeze(1)
     shifted = list(args)
     for i in dims_of(b.op):
-        found = _shift(args[i - 1], max(ndim, 1))
+        moved = _shift(args[i - 1], max(ndim, 1))
         # all dimensions of a sample that has none
-        shifted[i - 1] = (1,) if found == () and not ndim and b.op.kind.packed else found
+        shifted[i - 1] = (1,) if moved == () and not ndim and b.op.kind.packed else moved
     out = b.run(x, *shifted)
     if ndim:
         return out

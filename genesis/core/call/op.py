@@ -167,7 +167,7 @@ def _asked_for(rule: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, list[tuple[int, ...]]]:
-    """From the names in the rules: (name, source, parameter place, which rules use it), ``out`` or ``outs`` last."""
+    """From the names in the rules: (name, source, index of the parameter, which rules use it), ``out`` or ``outs`` last."""
     needs = [() if rule is None else _asked_for(rule) for rule in rules]
     order = sorted({name for need in needs for name in need}, key=lambda name: (name in ("out", "outs"), name))
     saves = []
@@ -176,8 +176,8 @@ def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, l
         if name in ("out", "outs"):
             saves.append((name, name, -1, users))
         elif name in parameters:
-            place = parameters.index(name)
-            saves.append((name, "tensor" if place in op.tensors else "value", place, users))
+            index = parameters.index(name)
+            saves.append((name, "tensor" if index in op.tensors else "value", index, users))
         else:
             stem, _, what = name.rpartition("_")
             assert what in ("shape", "shapes", "wanted") and stem in parameters, (

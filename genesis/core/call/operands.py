@@ -95,7 +95,7 @@ def autocast_arguments(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     given, args = args, cast_for(op.autocast, args, mode)
     # the result's dtype was worked out from the tensor as it came
     if op.autocast == "float32" and "dtype" in op.signature.parameters:
-        place = list(op.signature.parameters).index("dtype")
-        if isinstance(given[0], Tensor) and given[place] == given[0]._array.dtype and args[0] is not given[0]:
-            args = (*args[:place], F32, *args[place + 1 :])
+        index = list(op.signature.parameters).index("dtype")
+        if isinstance(given[0], Tensor) and given[index] == given[0]._array.dtype and args[0] is not given[0]:
+            args = (*args[:index], F32, *args[index + 1 :])
     return args

@@ -48,7 +48,7 @@ def _write_all(name: str, results: tuple[Any, ...], out: Any) -> Any:
     """`write_out` of several results; they come back under the names that they have."""
     if not isinstance(out, list | tuple) or len(out) != len(results):
         raise ArgumentError(message(name, f"out= must be {len(results)} tensors, got {type(out).__name__}"))
-    written = [write_out(name, result, place) for result, place in zip(results, out, strict=True)]
+    written = [write_out(name, result, target) for result, target in zip(results, out, strict=True)]
     return type(results)(*written) if hasattr(results, "_fields") else tuple(written)
 
 

@@ -1,4 +1,4 @@
-"""Functions that users put in the place of ops: ``genesis.ops.register_function("add", MyAdd.apply)``.
+"""Functions that users put instead of ops: ``genesis.ops.register_function("add", MyAdd.apply)``.
 
 While any is registered, `ACTIVE` is not empty and ops take the slow path, which asks here; otherwise this costs
 nothing. (Ops that are not elementwise work on their arguments before that path, or are composed of others: the code of
@@ -32,7 +32,7 @@ changing = process_lock()  # held while overrides are registered or removed
 
 
 def override_of(op: Op) -> Callable[..., Any] | None:
-    """What is called in place of an op here and now."""
+    """What is called instead of an op here and now."""
     functions = () if kernels_are_forced() else OVERRIDES.get(op.name, ())
     return functools.partial(_consult, op, functions[-1]) if functions else None
 
@@ -50,11 +50,11 @@ def inside_forward() -> Iterator[None]:
 def _consult(op: Op, function: Callable[..., Any], *args: Any) -> Any:
     """Call an override with what the user wrote: arguments that have their default values are left out."""
     parameters = list(op.signature.parameters.values())
-    places = range(len(args))
+    indices = range(len(args))
     last = max(
         (
             i + 1
-            for i in places
+            for i in indices
             if parameters[i].kind is not inspect.Parameter.KEYWORD_ONLY and args[i] is not parameters[i].default
         ),
         default=0,
@@ -91,7 +91,7 @@ def guarded_form(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def add(op: Op, function: Callable[..., Any]) -> None:
-    """Put a function in the place of an op, in every thread."""
+    """Put a function instead of an op, in every thread."""
     with changing:
         if op.name not in OVERRIDES and _plain(op):
             _reroute(op)
@@ -103,8 +103,8 @@ def take_away(op: Op, function: Callable[..., Any]) -> None:
     """Undo `add`; what was registered before counts again."""
     with changing:
         stack = OVERRIDES[op.name]
-        place = max(i for i, registered in enumerate(stack) if registered == function)
-        rest = stack[:place] + stack[place + 1 :]
+        at = max(i for i, registered in enumerate(stack) if registered == function)
+        rest = stack[:at] + stack[at + 1 :]
         if rest:
             OVERRIDES[op.name] = rest
         else:

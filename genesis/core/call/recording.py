@@ -18,7 +18,7 @@ from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op, node_for
 from genesis.core.graph.hooks import SPECIAL
 from genesis.core.graph.levels import levels, mark_created
-from genesis.core.graph.lost import UNTOUCHED, note, touched
+from genesis.core.graph.lost import HISTORY_WATCHES, history_used, note
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode, inference
 from genesis.core.graph.node import Output, recorded
 from genesis.core.graph.saved import pack
@@ -45,7 +45,7 @@ def record_elementwise(op: Op, args: tuple[Any, ...], y: Tensor) -> None:
     node = recorded(node_for(op, y._array.dtype), edges, y._array)
     if op.saves and op.plain:  # the layout of the fast paths: the operands, then the result
         active = {i for i, e in enumerate(edges) if e is not None}
-        users = {place: who for _, source, place, who in op.saves if source == "tensor"}
+        users = {index: who for _, source, index, who in op.saves if source == "tensor"}
         saved = tuple([a if users.get(i, frozenset()) & active else None for i, a in enumerate(args)])
         node._saved = (*saved, y._alias(None)) if op.node.saves_out else saved
     elif op.saves:
@@ -73,8 +73,8 @@ def made_inside(y: Tensor) -> None:
 def unrecorded(op: Op, edges: Sequence[Any], out: Tensor) -> None:
     """Note that values with history gave one without, see `core/graph/lost.py`."""
     if not grad_mode.get():
-        if UNTOUCHED:
-            touched(*edges)
+        if HISTORY_WATCHES:
+            history_used(*edges)
     elif not differentiable(out._array.dtype):
         note(f"{op.name} giving {out.dtype}", next(e for e in edges if e is not None), _frame(2))
 
@@ -121,16 +121,16 @@ def _compile_save(op: Op) -> Callable[..., Any]:
     more.
     """
     lines, parts = [], []
-    for i, (name, source, place, users) in enumerate(op.saves):
+    for i, (name, source, index, users) in enumerate(op.saves):
         if source == "tensor" and op.kind.copies and name not in op.vjp:
-            lines.append(f"    t{i} = own(args[{place}])")
+            lines.append(f"    t{i} = own(args[{index}])")
         elif source == "tensor":
             lines += [
-                f"    t{i} = args[{place}]",
+                f"    t{i} = args[{index}]",
                 f"    if t{i}.__class__ is Tensor and t{i}._counter is INFERENCE: refuse(name, (t{i},))",
             ]
-        value = {"value": f"args[{place}]", "tensor": f"t{i}", "shape": f"args[{place}]._array.shape",
-                 "shapes": f"[x._array.shape for x in args[{place}]]",
+        value = {"value": f"args[{index}]", "tensor": f"t{i}", "shape": f"args[{index}]._array.shape",
+                 "shapes": f"[x._array.shape for x in args[{index}]]",
                  "wanted": "tuple([e is not None for e in edges])", "out": "out._alias(None)",
                  "outs": "[y._alias(None) for y in outs]"}[source]  # fmt: skip
         wanted = " or ".join(f"edges[{user}] is not None" for user in sorted(users))

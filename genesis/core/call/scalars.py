@@ -191,8 +191,8 @@ def _part(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _expressed(value: Any, dtype: np.dtype[Any] | None = None) -> Expression:
     """An expression for an argument; numbers take the dtype of what they are used with, as NumPy's promotion has it."""
     if isinstance(value, Symbol):
-        found = value.expression
-        return found if dtype is None or found.dtype == dtype else Expression("cast", (found,), dtype)
+        inner = value.expression
+        return inner if dtype is None or inner.dtype == dtype else Expression("cast", (inner,), dtype)
     number = value.item() if isinstance(value, np.generic | np.ndarray) else value
     kind = np.asarray(value).dtype if dtype is None else dtype
     return Expression("number", (kind.type(number).item() if kind.kind in "fc" else number,), kind)

@@ -58,7 +58,7 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -
             runs[-1] = (runs[-1][0] * n, s)
         else:
             runs.append((n, s))
-    found: list[int] = []
+    steps: list[int] = []
     left, step = 1, 1
     for n in reversed(new):
         if left == 1 and n != 1:
@@ -67,9 +67,9 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -
             left, step = runs.pop()
         if left % n:
             return None
-        found.append(step)
+        steps.append(step)
         left, step = left // n, step * n
-    return tuple(reversed(found)) if not runs and left == 1 else None
+    return tuple(reversed(steps)) if not runs and left == 1 else None
 
 
 def strides_of_operands(operands: Sequence[Spec], result: Spec) -> tuple[int, ...] | None:
@@ -97,8 +97,8 @@ def strides_of_operands(operands: Sequence[Spec], result: Spec) -> tuple[int, ..
     flags: Any = [*[["readonly"]] * len(models), ["writeonly", "allocate"]]
     out: Any = np.nditer([*models, None], ["zerosize_ok"], flags, [np.int8] * len(flags), itershape=small).operands[-1]
     order = sorted(range(ndim), key=lambda d: (out.strides[d], -d))
-    found, step = [0] * ndim, 1
+    steps, step = [0] * ndim, 1
     for d in order:
-        found[d] = step
+        steps[d] = step
         step *= max(result.shape[d], 1)
-    return tuple(found)
+    return tuple(steps)

@@ -113,7 +113,7 @@ class CopySlices(Node):
 
 
 class OverwriteBackward(Node):
-    """A value in the place of one that it does not depend on, which gets zeros."""
+    """A value instead of one that it does not depend on, which gets zeros."""
 
     __slots__ = ()
     op_name = "write over"
@@ -156,14 +156,14 @@ def _come_from(x: Tensor, new: Any) -> None:
     """
     before: Any = x._node
     x._node = new
-    node, index = (before.node, before.index) if before.__class__ is Output else (before, 0)
+    node, old_index = (before.node, before.index) if before.__class__ is Output else (before, 0)
     if node is None or node._hooks is None or new is None:
         return
-    held = node._hooks.retained.get(index)
+    held = node._hooks.retained.get(old_index)
     if held is not None and held() is x:
-        del node._hooks.retained[index]
-        target, place = (new.node, new.index) if new.__class__ is Output else (new, 0)
-        hooks_of(target).retained[place] = held
+        del node._hooks.retained[old_index]
+        target, index = (new.node, new.index) if new.__class__ is Output else (new, 0)
+        hooks_of(target).retained[index] = held
 
 
 def _lost(view: Tensor) -> Node:

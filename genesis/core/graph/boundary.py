@@ -28,10 +28,10 @@ from genesis.arrays.dual import Dual
 from genesis.arrays.protocol import Layer, level_of, same_level
 from genesis.base.errors import GraphError, message
 from genesis.core.graph.levels import Level, is_open, mark_created
-from genesis.core.graph.lost import touched
+from genesis.core.graph.lost import history_used
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import Node, recorded
-from genesis.core.graph.switches import ACTIVE, LEVELS, UNTOUCHED
+from genesis.core.graph.switches import ACTIVE, HISTORY_WATCHES, LEVELS
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 
@@ -104,8 +104,8 @@ def _recorded(kind: type[_Boundary], out: Any, sources: tuple[Tensor | None, ...
     if not any(e is not None for e in edges):
         return y
     if not grad_mode.get():
-        if UNTOUCHED:
-            touched(*edges)
+        if HISTORY_WATCHES:
+            history_used(*edges)
         return y
     y._node = recorded(kind, edges, out, state)
     return y

@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from genesis.core.graph.site import LIBRARY, Site, site_of, user_site
-from genesis.core.graph.switches import UNTOUCHED as UNTOUCHED
+from genesis.core.graph.switches import HISTORY_WATCHES as HISTORY_WATCHES
 
 LIMIT = 64  # lines of the program
 
@@ -41,16 +41,16 @@ class Reads:
 
     def __enter__(self) -> dict[Any, Any]:
         self.outer = _innermost.get()
-        UNTOUCHED.append(self)
+        HISTORY_WATCHES.append(self)
         _innermost.set(self)
         return self.reads
 
     def __exit__(self, *_: object) -> None:
         _innermost.set(self.outer)
-        UNTOUCHED.pop()
+        HISTORY_WATCHES.pop()
 
 
-_innermost: ContextVar[Block | Reads | None] = ContextVar("genesis_untouched", default=None)
+_innermost: ContextVar[Block | Reads | None] = ContextVar("genesis_history_watches", default=None)
 
 # the last backwards, by the number that the nodes they freed have; in plain lists, so that nothing is allocated for one
 _KEPT = 512
@@ -111,7 +111,7 @@ def block_opened(what: str, frame: FrameType | None) -> Block | None:
         return None
     BLOCKS[0] += 1
     block = (what, user_site(frame), _innermost.get(), [True])
-    UNTOUCHED.append(block)
+    HISTORY_WATCHES.append(block)
     _innermost.set(block)
     return block
 
@@ -129,7 +129,7 @@ def _settle(block: Block) -> bool:
         block[3].pop()  # one thread gets it, if several share a context
     except IndexError:
         return False
-    UNTOUCHED.pop()
+    HISTORY_WATCHES.pop()
     return True
 
 
@@ -140,7 +140,7 @@ def switched_on(what: str) -> None:
         block_closed(block)
 
 
-def touched(*edges: Any) -> None:
+def history_used(*edges: Any) -> None:
     """Something with history is used in a mode that records nothing: the first time in a block it is noted."""
     entry = _innermost.get()
     while entry is not None:

@@ -18,6 +18,6 @@ PACKING: list[object] = []  # hooks on saved tensors: `core/graph/saved.py`
 LEVELS: list[object] = []  # a transform: `core/graph/levels.py`
 ESCAPES: list[object] = []  # a watch for values that leave the recorded world: `core/graph/escapes.py`
 # a block without recording in which nothing with history was used yet, or a watch for what is: `core/graph/lost.py`
-UNTOUCHED: list[object] = []
+HISTORY_WATCHES: list[object] = []
 # users' functions instead of ops, by the op's name, the last one counts: `core/call/overrides.py`
 OVERRIDES: dict[str, tuple[Callable[..., Any], ...]] = {}

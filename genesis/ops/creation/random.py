@@ -84,7 +84,7 @@ def _draw(
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
     place = require_available(default_device() if device is None else as_device(device))
     return finished(
-        meta(shape, kind) if place == META else drawn(stream_of(generator), kind_of_draw, shape, kind, place=place),
+        meta(shape, kind) if place == META else drawn(stream_of(generator), kind_of_draw, shape, kind, device=place),
         requires_grad,
     )
 
@@ -148,7 +148,7 @@ def randint(
     array = (
         meta(shape, kind)
         if place == META
-        else drawn(stream_of(generator), "integers", shape, kind, int(low), int(high), place=place)
+        else drawn(stream_of(generator), "integers", shape, kind, int(low), int(high), device=place)
     )
     return finished(array, requires_grad)
 
@@ -166,7 +166,7 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     place = require_available(default_device() if device is None else as_device(device))
     kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     return finished(
-        meta((n,), kind) if place == META else drawn(stream_of(generator), "permutation", (n,), kind, place=place),
+        meta((n,), kind) if place == META else drawn(stream_of(generator), "permutation", (n,), kind, device=place),
         False,
     )
 
@@ -239,7 +239,7 @@ def uniform_like(generator: Any, shape: tuple[int, ...], like: Tensor) -> Tensor
     """Numbers in [0, 1) of the dtype, and on the device, of another tensor."""
     if isinstance(like._array, Spec):
         return like.new_empty(shape)
-    return wrap(drawn(stream_of(generator), "uniform", shape, like._array.dtype, place=like.device))
+    return wrap(drawn(stream_of(generator), "uniform", shape, like._array.dtype, device=like.device))
 
 
 @takes_out

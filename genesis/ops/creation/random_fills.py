@@ -33,7 +33,7 @@ def _filler(name: str, make: Any, doc: str, samples: Any = None) -> None:
         given = op.signature.bind(None, None, None, *args, **kwargs)
         given.apply_defaults()
         options = [p.detach()._on_host() if isinstance(p, Tensor) else p for p in given.args[3:]]
-        new = drawn(stream_of(generator), name, self._array.shape, self._array.dtype, *options, place=self.device)
+        new = drawn(stream_of(generator), name, self._array.shape, self._array.dtype, *options, device=self.device)
         self._own_memory()
         write(self, wrap(new))
         bump(self, name)

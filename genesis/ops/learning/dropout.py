@@ -51,7 +51,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         x = wide(input)  # a factor of 16 bits would be rounded, and the product again
         result = (
             x
-            * wrap(drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p), place=x.device))
+            * wrap(
+                drawn(default_generator, "dropout", tuple(x._array.shape), x._array.dtype, float(p), device=x.device)
+            )
         ).to(input._array.dtype)
     return input.copy_(result) if inplace else result
 

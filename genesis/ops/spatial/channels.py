@@ -31,7 +31,7 @@ def _check_p(name: str, p: float) -> None:
 def _kept(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """0 with probability p, else 1 / (1 - p), of a shape that broadcasts."""
     dtype = wide(input)._array.dtype
-    return wrap(drawn(default_generator, "dropout", shape, dtype, float(p), place=input.device))
+    return wrap(drawn(default_generator, "dropout", shape, dtype, float(p), device=input.device))
 
 
 def _dropped(input: Tensor, shape: tuple[int, ...], p: float, inplace: bool) -> Tensor:

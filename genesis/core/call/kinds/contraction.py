@@ -31,10 +31,10 @@ CONTRACTION = Contraction("contraction")
 @called("multilinear")
 def with_addend(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) -> Any:
     """Linear in each factor, and in what is added to the product."""
-    place = list(op.signature.parameters).index(op.added)  # type: ignore[arg-type]
-    alone = (*args[:place], None, *args[place + 1 :])
-    total = multilinear(op, alone, [None if i == place else t for i, t in enumerate(tangents)], out)
-    added = tangents[place]
+    index = list(op.signature.parameters).index(op.added)  # type: ignore[arg-type]
+    alone = (*args[:index], None, *args[index + 1 :])
+    total = multilinear(op, alone, [None if i == index else t for i, t in enumerate(tangents)], out)
+    added = tangents[index]
     if added is None:
         return total
     if op.added_dim is not None:

@@ -1,4 +1,4 @@
-"""Elementwise ops: each element of the result depends on those of the operands at its place, after broadcasting.
+"""Elementwise ops: each element of the result depends on those of the operands at its position, after broadcasting.
 
 So, of all of them: shapes broadcast, and the engine sums gradients back over what was broadcast; the factor of a
 gradient rule is the factor of forward mode; samples are computed together once they have equally many dimensions
@@ -60,22 +60,22 @@ def same_factor(op: Op, args: tuple[Any, ...], tangents: list[Any], out: Any) ->
     for t, (fn, picks) in zip(tangents, _factors(op), strict=True):
         if t is None or fn is None:
             continue
-        part = fn(t, *[values[place]._array.shape if shape else values[place] for place, shape in picks])
+        part = fn(t, *[values[index]._array.shape if shape else values[index] for index, shape in picks])
         total = part if total is None else total + part
     return total
 
 
 @functools.cache
 def _factors(op: Op) -> list[tuple[Any, list[tuple[int, bool]]]]:
-    """For each parameter its gradient rule, and where that finds what it asks for by name: a place, and whether only
+    """For each parameter its gradient rule, and where that finds what it asks for by name: an index, and whether only
     its shape.
     """
     names = [*op.signature.parameters, "out"]
-    found: list[tuple[Any, list[tuple[int, bool]]]] = []
+    picked: list[tuple[Any, list[tuple[int, bool]]]] = []
     for name in names[:-1]:
         fn = op.vjp.get(name)
         needs = [] if fn is None else list(inspect.signature(fn).parameters)[1:]
-        found.append(
+        picked.append(
             (
                 fn,
                 [
@@ -84,7 +84,7 @@ def _factors(op: Op) -> list[tuple[Any, list[tuple[int, bool]]]]:
                 ],
             )
         )
-    return found
+    return picked
 
 
 @called("aligned")
@@ -143,23 +143,23 @@ def broadcast(name: str, specs: Sequence[Spec]) -> tuple[int, ...]:
 
 def common_device(name: str, specs: Sequence[Spec]) -> Any:
     """The one device of the operands; 0-d CPU tensors go along with any."""
-    place = CPU
+    device = CPU
     for spec in specs:
         if spec.device == CPU and not spec.shape:
             continue
         if spec.device != CPU:
-            if place != CPU and place != spec.device:
+            if device != CPU and device != spec.device:
                 raise DeviceError(
-                    message(name, f"operands are on {place} and {spec.device}", operands=_operands(specs))
+                    message(name, f"operands are on {device} and {spec.device}", operands=_operands(specs))
                 )
-            place = spec.device
-    if place != CPU and any(s.device == CPU and s.shape for s in specs):
+            device = spec.device
+    if device != CPU and any(s.device == CPU and s.shape for s in specs):
         raise DeviceError(
             message(
-                name, f"operands are on {CPU} and {place}", operands=_operands(specs), hint="move one with .to(device)"
+                name, f"operands are on {CPU} and {device}", operands=_operands(specs), hint="move one with .to(device)"
             )
         )
-    return place
+    return device
 
 
 def _operands(specs: Sequence[Spec]) -> list[tuple[str, Spec]]:

@@ -60,7 +60,7 @@ def indexing(vjp: Rules, *, infer: Callable[..., Any], **options: Any) -> Callab
 
 
 def split(key: Key, x: Tensor, shape: Sequence[int]) -> tuple[Tensor | None, Key]:
-    """The index tensors of a key as one operand, where x is, and the key with `AT` in their places; ``shape`` is that of
+    """The index tensors of a key as one operand, where x is, and the key with `AT` instead of them; ``shape`` is that of
     what is indexed, for errors.
     """
     arrays = [k for k in key if is_places(k)]
@@ -80,8 +80,8 @@ def split(key: Key, x: Tensor, shape: Sequence[int]) -> tuple[Tensor | None, Key
     return public("stack")([public("expand")(t.to(np.dtype(np.int64)), common) for t in tensors]), rest
 
 
-def _at_home(array: Any, place: device) -> Any:
-    return placed(array, place) if array.__class__ is np.ndarray and place != META else array
+def _at_home(array: Any, home: device) -> Any:
+    return placed(array, home) if array.__class__ is np.ndarray and home != META else array
 
 
 def filled(key: Key, indices: Any) -> Key:
@@ -113,8 +113,8 @@ def read(b: Any, x: Any, indices: Any, key: Key) -> Any:
     in_x, in_indices = b.batched
     if in_x and not in_indices and _adjacent(key):
         return b.run(x, indices, (slice(None), *key))
-    places = _Places(b, indices, in_indices, key, x.ndim - in_x, in_x)
-    return places.samples_first(b.run(x, *split(places.key, x, x.shape)))
+    spread = _BatchedKey(b, indices, in_indices, key, x.ndim - in_x, in_x)
+    return spread.samples_first(b.run(x, *split(spread.key, x, x.shape)))
 
 
 @called("in front")
@@ -123,9 +123,9 @@ def added(b: Any, x: Any, indices: Any, shape: Sequence[int], key: Key) -> Any:
     x, whole = b.spread(x, b.batched[0]), (b.size, *shape)
     if not b.batched[1] and _adjacent(key):
         return b.run(x, indices, whole, (slice(None), *key))
-    places = _Places(b, indices, b.batched[1], key, len(shape), True)
-    indices, key = split(places.key, x, whole)
-    return b.run(places.as_numpy_gives(x), indices, whole, key)
+    spread = _BatchedKey(b, indices, b.batched[1], key, len(shape), True)
+    indices, key = split(spread.key, x, whole)
+    return b.run(spread.as_numpy_gives(x), indices, whole, key)
 
 
 @called("in front")
@@ -137,9 +137,9 @@ def replaced(b: Any, x: Any, value: Any, indices: Any, key: Key) -> Any:
         zeros = None if indices is None else np.broadcast_to(np.zeros((), np.int64), indices.shape)
         ndim = np.ndim(ghost[filled(key, zeros)])
         return b.run(x, b.padded(value, in_value, ndim), indices, (slice(None), *key))
-    places = _Places(b, indices, in_indices, key, x.ndim - 1, True)
-    value = b.padded(b.spread(value, in_value), True, places.kept + places.rank)
-    return b.run(x, places.as_numpy_gives(value), *split(places.key, x, x.shape))
+    spread = _BatchedKey(b, indices, in_indices, key, x.ndim - 1, True)
+    value = b.padded(b.spread(value, in_value), True, spread.kept + spread.rank)
+    return b.run(x, spread.as_numpy_gives(value), *split(spread.key, x, x.shape))
 
 
 @called("in front")
@@ -164,7 +164,7 @@ def _adjacent(key: Key) -> bool:
     return not where or where[-1] - where[0] == len(where) - 1
 
 
-class _Places:
+class _BatchedKey:
     """An index for all samples: the key with the hidden dimension, and where NumPy then puts the dimensions of the
     result.
     """
@@ -172,12 +172,12 @@ class _Places:
     def __init__(self, b: Any, indices: Any, batched: bool, key: Key, ndim: int, hidden: bool) -> None:
         key = self._spelled_out(_rows(key, indices, batched), ndim)
         self.rank = max([k.ndim - (batched and isinstance(k, Tensor)) for k in key if is_array(k)], default=0)
-        self.at = self._place(key)  # where the dimensions of the index are in one sample's result
+        self.at = self._first_index_dim(key)  # where the dimensions of the index are in one sample's result
         arrays = [self._aligned(k) if batched and isinstance(k, Tensor) else k for k in key]
         if hidden:
             arrays.insert(0, np.arange(b.size).reshape(-1, *[1] * self.rank))
         self.key = tuple(arrays)
-        self.got = self._place(self.key)
+        self.got = self._first_index_dim(self.key)
         self.kept = sum(1 for k in key if k is None or isinstance(k, slice))
 
     @staticmethod
@@ -192,7 +192,7 @@ class _Places:
         return tuple([*items[:at], *[slice(None)] * missing, *[k for k in items[at:] if k is not Ellipsis]])
 
     @staticmethod
-    def _place(key: Key) -> int:
+    def _first_index_dim(key: Key) -> int:
         where = [i for i, k in enumerate(key) if is_array(k)]
         return where[0] if where and where[-1] - where[0] == len(where) - 1 else 0
 
@@ -218,7 +218,7 @@ class _Places:
 
 
 def _rows(key: Key, indices: Any, batched: bool) -> Key:
-    """A key with its index tensors in their places, each with the hidden dimension in front if there is one."""
+    """A key with its index tensors put back, each with the hidden dimension in front if there is one."""
     if indices is None:
         return key
     count = sum([k.__class__ is str for k in key])

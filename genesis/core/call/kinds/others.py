@@ -14,7 +14,7 @@ from genesis.core.call.strides import strides_of_operands
 
 
 class Movement(Along):
-    """Elements moved to other places, or joined by zeros: linear."""
+    """Elements moved elsewhere, or joined by zeros: linear."""
 
     linear = True
 
@@ -63,7 +63,7 @@ def opaque(
     name: str, signature: Signature, meaning: Callable[..., Any], infer: Callable[..., Any], call: Callable[..., Any],
     tensors: tuple[int, ...], module: str, variadic: bool = False,
 ) -> Op:  # fmt: skip
-    """Enter an operation of a user in the registry: ``call`` is its public function, ``tensors`` the places of arrays."""
+    """Enter an operation of a user in the registry: ``call`` is its public function, ``tensors`` the indices of arrays."""
     op = Op(name, OPAQUE, signature, meaning, infer=infer, torch_name="", module=module)
     op.kernel, op.call, op.run, op.tensors, op.variadic = meaning, call, dispatch.run, tensors, variadic
     REGISTRY[name] = op

@@ -1,6 +1,6 @@
 """Draws: arrays of random numbers, from a stream that is the op's first argument.
 
-So a draw is a call like any other, of an op with a name: it is recorded in traces, where the stream stands for a place
+So a draw is a call like any other, of an op with a name: it is recorded in traces, where the stream stands for a position
 in the numbers of one of the program's streams, and it can be intercepted and replaced. Inside `vmap` the stream gives
 other numbers for each sample, the same ones for all, or refuses, as its ``randomness`` says: a draw has no operands
 that could differ, so this is decided where it is called.
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.device import CPU, device
+from genesis.base.device import CPU
 from genesis.base.errors import GraphError, message
 from genesis.base.memory import too_large
 from genesis.core.call import dispatch
@@ -101,13 +101,13 @@ def _batches(op: Op) -> list[Level]:
     return [level for level in batches if level.randomness == "different"]
 
 
-def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any, place: device = CPU) -> Any:
+def drawn(stream: Generator, name: str, shape: tuple[int, ...], dtype: Any, *options: Any, device: Any = CPU) -> Any:
     """The array of a draw, by its name: the same numbers on every device."""
     op = REGISTRY["random." + name]
-    if not ACTIVE and not LEVELS and place is CPU:  # 1 us less than `run`
+    if not ACTIVE and not LEVELS and device is CPU:  # 1 us less than `run`
         try:
             return op.kernel(stream, tuple(shape), dtype, *options)
         except MemoryError:
             raise too_large(op.name, tuple(shape), dtype, Spec(tuple(shape), dtype)) from None
-    found = run(op, (stream, tuple(shape), dtype, *options))
-    return found._array if place == CPU else REGISTRY["transfer"].call(found, place, CPU)._array
+    out = run(op, (stream, tuple(shape), dtype, *options))
+    return out._array if device == CPU else REGISTRY["transfer"].call(out, device, CPU)._array

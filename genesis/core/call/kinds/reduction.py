@@ -38,24 +38,24 @@ def normalize_dims(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     if dim.__class__ is int and 0 <= dim < ndim:
         return (dim,)
     dims = (dim,) if isinstance(dim, int | np.integer) or not isinstance(dim, Iterable) else tuple(dim)
-    found = tuple(normalize_dim(name, d, ndim) for d in dims)
-    if len(set(found)) != len(found):
-        raise ShapeError(message(name, f"dim {found} names a dimension twice"))
-    return found
+    resolved = tuple(normalize_dim(name, d, ndim) for d in dims)
+    if len(set(resolved)) != len(resolved):
+        raise ShapeError(message(name, f"dim {resolved} names a dimension twice"))
+    return resolved
 
 
 def normalize_dim(name: str, dim: Any, ndim: int) -> int:
     """One dimension as a non-negative integer; a 0-d tensor has dims 0 and -1."""
     span = max(ndim, 1)
     try:
-        found = dim.__index__()
+        resolved = dim.__index__()
     except AttributeError:
         raise ArgumentError(message(name, f"dim must be an integer, got {type(dim).__name__}")) from None
-    if not -span <= found < span:
+    if not -span <= resolved < span:
         raise DimError(
             message(name, f"dim {dim} is out of range for {ndim} dimensions", hint=f"use {-span} to {span - 1}")
         )
-    return int(found) % span
+    return int(resolved) % span
 
 
 def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
