@@ -5,8 +5,8 @@ multiplied with the weights by BLAS.
 - Without a stride along the first spatial dimension, windows along the others only are copied: for each row of the
   kernel they are a matrix already, a view, and the products of all rows are added.
 - Kernels of one element without a stride need no copies.
-- A transposed convolution without a stride is a convolution with turned weights. With one, products are added to where
-  their windows are.
+- A transposed convolution without a stride is a convolution with turned weights. With one, it is several of them for
+  places that are a stride apart, or products are added to where their windows are.
 - Where there is llvmlite, float32 windows are not copied at all (`kernels/cpu/sliding.py`), unless channels are next to
   each other.
 - Threads take blocks. Sums over examples are always made in the same parts, so their bits do not depend on threads.
@@ -14,6 +14,7 @@ multiplied with the weights by BLAS.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -234,6 +235,8 @@ def _transposed(x: Any, w: Any, bias: Any, shape: Shape, out: Sizes) -> Any:
     if set(shape.stride) == {1} and min(padding) >= 0 and least == tuple(out):
         turned = Shape(shape.kernel, shape.stride, padding, shape.dilation, shape.groups, tuple(out))
         return _forward(x, _turned(w, shape.groups), bias, turned)
+    if max(shape.stride) > 1 and sliding.takes(x, w.shape[1] * shape.groups, shape) and not is_channels_last(x):
+        return _by_phases(x, w, bias, shape, out)
     y = _scattered(x, w, shape, out)
     if bias is not None:
         y += bias.reshape(-1, *[1] * len(out))
@@ -246,6 +249,41 @@ def _turned(w: Any, groups: int) -> Any:
     grouped = w.reshape(groups, each, *w.shape[1:]).swapaxes(1, 2)
     flipped = grouped[(..., *[slice(None, None, -1)] * (w.ndim - 2))]
     return np.ascontiguousarray(flipped).reshape(groups * w.shape[1], each, *w.shape[2:])
+
+
+def _by_phases(x: Any, w: Any, bias: Any, shape: Shape, out: Sizes) -> Any:
+    """Of places that are a stride apart, each comes from the same elements of the kernel: a convolution without stride."""
+    channels = w.shape[1] * shape.groups
+    y = np.zeros((x.shape[0], channels, *out), x.dtype)
+    for phase in itertools.product(*map(range, shape.stride)):
+        dims = [
+            _phase(*each)
+            for each in zip(phase, shape.kernel, shape.stride, shape.padding, shape.dilation, out, strict=True)
+        ]
+        taps, padding, dilation, places, count = zip(*dims, strict=True)
+        kernel = _turned(w[(slice(None), slice(None), *taps)], shape.groups)
+        here = y[(slice(None), slice(None), *places)]
+        if kernel.size and here.size:
+            one = Shape(kernel.shape[2:], (1,) * len(out), padding, dilation, shape.groups, count)
+            here[...] = sliding.forward(x, kernel, None, one)
+    if bias is not None:
+        y += bias.reshape(-1, *[1] * len(out))
+    return y
+
+
+def _phase(r: int, k: int, s: int, p: int, d: int, n: int) -> tuple[slice, int, int, slice, int]:
+    """Along a dimension, for the places q s + r - p of a transposed convolution: the elements of the kernel they come
+    from, the padding and dilation of these as a convolution, the places and how many they are.
+    """
+    taps = [t for t in range(k) if t * d % s == r]
+    step, dilation = s // math.gcd(s, d), d // math.gcd(s, d)
+    first = max(0, -((r - p) // s))  # the least q
+    places = slice(first * s + r - p, n, s)
+    count = len(range(n)[places])
+    if not taps:
+        return slice(0, 0), 0, 1, places, count
+    before = (taps[0] * d - r) // s  # elements of the input between q and the first
+    return slice(taps[0], k, step), before + (len(taps) - 1) * dilation - first, dilation, places, count
 
 
 def _scattered(x: Any, w: Any, shape: Shape, out: Sizes) -> Any:

@@ -148,3 +148,33 @@ def test_small_ones_and_other_dtypes_take_the_other_way(monkeypatch):
     shape = convolution.Shape((3, 3), (1, 1), (0, 0), (1, 1), 1, (30, 30))
     assert not sliding.takes(big.numpy(), 16, shape)
     assert sliding.takes(big.float().numpy(), 16, shape)
+
+
+TRANSPOSED = [
+    ((2, 3, 5, 6), (3, 4, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+    ((2, 4, 5, 6), (4, 2, 2, 5), {"stride": (3, 2), "padding": (0, 2), "groups": 2}),
+    ((1, 2, 7), (2, 3, 3), {"stride": 4, "output_padding": 1}),  # places that no element of the kernel reaches
+    ((2, 2, 4, 5), (2, 3, 4, 3), {"stride": 2, "dilation": (1, 2), "padding": (4, 2)}),
+    ((1, 2, 3, 4, 3), (2, 2, 2, 3, 3), {"stride": 2, "padding": 1}),
+]
+
+
+@pytest.mark.parametrize(("shape", "weight", "options"), TRANSPOSED)
+def test_transposed_with_a_stride(monkeypatch, used, shape, weight, options):
+    phases, original = [], convolution._by_phases
+    monkeypatch.setattr(convolution, "_by_phases", lambda *args: (phases.append(1), original(*args))[1])
+    rng = np.random.default_rng(0)
+    values, weights, bias = (
+        rng.normal(size=shape),
+        rng.normal(size=weight),
+        rng.normal(size=weight[1] * options.get("groups", 1)),
+    )
+    found = []
+    for dtype in (np.float32, np.float64):
+        x, w, b = (genesis.tensor(v.astype(dtype), requires_grad=True) for v in (values, weights, bias))
+        y = getattr(F, f"conv_transpose{len(shape) - 2}d")(x, w, b, **options)
+        y.backward(genesis.tensor(np.random.default_rng(1).normal(size=y.shape).astype(dtype)))
+        found.append([v.detach().numpy() for v in (y, x.grad, w.grad, b.grad)])
+    assert phases
+    for one, exact in zip(*found, strict=True):
+        np.testing.assert_allclose(one, exact, rtol=0, atol=3e-6 * np.abs(exact).max())
