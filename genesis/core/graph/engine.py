@@ -153,6 +153,7 @@ class _Task:
         "create_graph",
         "ends",
         "finished",
+        "given",
         "grads",
         "inputs",
         "keep_graph",
@@ -185,6 +186,7 @@ class _Task:
         self.ends: set[Node] = set()  # nodes that are reached but do not run: their gradient is all that was asked for
         self.repair = repair.get()
         self.captured: dict[Any, Tensor | None] | None = None
+        self.given: Any = None  # to the rule of the node that was visited last
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
         self.owed, self.reached = planned(nodes)
         if inputs is not None:
@@ -234,6 +236,7 @@ class _Task:
                         break
                     else:
                         results = self._visit(node, g)
+                        g = self.given
                     following = None
                     for edge, gx in zip(node._edges, results):  # noqa: B905 (strict=True costs 0.1 us)
                         if edge is None:
@@ -306,6 +309,8 @@ class _Task:
         for before, _ in watching:
             if before is not None:
                 before(node, tuple(g) if isinstance(g, list) else (g,))
+        # others saw the gradient, or what comes of it: then nothing of it is taken for memory that nobody else holds
+        self.given = g if hooks is None and not watching and self.repair is None else []
         results = node._pull_special(g)
         if self.repair is not None:
             results = self.repair(node, g, results)
