@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
-from genesis.core.call.refusal import described
+from genesis.core.call.refusal import described, explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.nn import init
 from genesis.nn.module import Module
@@ -133,3 +133,6 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step(recurrent_stacks.gru_cell, input, [hx])  # type: ignore[no-any-return]
+
+
+explain_all(globals())

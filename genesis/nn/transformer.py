@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, ShapeError, message
-from genesis.core.call.refusal import described, explain_all
+from genesis.core.call.refusal import described, expect_function, explain_all
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.nn import functional as F
 from genesis.nn import init
@@ -300,12 +300,12 @@ class Transformer(Module):
         self.encoder = (
             TransformerEncoder(TransformerEncoderLayer(*options), num_encoder_layers, norm())
             if custom_encoder is None
-            else custom_encoder
+            else expect_function("Transformer", "custom_encoder", custom_encoder)
         )
         self.decoder = (
             TransformerDecoder(TransformerDecoderLayer(*options), num_decoder_layers, norm())
             if custom_decoder is None
-            else custom_decoder
+            else expect_function("Transformer", "custom_decoder", custom_decoder)
         )
         self._reset_parameters()
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
