@@ -286,7 +286,7 @@ samples(tanhshrink, _plain)
 
 @composite(method=False, inplace=True)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """$x$ above the threshold, ``value`` elsewhere.
+    """``value`` up to the threshold, $x$ elsewhere.
 
     >>> import genesis
     >>> genesis.threshold(genesis.tensor([0., 1.]), 0.5, -1.0)
@@ -294,7 +294,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """
     if not input.is_floating_point():
         threshold, value = int(threshold), int(value)  # of integers integers
-    return where(input > threshold, input, value)
+    return where(input <= threshold, value, input)
 
 
 samples(threshold, lambda t: [case(t(2, 3), 0.15, 9.0)])

@@ -14,7 +14,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.linalg import host
 from genesis.ops.linalg.common import FACTORIZATION, fresh, one_square, real_of, regular, results_out
-from genesis.ops.linalg.solving import linalg_inv
+from genesis.ops.linalg.solving import linalg_inv, linalg_inv_ex
 from genesis.ops.products.matmul import matmul
 
 
@@ -102,7 +102,8 @@ def _slogdet_rule(g: Any, A: Tensor, outs: Any) -> Tensor:
         from genesis.ops.creation.create import complex as of_parts
 
         total = of_parts(g[1], _sign_part(g[0], outs[0]))
-    return total[..., None, None] * linalg_inv(A).mH
+    # of singular matrices not a number, or infinite, without an error: the value -inf says enough
+    return total[..., None, None] * linalg_inv_ex(A).inverse.mH
 
 
 @primitive(

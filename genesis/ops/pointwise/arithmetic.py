@@ -17,7 +17,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.inplace_methods import inplace_method
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import HostNumber
-from genesis.ops.pointwise.choice import together, where
+from genesis.ops.pointwise.choice import nothing, together, where
 from genesis.ops.pointwise.rounding import trunc
 
 
@@ -68,10 +68,10 @@ def _with_factor(name: str, plain: Any, input: Any, other: Any, alpha: Any) -> A
     """
     kind = dtypes.result_type(input, other)
     _check_factor(name, "alpha", alpha, kind)
-    if kind.itemsize == 2 and kind.is_floating_point:
-        return plain(wide(input), wide(other) * wide(alpha)).to(kind)
     if isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype is not other.dtype:
         other = other.to(kind)
+    if kind.itemsize == 2 and kind.is_floating_point:
+        return plain(wide(input), wide(other) * wide(alpha)).to(kind)
     if kind is dtypes.bool:
         return plain(input, other if alpha else other & False)
     return plain(input, other * alpha)
@@ -142,7 +142,7 @@ floor_divide = binary(
     _floor_division,
     "Quotient rounded towards minus infinity, $\\lfloor x / y \\rfloor$.",
     "[7., -7.], 2 -> [ 3., -4.]",
-    vjp=(lambda g: g * 0, lambda g: g * 0),
+    vjp=(nothing, nothing),
     operators=["__floordiv__"],
     reflected="__rfloordiv__",
     inplace_operator="__ifloordiv__",
@@ -294,6 +294,9 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 samples(float_power, lambda t: [case(t.positive(2, 3), t(3)), case(t(3), 2), case(t.positive(3), -0.5), case(t(0), 1)])
 
 
+_ALL_POWERS = 4400  # of two, what brings the smallest float64 number to infinity is less
+
+
 @composite(dtypes="fci", inplace=True)
 def ldexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """A mantissa and an exponent put together, $x \\, 2^y$, rounded once; a power out of range by itself does no harm.
@@ -313,6 +316,7 @@ def ldexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         x, y = (
             v.to(dtypes.float64) if isinstance(v, Tensor) else wrap(np.asarray(v, np.float64)) for v in (input, other)
         )
+        y = y.clamp(-_ALL_POWERS, _ALL_POWERS)  # half of an infinite one is no less
         half = trunc(y * 0.5)
         exp2 = public("exp2")
         result = (x * exp2(half) * exp2(y - half)).to(kind)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from genesis.core.call.kinds import binary, case, unary
+from genesis.ops.pointwise.choice import gate
 from genesis.ops.pointwise.elementwise import square, tanh
 from genesis.ops.pointwise.pieces import in_blocks, in_float64, ratio
 
@@ -26,17 +27,6 @@ def _stable_sigmoid(x: Any) -> Any:
     return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
 
-gate = binary(
-    "gate",
-    lambda x, y: np.multiply(x, np.greater(y, 0)),
-    "$x$ where $y$ is positive, zero elsewhere; the gradient of `relu`.",
-    "[5., 6.], [-1., 1.] -> [0., 6.]",
-    vjp=(lambda g, other: gate(g, other), None),
-    dtypes="f",
-    torch_name="",
-    inplace=False,
-    path="ops.pointwise.curves.gate",
-)
 sigmoid_gradient = binary(
     "sigmoid_gradient",
     lambda x, y: x * (y * (1 - y)),

@@ -14,7 +14,7 @@ from genesis.core.call.kinds import alias, binary, case, composite, unary
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise.arithmetic import _is_zero, log_of
-from genesis.ops.pointwise.choice import where
+from genesis.ops.pointwise.choice import nothing, where
 
 neg = unary(
     "neg",
@@ -173,14 +173,19 @@ def _angle_of(y: Any, x: Any) -> Any:
     return np.arctan2(y, x, dtype=np.float64).astype(np.float32) if y.dtype == np.float32 else np.arctan2(y, x)
 
 
+def _squares(y: Any, x: Any) -> Any:
+    """$y^2 + x^2$, and 1 where both are zero, so that the slope of the angle is zero there."""
+    return where((y == 0) & (x == 0), 1.0, y * y + x * x)
+
+
 atan2 = binary(
     "atan2",
     _angle_of,
     "Angle of the point $(y, x)$, in radians.",
     "[0., 1.], 1. -> [0.0000, 0.7854]",
     vjp=(
-        lambda g, input, other: g * (other / (input * input + other * other)),
-        lambda g, input, other: -(g * (input / (input * input + other * other))),
+        lambda g, input, other: g * (other / _squares(input, other)),
+        lambda g, input, other: -(g * (input / _squares(input, other))),
     ),
     result="float",
     dtypes="fib",
@@ -275,9 +280,14 @@ def conj(input: Tensor) -> Tensor:
 samples(conj, lambda t: [case(t(2, 3)), case(t())])
 
 
+def _angle(z: Any) -> Any:
+    """Of -0.0 it is 0, as of 0."""
+    return np.angle(z if z.dtype.kind == "c" else z + 0.0)
+
+
 angle = unary(
     "angle",
-    np.angle,
+    _angle,
     "Argument of a complex number in radians; for reals 0 or pi.",
     "[1., -1.] -> [0.0000, 3.1416]",
     result=lambda operands, want: _real_float(operands, want),
@@ -296,7 +306,7 @@ def _real_float(operands: Any, want: str) -> Any:
 
 def _angle_rule(g: Any, input: Any) -> Any:
     if not input.is_complex():
-        return g * 0
+        return nothing(g)
     return g * (1j * input / (input * input.conj()).real)
 
 

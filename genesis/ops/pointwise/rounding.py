@@ -10,11 +10,7 @@ from genesis.arrays.protocol import Array
 from genesis.base import dtypes
 from genesis.core.call.kinds import alias, binary, case, elementwise, unary
 from genesis.core.call.op import samples
-from genesis.ops.pointwise.choice import where
-
-
-def _zero(g: Any) -> Any:
-    return g * 0
+from genesis.ops.pointwise.choice import nothing, where
 
 
 def _rounding(ufunc: Any) -> Any:
@@ -28,7 +24,7 @@ def _signed(x: Any) -> Any:
 _off_grid = lambda t: [case(t(low=0.1, high=0.4)), case(t(2, 3, low=1.1, high=1.4)), case(t(0, 2))]  # noqa: E731
 
 
-sign = unary("sign", _signed, "Sign: -1, 0 or 1.", "[3., 0., -2.] -> [ 1.,  0., -1.]", vjp=_zero, dtypes="fib")
+sign = unary("sign", _signed, "Sign: -1, 0 or 1.", "[3., 0., -2.] -> [ 1.,  0., -1.]", vjp=nothing, dtypes="fib")
 
 sgn = unary("sgn", _signed, "Sign, of complex numbers $x / |x|$.", "[3., 0., -2.] -> [ 1.,  0., -1.]",
     vjp=lambda g, input, out: _sgn_rule(g, input, out), dtypes="fcib", holomorphic=False)  # fmt: skip
@@ -37,7 +33,7 @@ sgn = unary("sgn", _signed, "Sign, of complex numbers $x / |x|$.", "[3., 0., -2.
 def _sgn_rule(g: Any, input: Any, out: Any) -> Any:
     """For complex z: the part of g across z, over |z| (real numbers: zero)."""
     if not input.is_complex():
-        return g * 0
+        return nothing(g)
     size = abs(input)
     across = g - out * (g * out.conj()).real
     return where(size == 0, 0.0, across / where(size == 0, 1.0, size))
@@ -48,7 +44,7 @@ floor = unary(
     _rounding(np.floor),
     "Largest integer not above $x$.",
     "[1.5, -1.5] -> [ 1., -2.]",
-    vjp=_zero,
+    vjp=nothing,
     dtypes="fi",
     samples=_off_grid,
 )
@@ -58,7 +54,7 @@ ceil = unary(
     _rounding(np.ceil),
     "Smallest integer not below $x$.",
     "[1.5, -1.5] -> [ 2., -1.]",
-    vjp=_zero,
+    vjp=nothing,
     dtypes="fi",
     samples=_off_grid,
 )
@@ -68,7 +64,7 @@ trunc = unary(
     _rounding(np.trunc),
     "Integer part of $x$.",
     "[1.5, -1.5] -> [ 1., -1.]",
-    vjp=_zero,
+    vjp=nothing,
     dtypes="fi",
     samples=_off_grid,
 )
@@ -78,7 +74,7 @@ frac = unary("frac", lambda x: x - np.trunc(x), "Fractional part, $x - trunc(x)$
     vjp=lambda g: g, dtypes="f", samples=_off_grid)  # fmt: skip
 
 
-@elementwise({"input": lambda g: g * 0}, dtypes="fi")
+@elementwise({"input": nothing}, dtypes="fi")
 def round(input: Array, *, decimals: int = 0) -> Any:
     """Round to ``decimals`` digits, halves to the even neighbour (IEEE 754).
 
@@ -95,7 +91,7 @@ samples(round, _off_grid)
 
 
 copysign = binary("copysign", np.copysign, "The size of $x$ with the sign of $y$.", "[1., -2.], -1 -> [-1., -2.]",
-    vjp=(lambda g, input, out: g * (sign(input) * sign(out)), _zero), result="float", dtypes="fib",
+    vjp=(lambda g, input, out: g * (sign(input) * sign(out)), nothing), result="float", dtypes="fib",
     samples=lambda t: [case(t.positive(2, 3), t.positive(3)), case(t.positive(3), -2.0)])  # fmt: skip
 
 
@@ -112,7 +108,7 @@ nextafter = binary(
     "[1.], [2.] -> [1.0000]",
     dtypes="f",
     result=_unwidened,
-    vjp=(lambda g, input, other: where(input == other, 0.0, g), _zero),
+    vjp=(lambda g, input, other: where(input == other, 0.0, g), nothing),
 )
 
 
@@ -208,7 +204,7 @@ heaviside = binary(
     lambda x, y: np.where(x, True, y) if x.dtype.kind == "b" else np.heaviside(x, y),
     "Step: 0 below zero, 1 above, $y$ at zero.",
     "[-1., 0., 2.], [0.5, 0.5, 0.5] -> [0.0000, 0.5000, 1.0000]",
-    vjp=(_zero, lambda g, input: where(input == 0, g, 0.0)),
+    vjp=(nothing, lambda g, input: where(input == 0, g, 0.0)),
     dtypes="fib",
 )
 

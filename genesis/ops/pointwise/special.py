@@ -15,6 +15,7 @@ from genesis.core.call.refusal import explained
 from genesis.core.call.writes import inplace
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise import error_functions, gamma_functions
+from genesis.ops.pointwise.choice import where
 from genesis.ops.pointwise.elementwise import exp
 from genesis.ops.pointwise.pieces import in_float64
 
@@ -137,7 +138,8 @@ def _logit(x: Any) -> Any:
 
 
 def _logit_rule(g: Any, input: Any) -> Any:
-    return g / (input * (1 - input))
+    """Not a number where the logit is none; in [0, 1] what is taken of x is at most x."""
+    return g / (input * (1 - where((input < 0) | (input > 1), math.nan, input)))
 
 
 logit = unary("logit", _logit, "Inverse of the sigmoid, $\\ln(x / (1 - x))$.", "[0.5, 0.75] -> [0.0000, 1.0986]",

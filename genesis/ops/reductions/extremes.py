@@ -22,6 +22,7 @@ from genesis.core.call.kinds import (
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise.choice import maximum, minimum
+from genesis.ops.pointwise.choice import gate
 from genesis.ops.reductions.along import axes, pick, restore, widened
 from genesis.ops.reductions.reduce import Dims, some_dims
 
@@ -39,7 +40,7 @@ _no_identity = (lambda t: case(t(0, 3), 0), IndexError, "dim 0 has size 0 and th
 
 def shared_evenly(g: Tensor, input: Tensor, out: Tensor, dim: Any, keepdim: bool) -> Tensor:
     at = (input == restore(out, input.shape, dim)).to(g.dtype)
-    return at * restore(g / at.sum(dim, keepdim), input.shape, dim)
+    return gate(restore(g, input.shape, dim), at) / restore(at.sum(dim, keepdim), input.shape, dim)
 
 
 @reduction({"input": shared_evenly}, empty=False, dtypes="fib")

@@ -23,6 +23,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explained
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.reductions.along import axes, check_floating, real_of, restore, rounded, total, widened
+from genesis.ops.pointwise.choice import nothing
 from genesis.ops.reductions.extremes import shared_evenly
 from genesis.ops.reductions.reduce import Dims
 
@@ -48,7 +49,7 @@ def _norm_rule(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, keepdi
     if p == 2:
         return input * restore(g / out.masked_fill(out == 0, math.inf), shape, dim)
     if p == 0:
-        return restore(g * 0, shape, dim)
+        return nothing(input)
     if math.isinf(p):
         return input.sgn() * shared_evenly(g, input.abs(), out, dim, keepdim)
     return input.sgn() * _power(input.abs(), p - 1) * restore(g * _power(out, 1 - p), shape, dim)
