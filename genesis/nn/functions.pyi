@@ -1281,7 +1281,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     tensor([0.0000, 0.2384])
     """
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = ...) -> Tensor:
-    """$x$ above the threshold, ``value`` elsewhere.
+    """``value`` up to the threshold, $x$ elsewhere.
 
     >>> import genesis
     >>> genesis.threshold(genesis.tensor([0., 1.]), 0.5, -1.0)
