@@ -64,3 +64,15 @@ def test_slopes(name):
         y = SLOPES[name](T, x)
         found.append(T.autograd.grad(y.sum(), x)[0].tolist())
     assert found[0] == pytest.approx(found[1], rel=1e-6, nan_ok=True)
+
+
+def test_degrees_out_of_reach_are_no_number():
+    x, n = genesis.full((4,), 0.3), genesis.tensor([NAN, INF, 200_000.0, -INF])
+    for name in ("chebyshev_polynomial_t", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"):
+        assert getattr(genesis.special, name)(x, n).isnan().tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize("sections", [0, -2, 10**30])
+def test_sections_that_nobody_can_have(sections):
+    with pytest.raises(RuntimeError, match="tensor_split: the number of sections must be from 1 to 10,000,000"):
+        genesis.tensor_split(genesis.arange(7), sections)

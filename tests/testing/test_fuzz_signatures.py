@@ -94,6 +94,10 @@ def test_errors_of_users_pass_as_they_are():
         (lambda: nn.functional.glu([1.0]), r"glu: input must be a tensor, got \[1.0\]"),
         (lambda: nn.Linear("a", 2), "Linear: in_features must be an integer, got 'a'"),
         (lambda: nn.Linear(2.0, 2), "Linear: in_features must be an integer, got 2.0"),
+        (
+            lambda: genesis.func.grad(lambda x: (x, x), has_aux=np.zeros(2))(genesis.ones(())),
+            "has_aux must be True or False, got ndarray",
+        ),
         (lambda: nn.GRUCell(3, {}), "GRUCell: hidden_size must be an integer, got dict"),
         (lambda: nn.LSTMCell("a", 3), "LSTMCell: input_size must be an integer, got 'a'"),
         (lambda: nn.Transformer(4, 2, 1, 1, 8, custom_decoder=-0.5), "Transformer: custom_decoder must be a function"),

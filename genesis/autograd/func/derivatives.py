@@ -8,7 +8,7 @@ from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.pytree import TreeDef, tree_flatten, tree_unflatten
-from genesis.core.call.refusal import explain_all
+from genesis.core.call.refusal import explain_all, switch
 from genesis.core.call.writes import same_device
 from genesis.core.graph import engine
 from genesis.core.graph.boundary import dual_in, inside_copy, primal_of, tangent_of
@@ -107,7 +107,7 @@ def check_differentiable(name: str, x: Any) -> None:
 
 
 def split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    if not has_aux:
+    if not switch(name, "has_aux", has_aux):
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
         raise ArgumentError(

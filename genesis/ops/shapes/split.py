@@ -116,9 +116,15 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 samples(chunk, lambda t: [case(t(5, 2), 2), case(t(2, 6), 3, 1)])
 
 
+_MOST = 10_000_000  # pieces: each is a tensor, however small
+
+
 @composite(dtypes=_ALL)
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
+
+    Raises:
+        RuntimeError: no sections, or more than ten million
 
     >>> import genesis
     >>> [len(piece) for piece in genesis.tensor_split(genesis.arange(7), 3)]
@@ -129,6 +135,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
+        if not 0 < indices_or_sections <= _MOST:
+            text = f"the number of sections must be from 1 to {_MOST:,}, got {indices_or_sections:,}"
+            raise ShapeError(message("tensor_split", text))
         small, more = divmod(size, indices_or_sections)
         return pieces_of(input, [small + (i < more) for i in range(indices_or_sections)], d)
     cuts = [0, *[slice(0, int(i)).indices(size)[1] for i in indices_or_sections], size]

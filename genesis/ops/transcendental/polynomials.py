@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+_MOST = 100_000  # degrees; above, and for nan, the value is nan
 Step = Callable[[Any, Any, Any, int], Any]  # p_{k+1} of x, p_k, p_{k-1} and k
 
 
@@ -17,8 +18,9 @@ def _polynomial(first: Callable[[Any], Any], step: Step) -> Callable[[Any, Any],
         wide, degree = x.astype(np.float64), np.trunc(n.astype(np.float64))
         before, here = np.ones(x.shape), first(wide)
         out = np.where(degree < 0, 0.0, np.where(degree == 0, before, here))
-        out = np.where(np.isnan(n.astype(np.float64)), np.nan, out)
-        for k in range(1, int(min(np.max(degree, initial=0.0, where=np.isfinite(degree)), 100_000))):
+        reached = degree <= _MOST  # not of nan
+        out = np.where(reached, out, np.nan)
+        for k in range(1, int(np.max(degree, initial=0.0, where=reached))):
             before, here = here, step(wide, here, before, k)
             out = np.where(degree == k + 1, here, out)
         return out.astype(kind)
