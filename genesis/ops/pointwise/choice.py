@@ -52,7 +52,8 @@ def nothing(g: Any) -> Any:
 
 def _shared(lost: Any, g: Any, mine: Any, theirs: Any) -> Any:
     """The gradient of an operand, half of it where both are equal, and none where it lost."""
-    return _kept(g * where(mine == theirs, 0.5, 1.0), ~lost)
+    share = where(mine == theirs, 0.5, (~lost).to(g.dtype))
+    return gate(g * share, share)
 
 
 maximum = binary(
