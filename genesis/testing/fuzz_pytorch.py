@@ -60,7 +60,7 @@ SPELT = (
 # PyTorch does not notice, it reads what it wrote before; and a write without recording takes the history of views away.
 STATED = (
     (r"(\w+)\.copysign_\((\w+)\)$", r"\1.mul_(T.copysign(T.ones_like(\1), \1.detach() * \2.detach()))"),
-    (r"^(v\d+\.[a-z]+_)\((v\d+)\)$", r"\1(\2.clone())"),
+    (r"^(v\d+\.[a-z]+_)\((v\d+)((?:, \w+=[-\w.]+)?\))$", r"\1(\2.clone()\3"),
     (r"^with T\.no_grad\(\): (v\d+)\.", r"\1.data."),
 )
 COPIES = "__copies__"  # in the scope of a reference that saves copies
