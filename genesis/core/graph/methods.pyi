@@ -3235,6 +3235,9 @@ class Methods:
     def tensor_split(self, indices_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
         """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
 
+        Raises:
+            RuntimeError: no sections, or more than ten million
+
         >>> import genesis
         >>> [len(piece) for piece in genesis.tensor_split(genesis.arange(7), 3)]
         [3, 2, 2]
