@@ -15,7 +15,7 @@ from genesis.testing.opcheck import tensors_in
 # Not masks: what is zero is a factor of the program, a probability, or a sum that cancels.
 FACTORS = (
     "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "softmax", "log_softmax",
-    "softmin", "scaled_dot_product_attention", "norm", "linalg_vector_norm", "pairwise_distance", "pdist", "cdist", "dist",
+    "softmin", "scaled_dot_product_attention", "norm", "linalg_vector_norm", "pairwise_distance", "pdist", "cdist", "dist", "corrcoef",
     "centered", "standardized", "standardized_channels", "layer_norm", "instance_norm", "diff", "grid_sample", "affine_grid",
 )  # fmt: skip
 OPS = [op for op in REGISTRY.values() if "f" in op.dtypes and not op.kind.draws and op.name not in FACTORS]
