@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import genesis
@@ -76,3 +77,30 @@ def test_degrees_out_of_reach_are_no_number():
 def test_sections_that_nobody_can_have(sections):
     with pytest.raises(RuntimeError, match="tensor_split: the number of sections must be from 1 to 10,000,000"):
         genesis.tensor_split(genesis.arange(7), sections)
+
+
+EQUAL = {
+    "scatter_reduce amax": lambda T, x: x.scatter_reduce(
+        0, T.tensor([0, 0, 1]), T.tensor([1.0, 1.0, INF]) + 0 * x, "amax"
+    ),
+    "scatter_reduce of others": lambda T, x: x.detach().scatter_reduce(
+        0, T.tensor([0, 0, 0]), x * 0.5, "amin", include_self=False
+    ),
+    "index_reduce amin": lambda T, x: x.index_reduce(0, T.tensor([2, 2, 2, 0]), T.tensor([1.0, 1.0, 1.0, 3.0]), "amin"),
+    "margin_ranking_loss": lambda T, x: T.nn.functional.margin_ranking_loss(x, x.detach(), T.tensor([1.0, -1.0, 1.0])),
+    "hinge_embedding_loss": lambda T, x: T.nn.functional.hinge_embedding_loss(x, T.tensor([-1.0, -1.0, 1.0])),
+    "maximum": lambda T, x: T.maximum(x, x.detach()),
+    "clamp": lambda T, x: T.clamp(x, 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equals(name):
+    """Gradients where several are equal, or on the edge."""
+    found = []
+    for T in (genesis, torch):
+        x = T.ones(3, requires_grad=True)
+        y = EQUAL[name](T, x)
+        weights = T.tensor([1.0, 2.0, 4.0]) if y.ndim else T.tensor(1.0)
+        found.append([y.tolist(), T.autograd.grad(y, x, weights)[0].tolist()])
+    assert np.allclose(*[np.concatenate([np.ravel(v) for v in f]) for f in found], equal_nan=True), found

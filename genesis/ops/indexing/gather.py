@@ -18,7 +18,7 @@ from genesis.core.call.strides import packed
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.indexing.index import add_at, check_index, index_by
 from genesis.ops.indexing.keys import as_index, in_range
-from genesis.ops.pointwise.choice import where
+from genesis.ops.pointwise.choice import gate, where
 
 _ALL = "fcib"
 
@@ -242,7 +242,10 @@ def scatter_reduce(
         count = hits + 1 if include_self else where(hits > 0, hits, 1)
         mean = total / count if total.is_floating_point() or total.is_complex() else total.floor_divide(count)
         return total if reduce == "sum" else where(hits > 0, mean, input)
-    return (_scatter_slow if isinstance(array, np.ndarray) else _scatter_dense)(own, part, d, array, reduce)
+    combined = _scatter_slow if isinstance(array, np.ndarray) else _scatter_dense
+    if reduce == "prod" or not (own.is_floating_point() and part.is_floating_point()):
+        return combined(own, part, d, array, reduce)
+    return _shared_evenly(combined(own.detach(), part.detach(), d, array, reduce), own, part, d, wrap(array))
 
 
 samples(scatter_reduce, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2), "sum"), case(t(3, 4), 1, _AT(t), t(2, 2), "amax")])
@@ -280,6 +283,16 @@ def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -
     out = own.clone()
     out[head] = combine(own[head], found)
     return out
+
+
+def _shared_evenly(found: Tensor, own: Tensor, part: Tensor, d: int, index: Tensor) -> Tensor:
+    """Extremes with their gradient, of which all elements that are equal to one get the same part."""
+    mine, its = (own.detach() == found).to(found.dtype), (part.detach() == found.gather(d, index)).to(found.dtype)
+    shape = tuple(own._array.shape)
+    count = mine + scatter_sum(its, shape, d, index)
+    shares = gate(part / count.gather(d, index), its)
+    mean = gate(own / count, mine) + scatter_sum(shares, shape, d, index)
+    return where(found.isinf(), mean, found + (mean - mean.detach()))  # its rounding is taken off again
 
 
 def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:

@@ -59,7 +59,9 @@ def margin_ranking_loss(
                 "tensors of one shape",
             )
         )
-    return reduced("margin_ranking_loss", (margin - target * (input1 - input2)).relu(), reduction, size_average, reduce)
+    return reduced(
+        "margin_ranking_loss", (margin - target * (input1 - input2)).clamp(min=0), reduction, size_average, reduce
+    )
 
 
 samples(margin_ranking_loss, lambda t: [case(t(3), t(3), (t(3) > 0).to(t(1).dtype) * 2 - 1)])
@@ -101,7 +103,7 @@ def triplet_margin_loss(
     near, far = norm(anchor - positive + eps, p, -1), norm(anchor - negative + eps, p, -1)
     if swap:
         far = far.minimum(norm(positive - negative + eps, p, -1))
-    return reduced("triplet_margin_loss", (near - far + margin).relu(), reduction, size_average, reduce)
+    return reduced("triplet_margin_loss", (near - far + margin).clamp(min=0), reduction, size_average, reduce)
 
 
 samples(triplet_margin_loss, lambda t: [case(t(3, 4), t(3, 4), t(3, 4))])

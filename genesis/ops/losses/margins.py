@@ -202,7 +202,7 @@ def hinge_embedding_loss(
     tensor(0.5000)
     """
     expect_tensor("hinge_embedding_loss", "target", target)
-    far = where(target != 1, (margin - input).relu(), 0.0)  # type: ignore[operator, attr-defined]
+    far = where(target != 1, (margin - input).clamp(min=0), 0.0)  # type: ignore[operator, attr-defined]
     loss = far + where(target != -1, input, 0.0)
     return reduced("hinge_embedding_loss", loss, reduction, size_average, reduce)
 
@@ -242,7 +242,7 @@ def cosine_embedding_loss(
         raise ShapeError(message(name, "inputs (N, D) and target (N,), or (D,) and a scalar, are needed", given))
     sizes = (input1 * input1).sum(-1) + tiny, (input2 * input2).sum(-1) + tiny  # type: ignore[operator]
     cos = (input1 * input2).sum(-1) / (sizes[0] * sizes[1]).sqrt()  # type: ignore[operator]
-    loss = where(target == 1, 1 - cos, 0.0) + where(target == -1, (cos - margin).relu(), 0.0)
+    loss = where(target == 1, 1 - cos, 0.0) + where(target == -1, (cos - margin).clamp(min=0), 0.0)
     return reduced(name, loss, reduction, size_average, reduce)
 
 
