@@ -29,6 +29,10 @@ VALUES = {
     "cov of one of one": lambda T: T.cov(T.tensor([[1.0]])),
     "cov of weighted": lambda T: T.cov(T.tensor([[1.0, 2.0, 5.0]]), fweights=T.tensor([1, 2, 1])),
     "corrcoef of one variable": lambda T: T.corrcoef(T.tensor([[1.0, 2.0, 5.0]])),
+    "lp_pool of infinity": lambda T: T.nn.functional.lp_pool1d(
+        T.tensor([[-3.0, 1.0, 2.0, -5.0, 0.5]]), INF, 2, 1, True
+    ),
+    "lp_pool of -infinity": lambda T: T.nn.functional.lp_pool1d(T.tensor([[-3.0, 1.0, 2.0, -5.0]]), -INF, 2),
     "add of unsigned": lambda T: T.add(line(T).bfloat16(), T.tensor([[2], [3]], dtype=T.uint8), alpha=-1),
     "sub of unsigned": lambda T: T.sub(T.tensor([[2], [3]], dtype=T.uint8), line(T).half(), alpha=-1.5),
     "add_ of unsigned": lambda T: T.ones(3).bfloat16().add_(T.tensor(2, dtype=T.uint8), alpha=-3),

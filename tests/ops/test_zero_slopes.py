@@ -12,13 +12,13 @@ from genesis.core.graph.tensor import wrap
 from genesis.testing import Maker, samples_of
 from genesis.testing.opcheck import tensors_in
 
-# Not masks: what is zero is a factor of the program, a probability, or a sum that cancels.
-FACTORS = (
-    "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "softmax", "log_softmax",
-    "softmin", "scaled_dot_product_attention", "norm", "linalg_vector_norm", "pairwise_distance", "pdist", "cdist", "dist", "corrcoef",
-    "centered", "standardized", "standardized_channels", "layer_norm", "instance_norm", "diff", "grid_sample", "affine_grid",
-)  # fmt: skip
-OPS = [op for op in REGISTRY.values() if "f" in op.dtypes and not op.kind.draws and op.name not in FACTORS]
+# Those that work element by element, and those that choose. What others have for zeros are factors and sums that cancel.
+CHOICES = ("clamp", "clip", "max", "min", "amax", "amin", "aminmax", "fmax", "fmin", "relu6", "threshold", "hardtanh",
+           "scatter_reduce", "index_reduce", "sort", "topk", "kthvalue", "cummax", "cummin", "masked_fill", "where", "angle",
+           "hinge_embedding_loss", "margin_ranking_loss", "triplet_margin_loss", "multi_margin_loss", "triu", "tril")  # fmt: skip
+OPS = [
+    op for op in REGISTRY.values() if "f" in op.dtypes and not op.kind.draws and (op.kind.aligned or op.name in CHOICES)
+]
 
 
 def gradients(op, sample, g):

@@ -231,6 +231,9 @@ def adapted(name: str, input: Tensor, dims: int, output_size: Any) -> Tensor:
 
 
 def normed(name: str, input: Tensor, dims: int, p: float, kernel: Any, stride: Any, ceil_mode: bool) -> Tensor:
+    if math.isinf(p):  # the limit, the largest or smallest size
+        rules = sliding_rules(name, input, dims, kernel, stride, 0, 1, ceil_mode)
+        return largest(input.abs(), rules) if p > 0 else -largest(-input.abs(), rules)  # type: ignore[attr-defined, operator]
     size = math.prod(per_dim(name, "kernel_size", kernel, dims, 1))
     mean = averaged(name, input**p, dims, kernel, stride, 0, ceil_mode, True, None)
     return (mean.sign() * mean.abs().relu() * size) ** (1.0 / p)  # type: ignore[attr-defined, no-any-return]
