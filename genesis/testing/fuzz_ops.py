@@ -157,8 +157,8 @@ def compare(call: Call, torch: Any) -> Outcome:
     """Make a call in both libraries."""
     kept, compiled.LARGE["elements"] = compiled.LARGE["elements"], 1 if call.small else compiled.LARGE["elements"]
     try:
-        mine, its = Side(genesis, call), Side(torch, call)
-        results, errors = zip(*[_tried(side, call) for side in (mine, its)], strict=True)
+        mine, theirs = Side(genesis, call), Side(torch, call)
+        results, errors = zip(*[_tried(side, call) for side in (mine, theirs)], strict=True)
         if any(errors):
             kind = "refused" if all(errors) else "stricter" if errors[0] else "laxer"
             return kind, f"{errors[0] or errors[1]!r}"
@@ -166,10 +166,10 @@ def compare(call: Call, torch: Any) -> Outcome:
         pairs = [_compared(call, _flat(r)) for r in results]
         if detail := _different(pairs[0], pairs[1], rtol):
             return ("nearer" if _exact(call, torch, pairs[0]) else "wrong"), detail
-        after = [[t for m, t in side.made if not call.out] for side in (mine, its)]
+        after = [[t for m, t in side.made if not call.out] for side in (mine, theirs)]
         if detail := _different(after[0], after[1], rtol):
             return "wrong", f"an operand afterwards: {detail}"
-        return _gradients(mine, its, results, call, torch)
+        return _gradients(mine, theirs, results, call, torch)
     finally:
         compiled.LARGE["elements"] = kept
 
@@ -221,10 +221,10 @@ def _array(x: Any) -> Any:
     return (x.float() if "bfloat16" in str(x.dtype) else x).numpy(force=True)
 
 
-def _different(mine: Sequence[Any], its: Sequence[Any], loose: tuple[float, float]) -> str:
-    if len(mine) != len(its):
-        return f"{len(mine)} results, {len(its)} in PyTorch"
-    for i, (a, b) in enumerate(zip(mine, its, strict=True)):
+def _different(mine: Sequence[Any], theirs: Sequence[Any], loose: tuple[float, float]) -> str:
+    if len(mine) != len(theirs):
+        return f"{len(mine)} results, {len(theirs)} in PyTorch"
+    for i, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         if not hasattr(b, "detach"):
             if str(a).rpartition(".")[2] != str(b).rpartition(".")[2]:
                 return f"{a}, {b} in PyTorch"
@@ -253,7 +253,7 @@ def close(a: Any, b: Any, dtype: Any, loose: tuple[float, float]) -> bool:
         )
 
 
-def _gradients(mine: Side, its: Side, results: Any, call: Call, torch: Any) -> Outcome:
+def _gradients(mine: Side, others: Side, results: Any, call: Call, torch: Any) -> Outcome:
     outs = [
         (a, b) for a, b in zip(_flat(results[0]), _flat(results[1]), strict=True) if getattr(b, "requires_grad", False)
     ]
@@ -265,7 +265,7 @@ def _gradients(mine: Side, its: Side, results: Any, call: Call, torch: Any) -> O
     rng = np.random.default_rng(0)
     seeds = [np.asarray(rng.integers(-2, 3, tuple(b.shape)) + 0.5) for _, b in outs]
     try:
-        theirs = _pulled(its, [b for _, b in outs], seeds)
+        theirs = _pulled(others, [b for _, b in outs], seeds)
     except (RuntimeError, NotImplementedError) as error:
         return "backward refused", repr(error)
     found = _pulled(mine, [a for a, _ in outs], seeds)
@@ -289,10 +289,10 @@ def _pulled(side: Side, outs: list[Any], seeds: list[Any]) -> Any:
     return side.lib.autograd.grad(outs, side.leaves, made, allow_unused=True)
 
 
-def _both(mine: Any, its: Any) -> tuple[list[Any], list[Any]]:
+def _both(mine: Any, theirs: Any) -> tuple[list[Any], list[Any]]:
     """Gradients that both have, or one of them and it is not zero."""
     pairs = []
-    for a, b in zip(mine, its, strict=True):
+    for a, b in zip(mine, theirs, strict=True):
         if a is not None or b is not None:
             zero = b.detach() * 0 if a is None else a.detach() * 0
             pairs.append((wrap(_array(zero)) if a is None else a, zero if b is None else b))

@@ -287,10 +287,10 @@ def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -
 
 def _shared_evenly(found: Tensor, own: Tensor, part: Tensor, d: int, index: Tensor) -> Tensor:
     """Extremes with their gradient, of which all elements that are equal to one get the same part."""
-    mine, its = (own.detach() == found).to(found.dtype), (part.detach() == found.gather(d, index)).to(found.dtype)
+    mine, theirs = (own.detach() == found).to(found.dtype), (part.detach() == found.gather(d, index)).to(found.dtype)
     shape = tuple(own._array.shape)
-    count = mine + scatter_sum(its, shape, d, index)
-    shares = gate(part / count.gather(d, index), its)
+    count = mine + scatter_sum(theirs, shape, d, index)
+    shares = gate(part / count.gather(d, index), theirs)
     mean = gate(own / count, mine) + scatter_sum(shares, shape, d, index)
     return where(found.isinf(), mean, found + (mean - mean.detach()))  # its rounding is taken off again
 
