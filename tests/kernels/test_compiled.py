@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
+import signal
+import threading
 
 import mpmath
 import numpy as np
@@ -14,7 +17,7 @@ import genesis
 import genesis.nn.functional as F
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.tensor import wrap
-from genesis.kernels.cpu import compiled
+from genesis.kernels.cpu import compiled, native
 from genesis.kernels.llvm import activations, functions, loops
 from genesis.testing import Maker, check_kernel
 from genesis.testing.opcheck import sample_dtypes, samples_of
@@ -284,6 +287,31 @@ def test_a_program_is_refused_where_there_is_no_llvmlite(monkeypatch):
     with pytest.raises(RuntimeError, match="no llvmlite here"):
         graph.replay(x)
     np.testing.assert_allclose(genesis.jit.decomposition(graph).replay(x).numpy(), want.numpy(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_forked_while_another_thread_compiles_can_compile():
+    stop = threading.Event()
+    code = loops.loop("doubled", lambda x: x + x, "float")
+
+    def compile_on():
+        while not stop.is_set():
+            native.address("doubled", code)
+
+    thread = threading.Thread(target=compile_on)
+    thread.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                native.address("doubled", code)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join()
 
 
 @pytest.mark.slow

@@ -11,6 +11,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from genesis.base.locks import lock_that_forks_wait_for
+
+_compiling = lock_that_forks_wait_for()
+
 
 @functools.cache
 def binding() -> ModuleType | None:
@@ -42,12 +46,13 @@ _engines: list[Any] = []  # the code is there as long as its engine
 def address(name: str, code: str) -> int:
     """Where the function ``name`` in ``code`` is, compiled for this processor; it stays there. (Where llvmlite is.)"""
     llvm: Any = binding()
-    module = llvm.parse_assembly(code)
-    module.verify()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
-    )
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    _engines.append(engine)
-    return engine.get_function_address(name)  # type: ignore[no-any-return]
+    with _compiling:
+        module = llvm.parse_assembly(code)
+        module.verify()
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
+        )
+        engine = llvm.create_mcjit_compiler(module, machine)
+        engine.finalize_object()
+        _engines.append(engine)
+        return engine.get_function_address(name)  # type: ignore[no-any-return]
