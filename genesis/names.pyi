@@ -3804,6 +3804,9 @@ def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: bui
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
 
+    Raises:
+        RuntimeError: no sections, or more than ten million
+
     >>> import genesis
     >>> [len(piece) for piece in genesis.tensor_split(genesis.arange(7), 3)]
     [3, 2, 2]
@@ -3817,7 +3820,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = ...) -> Tensor:
             [3., 3.]])
     """
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = ...) -> Tensor:
-    """$x$ above the threshold, ``value`` elsewhere.
+    """``value`` up to the threshold, $x$ elsewhere.
 
     >>> import genesis
     >>> genesis.threshold(genesis.tensor([0., 1.]), 0.5, -1.0)
