@@ -15,6 +15,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, message
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.call.refusal import explained
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.creation.sequences import arange
 from genesis.ops.learning.softmax import log_softmax, softmax
@@ -332,7 +333,6 @@ def masked_cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor |
     return _filled("cumprod", input, mask, 1).cumprod(dim, dtype=input.dtype if dtype is None else dtype)
 
 
-@composite(method=False, dtypes="f", halves="wide", torch_name="masked.softmax")
 def masked_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """`softmax` of what the mask keeps, 0 elsewhere; nan where nothing is kept.
 
@@ -340,7 +340,7 @@ def masked_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor |
     >>> genesis.masked.softmax(genesis.tensor([1., 1., 9.]), 0, mask=genesis.tensor([True, True, False]))
     tensor([0.5000, 0.5000, 0.0000])
     """
-    return softmax(_filled("softmax", input, mask, -math.inf), dim, dtype=dtype)
+    return softmax(_filled("softmax", input, mask, -math.inf), dim, dtype=dtype)  # type: ignore[no-any-return]
 
 
 @composite(method=False, dtypes="f", halves="wide", torch_name="masked.log_softmax")
@@ -354,7 +354,6 @@ def masked_log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tens
     return log_softmax(_filled("log_softmax", input, mask, -math.inf), dim, dtype=dtype)
 
 
-@composite(method=False, dtypes="f", halves="wide", torch_name="masked.softmin")
 def masked_softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """`softmin` of what the mask keeps, 0 elsewhere; nan where nothing is kept.
 
@@ -362,7 +361,7 @@ def masked_softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor |
     >>> genesis.masked.softmin(genesis.tensor([1., 1., 0.]), 0, mask=genesis.tensor([True, True, False]))
     tensor([0.5000, 0.5000, 0.0000])
     """
-    return softmax(-_filled("softmin", input, mask, math.inf), dim, dtype=dtype)
+    return softmax(-_filled("softmin", input, mask, math.inf), dim, dtype=dtype)  # type: ignore[no-any-return]
 
 
 @composite(method=False, dtypes="fc", halves="wide", torch_name="masked.normalize")
@@ -405,7 +404,7 @@ for _call in (masked_var, masked_std):
     samples(_call, _reduced)
 for _call in (masked_argmax, masked_argmin, masked_median):
     samples(_call, lambda t: _reduced(t)[:1])
-for _call in (masked_cumsum, masked_cumprod, masked_softmax, masked_softmin):
+for _call in (masked_cumsum, masked_cumprod):
     samples(_call, _along)
 samples(masked_log_softmax, lambda t: [case(t(3, 4), 1), case(t(3), -1, mask=_here(1))])  # -inf has no differences
 samples(masked_norm, lambda t: [case(t(3, 4), 2, 1, mask=_here(3, 4)), case(t(3, 4), math.inf, mask=_here(4))])
@@ -413,13 +412,12 @@ samples(masked_normalize, lambda t: [case(t(3, 4), 2, 1, mask=_here(3, 4)), case
 samples(masked_logaddexp, lambda t: [case(t(3), t(3), input_mask=_here(3)), case(t(2, 3), t(3))])
 
 for _call in (masked_sum, masked_prod, masked_amax, masked_amin, masked_argmax, masked_mean, masked_median, masked_var,
-              masked_std, masked_cumsum, masked_cumprod, masked_softmax, masked_log_softmax, masked_softmin):  # fmt: skip
+              masked_std, masked_cumsum, masked_cumprod, masked_log_softmax):  # fmt: skip
     wrong_inputs(_call, _too_many)
 
-FUNCTIONS = {
-    name.removeprefix("masked_"): call
-    for name, call in list(globals().items())
-    if name.startswith("masked_") and hasattr(call, "op")
-}
+masked_softmax = explained(masked_softmax, "masked.softmax")
+masked_softmin = explained(masked_softmin, "masked.softmin")
+
+FUNCTIONS = {name.removeprefix("masked_"): call for name, call in list(globals().items()) if name.startswith("masked_")}
 
 __all__: list[str] = []

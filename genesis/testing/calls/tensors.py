@@ -40,6 +40,7 @@ FACTORS = {
     "fft.rfftfreq": lambda t: [case(4), case(5, 0.5)],
     **dict.fromkeys([f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")], _window),
     **dict.fromkeys([f"signal.windows.{name}" for name in WINDOWS if name != "general_cosine"], _symmetric),
+    **dict.fromkeys(("masked.softmax", "masked.softmin"), lambda t: [case(t(2, 3), 1), case(t(3), 0, mask=t(3) > 0)]),
     "signal.windows.general_cosine": lambda t: [case(5, a=[0.5, 0.3]), case(0, a=[1.0], sym=False)],
 }
 
