@@ -56,7 +56,7 @@ KNOWN = {
     "div.trunc_rounding": "the quotient is truncated before it is rounded to 16 bits",
     "fft.ihfft2 (out=)": "PyTorch leaves out= as it was, over one dimension",
     "fft.ihfftn (out=)": "PyTorch leaves out= as it was, over one dimension",
-    "grid_sampler": "a step inside of torch.nn.functional.grid_sample",
+    "grid_sampler_": "a step inside of torch.nn.functional.grid_sample",
     "hash_tensor": "it is not built",
     "linalg.householder_product": "a result without elements does not require grad",
     "linalg.lstsq (out=)": "its results are returned, and written nowhere else",
