@@ -7,7 +7,7 @@ import pytest
 import genesis
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import matmul as kernel
-from genesis.kernels.cpu import native
+from genesis.kernels.llvm import native
 
 RNG = np.random.default_rng(0)
 SHAPES = [

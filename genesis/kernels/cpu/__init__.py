@@ -12,7 +12,6 @@
 `pooling`     the largest of windows, fused
 `optim`       optimizer steps
 `memory`      memory of large arrays, used again
-`native`      machine code through LLVM, where llvmlite is installed
 `compiled`    elementwise functions as loops of machine code (`genesis.kernels.llvm`)
 `rows`        softmax and normalisations, the same
 

@@ -13,9 +13,9 @@ from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import memory, native
+from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import channels, loops
+from genesis.kernels.llvm import channels, loops, native
 from genesis.ops.learning.standard import standardized_and_deviation
 
 

@@ -18,7 +18,8 @@ from genesis.base.threads import in_parallel
 from genesis.core.call.halves import HALVES
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import memory, native
+from genesis.kernels.cpu import memory
+from genesis.kernels.llvm import native
 
 LARGE = 1 << 20  # elements of a result, from where it pays to compile and to use threads
 

@@ -15,9 +15,9 @@ from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import memory, native
+from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, windows
+from genesis.kernels.llvm import loops, native, windows
 from genesis.ops.spatial.tables import sizes_of, steps, table
 
 

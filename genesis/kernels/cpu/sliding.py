@@ -23,8 +23,8 @@ import numpy as np
 
 from genesis.base.blas import one_thread
 from genesis.base.threads import in_parallel
-from genesis.kernels.cpu import memory, native
-from genesis.kernels.llvm import loops, sliding
+from genesis.kernels.cpu import memory
+from genesis.kernels.llvm import loops, native, sliding
 from genesis.ops.spatial.arguments import Sizes
 
 F32 = np.dtype(np.float32)

@@ -1,5 +1,6 @@
-"""Code for numbers in LLVM's language, and loops made of it; llvmlite compiles them (`kernels/cpu/native.py`).
+"""Code for numbers in LLVM's language, and loops made of it; llvmlite compiles them.
 
+`native`     machine code out of text, where llvmlite is installed
 `values`     vectors of numbers, with the operators of Python, that write instructions
 `functions`  exp, log, sin, erf and their relatives, made of these; `tables` has their coefficients
 `activations` of neural networks, and their gradients; `steps` of optimizers

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.kernels.cpu import native
+from genesis.kernels.llvm import native
 from genesis.kernels.llvm.values import Code, Value
 
 Function = Callable[..., Value]

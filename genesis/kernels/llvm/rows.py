@@ -17,8 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genesis.kernels.cpu import native
-from genesis.kernels.llvm import loops
+from genesis.kernels.llvm import loops, native
 from genesis.kernels.llvm.functions import exp, log
 from genesis.kernels.llvm.values import Code, Value, select, sqrt
 
