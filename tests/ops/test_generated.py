@@ -8,6 +8,7 @@ import pytest
 
 import genesis
 from genesis.base import dtypes
+from genesis.base.errors import DTypeError
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.tensor import wrap
 from genesis.testing.make import Maker
@@ -29,6 +30,21 @@ def test_meaning_infer_and_memory(op, dtype):
 def test_gradients_to_second_order(op, dtype):
     for i in range(len(samples_of(op, Maker(dtype)))):
         CHECKS["gradient"](op, samples_of(op, Maker(dtype, seed=i, requires_grad=True))[i])
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if "c" not in op.dtypes], ids=lambda op: op.name)
+def test_complex_inputs_are_refused_or_have_a_right_gradient(op):
+    try:
+        found = samples_of(op, Maker(dtypes.complex128, requires_grad=True))
+    except (DTypeError, TypeError):
+        return  # no complex numbers can be its samples
+    for sample in found:
+        try:
+            out = op.call(*sample.args, **sample.kwargs)
+        except (RuntimeError, TypeError, ValueError):
+            continue
+        if any(getattr(x, "requires_grad", False) for x in (out if isinstance(out, tuple) else [out])):
+            CHECKS["gradient"](op, sample)
 
 
 @pytest.mark.parametrize(("op", "dtype"), [p for p in PAIRS if p.values[1] in (dtypes.float16, dtypes.bfloat16)])

@@ -13,7 +13,7 @@ from genesis.core.call.inplace_methods import inplace_method
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.pointwise.choice import where
 from genesis.ops.pointwise.curves import log1pexp, relu, sigmoid, tanh_rest, times_sigmoid, times_tanh_log1pexp
-from genesis.ops.pointwise.elementwise import expm1
+from genesis.ops.pointwise.elementwise import expm1, tanh
 from genesis.ops.pointwise.special import normal_cdf
 
 _plain = lambda t: [case(t()), case(t(2, 3)), case(t(0, 3))]  # noqa: E731
@@ -115,7 +115,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 samples(selu, _plain)
 
 
-@composite(halves="wide", method=False, torch_name="nn.functional.gelu")
+@composite(halves="wide", method=False, out=True, torch_name="nn.functional.gelu")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Gaussian error linear unit, $x \\Phi(x)$, or its tanh approximation (Hendrycks and Gimpel 2016).
 
@@ -139,7 +139,7 @@ samples(gelu, lambda t: [case(t()), case(t(2, 3)), case(t(3), approximate="tanh"
 wrong_inputs(gelu, (lambda t: case(t(2), approximate="fast"), ValueError, "gelu: approximate must be 'none' or 'tanh'"))
 
 
-@composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.silu")
+@composite(halves="wide", method=False, inplace=True, dtypes="fc", torch_name="nn.functional.silu")
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Sigmoid linear unit, $x \\sigma(x)$.
 
@@ -147,6 +147,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> genesis.nn.functional.silu(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7311])
     """
+    if input.is_complex():
+        return input / (1 + (-input).exp())
     return times_sigmoid(input)
 
 
@@ -170,7 +172,7 @@ samples(mish, _plain)
 _LINEAR = 17.0  # from here ln(1 + e^x) is x in float32, and its slope 1
 
 
-@composite(halves="wide", method=False, torch_name="nn.functional.softplus")
+@composite(halves="wide", method=False, out=True, torch_name="nn.functional.softplus")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Smooth rectifier, $\\ln(1 + e^{\\beta x}) / \\beta$; linear where $\\beta x$ is above ``threshold``.
 
@@ -256,7 +258,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 samples(hardswish, _plain)
 
 
-@composite(halves="wide", method=False, torch_name="nn.functional.logsigmoid")
+@composite(halves="wide", method=False, out=True, torch_name="nn.functional.logsigmoid")
 def logsigmoid(input: Tensor) -> Tensor:
     """Stable $\\ln \\sigma(x)$.
 
@@ -270,7 +272,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 samples(logsigmoid, _plain)
 
 
-@composite(halves="wide", method=False, torch_name="nn.functional.tanhshrink")
+@composite(halves="wide", method=False, dtypes="fci", torch_name="nn.functional.tanhshrink")
 def tanhshrink(input: Tensor) -> Tensor:
     """$x - \\tanh x$.
 
@@ -278,6 +280,8 @@ def tanhshrink(input: Tensor) -> Tensor:
     >>> genesis.nn.functional.tanhshrink(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.2384])
     """
+    if not input.is_floating_point():
+        return input - tanh(input)
     return tanh_rest(input)
 
 
@@ -322,7 +326,7 @@ samples(glu, lambda t: [case(t(2, 4)), case(t(4, 3), 0)])
 wrong_inputs(glu, (lambda t: case(t(3)), RuntimeError, "glu: dim -1 has odd size 3"))
 
 
-@composite(torch_name="hardshrink", method=True)
+@composite(torch_name="hardshrink", method=True, out=True)
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """$x$ beyond ``lambd`` on both sides, zero between.
 
@@ -336,7 +340,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 samples(hardshrink, lambda t: [case(t()), case(t(2, 3), 0.1), case(t(0, 3))])
 
 
-@composite(method=False, halves="wide", torch_name="nn.functional.softshrink")
+@composite(method=False, halves="wide", out=True, torch_name="nn.functional.softshrink")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """$x$ moved towards zero by ``lambd``, and zero where that is farther.
 

@@ -60,7 +60,7 @@ samples(layer_norm, lambda t: [case(t(2, 3), (3,)), case(t(2, 3, 4), (3, 4), t(3
 wrong_inputs(layer_norm, _bad)
 
 
-@composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.rms_norm")
+@composite(halves="input", method=False, dtypes="fc", autocast="float32", torch_name="nn.functional.rms_norm")
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -164,6 +164,8 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
+    if not input.numel() and input.ndim == 1:  # (0,): no example, and no channel that could be named
+        return input.clone()
     dims = [0, *range(2, input.ndim)]
     use_batch = training or running_mean is None or running_var is None
     if not use_batch:
@@ -219,21 +221,20 @@ def group_norm(
                 [("input", input._spec())],
             )
         )
+    if not input.numel():
+        return _scaled(input, weight, bias)
     x = input.reshape(input.shape[0], num_groups, -1)
-    out = layer_norm(x, (x.shape[-1],), eps=eps).reshape(input.shape)
-    shape = [1, -1] + [1] * (input.ndim - 2)
-    out = out if weight is None else out * weight.reshape(shape)
-    return out if bias is None else out + bias.reshape(shape)
+    return _scaled(layer_norm(x, (x.shape[-1],), eps=eps).reshape(input.shape), weight, bias)
 
 
-samples(group_norm, lambda t: [case(t(2, 4, 3), 2), case(t(2, 4), 2, t(4), t(4))])
+samples(group_norm, lambda t: [case(t(2, 4, 3), 2), case(t(2, 4), 2, t(4), t(4)), case(t(0, 4), 2, t(4))])
 
 wrong_inputs(
     group_norm, (lambda t: case(t(2, 4), 3), RuntimeError, "group_norm: 4 channels cannot be divided into 3 groups")
 )
 
 
-@composite(halves="wide", method=False, torch_name="nn.functional.normalize")
+@composite(halves="wide", method=False, out=True, torch_name="nn.functional.normalize")
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along ``dim`` divided by their p-norm (but at least ``eps``).
 

@@ -32,7 +32,7 @@ def _prepared(name: str) -> Any:
     def prepare(input: Tensor, dim: Any, dtype: Any) -> tuple[Any, ...]:
         if dtype is not None:
             input = input.to(dtype)
-        if not (input.is_floating_point() or input.is_complex()):
+        if not input.is_floating_point():
             raise DTypeError(
                 message(name, f"the input must be floating, it is {input.dtype}", hint=f"x.float().{name}(dim)")
             )

@@ -21,18 +21,19 @@ from genesis.ops.pointwise.pieces import in_row_blocks, row_blocks
 _SHORT = (*HALVES, F32)
 
 
-def _dims_of(name: str) -> Any:
+def _dims_of(name: str, kinds: str) -> Any:
     def prepare(input: Tensor, dim: Any, *eps: float) -> tuple[Any, ...]:
-        check_floating(name, input)
+        check_floating(name, input, kinds)
         return input, normalize_dims(name, dim, input.ndim) or ALL_DIMS[input.ndim], *eps
 
     return prepare
 
 
-def _over_dims(name: str, vjp: Rules, infer: Any, **options: Any) -> Any:
-    """Declare what normalisations are made of: for floats alone, in float32 under autocast, no method."""
-    return primitive("reduction", vjp, infer=infer, prepare=_dims_of(name), dtypes="f", method=False, torch_name="",
-                     autocast="float32", **options)  # fmt: skip
+def _over_dims(name: str, vjp: Rules, infer: Any, dtypes: str = "f", **options: Any) -> Any:
+    """Declare what normalisations are made of: in float32 under autocast, no method."""
+    kinds = "floating or complex" if "c" in dtypes else "floating"
+    return primitive("reduction", vjp, infer=infer, prepare=_dims_of(name, kinds), dtypes=dtypes, method=False,
+                     torch_name="", autocast="float32", **options)  # fmt: skip
 
 
 def _infer_same(input: Spec, dim: Any, *eps: float) -> Spec:
@@ -139,7 +140,10 @@ samples(standardized, lambda t: [case(t(3, 4), 1, 1e-5), case(t(2, 3, 4), (0, 2)
 
 
 @_over_dims(
-    "root_mean_square", {"input": lambda g, input, out, dim: input * _per_element(g, input, out, dim)}, _infer_reduced
+    "root_mean_square",
+    {"input": lambda g, input, out, dim: input * _per_element(g, input, out, dim)},
+    _infer_reduced,
+    "fc",
 )
 def root_mean_square(input: Array, dim: Any, eps: float) -> Any:
     """$\\sqrt{\\frac{1}{n} \\sum_i x_i^2 + eps}$ over ``dim``, which stays with size 1.

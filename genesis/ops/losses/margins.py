@@ -54,7 +54,7 @@ def multi_margin_loss(
     name = "multi_margin_loss"
     if p not in (1, 2):
         raise ArgumentValueError(message(name, f"p must be 1 or 2, got {p}"))
-    x, y = (input.unsqueeze(0), target.reshape(-1)) if input.ndim == 1 else (input, target)  # type: ignore[attr-defined]
+    x, y = (input.reshape(1, -1), target.reshape(-1)) if input.ndim < 2 else (input, target)
     if x.ndim != 2 or tuple(y.shape) != (x.shape[0],):
         raise ShapeError(message(name, "input (N, C) and target (N,) do not fit",
                                  [("input", input._spec()), ("target", target._spec())]))  # fmt: skip
@@ -107,6 +107,8 @@ def multilabel_margin_loss(
     tensor(0.3333)
     """
     name = "multilabel_margin_loss"
+    if input.numel() == target.numel() == 1 and input.ndim + target.ndim < 2:  # a number is a row of one class
+        input, target = input.reshape(1), target.reshape(1)
     if input.shape != target.shape or input.ndim not in (1, 2):
         raise ShapeError(message(name, "input and target of one shape, (N, C) or (C,), are needed",
                                  [("input", input._spec()), ("target", target._spec())]))  # fmt: skip

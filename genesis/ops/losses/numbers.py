@@ -275,7 +275,7 @@ def gaussian_nll_loss(
     """Negative log likelihood of a normal distribution, $\\frac{1}{2} (\\ln v + (x - y)^2 / v)$.
 
     Args:
-        target: of the input's shape, or with sizes of 1
+        target: of the input's shape, or with sizes of 1, or 0-d for all
         var: $v$, but at least ``eps``: of the input's shape, without its last dimension or with one size of 1, or a
             number
 
@@ -288,7 +288,7 @@ def gaussian_nll_loss(
     tensor(0.)
     """
     x, y = expect_tensor("gaussian_nll_loss", "input", input), expect_tensor("gaussian_nll_loss", "target", target)
-    if x.ndim != y.ndim:
+    if x.ndim != y.ndim and y.ndim:
         _paired("gaussian_nll_loss", x, y)
     var = _variance(x, var)
     limited = where(var < eps, var - var.detach() + eps, var)  # the gradient passes, as if nothing had been limited

@@ -105,6 +105,7 @@ def _linear_bias(g: Any, bias_shape: Any) -> Any:
     autocast="low",
     dtypes="fc",
     method=False,
+    out=True,
     torch_name="nn.functional.linear",
 )
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:

@@ -15,6 +15,7 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.learning.norm import batch_norm, standardized_channels
 from genesis.ops.learning.standard import centered
+from genesis.ops.pointwise.arithmetic import divide
 from genesis.ops.spatial.arguments import AXES
 from genesis.ops.spatial.sums import mix
 
@@ -237,6 +238,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         return input
     c = input.shape[1]
     sums = mix(input * input, 1, ("windows", c, c, size, 1, size // 2, 1))
+    if not input.is_floating_point():  # the mean of integers is an integer, as that of `avg_pool1d` is
+        return input / (divide(sums, size, rounding_mode="trunc") * alpha + k) ** beta
     return input / (sums * (alpha / size) + k) ** beta
 
 

@@ -22,6 +22,7 @@ from genesis.core.call.op import samples
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.creation.random import rand
 from genesis.ops.creation.sequences import arange
+from genesis.ops.pointwise.arithmetic import divide
 from genesis.ops.pointwise.choice import where
 from genesis.ops.spatial.arguments import AXES, Sizes, per_dim
 from genesis.ops.spatial.sums import mix
@@ -195,25 +196,31 @@ def _counts(rule: Rule, count_include_pad: bool) -> Any:
 
 def _divided(sums: Tensor, counts: Sequence[Any]) -> Tensor:
     if all([(c == c[0]).all() for c in counts]):
-        return sums / math.prod([int(c[0]) for c in counts])
+        return _over(sums, math.prod([int(c[0]) for c in counts]))
     total = counts[0]
     for c in counts[1:]:
         total = np.multiply.outer(total, c)
-    return sums / wrap(placed(total.astype(sums._array.dtype), sums.device))
+    return _over(sums, wrap(placed(total.astype(sums._array.dtype), sums.device)))
+
+
+def _over(sums: Tensor, count: Any) -> Tensor:
+    """The mean, of integers without what is behind the point."""
+    return sums / count if sums.is_floating_point() else divide(sums, count, rounding_mode="trunc")
 
 
 def averaged(
     name: str, input: Tensor, dims: int, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool,
     divisor: int | None,
 ) -> Tensor:  # fmt: skip
-    _check_floating(name, input)
+    if input._array.dtype != np.int64:
+        _check_floating(name, input)
     rules = sliding_rules(name, input, dims, kernel, stride, padding, 1, ceil_mode)
     sums = _sums(input, rules)
     if divisor is None:
         return _divided(sums, [_counts(rule, include) for rule in rules])
     if divisor == 0:
         raise ShapeError(message(name, "divisor_override must not be 0"))
-    return sums / divisor
+    return _over(sums, divisor)
 
 
 def adapted(name: str, input: Tensor, dims: int, output_size: Any) -> Tensor:

@@ -207,8 +207,8 @@ def _avg_pool(dims: int) -> Any:
             case(t(2, *shape), 3, 2, 1, True, False),
             *([case(t(1, 1, *shape), 2, divisor_override=3)] if dims > 1 else []),
         ],
-        (lambda t: case(t.int(1, 1, *shape), 2), RuntimeError, f"{name}: expected floating-point numbers, got"),
-        options={"torch_name": name if dims == 1 else f"nn.functional.{name}"},
+        (lambda t: case(t.bool(1, 1, *shape), 2), RuntimeError, f"{name}: expected floating-point numbers, got"),
+        options={"torch_name": name if dims == 1 else f"nn.functional.{name}", "out": dims > 1},
     )
 
 

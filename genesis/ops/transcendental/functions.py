@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.base.errors import ArgumentValueError, DomainError, message
+from genesis.base.errors import ArgumentValueError, DomainError, DTypeError, message
 from genesis.core.call.kinds import binary, case, composite, unary
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor, known_values
@@ -195,6 +195,8 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     """
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:
         raise ArgumentValueError(message("mvlgamma", f"p must be an integer of at least 1, got {p!r}"))
+    if input.is_complex():
+        raise DTypeError(message("mvlgamma", f"the input must be floating, it is {input.dtype}"))
     values = known_values(input.detach())
     if values is not None and values.size and not (values.astype(np.float64) > (p - 1) / 2).all():
         raise DomainError(message("mvlgamma", f"all elements must be greater than (p - 1) / 2 = {(p - 1) / 2}"))

@@ -142,3 +142,14 @@ def test_random_windows_are_drawn_in_order():
     a = F.fractional_max_pool2d(x, 2, output_ratio=0.5)
     genesis.manual_seed(0)
     assert genesis.equal(a, F.fractional_max_pool2d(x, 2, output_size=(3, 3))) and a.shape == (1, 1, 3, 3)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["avg_pool1d", "avg_pool2d", "avg_pool3d", "local_response_norm"])
+def test_means_of_integers_are_those_of_pytorch(name):
+    torch = pytest.importorskip("torch")
+    numbers = np.random.default_rng(0).integers(-9, 9, (2, 3, *[5] * int(name[-2] if name[-1] == "d" else 1)))
+    for more in [{}] if name == "local_response_norm" else [{}, {"padding": 1, "count_include_pad": False}]:
+        a, b = (getattr(lib.nn.functional, name)(lib.tensor(numbers), 2, **more) for lib in (genesis, torch))
+        assert str(a.dtype).endswith(str(b.dtype).removeprefix("torch."))
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
