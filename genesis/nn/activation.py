@@ -46,6 +46,8 @@ class _Activation(Module):
         return type(self).function(input, **{name: getattr(self, name) for name in self._options})  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
+        if self._options == ["lambd"]:  # Hardshrink(0.5), as PyTorch prints it
+            return f"{self.lambd}"
         return ", ".join(
             f"{name}={getattr(self, name)!r}" for name in self._options if not (name == "inplace" and not self.inplace)
         )

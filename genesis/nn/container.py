@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -157,6 +158,14 @@ class ModuleList(_List):
         return ModuleList([*self, *other])
 
     __iadd__ = _List.extend
+
+    def __repr__(self) -> str:
+        lines = []
+        for text, group in itertools.groupby(enumerate(map(repr, self)), lambda pair: pair[1]):
+            places = [i for i, _ in group]
+            several = f"({places[0]}-{places[-1]}): {len(places)} x " if len(places) > 1 else f"({places[0]}): "
+            lines.append((several + text).replace("\n", "\n  "))
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{self._get_name()}()"
 
 
 class ModuleDict(Module):

@@ -154,6 +154,12 @@ class LinearCrossEntropyLoss(Module):
             reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
         )  # fmt: skip
 
+    def extra_repr(self) -> str:
+        names = ("in_features", "num_classes", "out_features")
+        rest = ("reduction", "ignore_index", "label_smoothing", "options")
+        said = [f"{n}={getattr(self, n)}" for n in names], [f"{n}={getattr(self, n)}" for n in rest]
+        return ", ".join([*said[0], f"bias={self.linear.bias is not None}", *said[1]])
+
 
 explain_all(globals(), "LinearCrossEntropyLoss")
 

@@ -59,6 +59,9 @@ class LayerNorm(_LastDimsNorm):
     def forward(self, input: Tensor) -> Tensor:
         return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, bias={self.bias is not None}"
+
 
 class RMSNorm(_LastDimsNorm):
     """`rms_norm` with a learned weight.
@@ -282,17 +285,29 @@ class GroupNorm(Module):
     genesis.Size([3, 4, 5])
     """
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self.register_parameter("weight", Parameter(create.ones(num_channels)) if affine else None)
-        self.register_parameter("bias", Parameter(create.zeros(num_channels)) if affine else None)
+        make = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(create.ones(num_channels, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(create.zeros(num_channels, **make)) if affine and bias else None)
 
     def forward(self, input: Tensor) -> Tensor:
         return group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        affine = f"affine={self.affine}, bias={self.bias is not None}"
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, {affine}"
 
 
 explain_all(globals(), "LayerNorm", "RMSNorm", "_ChannelNorm", "_InstanceNorm", "LocalResponseNorm", "GroupNorm")

@@ -20,7 +20,7 @@ class Uninitialized:
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give it memory of a shape; what is in it is not set."""
         dtype = dtypes.from_numpy(self._array.dtype) if dtype is None else dtype
-        self._array = empty(tuple(shape), dtype=dtype, device=self.device if device is None else device)._array
+        self.data = empty(tuple(shape), dtype=dtype, device=self.device if device is None else device)
         self.__class__ = self.becomes
 
     @property

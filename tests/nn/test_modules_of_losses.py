@@ -126,3 +126,13 @@ def test_random_slopes_only_in_training():
     layer, x = nn.RReLU(), -genesis.ones(100)
     assert layer(x).std() > 0.01
     assert layer.eval()(x).unique().numel() == 1
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (4, 3, 2)])
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_a_batch_that_is_ignored_has_a_gradient_of_zero(name, shape):
+    x = genesis.randn(shape).requires_grad_()
+    target = genesis.full((shape[0], *shape[2:]), -100)
+    loss = getattr(genesis.nn.functional, name)(x, target)
+    loss.backward()
+    assert loss.isnan() and (x.grad == 0).all()

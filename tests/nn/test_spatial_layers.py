@@ -100,6 +100,16 @@ LAZY = [
 @parity
 @pytest.mark.filterwarnings("ignore:Lazy modules")
 @pytest.mark.parametrize(("name", "args", "shape"), LAZY)
+def test_lazy_layers_made_without_recording_are_trained(name, args, shape):
+    layer = getattr(nn, name)(*args)
+    with genesis.no_grad():
+        layer(genesis.zeros(shape))
+    layer(genesis.ones(shape)).sum().backward()
+    assert all(p.grad.shape == p.shape for p in layer.parameters())
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+@pytest.mark.parametrize(("name", "args", "shape"), LAZY)
 def test_lazy_layers_are_those_of_pytorch(name, args, shape):
     torch = pytest.importorskip("torch")
     ours, theirs = (getattr(m, name)(*args) for m in (nn, torch.nn))

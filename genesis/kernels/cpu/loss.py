@@ -53,7 +53,7 @@ def cross_entropy(input: Any, target: Any, weight: None, size_average: None, ign
     np.exp(shares, shares)
     total = np.add.reduce(shares, 1, keepdims=True)
     shares /= total
-    share = counts / F32.type(counts.sum())  # of each row in the mean
+    share = counts / F32.type(max(counts.sum(), 1))  # of each row in the mean
     return np.asarray(np.add.reduce(np.where(counts, np.log(total[:, 0]) - picked, 0)) / F32.type(counts.sum())), (
         shares,
         classes,

@@ -164,15 +164,15 @@ def batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
-    if not input.numel() and input.ndim == 1:  # (0,): no example, and no channel that could be named
-        return input.clone()
+    if not input.numel():  # of (0,) no channel can be named
+        return input.clone() if input.ndim == 1 else _scaled(input.clone(), weight, bias)
     dims = [0, *range(2, input.ndim)]
     use_batch = training or running_mean is None or running_var is None
     if not use_batch:
         shape = [1, -1] + [1] * (input.ndim - 2)
         out = (input - wide(running_mean).reshape(shape)) / (wide(running_var).reshape(shape) + eps).sqrt()
         return _scaled(out, weight, bias)
-    count = input.numel() // max(input.shape[1], 1)
+    count = input.numel() // input.shape[1]
     if training and count <= 1:
         raise ArgumentValueError(
             message("batch_norm", f"more than one value per channel is needed in training, got {list(input.shape)}")

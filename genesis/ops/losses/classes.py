@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +92,10 @@ def _of_classes(
     if smoothing:
         spread = -(logp if weight is None else logp * _over_classes(weight, logp.ndim, dim)).sum(dim)
         loss = (1 - smoothing) * loss + smoothing / logp.shape[dim] * where(valid, spread, 0.0)
-    return loss.sum() / scale.sum() if reduction == "mean" else reduced(name, loss, reduction)
+    if reduction != "mean":
+        return reduced(name, loss, reduction)
+    none = ~valid.any()  # then the mean is NaN, and its gradient zero: a batch that does not count changes nothing
+    return where(none, math.nan, loss.sum() / where(none, 1, scale.sum()))
 
 
 @_loss()
@@ -434,7 +439,9 @@ def kl_div(
     input, target = _paired("kl_div", input, target)
     loss = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     reduction = reduction_of("kl_div", size_average, reduce, reduction)
-    return loss.sum() / input.shape[0] if reduction == "batchmean" else reduced("kl_div", loss, reduction)
+    if reduction == "batchmean":
+        return loss.sum() / (input.shape[0] if input.ndim else 1)
+    return reduced("kl_div", loss, reduction)
 
 
 samples(kl_div, lambda t: [case(t(2, 3), t.positive(2, 3)), case(t(2, 3), t(2, 3), reduction="sum", log_target=True)])
