@@ -316,7 +316,7 @@ def fractional(
     if random is None:
         random = rand(examples, input.shape[-dims - 1], dims, dtype=input.dtype, device=input.device)
     elif random.ndim == 3:  # of one example the first samples are taken
-        random = random[:examples]  # type: ignore[index]
+        random = random[:examples]
     places = _random_places(input, random.detach(), kernel, out)
     found = input.detach().flatten(-dims).gather(-1, places.flatten(-dims - 1)).reshape(places.shape)  # type: ignore[attr-defined]
     best = places.gather(-1, found.argmax(-1, True)).squeeze(-1)  # type: ignore[attr-defined]
