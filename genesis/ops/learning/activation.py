@@ -139,7 +139,7 @@ samples(gelu, lambda t: [case(t()), case(t(2, 3)), case(t(3), approximate="tanh"
 wrong_inputs(gelu, (lambda t: case(t(2), approximate="fast"), ValueError, "gelu: approximate must be 'none' or 'tanh'"))
 
 
-@composite(halves="wide", method=False, inplace=True, dtypes="fc", torch_name="nn.functional.silu")
+@composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.silu")
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Sigmoid linear unit, $x \\sigma(x)$.
 
