@@ -77,10 +77,13 @@ def test_a_running_sum_that_is_infinite_has_a_slope():
     assert x.grad.tolist() == [1.0, 2.0, 0.0]
 
 
-def test_an_op_without_a_complex_gradient_refuses_to_record_one():
+def test_what_has_no_meaning_for_complex_numbers_refuses_them():
     x = genesis.tensor([1 + 2j, 3.0], requires_grad=True)
-    with pytest.raises(RuntimeError, match="softmax: it has no gradient for complex numbers"):
+    with pytest.raises(RuntimeError, match="softmax: the input must be floating"):
         genesis.softmax(x, 0)
+    for call in (genesis.masked.median, lambda x, dim: genesis.masked.logaddexp(x, x)):
+        with pytest.raises(RuntimeError, match="complex64 is not supported, it takes real tensors"):
+            call(x, 0)
 
 
 def test_both_parts_of_complex_numbers_are_drawn():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DimError, DTypeError, message
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explained
@@ -38,6 +38,14 @@ def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
     if mask.ndim > input.ndim:
         raise DimError(message(name, f"the mask has {mask.ndim} dimensions, the input {input.ndim}"))
     return mask.bool().expand(input.shape)
+
+
+def _refuse_complex(name: str, *tensors: Tensor) -> None:
+    for x in tensors:
+        if x.is_complex():
+            raise DTypeError(
+                message(name, f"{x.dtype} is not supported, it takes real tensors", hint="x.abs() or x.real")
+            )
 
 
 def _all_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
@@ -195,11 +203,13 @@ def masked_median(
 
     Raises:
         ValueError: of integers a row of which nothing is kept
+        RuntimeError: complex numbers, which have no order
 
     >>> import genesis
     >>> genesis.masked.median(genesis.tensor([1., 2., 9., 3.]), 0, mask=genesis.tensor([True, True, False, True]))
     tensor(2.)
     """
+    _refuse_complex("masked.median", input)
     x = input if input.is_floating_point() else input.float()
     found = nanmedian(_filled("median", x, mask, math.nan), dim, keepdim).values
     if x is input:
@@ -389,10 +399,14 @@ def masked_logaddexp(
 ) -> Tensor:
     """`logaddexp` of what each mask keeps of its operand; -inf where neither does.
 
+    Raises:
+        RuntimeError: complex numbers: -inf has no phase
+
     >>> import genesis
     >>> genesis.masked.logaddexp(genesis.zeros(2), genesis.zeros(2), other_mask=genesis.tensor([True, False]))
     tensor([0.6931, 0.0000])
     """
+    _refuse_complex("masked.logaddexp", input, other)
     x = _filled("logaddexp", input, input_mask, -math.inf)
     y = _filled("logaddexp", other, other_mask, -math.inf)
     return logaddexp(x, y).to(input.dtype if dtype is None else dtype)
