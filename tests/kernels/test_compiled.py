@@ -17,8 +17,8 @@ import genesis
 import genesis.nn.functional as F
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.tensor import wrap
-from genesis.kernels.cpu import compiled, native
-from genesis.kernels.llvm import activations, functions, loops
+from genesis.kernels.cpu import compiled
+from genesis.kernels.llvm import activations, functions, loops, native
 from genesis.testing import Maker, check_kernel
 from genesis.testing.opcheck import sample_dtypes, samples_of
 from genesis.testing.precision import ulps
