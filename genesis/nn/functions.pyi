@@ -561,7 +561,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | builtins.floa
     """Negative log likelihood of a normal distribution, $\\frac{1}{2} (\\ln v + (x - y)^2 / v)$.
 
     Args:
-        target: of the input's shape, or with sizes of 1
+        target: of the input's shape, or with sizes of 1, or 0-d for all
         var: $v$, but at least ``eps``: of the input's shape, without its last dimension or with one size of 1, or a
             number
 
