@@ -67,6 +67,8 @@ KNOWN = {
     "max_pool2d_with_indices_backward": "a step inside of PyTorch's own functions, no name that programs use",
     "native_": "a step inside of the function of that name",
     "renorm": "PyTorch's gradient of complex numbers is nan for the norm inf",
+    "nn.functional.ctc_loss": "the gradient is that of log_probs as they are, PyTorch's what follows after log_softmax",
+    "nn.functional.grid_sample": "in 16 bits PyTorch computes the places, too, and the gradient with them",
     "pca_lowrank": "it is not built",
     "sparse.": "of sparse tensors there are matrices in coordinates, and their products",
     "special.airy_ai": "PyTorch's float64 values are right to nine digits",
