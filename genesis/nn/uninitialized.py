@@ -6,6 +6,7 @@ from typing import Any
 
 from genesis.base import dtypes
 from genesis.base.errors import GraphError, message
+from genesis.core.call.refusal import explained
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.nn.parameter import Buffer, Parameter
 from genesis.ops.creation.create import empty
@@ -80,3 +81,6 @@ class UninitializedBuffer(Uninitialized, Buffer):
         super().__init__(empty(0, device=device, dtype=dtype), persistent=persistent)
         if requires_grad:
             self.requires_grad_()
+
+
+explained(UninitializedBuffer)

@@ -243,6 +243,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise ShapeError(message("vander", f"expected one dimension and N >= 0, got {x.ndim} and N={N}"))
     if not x.is_floating_point() and not x.is_complex():
         x = x.long()
+    if count > 1_000_000:
+        x.new_empty(x.shape[0], count)  # an error where there is no room for it, not a loop without end
     rows = [x.new_ones(x.shape)]
     for _ in builtins.range(count - 1):
         rows.append(rows[-1] * x)
@@ -252,7 +254,11 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
 samples(vander, lambda t: [case(t(3)), case(t(3), 2), case(t(3), 4, True), case(t(2), 0)])
 
-wrong_inputs(vander, (lambda t: case(t(2, 2)), RuntimeError, "vander: expected one dimension and N >= 0, got 2"))
+wrong_inputs(
+    vander,
+    (lambda t: case(t(2, 2)), RuntimeError, "vander: expected one dimension and N >= 0, got 2"),
+    (lambda t: case(t(2), 10**30), MemoryError, "are asked for"),
+)
 
 
 @composite(dtypes="fi", method=False, out=True)
