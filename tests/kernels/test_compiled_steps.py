@@ -75,3 +75,18 @@ def test_a_large_parameter_is_trained_as_a_small_one():
             optimizer.step()
     assert genesis.equal(a.detach()[:7], b.detach())
     assert a._version == 5
+
+
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64])
+@pytest.mark.parametrize("number", [float, np.float64, np.float32, int])
+def test_numbers_of_numpy_are_options_as_pythons_are(number, dtype):
+    found = []
+    for size in (7, LARGE["elements"] + 1):
+        p = genesis.nn.Parameter(genesis.ones(size, dtype=dtype))
+        optimizer = genesis.optim.AdamW([p], lr=0.1, eps=number(1), weight_decay=number(0))
+        optimizer.param_groups[0]["lr"] = number(1)
+        (p * p).sum().backward()
+        optimizer.step()
+        found.append(p[0].item())
+    assert found[0] == pytest.approx(1 - 2 / 3, rel=1e-6)
+    assert found[1] == pytest.approx(found[0], rel=1e-6)

@@ -50,7 +50,9 @@ def adam_step(
 ) -> None:
     """The kernel of `genesis.ops.learning.update.adam_step`."""
     if (param.size >= LARGE["elements"] or _compiled.cache_info().currsize) and loops.available():
-        numbers = 1 - beta1, beta2, 1 - beta2, root, eps, rate, 1.0 if shrink is None else shrink
+        # NumPy's numbers are taken as Python's: those of float64 would ask for a loop of float64
+        scales = 1 - beta1, beta2, 1 - beta2, root, eps, rate, 1.0 if shrink is None else shrink
+        numbers = [float(x) for x in scales]
         _compiled(param.dtype.char)(param, grad, exp_avg, exp_avg_sq, *numbers, param, exp_avg, exp_avg_sq)
         return
     scales = beta1, beta2, root, eps, rate, 1.0 if shrink is None else shrink
