@@ -83,7 +83,8 @@ def test_numbers_of_numpy_are_options_as_pythons_are(number, dtype):
     found = []
     for size in (7, LARGE["elements"] + 1):
         p = genesis.nn.Parameter(genesis.ones(size, dtype=dtype))
-        optimizer = genesis.optim.AdamW([p], lr=0.1, eps=number(1), weight_decay=number(0))
+        optimizer = genesis.optim.AdamW([p], lr=0.1, eps=1.0, weight_decay=0.0)
+        optimizer.param_groups[0]["eps"] = number(1)
         optimizer.param_groups[0]["lr"] = number(1)
         (p * p).sum().backward()
         optimizer.step()
