@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -107,9 +106,7 @@ def _loop(name: str) -> Any:
         "forward": (channels.forward, channels.FORWARD),
         "backward": (channels.backward, channels.BACKWARD),
     }[name]
-    return native.function(
-        name, code(loops.width() // 4), *[c_void_p] * len(pointers), *[c_int64] * len(channels.SIZES)
-    )
+    return native.nest(name, code(loops.width() // 4), len(pointers), len(channels.SIZES))
 
 
 def _call(name: str, x: Any, *arrays: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -115,8 +114,8 @@ def _places(rules: Any) -> Any:
 
 @functools.cache
 def _loop(taps: int) -> Any:
-    parameters = [*[c_void_p] * len(windows.POINTERS), *[c_int64] * len(windows.SIZES)]
-    return native.function("largest_gradient", windows.largest_gradient(taps), *parameters)
+    code = windows.largest_gradient(taps)
+    return native.nest("largest_gradient", code, len(windows.POINTERS), len(windows.SIZES))
 
 
 def _compiled(g: Any, x: Any, places: Any, dims: int) -> Any:

@@ -7,7 +7,6 @@ Sequences of a batch do not depend on each other, so threads take slices of it.
 from __future__ import annotations
 
 import functools
-from ctypes import c_int64, c_void_p
 from itertools import pairwise
 from typing import Any
 
@@ -39,21 +38,17 @@ def _target() -> Target:
 
 @functools.cache
 def _forward(kind: str) -> Any:
-    pointers = [c_void_p] * (len(POINTERS[kind]) + 2)
-    return native.function("forward", forward(kind, _target()), *pointers, *[c_int64] * len(SIZES))
+    return native.nest("forward", forward(kind, _target()), len(POINTERS[kind]) + 2, len(SIZES))
 
 
 @functools.cache
 def _inputs(kind: str) -> Any:
-    pointers, integers = INPUTS
-    parameters = [*[c_void_p] * len(pointers), *[c_int64] * len(integers)]
-    return native.function("inputs", inputs(kind, _target()), *parameters)
+    return native.nest("inputs", inputs(kind, _target()), *map(len, INPUTS))
 
 
 @functools.cache
 def _backward(kind: str, columns: int) -> Any:
-    pointers = [c_void_p] * (len(BACK[kind]) + 2)
-    return native.function("backward", backward(kind, _target(), columns), *pointers, *[c_int64] * len(SIZES))
+    return native.nest("backward", backward(kind, _target(), columns), len(BACK[kind]) + 2, len(SIZES))
 
 
 def _fits(kind: str, states: int, arguments: Any) -> bool:

@@ -16,18 +16,17 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
 
 from genesis.base.blas import one_thread
 from genesis.base.threads import in_parallel
+from genesis.core.call.halves import F32
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import loops, native, sliding
 from genesis.ops.spatial.arguments import Sizes
 
-F32 = np.dtype(np.float32)
 BLOCK = 1 << 19  # bytes of the images of a block: they stay in the cache while all channels of the output pass
 LEAST = 1 << 20  # multiplications from where it is worth to have llvmlite
 PARTS = 4  # of a sum over examples
@@ -35,7 +34,7 @@ PARTS = 4  # of a sum over examples
 
 @functools.cache
 def _registers(channels: int) -> tuple[int, int, tuple[int, int]]:
-    """Lanes of a vector; how many channels and vectors have their sums in registers, in both functions."""
+    """How many channels and how many vectors have their sums in registers: of places, and of terms of a weight."""
     lanes = loops.width() // 4
     many = lanes != 8  # 32 registers, not 16
     rows = next(r for r in ((8, 4, 2, 1) if many else (4, 2, 1)) if r <= channels)
@@ -45,16 +44,14 @@ def _registers(channels: int) -> tuple[int, int, tuple[int, int]]:
 
 @functools.cache
 def _forward_loop(rows: int, columns: int) -> Any:
-    return _function("forward", sliding.forward(loops.width() // 4, rows, columns), *sliding.FORWARD)
+    code = sliding.forward(loops.width() // 4, rows, columns)
+    return native.nest("forward", code, *map(len, sliding.FORWARD))
 
 
 @functools.cache
 def _weight_loop(rows: int, columns: int) -> Any:
-    return _function("weight", sliding.weight(loops.width() // 4, rows, columns), *sliding.WEIGHT)
-
-
-def _function(name: str, code: str, pointers: Any, integers: Any) -> Any:
-    return native.function(name, code, *[c_void_p] * len(pointers), *[c_int64] * len(integers))
+    code = sliding.weight(loops.width() // 4, rows, columns)
+    return native.nest("weight", code, *map(len, sliding.WEIGHT))
 
 
 def _places(axes: Any, sizes: Sizes) -> Any:

@@ -40,6 +40,13 @@ def function(name: str, code: str, *parameters: type) -> Callable[..., None] | N
     return compiled  # type: ignore[no-any-return]
 
 
+def nest(name: str, code: str, addresses: int, integers: int) -> Callable[..., None]:
+    """`function` of so many addresses and then so many integers, which is what nests of loops take."""
+    compiled = function(name, code, *[ctypes.c_void_p] * addresses, *[ctypes.c_int64] * integers)
+    assert compiled is not None, "nests are asked for where llvmlite is"
+    return compiled
+
+
 _engines: list[Any] = []  # the code is there as long as its engine
 
 

@@ -49,6 +49,10 @@ def _cosines(M: int, sym: bool, a: Sequence[float]) -> Any:
     return sum([(-1) ** i * weight * np.cos(i * angle) for i, weight in enumerate(a)])
 
 
+def _triangle(M: int, sym: bool) -> Any:
+    return 1 - np.abs(2 * _steps(M, sym) - 1)
+
+
 def _kaiser(M: int, sym: bool, beta: float) -> Any:
     return np.i0(beta * np.sqrt(np.maximum(1 - (2 * _steps(M, sym) - 1) ** 2, 0))) / np.i0(beta)
 
@@ -66,7 +70,7 @@ def bartlett(
     >>> genesis.signal.windows.bartlett(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    weights = lambda: 1 - np.abs(2 * _steps(M, sym) - 1)  # noqa: E731
+    weights = lambda: _triangle(M, sym)  # noqa: E731
     return _made("signal.windows.bartlett", M, weights, dtype, layout, device, requires_grad)
 
 
@@ -291,7 +295,7 @@ def bartlett_window(
     >>> genesis.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    weights = lambda: 1 - np.abs(2 * _steps(window_length, not periodic) - 1)  # noqa: E731
+    weights = lambda: _triangle(window_length, not periodic)  # noqa: E731
     return _made("bartlett_window", window_length, weights, dtype, layout, device, requires_grad)
 
 

@@ -151,7 +151,7 @@ def masked_argmax(
     tensor(0.)
     """
     found = _filled("argmax", input, mask, _limit(input, -1)).argmax(dim, keepdim)
-    return found.to(input.dtype if dtype is None else dtype)
+    return _as(found, dtype or input.dtype)
 
 
 @composite(method=False, dtypes="fi", torch_name="masked.argmin")
@@ -165,7 +165,7 @@ def masked_argmin(
     tensor(1.)
     """
     found = _filled("argmin", input, mask, _limit(input, 1)).argmin(dim, keepdim)
-    return found.to(input.dtype if dtype is None else dtype)
+    return _as(found, dtype or input.dtype)
 
 
 def _count(name: str, input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Mask) -> Any:
@@ -217,7 +217,7 @@ def masked_median(
     values = known_values(found)
     if values is not None and np.isnan(values).any():
         raise ArgumentValueError(message("masked.median", "a row of integers has no element that is not masked out"))
-    return found.to(input.dtype if dtype is None else dtype)
+    return _as(found, dtype or input.dtype)
 
 
 @composite(method=False, dtypes="f", halves="wide", torch_name="masked.logsumexp")
@@ -231,7 +231,7 @@ def masked_logsumexp(
     tensor(0.6931)
     """
     x = _filled("logsumexp", input, mask, _limit(input, -1))
-    return logsumexp(x, _all_dims(dim, input.ndim), keepdim).to(input.dtype if dtype is None else dtype)
+    return _as(logsumexp(x, _all_dims(dim, input.ndim), keepdim), dtype or input.dtype)
 
 
 @composite(method=False, dtypes="fc", halves="wide", torch_name="masked.norm")
@@ -409,7 +409,7 @@ def masked_logaddexp(
     _refuse_complex("masked.logaddexp", input, other)
     x = _filled("logaddexp", input, input_mask, -math.inf)
     y = _filled("logaddexp", other, other_mask, -math.inf)
-    return logaddexp(x, y).to(input.dtype if dtype is None else dtype)
+    return _as(logaddexp(x, y), dtype or input.dtype)
 
 
 for _call in (masked_sum, masked_prod, masked_amax, masked_amin, masked_mean, masked_logsumexp):
