@@ -25,7 +25,7 @@ from genesis.testing.precision import ulps
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="no llvmlite, or a processor without fma")
 
-PRIMITIVES = (*compiled.ONLY_FLOAT32, *compiled.BOTH, "times_sigmoid", "rsqrt")
+PRIMITIVES = (*compiled.ONLY_FLOAT32, *compiled.BOTH, *compiled.CHOICES, "times_sigmoid", "rsqrt")
 KINDS = {"float": np.float32, "double": np.float64}
 
 

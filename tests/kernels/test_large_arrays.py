@@ -46,8 +46,14 @@ def test_what_is_kept_has_a_limit():
     newest = address(arrays[-1])
     while arrays:
         arrays.pop(0)
-    assert sum(m.nbytes for m in memory._kept) == 8000
-    assert address(memory._kept[-1]) == newest  # the oldest went
+    assert [m.nbytes for m in memory._kept[4000]] == [4000, 4000]
+    assert address(memory._kept[4000][-1]) == newest  # the oldest went
+
+
+def test_the_limit_is_met_by_the_size_that_was_not_used_for_the_longest_time():
+    for size in (3000, 4000, 3000, 5000):
+        memory.empty((size,), np.uint8)
+    assert {size: len(pieces) for size, pieces in memory._kept.items()} == {3000: 1, 5000: 1}
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 5), (0, 1000)])

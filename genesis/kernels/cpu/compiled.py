@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import UnsupportedError, message
+from genesis.base.threads import in_parallel
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.core.graph.quiet import silent
-from genesis.kernels.cpu import activation, elementwise, pointwise, special  # what they attach comes before
+from genesis.kernels.cpu import activation, elementwise, memory, pointwise, special  # what they attach comes before
 from genesis.kernels.llvm import activations, functions, loops
 
 BEFORE = activation, elementwise, pointwise, special
 
-LARGE = {"elements": 8192}  # a table, since kernels that are called directly have no module (`core/graph/quiet.py`)
+LARGE = {"elements": 8192, "for threads": 1 << 18}  # a table, since kernels that are called directly have no module (`core/graph/quiet.py`)
 _KINDS = {"f": "float", "d": "double"}
 
 
@@ -35,8 +36,21 @@ class Loops(dict[str, Callable[..., Any]]):
     def __missing__(self, letter: str) -> Callable[..., Any]:
         if letter not in self.dtypes or not loops.available():
             return self.before
-        self[letter] = found = _ufunc(self.name, letter)
+        self[letter] = found = functools.partial(everywhere, _ufunc(self.name, letter))
         return found
+
+
+def everywhere(loop: Callable[..., Any], *arrays: Any) -> Any:
+    """The loop over all elements of arrays, by several threads where they are many."""
+    first = arrays[0]
+    if not all([a.flags.c_contiguous and a.shape == first.shape for a in arrays]):
+        return loop(*arrays)
+    out = memory.empty(first.shape, first.dtype)
+    if first.size < LARGE["for threads"]:
+        return loop(*arrays, out)
+    flat = [a.reshape(-1) for a in (*arrays, out)]
+    in_parallel(lambda part: loop(*[a[part] for a in flat]), first.size)
+    return out
 
 
 def _of_one(x: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
@@ -59,7 +73,8 @@ def _attach(op: str, name: str = "", dtypes: str = "fd") -> None:
     attach(op, np.ndarray, FunctionType(form.__code__, globals(), op, (before, many, LARGE)))
 
 
-NARROW = ("frac", "leaky_relu", "hardsigmoid", "hardswish")  # no digits are lost that float64 would keep
+CHOICES = ("relu", "gate")
+NARROW = (*CHOICES, "frac", "leaky_relu", "hardsigmoid", "hardswish")  # no digits are lost that float64 would keep
 # of float64 numbers NumPy's loops for these are as fast
 ONLY_FLOAT32 = ("exp", "exp2", "expm1", "log", "log2", "log10")
 BOTH = ("sin", "cos", "erf", "erfc", "erfinv", "normal_cdf", "sigmoid", "logit", "log1pexp", "tanh_rest", "frac",
@@ -67,7 +82,7 @@ BOTH = ("sin", "cos", "erf", "erfc", "erfinv", "normal_cdf", "sigmoid", "logit",
 for _name in ONLY_FLOAT32:
     _attach(_name, dtypes="f")
 _attach("rsqrt", dtypes="d")
-for _name in BOTH:
+for _name in (*BOTH, *CHOICES):
     _attach(_name)
 _attach("times_sigmoid", "silu")
 
@@ -107,7 +122,8 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
 
     def forward(input: Any, *options: Any) -> Any:
         loop = _ufunc(str(choose(*options)), input.dtype.char)
-        return loop(input, *[options[i] for i in places], np.empty(input.shape, input.dtype)), (input, *options)
+        out = memory.empty(input.shape, input.dtype)
+        return loop(input, *[options[i] for i in places], out), (input, *options)
 
     def infer(input: Any, *options: Any) -> Any:
         return input, tuple(parameters)
@@ -115,7 +131,7 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         input, *options = kept
         loop = _ufunc(f"{choose(*options)}_gradient", input.dtype.char)
-        return (loop(g, input, *[options[i] for i in places], np.empty(input.shape, input.dtype)),)
+        return (loop(g, input, *[options[i] for i in places], memory.empty(input.shape, input.dtype)),)
 
     attach(op, np.ndarray, forward, when=when, infer=infer).backward(backward)
 

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-LARGE = 1 << 22  # bytes of an array from where its memory is kept
+LARGE = 1 << 18  # bytes of an array from where its memory is kept
 LIMIT = 1 << 29  # bytes that are kept at most
 
-# the oldest first; every step on it is a single one, so threads need no lock
-_kept: deque[np.ndarray[Any, Any]] = deque()
+# by size, that of the longest unused first; every step on it is a single one, so threads need no lock: where two meet,
+# one piece may go back to the system
+_kept: dict[int, deque[np.ndarray[Any, Any]]] = {}
 
 
 class _Loan:
@@ -32,9 +33,23 @@ class _Loan:
         self.__array_interface__ = memory.__array_interface__
 
     def __del__(self) -> None:
-        _kept.append(self.memory)
-        while sum([m.nbytes for m in _kept.copy()]) > LIMIT:
-            _kept.popleft()
+        size = self.memory.nbytes
+        pieces = _kept.pop(size, None) or deque()
+        pieces.append(self.memory)
+        _kept[size] = pieces
+        while sum([n * len(some) for n, some in list(_kept.items())]) > LIMIT:
+            _drop()
+
+
+def _drop() -> None:
+    """Give the system back a piece of the size that was not used for the longest time, the oldest of them."""
+    try:
+        size = next(iter(_kept))
+        _kept[size].popleft()
+        if not _kept[size]:
+            del _kept[size]
+    except (StopIteration, RuntimeError, KeyError, IndexError):  # another thread was faster
+        pass
 
 
 def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
@@ -49,23 +64,20 @@ def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
-    memory = _kept_of(size)
-    return np.asarray(_Loan(np.empty(size, np.uint8) if memory is None else memory)).view(dtype).reshape(shape)
+    try:
+        memory = _kept[size].pop()
+    except (KeyError, IndexError):
+        memory = np.empty(size, np.uint8)
+    return np.asarray(_Loan(memory)).view(dtype).reshape(shape)
+
+
+def zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+    """``np.zeros``, in such memory."""
+    found = empty(shape, dtype)
+    found.fill(0)
+    return found
 
 
 def release() -> None:
     """Give the system back what is kept."""
     _kept.clear()
-
-
-def _kept_of(size: int) -> np.ndarray[Any, Any] | None:
-    """Memory of that size, which is kept no longer."""
-    for _ in range(len(_kept)):
-        try:
-            memory = _kept.popleft()
-        except IndexError:  # another thread was faster
-            return None
-        if memory.nbytes == size:
-            return memory
-        _kept.append(memory)
-    return None

@@ -8,6 +8,14 @@ from genesis.kernels.llvm.functions import exp, exp_parts, expm1, limited, log1p
 from genesis.kernels.llvm.values import Value, fma, least, most, select
 
 
+def relu(x: Value) -> Value:
+    return select(x <= 0.0, 0.0, x)
+
+
+def gate(x: Value, y: Value) -> Value:
+    return select(y > 0.0, x, 0.0)
+
+
 def sigmoid(x: Value) -> Value:
     """With $m = e^{-|x|}$ the larger of m and $x \\ge 0$, over 1 + m."""
     if x.code.short:
