@@ -23,7 +23,10 @@ from genesis.kernels.llvm import activations, functions, loops
 
 BEFORE = activation, elementwise, pointwise, special
 
-LARGE = {"elements": 8192, "for threads": 1 << 18}  # a table, since kernels that are called directly have no module (`core/graph/quiet.py`)
+LARGE = {
+    "elements": 8192,
+    "for threads": 1 << 18,
+}  # a table, since kernels that are called directly have no module (`core/graph/quiet.py`)
 _KINDS = {"f": "float", "d": "double"}
 
 

@@ -56,6 +56,8 @@ def largest(input: Any, rules: Any) -> Any:
 
 
 def _largest(x: Any, rules: Any) -> Any:
+    if _are_pairs(x, rules):
+        return _of_pairs("pairs", np.ascontiguousarray(x))
     out = x
     for i, rule in enumerate(reversed(rules)):
         out = _over(out, x.ndim - 1 - i, rule)
@@ -65,6 +67,8 @@ def _largest(x: Any, rules: Any) -> Any:
 @largest.backward(reads=("input",))
 def _(g: Any, kept: Any, needs: Any) -> Any:
     x, has_nan, rules = kept
+    if _are_pairs(x, rules):
+        return (_of_pairs("pairs_gradient", np.ascontiguousarray(x), np.ascontiguousarray(g)),)
     if x.dtype is F32 and x.size >= LARGE["elements"] and not has_nan and loops.available():
         places = _places(rules)
         if places.shape[1] <= windows.MOST:
@@ -119,7 +123,37 @@ def _loop(taps: int) -> Any:
 
 
 def _compiled(g: Any, x: Any, places: Any, dims: int) -> Any:
-    gx, size = np.zeros(x.shape, F32), math.prod(x.shape[x.ndim - dims :])
+    gx, size = memory.zeros(x.shape, F32), math.prod(x.shape[x.ndim - dims :])
     run, given = _loop(places.shape[1]), [a.ctypes.data for a in (x, g, gx, places)]
     in_parallel(lambda some: run(*given, some.start, some.stop, size, len(places)), x.size // size)
     return gx
+
+
+def _are_pairs(x: Any, rules: Any) -> bool:
+    """Whether windows are two rows and two columns beside each other, and all are whole."""
+    return (
+        len(rules) == 2
+        and all([rule == ("windows", rule[1], rule[1] // 2, 2, 2, 0, 1) and rule[1] % 2 == 0 for rule in rules])
+        and x.dtype is F32
+        and x.size >= LARGE["elements"]
+        and loops.available()
+    )
+
+
+@functools.cache
+def _pairs_loop(name: str, columns: int) -> Any:
+    code, pointers = {
+        "pairs": (windows.pairs, windows.PAIRS),
+        "pairs_gradient": (windows.pairs_gradient, windows.PAIRS_GRADIENT),
+    }[name]
+    lanes = math.gcd(loops.width() // 4, columns)
+    return native.nest(name, code(lanes), len(pointers), len(windows.PAIRS_SIZES))
+
+
+def _of_pairs(name: str, x: Any, *given: Any) -> Any:
+    """The largest of windows, or given their gradients that of x."""
+    *planes, high, wide = x.shape
+    out = memory.empty(x.shape if given else (*planes, high // 2, wide // 2), F32)
+    run, addresses = _pairs_loop(name, wide // 2), [a.ctypes.data for a in (x, *given, out)]
+    in_parallel(lambda rows: run(*addresses, rows.start, rows.stop, wide // 2), x.size // wide // 2)
+    return out

@@ -1,7 +1,9 @@
-"""LLVM code for batch norm of float32 arrays (examples, channels, places): sums in float64, results rounded once.
+"""LLVM code for batch norm of float32 arrays (examples, channels, places): sums and differences from the mean in float64.
 
-All numbers of a channel are looked at three times, once in backward, before those of the next: they stay in the cache.
-Places that are no whole vector at the end of a row are computed with some before them again, and counted once.
+All numbers of a channel are looked at twice before those of the next: they stay in the cache. Sums are of differences
+from the first number of the channel: it is at most $\\sqrt{n}$ deviations away from the mean of n, so that the variance
+loses no more digits than float64 has to spare. Places that are no whole vector at
+the end of a row are computed with some before them again, and counted once.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ def forward(lanes: int) -> str:
         root = code.put(f"call double @llvm.sqrt.f64(double {spread})")
         code.put_number(root, "%root", c)
         factor = code.put(f"fdiv double 1.0, {root}")
-        scale, w, b = (code.everywhere(x) for x in (factor, code.double("%weight", c), code.double("%bias", c)))
+        scale, w, b = code.everywhere(factor), code.spread("%weight", c), code.spread("%bias", c)
 
         def write(at: str, new: str | None, s: Sequence[str]) -> list[str]:
-            row = code.wide_two("fmul", code.away(at, mean), scale)
-            code.store(code.narrow(row), "%rows", at)
-            code.store(code.narrow(code.wide_two("fadd", code.wide_two("fmul", row, w), b)), "%out", at)
+            row = code.narrow(code.wide_two("fmul", code.away(at, mean), scale))
+            code.store(row, "%rows", at)
+            code.store(code.fma(row, w, b), "%out", at)
             return []
 
         code.through(c, write, [])
@@ -58,24 +60,20 @@ def backward(lanes: int) -> str:
     with code.loop("%first", "%last", "1") as channel:
         c = channel.index
 
-        def both(at: str) -> tuple[str, str]:
-            return code.wide(code.load("%g", at)), code.wide(code.load("%rows", at))
-
         def add(at: str, new: str | None, s: Sequence[str]) -> list[str]:
-            g, row = both(at)
+            g, row = code.wide(code.load("%g", at)), code.wide(code.load("%rows", at))
             return [code.counted("fadd", s[0], code.wide_two("fmul", g, row), new), code.counted("fadd", s[1], g, new)]
 
         along, total = code.through(c, add, [fresh, fresh])
         code.put_number(code.total(along), "%along", c)
         code.put_number(code.total(total), "%total", c)
-        part, mean = code.everywhere(code.mean(along)), code.everywhere(code.mean(total))
+        less = code.put(f"fneg double {code.mean(along)}")
         factor = code.put(f"fdiv double {code.double('%weight', c)}, {code.double('%root', c)}")
-        scale = code.everywhere(factor)
+        part, mean, scale = (code.narrow(code.everywhere(x)) for x in (less, code.mean(total), factor))
 
         def write(at: str, new: str | None, s: Sequence[str]) -> list[str]:
-            g, row = both(at)
-            rest = code.wide_two("fsub", code.wide_two("fsub", g, mean), code.wide_two("fmul", row, part))
-            code.store(code.narrow(code.wide_two("fmul", rest, scale)), "%gx", at)
+            rest = code.fma(code.load("%rows", at), part, code.minus(code.load("%g", at), mean))
+            code.store(code.mul(rest, scale), "%gx", at)
             return []
 
         code.through(c, write, [])
@@ -120,18 +118,22 @@ class _Places(Code):
 
     def mean_and_variance(self, channel: str) -> tuple[str, str]:
         """Of the numbers of x."""
+        number = self.double("%x", self.times(channel, "%size"))
+        size = self.put(f"call double @llvm.fabs.f64(double {number})")
+        finite = self.put(f"fcmp one double {size}, 0x7FF0000000000000")
+        first = self.put(f"select i1 {finite}, double {number}, double 0.0")
+        origin = self.everywhere(first)
 
         def add(at: str, new: str | None, s: Sequence[str]) -> list[str]:
-            return [self.counted("fadd", s[0], self.wide(self.load("%x", at)), new)]
+            d = self.away(at, origin)
+            square = self.wide_two("fmul", d, d)
+            return [self.counted("fadd", s[0], d, new), self.counted("fadd", s[1], square, new)]
 
-        middle = self.mean(self.through(channel, add, ["zeroinitializer"])[0])
-        mean = self.everywhere(middle)
-
-        def add_square(at: str, new: str | None, s: Sequence[str]) -> list[str]:
-            d = self.away(at, mean)
-            return [self.counted("fadd", s[0], self.wide_two("fmul", d, d), new)]
-
-        return middle, self.mean(self.through(channel, add_square, ["zeroinitializer"])[0])
+        total, squares = self.through(channel, add, ["zeroinitializer"] * 2)
+        middle, spread = self.mean(total), self.mean(squares)
+        rest = self.put(f"fsub double {spread}, {self.put(f'fmul double {middle}, {middle}')}")
+        below = self.put(f"fcmp olt double {rest}, 0.0")
+        return self.put(f"fadd double {first}, {middle}"), self.put(f"select i1 {below}, double 0.0, double {rest}")
 
     def mean(self, sums: str) -> str:
         return self.put(f"fdiv double {self.total(sums)}, {self.put('sitofp i64 %count to double')}")

@@ -204,7 +204,7 @@ class Code:
             for what, count in declared.items()
         ]
         heads.append(f"declare double @llvm.vector.reduce.fadd.v{self.lanes}f64(double, {self.doubles})")
-        heads.append("declare double @llvm.sqrt.f64(double)")
+        heads.append("declare double @llvm.sqrt.f64(double)\ndeclare double @llvm.fabs.f64(double)")
         heads.append(f"declare float @llvm.vector.reduce.fadd.v{self.lanes}f32(float, {self.vector})")
         return "\n".join([*heads, f"define void @{name}({parameters}) {{\nentry:", *self.lines, "  ret void\n}"])
 

@@ -47,6 +47,25 @@ def test_gradients_of_max_pooling(monkeypatch, shape, kernel, options):
     np.testing.assert_array_equal(*both(monkeypatch, pooling, "_compiled", gradient))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(2, 3, 8, 32), (1, 2, 6, 64), (3, 4, 12), (2, 2, 4, 14), (1, 1, 2, 2)])
+def test_windows_of_two_rows_and_columns(monkeypatch, shape, threads):
+    """Values and gradients, of equals and of nan the first."""
+    monkeypatch.setattr("genesis.base.threads.get_num_threads", lambda: threads)
+    rng = np.random.default_rng(0)
+    values = rng.integers(-3, 4, size=shape).astype("f")
+    values[rng.random(shape) < 0.05] = np.nan
+
+    def results():
+        x = genesis.tensor(values, requires_grad=True)
+        y = F.max_pool2d(x, 2)
+        y.backward(genesis.arange(1.0, y.numel() + 1).reshape(y.shape))
+        return y.detach().numpy(), x.grad.numpy()
+
+    for one, other in zip(*both(monkeypatch, pooling, "_of_pairs", results), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_pooling_of_a_view_and_with_nan(monkeypatch):
     monkeypatch.setitem(LARGE, "elements", 1)
     x = genesis.tensor([[[1.0, float("nan"), 0.0, 2.0]]], requires_grad=True)
@@ -96,3 +115,15 @@ def test_infinities_stay_in_their_channel(monkeypatch):
     y = F.batch_norm(x, None, None, training=True)
     assert y[:, 1].isnan().any()
     assert y[:, [0, 2]].isfinite().all()
+
+
+def test_moments_of_channels_that_begin_far_from_their_mean(monkeypatch):
+    monkeypatch.setitem(LARGE, "elements", 1)
+    values = np.random.default_rng(0).normal(size=(4, 5, 50)).astype("f")
+    values[0, :, 0] = [1e6, -1e3, np.inf, -np.inf, np.nan]
+    mean, var = (genesis.zeros(5) for _ in range(2))
+    F.batch_norm(genesis.tensor(values), mean, var, training=True, momentum=1.0)
+    exact = values.astype("d")
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(mean.numpy(), exact.mean((0, 2)), rtol=1e-6)
+        np.testing.assert_allclose(var.numpy(), exact.var((0, 2), ddof=1), rtol=1e-6)
