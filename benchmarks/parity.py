@@ -79,6 +79,16 @@ KNOWN = {
     "svd_lowrank": "it is not built",
     "to_sparse": "a class of its own, SparseTensor",
 }
+FLOAT32 = "PyTorch rounds steps, or a learning rate that is a float32 tensor, to float32 also for float64 parameters"
+# the same of modules and optimizers, by their names
+OTHERWISE = {
+    "nn.CTCLoss": "the gradient is that of log_probs as they are",
+    "ASGD": FLOAT32,
+    "Adam": FLOAT32,
+    "AdamW": FLOAT32,
+    "Muon": FLOAT32,
+    "LBFGS": "its step is a number where the learning rate is a tensor",
+}
 MODULES = ("nn.functional", "linalg", "fft", "special", "signal.windows", "masked", "sparse")
 
 
@@ -471,9 +481,8 @@ def table(rows: dict[str, Row], everything: bool) -> Iterator[str]:
 
 
 def known(name: str) -> str:
-    return next(
-        (reason for start, reason in KNOWN.items() if name.startswith(start) and not name.startswith(start + "_")), ""
-    )
+    reasons = (reason for start, reason in KNOWN.items() if name.startswith(start) and not name.startswith(start + "_"))
+    return OTHERWISE.get(name) or next(reasons, "")
 
 
 def families(rows: dict[str, Row], count: int) -> Iterator[str]:

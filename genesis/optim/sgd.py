@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from numpy import float32
+
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
@@ -112,7 +114,12 @@ class ASGD(Stateful):
         eta, mu, ax = state["eta"].double(), state["mu"], state["ax"]
         param.mul_(1 - lambd * eta).sub_(g * eta)
         ax.copy_(where(mu == 1, param, ax + (param - ax) * mu))
-        state["eta"].mul_(0).add_(number(group, state, lambda lr, step: lr / (1 + lambd * lr * step) ** alpha))
+
+        def rate(lr: Any, step: Any) -> Any:
+            count = float32(step) if group["foreach"] else step  # PyTorch's loops over lists round there
+            return lr / (1 + lambd * lr * count) ** alpha
+
+        state["eta"].mul_(0).add_(number(group, state, rate))
         mu.mul_(0).add_(number(group, state, lambda lr, step: 1 / max(1, step - t0)))
 
 
