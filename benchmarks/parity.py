@@ -69,14 +69,10 @@ KNOWN = {
     "renorm": "PyTorch's gradient of complex numbers is nan for the norm inf",
     "nn.functional.ctc_loss": "the gradient is that of log_probs as they are, PyTorch's what follows after log_softmax",
     "nn.functional.grid_sample": "in 16 bits PyTorch computes the places, too, and the gradient with them",
-    "pca_lowrank": "it is not built",
     "sparse.": "of sparse tensors there are matrices in coordinates, and their products",
     "special.airy_ai": "PyTorch's float64 values are right to nine digits",
     "special.bessel_": "PyTorch's float64 values are right to nine digits",
     "square": "bool tensors are refused: PyTorch's answer is an integer",
-    "stft": "it is not built",
-    "istft": "it is not built",
-    "svd_lowrank": "it is not built",
     "to_sparse": "a class of its own, SparseTensor",
 }
 FLOAT32 = "PyTorch rounds steps, or a learning rate that is a float32 tensor, to float32 also for float64 parameters"

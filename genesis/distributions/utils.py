@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import genesis as g
 from genesis.arrays.memory import placed
-from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, message
-from genesis.core.call.kinds import case, drawn, random
-from genesis.core.graph.generator import Generator, default_generator
 from genesis.core.graph.tensor import Size, Tensor, wrap
+from genesis.ops.creation.sampled import sampled as sampled
 from genesis.ops.pointwise.gamma_functions import digamma
 from genesis.ops.transcendental import incomplete_gamma
 
@@ -63,45 +61,6 @@ def simplex_mode(concentration: Tensor) -> Tensor:
     above = (concentration - 1).clamp(min=0)
     corner = g.nn.functional.one_hot(concentration.argmax(-1), concentration.shape[-1]).to(concentration.dtype)
     return g.where((concentration < 1).all(-1, True), corner, above / above.sum(-1, True))
-
-
-# ---- draws with parameters, by NumPy's samplers
-
-SAMPLERS: dict[str, Callable[..., Any]] = {
-    "standard_gamma": lambda rng, shape, a: rng.standard_gamma(a, shape),
-    "poisson": lambda rng, shape, rate: rng.poisson(rate, shape),
-    "binomial": lambda rng, shape, n, p: rng.binomial(n.astype(np.int64), p, shape),
-    "von_mises": lambda rng, shape, k: rng.vonmises(0.0, k, shape),
-}
-
-
-def _sampler(name: str) -> None:
-    draw = SAMPLERS[name]
-
-    def meaning(stream: Generator, shape: tuple[int, ...], dtype: Any, first: Any, second: Any = None) -> Any:
-        parameters = [first] if second is None else [first, second]
-        key = [int(word) for word in stream.words(2)]
-        rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
-        return draw(rng, shape, *[np.asarray(p, np.float64) for p in parameters])
-
-    meaning.__doc__ = f"Numbers of the distribution {name}, by NumPy's sampler, from a key that the stream gives."
-    given = (4, 0.5) if name == "binomial" else (0.5,)
-    random(name, lambda t: [case((2, 3), np.dtype(np.float32), *given)])(meaning)
-
-
-for _name in SAMPLERS:
-    _sampler(_name)
-
-
-def sampled(name: str, *parameters: Tensor, generator: Generator | None = None) -> Tensor:
-    """A number for each element of the parameters, without a gradient."""
-    first = parameters[0]
-    shape = tuple(np.broadcast_shapes(*[tuple(p.shape) for p in parameters]))
-    if isinstance(first._array, Spec):
-        return first.new_empty(shape)
-    values = [p.detach()._on_host().astype(np.float64) for p in parameters]
-    stream = default_generator if generator is None else generator
-    return wrap(drawn(stream, name, shape, first._array.dtype, *values, device=first.device))
 
 
 # ---- gamma numbers as functions of their shape

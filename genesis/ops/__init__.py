@@ -20,8 +20,19 @@
 from __future__ import annotations
 
 from genesis.core.call.op import REGISTRY
-from genesis.ops.creation import convert, create, facts, laid_out, outside, random, random_fills, sequences, storage
-from genesis.ops.fourier import transforms
+from genesis.ops.creation import (
+    convert,
+    create,
+    facts,
+    laid_out,
+    outside,
+    random,
+    random_fills,
+    sampled,
+    sequences,
+    storage,
+)
+from genesis.ops.fourier import short_time, transforms
 from genesis.ops.fourier import windows as signal_windows
 from genesis.ops.indexing import assign, gather, index, mask, parts, rows, scattered
 from genesis.ops.learning import (
@@ -37,7 +48,7 @@ from genesis.ops.learning import (
     softmax,
     update,
 )
-from genesis.ops.linalg import lu, older, qr
+from genesis.ops.linalg import low_rank, lu, older, qr
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
 from genesis.ops.products import added, einsum, geometry, linear, matmul, sparse
@@ -111,14 +122,17 @@ MODULES = (
     convert,
     random,
     random_fills,
+    sampled,
     matmul,
     linear,
     einsum,
     geometry,
+    low_rank,
     lu,
     qr,
     older,
     transforms,
+    short_time,
     signal_windows,
     activation,
     softmax,

@@ -65,6 +65,7 @@ CALLS: dict[str, Calls] = {
     "unravel_index": lambda t: [case(t.int(3, low=0, high=6), (2, 3))],
     "sparse_coo_tensor": lambda t: [case([[0, 1], [1, 0]], [3.0, 4.0], (2, 2))],
     "spmm": lambda t: [case(genesis.eye(2).to_sparse(), t(2, 3).float())],
+    "istft": lambda t: [case(genesis.complex(t(3, 4), t(3, 4)), 4)],
     "view_as_real": lambda t: [case(genesis.complex(t(2), t(2)))],
     **{name: (lambda t: [case(2, 3)]) for name in ("zeros", "ones", "empty", "rand", "randn")},
     **{
@@ -105,6 +106,10 @@ CALLS: dict[str, Calls] = {
     "normal": lambda t: [case(t(3), 1.0)],
     "bernoulli": lambda t: [case(t(3, low=0, high=1))],
     "multinomial": lambda t: [case(t.positive(4), 2)],
+    "poisson": lambda t: [case(t.positive(4))],
+    "binomial": lambda t: [case(t.positive(4), t(4, low=0, high=1))],
+    "svd_lowrank": lambda t: [case(t(4, 3), 2)],
+    "pca_lowrank": lambda t: [case(t(4, 3), 2)],
     "meshgrid": lambda t: [case(t(2), t(3))],
     "broadcast_shapes": lambda t: [case((2, 1), (3,))],
     "broadcast_tensors": lambda t: [case(t(2, 1), t(3))],
