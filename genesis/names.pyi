@@ -534,6 +534,17 @@ def bincount(input: Tensor, weights: Tensor | None = ..., minlength: builtins.in
     >>> genesis.bincount(genesis.tensor([0, 1, 1]))
     tensor([1, 2])
     """
+def binomial(count: Tensor, prob: Tensor, generator: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+    """How many of ``count`` trials succeed, each with the probability ``prob``; the two broadcast.
+
+    Raises:
+        ValueError: counts that are not floating numbers; negative ones, and probabilities outside of [0, 1]
+        RuntimeError: dtypes that differ
+
+    >>> import genesis
+    >>> genesis.binomial(genesis.tensor([10., 10.]), genesis.tensor([0., 1.]))
+    tensor([ 0., 10.])
+    """
 def bitwise_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits set in both; for bool, and.
 
@@ -2093,6 +2104,23 @@ def isreal(input: Tensor) -> Tensor:
     >>> genesis.isreal(genesis.tensor([1 + 0j, 1j]))
     tensor([ True, False])
     """
+def istft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = ..., win_length: builtins.int | None = ..., window: Tensor | None = ..., center: builtins.bool = ..., normalized: builtins.bool = ..., onesided: builtins.bool | None = ..., length: builtins.int | None = ..., return_complex: builtins.bool = ...) -> Tensor:
+    """The inverse of `stft`: the signal whose pieces are nearest to those of a spectrum (Griffin and Lim 1984).
+
+    Args:
+        input: (N, T), or (B, N, T) for several signals
+        length: of the signal, cut or filled with zeros; what the pieces cover unless given
+        return_complex: a complex signal, from all n frequencies
+        n_fft, hop_length, win_length, window, center, normalized, onesided: those of `stft`
+
+    Raises:
+        RuntimeError: sizes that do not fit, or a window that is zero somewhere in all of its places
+
+    >>> import genesis
+    >>> spectrum = genesis.stft(genesis.arange(6.), 4, return_complex=True)
+    >>> genesis.istft(spectrum, 4).round(decimals=4).abs()
+    tensor([0., 1., 2., 3., 4., 5.])
+    """
 def kaiser_window(window_length: builtins.int, periodic: builtins.bool = ..., beta: builtins.float = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`signal.windows.kaiser`, by default of a period.
 
@@ -2956,6 +2984,22 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = ..., eps: buil
     >>> genesis.nn.functional.pairwise_distance(genesis.tensor([[3., 4.]]), genesis.zeros(1, 2))
     tensor([5.0000])
     """
+def pca_lowrank(A: Tensor, q: builtins.int | None = ..., center: builtins.bool = ..., niter: builtins.int = ...) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """`svd_lowrank` of observations, the rows of A, less their means: the columns of V are the principal directions.
+
+    Args:
+        q: how many directions; at most 6 unless given
+        center: take the means off
+
+    Raises:
+        ValueError: ``q`` is negative or more than there are rows or columns; ``niter`` is negative; integers
+        RuntimeError: A has fewer than two dimensions
+
+    >>> import genesis
+    >>> U, S, V = genesis.pca_lowrank(genesis.tensor([[3., 1.], [1., 1.], [2., 1.]]), 1)
+    >>> S
+    tensor([1.4142])
+    """
 def pdist(input: Tensor, p: builtins.float = ...) -> Tensor:
     """The p-norms of the differences of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
@@ -3003,6 +3047,17 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     >>> import genesis
     >>> genesis.pixel_unshuffle(genesis.arange(4).reshape(1, 2, 2), 2).flatten()
     tensor([0, 1, 2, 3])
+    """
+def poisson(input: Tensor, generator: Any = ..., *, out: Tensor | None = ...) -> Tensor:
+    """Poisson-distributed counts with the rates in ``input``, in its dtype.
+
+    Raises:
+        RuntimeError: a rate that is negative or not a number
+        NotImplementedError: rates that are not floating numbers
+
+    >>> import genesis
+    >>> genesis.poisson(genesis.tensor([0., 0.]))
+    tensor([0., 0.])
     """
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """A complex tensor of absolute values and angles in radians.
@@ -3662,6 +3717,27 @@ def std_mean(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ...
     >>> genesis.std_mean(genesis.tensor([1., 3.]))
     (tensor(1.4142), tensor(2.))
     """
+def stft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = ..., win_length: builtins.int | None = ..., window: Tensor | None = ..., center: builtins.bool = ..., pad_mode: builtins.str = ..., normalized: builtins.bool = ..., onesided: builtins.bool | None = ..., return_complex: builtins.bool | None = ..., align_to_window: builtins.bool | None = ...) -> Tensor:
+    """The short-time Fourier transform, $X_{\\omega, m} = \\sum_k w_k x_{mh + k} e^{-2 \\pi i k \\omega / n}$: a column for
+    each piece of a signal.
+
+    Args:
+        input: (L,), or (B, L) for several signals; the result is (B, N, T), N frequencies of T pieces
+        n_fft: n, the size of a piece; hop_length: h, from one piece to the next, a quarter of n unless given
+        window: w, weights of ``win_length`` samples (ones; n of them), filled up to n with zeros on both sides
+        center: piece m has its middle at mh; the signal is continued at its ends as ``pad_mode`` says
+        normalized: divide by $\\sqrt n$
+        onesided: n // 2 + 1 frequencies, those that say all of a real signal; False: all n
+        return_complex: False: a last dimension of real and imaginary parts
+        align_to_window: without ``center``: as many pieces as windows fit, not transforms
+
+    Raises:
+        RuntimeError: sizes that do not fit; no ``return_complex`` for real signals; ``onesided`` of complex ones
+
+    >>> import genesis
+    >>> genesis.stft(genesis.ones(8), 4, center=False, return_complex=True).abs()[:, 0]
+    tensor([4., 0., 0.])
+    """
 def sub(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Difference, $x - alpha y$.
 
@@ -3705,6 +3781,23 @@ def svd(input: Tensor, some: builtins.bool = ..., compute_uv: builtins.bool = ..
     >>> import genesis
     >>> genesis.svd(genesis.eye(2)).S
     tensor([1., 1.])
+    """
+def svd_lowrank(A: Tensor, q: builtins.int | None = ..., niter: builtins.int | None = ..., M: Tensor | None = ...) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """``(U, S, V)`` with $A - M \\approx U \\, diag(S) V^H$ of rank ``q``, found with random projections.
+
+    Args:
+        q: how many singular values, a little more than what is wanted
+        niter: how often the projection is refined
+        M: what is taken off first, such as means; it broadcasts
+
+    Raises:
+        RuntimeError: A has fewer than two dimensions
+        ValueError: integers
+
+    >>> import genesis
+    >>> U, S, V = genesis.svd_lowrank(genesis.tensor([[3., 0.], [0., 1.], [0., 0.]]), 1)
+    >>> S
+    tensor([3.0000])
     """
 def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged, as a view.

@@ -1777,6 +1777,23 @@ class Methods:
         >>> genesis.isreal(genesis.tensor([1 + 0j, 1j]))
         tensor([ True, False])
         """
+    def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = ..., win_length: builtins.int | None = ..., window: Tensor | None = ..., center: builtins.bool = ..., normalized: builtins.bool = ..., onesided: builtins.bool | None = ..., length: builtins.int | None = ..., return_complex: builtins.bool = ...) -> Tensor:
+        """The inverse of `stft`: the signal whose pieces are nearest to those of a spectrum (Griffin and Lim 1984).
+
+        Args:
+            input: (N, T), or (B, N, T) for several signals
+            length: of the signal, cut or filled with zeros; what the pieces cover unless given
+            return_complex: a complex signal, from all n frequencies
+            n_fft, hop_length, win_length, window, center, normalized, onesided: those of `stft`
+
+        Raises:
+            RuntimeError: sizes that do not fit, or a window that is zero somewhere in all of its places
+
+        >>> import genesis
+        >>> spectrum = genesis.stft(genesis.arange(6.), 4, return_complex=True)
+        >>> genesis.istft(spectrum, 4).round(decimals=4).abs()
+        tensor([0., 1., 2., 3., 4., 5.])
+        """
     def kron(self, other: Tensor) -> Tensor:
         """Kronecker product.
 
@@ -3100,6 +3117,27 @@ class Methods:
         >>> import genesis
         >>> genesis.std_mean(genesis.tensor([1., 3.]))
         (tensor(1.4142), tensor(2.))
+        """
+    def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = ..., win_length: builtins.int | None = ..., window: Tensor | None = ..., center: builtins.bool = ..., pad_mode: builtins.str = ..., normalized: builtins.bool = ..., onesided: builtins.bool | None = ..., return_complex: builtins.bool | None = ..., align_to_window: builtins.bool | None = ...) -> Tensor:
+        """The short-time Fourier transform, $X_{\\omega, m} = \\sum_k w_k x_{mh + k} e^{-2 \\pi i k \\omega / n}$: a column for
+        each piece of a signal.
+
+        Args:
+            input: (L,), or (B, L) for several signals; the result is (B, N, T), N frequencies of T pieces
+            n_fft: n, the size of a piece; hop_length: h, from one piece to the next, a quarter of n unless given
+            window: w, weights of ``win_length`` samples (ones; n of them), filled up to n with zeros on both sides
+            center: piece m has its middle at mh; the signal is continued at its ends as ``pad_mode`` says
+            normalized: divide by $\\sqrt n$
+            onesided: n // 2 + 1 frequencies, those that say all of a real signal; False: all n
+            return_complex: False: a last dimension of real and imaginary parts
+            align_to_window: without ``center``: as many pieces as windows fit, not transforms
+
+        Raises:
+            RuntimeError: sizes that do not fit; no ``return_complex`` for real signals; ``onesided`` of complex ones
+
+        >>> import genesis
+        >>> genesis.stft(genesis.ones(8), 4, center=False, return_complex=True).abs()[:, 0]
+        tensor([4., 0., 0.])
         """
     def storage(self) -> Any:
         """The whole memory that this tensor and its views share, as elements of its dtype."""
