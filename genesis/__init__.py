@@ -118,6 +118,7 @@ _LAZY = {
     "linalg": "genesis.linalg",
     "masked": "genesis.masked",
     "nn": "genesis.nn",
+    "onnx": "genesis.onnx",
     "optim": "genesis.optim",
     "pytorch": "genesis.pytorch",
     "signal": "genesis.signal",

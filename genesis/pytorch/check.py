@@ -138,9 +138,9 @@ def check(paths: Iterable[str]) -> list[Use]:
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     script = pathlib.Path(folder, "script.py")
-    ...     _ = script.write_text("import torch\\ntorch.relu(torch.onnx.export)\\n")
+    ...     _ = script.write_text("import torch\\ntorch.relu(torch.fx.wrap)\\n")
     ...     [(use.name, use.state) for use in check([str(script)])]
-    [('torch.onnx.export', 'absent'), ('torch', 'works'), ('torch.relu', 'works')]
+    [('torch.fx.wrap', 'absent'), ('torch', 'works'), ('torch.relu', 'works')]
     """
     found: dict[str, _Found] = {}
     methods: dict[str, _Found] = {}

@@ -54,6 +54,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.nn.utils.prune": ("genesis.nn.utils.prune",),
     "torch.nn.utils.rnn": ("genesis.nn.utils.rnn",),
     "torch.nn.utils.stateless": ("genesis.func",),
+    "torch.onnx": ("genesis.onnx",),
     "torch.optim": ("genesis.optim",),
     "torch.optim.lr_scheduler": ("genesis.optim.lr_scheduler",),
     "torch.optim.optimizer": ("genesis.optim.optimizer",),

@@ -29,7 +29,7 @@ FAMILIES = {
     "torch.nn.parallel": "there is no GPU code and no second machine yet",
     "torch.nn.qat": _QUANTIZED,
     "torch.nn.quantized": _QUANTIZED,
-    "torch.onnx": "export to ONNX is not built",
+    "torch.onnx": "of its names export, ONNXProgram and is_in_onnx_export are there",
     "torch.package": "packaging of code is left out",
     "torch.profiler": "genesis.autograd.profile measures a backward",
     "torch.quantization": _QUANTIZED,
