@@ -1,23 +1,30 @@
-"""Attention of float32 arrays without a mask of its own and without dropout. The weights are kept for the backward.
+"""Attention of float32 arrays without a mask of its own and without dropout.
 
-They are computed a block of rows at a time, which stays in the cache, and in float64, sums of products included: the
-exponentials cost more than the products, and take as long in float64. So a result is rounded once, where products in
-float32 are a hundred units of the last place off. Of a causal block the columns beyond its last row are left out.
+Where llvmlite is, loops compute it from `LEAST` multiplications on; two numbers of each row are kept for the backward
+(`genesis.kernels.llvm.attention`). Elsewhere NumPy does, and the weights are kept. They are computed a block of rows at
+a time, which stays in the cache, and in float64, sums of products included: the exponentials cost more than the
+products, and take as long in float64. Of a causal block the columns beyond its last row are left out.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
+from genesis.kernels.cpu import memory
+from genesis.kernels.llvm import attention as code
+from genesis.kernels.llvm import loops, native
 
 _BLOCK = 1 << 15  # numbers of a block of scores
+LEAST = 1 << 18  # multiplications from where it is worth to have llvmlite
 
 
 def _fits(
@@ -38,13 +45,19 @@ def _fits(
 
 def _infer(query: Spec, key: Spec, value: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
     lead = query.shape[:-1]
+    kept = 2 if _is_compiled(query, key) else key.shape[-2]
     return Spec((*lead, value.shape[-1]), F32), (
         "query",
         "key",
         "value",
-        Spec((*lead, key.shape[-2]), F32),
+        Spec((*lead, kept), F32),
         Spec((), F32),
+        "is_causal",
     )
+
+
+def _is_compiled(query: Any, key: Any) -> bool:
+    return math.prod(query.shape) * key.shape[-2] >= LEAST and loops.available()
 
 
 @attach("scaled_dot_product_attention", np.ndarray, when=_fits, infer=_infer)
@@ -53,13 +66,15 @@ def attention(
 ) -> Any:
     """The kernel of `genesis.nn.functional.scaled_dot_product_attention`."""
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if _is_compiled(query, key):
+        return _compiled(query, key, value, np.asarray(factor, F32), is_causal)
     lead, (rows, columns) = query.shape[:-2], (query.shape[-2], key.shape[-2])
     weights, out = np.empty((*lead, rows, columns), F32), np.empty((*lead, rows, value.shape[-1]), F32)
     arrays = [x.reshape(-1, *x.shape[-2:]) for x in (query, key, value, weights, out)]
     step = max(1, _BLOCK // (rows * columns))
     for i in range(0, len(arrays[0]), step):
         _attend(*[x[i : i + step] for x in arrays], factor, is_causal)
-    return out, (query, key, value, weights, np.asarray(factor, F32))
+    return out, (query, key, value, weights, np.asarray(factor, F32), is_causal)
 
 
 def _attend(query: Any, key: Any, value: Any, weights: Any, out: Any, factor: float, is_causal: bool) -> None:
@@ -84,7 +99,9 @@ def _attend(query: Any, key: Any, value: Any, weights: Any, out: Any, factor: fl
 
 @attention.backward(reads=("query", "key", "value"))
 def _(g: Any, kept: Any, needs: Any) -> Any:
-    query, key, value, weights, factor = kept
+    query, key, value, weights, factor, is_causal = kept
+    if _is_compiled(query, key):
+        return (*_compiled_gradients(g, query, key, value, weights, factor, is_causal), None)
     matmul = REGISTRY["matmul"].kernel
     gvalue = np.ascontiguousarray(matmul(weights.swapaxes(-1, -2), g)) if needs[2] else None
     if not (needs[0] or needs[1]):
@@ -96,3 +113,70 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     gquery = np.ascontiguousarray(matmul(scores, key)) if needs[0] else None
     gkey = np.ascontiguousarray(matmul(scores.swapaxes(-1, -2), query)) if needs[1] else None
     return gquery, gkey, gvalue, None
+
+
+# ---- compiled
+
+
+@functools.cache
+def _tile() -> tuple[int, int]:
+    """The rows and vectors of a tile of a product: their sums are in registers."""
+    return (4, 3) if loops.width() == 32 else (8, 3)  # 16 registers, or 32
+
+
+@functools.cache
+def _loops() -> list[Any]:
+    sizes = {"forward": code.FORWARD, "backward": code.BACKWARD}
+    text = code.module(loops.width() // 4, *_tile())
+    return native.nests(text, {name: (len(addresses), len(integers)) for name, (addresses, integers) in sizes.items()})
+
+
+def _compiled(query: Any, key: Any, value: Any, factor: Any, causal: bool) -> Any:
+    query, key, value = map(_aligned, (query, key, value))
+    lead = query.shape[:-1]
+    out, stats = memory.empty((*lead, value.shape[-1]), F32), np.empty((*lead, 2), F32)
+    _run(_loops()[0], (query, key, value), factor, (out, stats), causal)
+    return out, (query, key, value, stats, factor, causal)
+
+
+def _compiled_gradients(g: Any, query: Any, key: Any, value: Any, stats: Any, factor: Any, causal: bool) -> Any:
+    gradients = memory.empty(query.shape, F32), *[np.zeros(x.shape, F32) for x in (key, value)]
+    arrays = query, key, value, _aligned(g)
+    _run(_loops()[1], arrays, factor, (np.ascontiguousarray(stats), arrays[3], *gradients), causal)
+    return gradients
+
+
+def _run(loop: Any, arrays: Any, factor: Any, others: Any, causal: bool) -> None:
+    """A loop over all heads, in several threads."""
+    query, key, value = arrays[:3]
+    sizes = query.shape[-2], key.shape[-2], query.shape[-1], value.shape[-1]
+    panel = _tile()[1] * loops.width() // 4
+    up = lambda n, step: -(-n // step) * step  # noqa: E731
+    steps = [step // 4 for x in arrays for step in x.strides[-2:]]
+    offsets = _offsets(arrays)
+    first = [x.ctypes.data for x in (query, key, value, factor, offsets)]
+    then = [x.ctypes.data for x in others]
+
+    def work(part: slice) -> None:
+        scratch = np.empty(code.scratch(*sizes[1:], *_tile()[:1], panel), F32)
+        addresses = *first, scratch.ctypes.data, *then
+        loop(
+            *addresses, part.start, part.stop, *sizes, up(sizes[1], panel), up(sizes[0], code.ROWS), int(causal), *steps
+        )
+
+    in_parallel(work, math.prod(query.shape[:-2]))
+
+
+def _offsets(arrays: Any) -> Any:
+    """Where the matrices of each array begin: of the first pair of all, then of the second, and so on."""
+    lead = arrays[0].shape[:-2]
+    table = np.zeros((*lead, len(arrays)), np.int64)
+    for i, x in enumerate(arrays):
+        for d, size in enumerate(lead):
+            table[..., i] += (np.arange(size) * (x.strides[d] // 4)).reshape(size, *[1] * (len(lead) - d - 1))
+    return table
+
+
+def _aligned(x: Any) -> Any:
+    """The array; a copy if its numbers are not where numbers of this size can be."""
+    return x.copy() if not x.flags.aligned or any([step % 4 for step in x.strides]) else x

@@ -42,9 +42,19 @@ def function(name: str, code: str, *parameters: type) -> Callable[..., None] | N
 
 def nest(name: str, code: str, addresses: int, integers: int) -> Callable[..., None]:
     """`function` of so many addresses and then so many integers, which is what nests of loops take."""
-    compiled = function(name, code, *[ctypes.c_void_p] * addresses, *[ctypes.c_int64] * integers)
+    compiled = function(name, code, *_parameters(addresses, integers))
     assert compiled is not None, "nests are asked for where llvmlite is"
     return compiled
+
+
+def nests(code: str, sizes: dict[str, tuple[int, int]]) -> list[Callable[..., None]]:
+    """`nest` of several functions in one piece of code: for each name how many addresses and integers it takes."""
+    where = addresses_in(code, list(sizes))
+    return [ctypes.CFUNCTYPE(None, *_parameters(*size))(at) for size, at in zip(sizes.values(), where, strict=True)]
+
+
+def _parameters(addresses: int, integers: int) -> list[type]:
+    return [*[ctypes.c_void_p] * addresses, *[ctypes.c_int64] * integers]
 
 
 _engines: list[Any] = []  # the code is there as long as its engine
@@ -52,6 +62,11 @@ _engines: list[Any] = []  # the code is there as long as its engine
 
 def address(name: str, code: str) -> int:
     """Where the function ``name`` in ``code`` is, compiled for this processor; it stays there. (Where llvmlite is.)"""
+    return addresses_in(code, [name])[0]
+
+
+def addresses_in(code: str, names: list[str]) -> list[int]:
+    """`address` of several functions."""
     llvm: Any = binding()
     with _compiling:
         module = llvm.parse_assembly(code)
@@ -62,4 +77,4 @@ def address(name: str, code: str) -> int:
         engine = llvm.create_mcjit_compiler(module, machine)
         engine.finalize_object()
         _engines.append(engine)
-        return engine.get_function_address(name)  # type: ignore[no-any-return]
+        return [engine.get_function_address(name) for name in names]

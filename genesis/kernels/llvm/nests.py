@@ -197,16 +197,37 @@ class Code:
         self.block = f"{tag}.end"
 
     def function(self, name: str, pointers: Sequence[str], integers: Sequence[str]) -> str:
+        """A module with this function."""
+        return "\n".join([declarations(self.lanes), self.definition(name, pointers, integers)])
+
+    def definition(self, name: str, pointers: Sequence[str], integers: Sequence[str], private: bool = False) -> str:
+        """This function; if it is ``private``, for others of its module."""
         parameters = ", ".join([f"ptr noalias %{p}" for p in pointers] + [f"i64 %{i}" for i in integers])
-        declared = {"fmuladd": 3, "fabs": 1, "copysign": 2}
-        heads = [
-            f"declare {self.vector} @llvm.{what}.v{self.lanes}f32({', '.join([self.vector] * count)})"
-            for what, count in declared.items()
-        ]
-        heads.append(f"declare double @llvm.vector.reduce.fadd.v{self.lanes}f64(double, {self.doubles})")
-        heads.append("declare double @llvm.sqrt.f64(double)\ndeclare double @llvm.fabs.f64(double)")
-        heads.append(f"declare float @llvm.vector.reduce.fadd.v{self.lanes}f32(float, {self.vector})")
-        return "\n".join([*heads, f"define void @{name}({parameters}) {{\nentry:", *self.lines, "  ret void\n}"])
+        linkage = "internal " if private else ""
+        return "\n".join([f"define {linkage}void @{name}({parameters}) {{\nentry:", *self.lines, "  ret void\n}"])
+
+    def invoke(self, name: str, pointers: Sequence[str], integers: Sequence[str]) -> None:
+        """Call another function of the module."""
+        given = ", ".join([f"ptr {p}" for p in pointers] + [f"i64 {i}" for i in integers])
+        self.lines.append(f"  call void @{name}({given})")
+
+
+def declarations(lanes: int) -> str:
+    """What a module has to say of the functions of LLVM that `Code` calls."""
+    vector, doubles = f"<{lanes} x float>", f"<{lanes} x double>"
+    heads = [
+        f"declare {vector} @llvm.{what}.v{lanes}f32({', '.join([vector] * count)})"
+        for what, count in {"fmuladd": 3, "fabs": 1, "copysign": 2, "maxnum": 2}.items()
+    ]
+    heads.append(f"declare float @llvm.vector.reduce.fmax.v{lanes}f32({vector})")
+    heads.append(f"declare double @llvm.vector.reduce.fadd.v{lanes}f64(double, {doubles})")
+    heads.append("declare double @llvm.sqrt.f64(double)\ndeclare double @llvm.fabs.f64(double)")
+    heads.append(f"declare float @llvm.vector.reduce.fadd.v{lanes}f32(float, {vector})")
+    mask, addresses = f"<{lanes} x i1>", f"<{lanes} x ptr>"
+    heads.append(f"declare void @llvm.masked.store.v{lanes}f32.p0({vector}, ptr, i32, {mask})")
+    heads.append(f"declare {vector} @llvm.masked.load.v{lanes}f32.p0(ptr, i32, {mask}, {vector})")
+    heads.append(f"declare {vector} @llvm.masked.gather.v{lanes}f32.v{lanes}p0({addresses}, i32, {mask}, {vector})")
+    return "\n".join(heads)
 
 
 @dataclass

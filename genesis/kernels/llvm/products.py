@@ -1,0 +1,158 @@
+"""LLVM code for products of float32 matrices.
+
+The second matrix is packed first: panels of as many columns as a few vectors have, row after row, so that it is read in
+the order of its memory, and the columns beyond its last are whatever is there. Of the first a number at a time is read,
+where it is. A tile of the result, some rows times some vectors, stays in registers while `CHUNK` terms are added.
+"""
+
+from __future__ import annotations
+
+from genesis.kernels.llvm.nests import Code, Loop, declarations
+
+CHUNK = 128  # terms of a sum that are added before they are added to the rest: fewer digits are lost
+BLOCK = 24  # tiles of rows that meet all panels before the next: their numbers stay in the cache
+PACK = ("b", "out"), ("n", "k", "step", "next")
+MULTIPLY = ("a", "b", "c", "spare"), ("first", "last", "m", "n", "k", "high", "row", "step", "line", "more")
+
+
+def module(lanes: int, rows: int, columns: int) -> str:
+    """The functions ``pack`` and ``multiply``, for tiles of so many rows and vectors."""
+    return "\n".join([declarations(lanes), pack(lanes, columns), multiply(lanes, rows, columns)])
+
+
+def pack(lanes: int, columns: int, private: bool = False) -> str:
+    """The function ``pack``: ``out[panel, i, j] = b[i * step + (panel * width + j) * next]``, for matrices of k times n
+    numbers; ``j`` stops at the last column.
+    """
+    code = Code(lanes)
+    width = str(lanes * columns)
+    last = code.put("sub i64 %n, 1")
+    panels = code.put(f"sdiv i64 {code.add('%n', str(lanes * columns - 1))}, {width}")
+    with code.loop("0", panels, "1") as panel:
+        first = code.times(panel.index, width)
+        begin = code.at("%out", code.times(first, "%k"))
+        offsets = [_columns(code, code.add(first, str(v * lanes)), last) for v in range(columns)]
+        with code.loop("0", "%k", "1") as row:
+            line = code.at("%b", code.times(row.index, "%step"))
+            for v, offset in enumerate(offsets):
+                numbers = _gather(code, line, offset)
+                code.store(numbers, begin, code.add(code.times(row.index, width), str(v * lanes)))
+    return code.definition("pack", *PACK, private=private)
+
+
+def _columns(code: Code, first: str, last: str) -> str:
+    """Where the columns from ``first`` are in a line, for each lane; ``last`` is the last."""
+    longs = f"<{code.lanes} x i64>"
+    columns = code.put(f"add {longs} {everywhere(code, first)}, {numbered(code)}")
+    end = everywhere(code, last)
+    inside = code.put(f"icmp slt {longs} {columns}, {end}")
+    least = code.put(f"select <{code.lanes} x i1> {inside}, {longs} {columns}, {longs} {end}")
+    return code.put(f"mul {longs} {least}, {everywhere(code, '%next')}")
+
+
+def everywhere(code: Code, x: str) -> str:
+    """An integer in all lanes."""
+    longs = f"<{code.lanes} x i64>"
+    one = code.put(f"insertelement {longs} poison, i64 {x}, i32 0")
+    return code.put(f"shufflevector {longs} {one}, {longs} poison, <{code.lanes} x i32> zeroinitializer")
+
+
+def numbered(code: Code) -> str:
+    """0, 1, 2 ... in the lanes."""
+    return f"<{', '.join(f'i64 {i}' for i in range(code.lanes))}>"
+
+
+def _gather(code: Code, base: str, offsets: str) -> str:
+    lanes = code.lanes
+    places = code.put(f"getelementptr float, ptr {base}, <{lanes} x i64> {offsets}")
+    every = f"<{', '.join(['i1 true'] * lanes)}>"
+    return code.put(
+        f"call {code.vector} @llvm.masked.gather.v{lanes}f32.v{lanes}p0(<{lanes} x ptr> {places}, i32 4, "
+        f"<{lanes} x i1> {every}, {code.vector} poison)"
+    )
+
+
+def multiply(lanes: int, rows: int, columns: int, private: bool = False) -> str:
+    """The function ``multiply``: ``c[i * line + j] = sum_t a[i * row + t * step] b[t, j]`` with ``b`` packed, for the
+    tiles of rows from ``first`` to ``last``; where ``more`` is not 0 the sum is added to ``c``.
+
+    ``high`` rows are packed, of which ``k`` are used. ``spare`` is memory for the rows that the last tile has beyond
+    ``m``.
+    """
+    code = Code(lanes)
+    width = lanes * columns
+    whole = code.put(f"sdiv i64 %n, {width}")
+    done = code.times(whole, str(width))
+    rest = code.put(f"sub i64 %n, {done}")
+    vectors = code.put(f"sdiv i64 {code.add(rest, str(lanes - 1))}, {lanes}")
+    blocks = code.put(f"sdiv i64 {code.add(code.put('sub i64 %last, %first'), str(BLOCK - 1))}, {BLOCK}")
+    chunks = code.put(f"sdiv i64 {code.add('%k', str(CHUNK - 1))}, {CHUNK}")
+    with code.loop("0", blocks, "1") as block:
+        start = code.add("%first", code.times(block.index, str(BLOCK)))
+        stop = code.least(code.add(start, str(BLOCK)), "%last")
+        with code.loop("0", chunks, "1") as chunk:
+            terms = code.times(chunk.index, str(CHUNK))
+            end = code.least(code.add(terms, str(CHUNK)), "%k")
+            fresh = code.put(f"icmp eq i64 {code.add(terms, '%more')}, 0")
+            with code.loop("0", whole, "1") as panel, code.loop(start, stop, "1") as tile:
+                _tile(code, rows, columns, tile, code.times(panel.index, str(width)), terms, end, fresh)
+            for few in range(1, columns + 1):  # a last panel that is not whole: one of these loops has one round
+                here = code.put(f"zext i1 {code.put(f'icmp eq i64 {vectors}, {few}')} to i64")
+                with code.loop("0", here, "1"), code.loop(start, stop, "1") as tile:
+                    _tile(code, rows, few, tile, done, terms, end, fresh, width, rest)
+    return code.definition("multiply", *MULTIPLY, private=private)
+
+
+def _tile(
+    code: Code, rows: int, columns: int, tile: Loop, column: str, terms: str, end: str, fresh: str,
+    width: int = 0, rest: str = "",
+) -> None:  # fmt: skip
+    """Add the terms from ``terms`` to ``end`` to a tile; of the last of its vectors only the first of ``rest`` columns."""
+    width = width or columns * code.lanes
+    first = code.times(tile.index, str(rows))
+    last = code.put("sub i64 %m, 1")
+    panel = code.at("%b", code.times(column, "%high"))
+    lines, places = [], []
+    for r in range(rows):
+        i = code.add(first, str(r))
+        lines.append(code.at("%a", code.times(code.least(i, last), "%row")))
+        place = code.at(code.at("%c", code.times(i, "%line")), column)
+        inside = code.put(f"icmp slt i64 {i}, %m")
+        places.append(code.put(f"select i1 {inside}, ptr {place}, ptr %spare"))
+    zeros = [code.constant(0.0)] * (rows * columns)
+    with code.loop(terms, end, "1", zeros) as term:
+        line = code.at(panel, code.times(term.index, str(width)))
+        others = [code.load(line, str(v * code.lanes)) for v in range(columns)]
+        at = code.times(term.index, "%step")
+        term.next = []
+        for r in range(rows):
+            x = code.spread(lines[r], at)
+            sums = term.values[r * columns : (r + 1) * columns]
+            term.next += [code.fma(x, y, s) for y, s in zip(others, sums, strict=True)]
+    mask = ""
+    if rest:
+        left = code.put(f"sub i64 {rest}, {(columns - 1) * code.lanes}")
+        mask = code.put(f"icmp slt <{code.lanes} x i64> {numbered(code)}, {everywhere(code, left)}")
+    for r in range(rows):
+        for v in range(columns):
+            _add(code, term.values[r * columns + v], places[r], v * code.lanes, fresh, mask if v == columns - 1 else "")
+
+
+def _add(code: Code, value: str, base: str, offset: int, fresh: str, mask: str) -> None:
+    at = code.at(base, str(offset))
+    lanes = code.lanes
+    if mask:
+        before = code.put(
+            f"call {code.vector} @llvm.masked.load.v{lanes}f32.p0(ptr {at}, i32 4, <{lanes} x i1> {mask}, "
+            f"{code.vector} zeroinitializer)"
+        )
+    else:
+        before = code.put(f"load {code.vector}, ptr {at}, align 4")
+    total = code.put(f"select i1 {fresh}, {code.vector} {value}, {code.vector} {code.plus(before, value)}")
+    if mask:
+        code.lines.append(
+            f"  call void @llvm.masked.store.v{lanes}f32.p0({code.vector} {total}, ptr {at}, i32 4, "
+            f"<{lanes} x i1> {mask})"
+        )
+    else:
+        code.lines.append(f"  store {code.vector} {total}, ptr {at}, align 4")
