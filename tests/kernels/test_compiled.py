@@ -36,7 +36,15 @@ def always(monkeypatch):
     monkeypatch.setattr(attention, "LEAST", 1)
 
 
-ROWS = ("softmax", "log_softmax", "standardized", "layer_norm", "group_norm", "scaled_dot_product_attention")
+ROWS = (
+    "softmax",
+    "log_softmax",
+    "standardized",
+    "layer_norm",
+    "rms_norm",
+    "group_norm",
+    "scaled_dot_product_attention",
+)
 
 
 @pytest.mark.parametrize("name", [*PRIMITIVES, *compiled.FUSED, *ROWS])

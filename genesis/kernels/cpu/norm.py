@@ -1,16 +1,20 @@
-"""Layer and RMS norm of float32 arrays over their last dimension, with few temporaries."""
+"""Layer and RMS norm of float32 arrays over their last dimension, with few temporaries; of large ones compiled."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.kernels.cpu import rows as compiled
+from genesis.kernels.cpu import memory
+from genesis.kernels.cpu.compiled import LARGE
+from genesis.kernels.llvm import loops, native, norms
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
@@ -61,9 +65,9 @@ def _less(h: Any, rows: Any, root: Any) -> Any:
 def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The kernel of `genesis.nn.functional.layer_norm`."""
     input = np.ascontiguousarray(input)
-    dims = (input.ndim - 1,)
-    standard = compiled.standardized_and_deviation if compiled.fits(input, dims) else standardized_and_deviation
-    rows, root = standard(input, dims, eps)
+    if _is_compiled(input):
+        return _compiled_forward(input, weight, bias, eps, True)
+    rows, root = standardized_and_deviation(input, (input.ndim - 1,), eps)
     out = rows.copy() if weight is None else rows * weight
     if bias is not None:
         out += bias
@@ -73,10 +77,11 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: f
 @layer_norm.backward(reads=("weight",))
 def _(g: Any, kept: Any, needs: Any) -> Any:
     rows, root, weight = kept
+    if _is_compiled(rows):
+        return _compiled_gradients(g, rows, root, weight, needs, True)
     gx = None
     if needs[0]:
-        h = np.ascontiguousarray(g) if weight is None else np.multiply(g, weight, order="C")
-        gx = compiled.standardized_gradient(h, rows, root) if compiled.fits(h, (h.ndim - 1,)) else _less(h, rows, root)
+        gx = _less(np.ascontiguousarray(g) if weight is None else np.multiply(g, weight, order="C"), rows, root)
     return gx, _over_rows(g * rows) if needs[1] else None, _over_rows(g) if needs[2] else None
 
 
@@ -89,7 +94,10 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
 def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     """The kernel of `genesis.nn.functional.rms_norm`."""
     input = np.ascontiguousarray(input)
-    root = REGISTRY["root_mean_square"].kernel(input, (input.ndim - 1,), np.finfo(F32).eps if eps is None else eps)
+    eps = float(np.finfo(F32).eps) if eps is None else eps
+    if _is_compiled(input):
+        return _compiled_forward(input, weight, None, eps, False)
+    root = REGISTRY["root_mean_square"].kernel(input, (input.ndim - 1,), eps)
     rows = input / root
     return rows.copy() if weight is None else rows * weight, (rows, root, weight)
 
@@ -97,6 +105,8 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) 
 @rms_norm.backward(reads=("weight",))
 def _(g: Any, kept: Any, needs: Any) -> Any:
     rows, root, weight = kept
+    if _is_compiled(rows):
+        return _compiled_gradients(g, rows, root, weight, needs, False)
     gx = None
     if needs[0]:
         gx = _across(np.ascontiguousarray(g) if weight is None else np.multiply(g, weight, order="C"), rows)
@@ -106,3 +116,55 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
 
 def _rows(input: Spec) -> Spec:
     return Spec((*input.shape[:-1], 1), input.dtype)
+
+
+# ---- compiled
+
+PARTS = 8  # of the rows, at most: the sums of columns are those of the parts, for any number of threads
+
+
+def _is_compiled(x: Any) -> bool:
+    return x.size >= LARGE["elements"] and loops.available() and bool(x.shape[-1] >= loops.width() // 4)
+
+
+@functools.cache
+def _loop(name: str, centered: bool) -> Any:
+    code, pointers = {"forward": (norms.forward, norms.FORWARD), "backward": (norms.backward, norms.BACKWARD)}[name]
+    return native.nest(name, code(loops.width() // 4, centered), len(pointers), len(norms.SIZES))
+
+
+def _sizes(x: Any) -> tuple[int, int, int]:
+    size = x.shape[-1]
+    rest = size % (loops.width() // 4)
+    return size, size - rest, int(rest > 0)
+
+
+def _parameter(p: Any, size: int, value: float) -> Any:
+    return np.full(size, value, F32) if p is None else np.ascontiguousarray(p)
+
+
+def _compiled_forward(x: Any, weight: Any, bias: Any, eps: float, centered: bool) -> Any:
+    out, rows, root = memory.empty(x.shape, F32), memory.empty(x.shape, F32), np.empty((*x.shape[:-1], 1), F32)
+    w, b = _parameter(weight, x.shape[-1], 1.0), _parameter(bias, x.shape[-1], -0.0)
+    addresses = [a.ctypes.data for a in (x, w, b, np.array(eps, np.float64), out, rows, root)]
+    loop, sizes = _loop("forward", centered), _sizes(x)
+    in_parallel(lambda part: loop(*addresses, part.start, part.stop, *sizes), root.size)
+    return out, (rows, root, weight)
+
+
+def _compiled_gradients(g: Any, rows: Any, root: Any, weight: Any, needs: Any, centered: bool) -> Any:
+    g, rows, root = map(np.ascontiguousarray, (g, rows, root))
+    w, size = _parameter(weight, g.shape[-1], 1.0), g.shape[-1]
+    gx, parts = memory.empty(g.shape, F32), min(PARTS, root.size)
+    sums = np.zeros((2, parts, size))
+    addresses = [a.ctypes.data for a in (g, w, rows, root, gx)]
+    loop, sizes = _loop("backward", centered), _sizes(g)
+
+    def work(some: slice) -> None:
+        for i in range(some.start, some.stop):
+            first, last = root.size * i // parts, root.size * (i + 1) // parts
+            loop(*addresses, *[s[i].ctypes.data for s in sums], first, last, *sizes)
+
+    in_parallel(work, parts)
+    along, total = np.add.reduce(sums, 1).astype(F32)
+    return gx if needs[0] else None, along if needs[1] else None, *([total if needs[2] else None] if centered else [])

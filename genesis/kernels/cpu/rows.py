@@ -56,8 +56,3 @@ def standardized(input: Any, dims: Any, eps: float) -> Any:
 
 def standardized_and_deviation(input: Any, dims: Any, eps: float) -> Any:
     return on_rows(rows.standardized, "(n),()->(n),()", len(dims), input, np.asarray(eps, F32))
-
-
-def standardized_gradient(g: Any, out: Any, root: Any) -> Any:
-    """Of the gradient, what is standardized over the last dimension, and the deviations."""
-    return on_rows(rows.standardized_gradient, "(n),(n),()->(n)", 1, g, out, root)

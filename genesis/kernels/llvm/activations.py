@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import math
 
-from genesis.kernels.llvm.functions import exp, exp_parts, expm1, limited, log1p, normal_cdf, scaled
+from genesis.kernels.llvm.functions import (
+    exp,
+    exp_parts,
+    expm1,
+    limited,
+    log1p,
+    normal_cdf,
+    normal_cdf_and_power,
+    scaled,
+)
 from genesis.kernels.llvm.values import Value, fma, least, most, select
 
 
@@ -59,8 +68,8 @@ def gelu(x: Value) -> Value:
 
 def gelu_gradient(g: Value, x: Value) -> Value:
     y = most(least(x, 40.0), -40.0)
-    density = exp(y * y * -0.5) * (1 / math.sqrt(2 * math.pi))
-    return g * fma(y, density, normal_cdf(x))
+    below, power = normal_cdf_and_power(x) if x.code.short else (normal_cdf(x), exp(y * y * -0.5))
+    return g * fma(y, power * (1 / math.sqrt(2 * math.pi)), below)
 
 
 _GELU = 2 * math.sqrt(2 / math.pi), 2 * math.sqrt(2 / math.pi) * 0.044715

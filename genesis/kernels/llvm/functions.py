@@ -262,13 +262,17 @@ _SLOPE = 0.3, 1.1102230246251566e-17  # and what is missing
 _SLOPE_OF_ERFC = 0.4242640687119285, 4.304810798395957e-18
 
 
+def _inverse(d: Value) -> Value:
+    """1 / d for results in float32: Newton's step costs less than a division in float64."""
+    t = (1.0 / d.narrow()).wide()
+    return t * fma(-d, t, 2.0)
+
+
 def _tail(y: Value, square: float, scale: float, slope: tuple[float, float]) -> Value:
     """$scale e^{-square y^2} q(t)$ with $t = 1 / (1 + slope y)$, for y that is not negative."""
     bend, bend_low = slope
     if y.code.short:
-        d = fma(y, bend, 1.0)
-        t = (1.0 / d.narrow()).wide()
-        t = t * fma(-d, t, 2.0)  # Newton's step costs less than a division in float64
+        t = _inverse(fma(y, bend, 1.0))
         n, p = exp_parts(most(y * y * -square, -200.0))
         q = t * scale * polynomial(t, tables.SHORT_TAIL)
         return scaled(fma(q, p, q), n)
@@ -294,6 +298,16 @@ def normal_cdf(x: Value) -> Value:
     y = abs(x)
     tail = _tail(least(y, 40.0), 0.5, 1.0, _SLOPE)
     return select(x > 0.0, 1.0 - tail, tail)
+
+
+def normal_cdf_and_power(x: Value) -> tuple[Value, Value]:
+    """And $e^{-x^2/2}$, which the tail contains; for results in float32."""
+    y = least(abs(x), 40.0)
+    t = _inverse(fma(y, _SLOPE[0], 1.0))
+    n, p = exp_parts(most(y * y * -0.5, -200.0))
+    q = t * polynomial(t, tables.SHORT_TAIL)
+    tail = scaled(fma(q, p, q), n)
+    return select(x > 0.0, 1.0 - tail, tail), scaled(p + 1.0, n)
 
 
 def erfc(x: Value) -> Value:

@@ -245,11 +245,3 @@ def standardized(row: Row) -> None:
     scale = 1.0 / root
     row.give_number(root)
     row.give(lambda x: (x - mean) * scale)
-
-
-def standardized_gradient(row: Row) -> None:
-    """Of the gradient, of the result and of the deviation."""
-    mean = row.total(lambda g, y: g) / row.size
-    along = row.total(lambda g, y: g * y) / row.size
-    scale = 1.0 / row.numbers[0]
-    row.give(lambda g, y: (g - mean - y * along) * scale)
