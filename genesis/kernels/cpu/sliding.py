@@ -6,6 +6,8 @@ vectors of neighbouring places are read where they are. (`genesis.kernels.llvm.s
 
 Rows of the output that are whole vectors are written where they belong. Others are computed as one line through all
 rows of a block, with the border between them, and their places copied out of it.
+
+A thread calls machine code once for all of its blocks, copies included.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from genesis.base.blas import one_thread
-from genesis.base.threads import in_parallel
+from genesis.base.threads import get_num_threads, in_parallel
 from genesis.core.call.halves import F32
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import loops, native, sliding
 from genesis.ops.spatial.arguments import Sizes
 
 BLOCK = 1 << 19  # bytes of the images of a block: they stay in the cache while all channels of the output pass
-LEAST = 1 << 20  # multiplications from where it is worth to have llvmlite
+LEAST = 1 << 18  # multiplications from where it is worth to have llvmlite
+SHARE = 1 << 22  # multiplications of a block, at least, where blocks are made smaller for more threads
 PARTS = 4  # of a sum over examples
 
 
@@ -43,42 +45,58 @@ def _registers(channels: int) -> tuple[int, int, tuple[int, int]]:
 
 
 @functools.cache
-def _forward_loop(rows: int, columns: int) -> Any:
-    code = sliding.forward(loops.width() // 4, rows, columns)
+def _forward_loop(rows: int, columns: int, whole: bool, dense: bool, spaced: bool) -> Any:
+    code = sliding.forward(loops.width() // 4, rows, columns, whole, dense, spaced)
     return native.nest("forward", code, *map(len, sliding.FORWARD))
 
 
 @functools.cache
-def _weight_loop(rows: int, columns: int) -> Any:
-    code = sliding.weight(loops.width() // 4, rows, columns)
+def _weight_loop(rows: int, columns: int, whole: bool, dense: bool) -> Any:
+    code = sliding.weight(loops.width() // 4, rows, columns, whole, dense)
     return native.nest("weight", code, *map(len, sliding.WEIGHT))
 
 
 def _places(axes: Any, sizes: Sizes) -> Any:
     """The numbers of places in an array of these sizes, for all combinations of the places along its dimensions."""
+    return _sums([[i * math.prod(sizes[d + 1 :]) for i in at] for d, at in enumerate(axes)])
+
+
+def _sums(axes: Any) -> Any:
+    """Of all combinations."""
     total = np.zeros((), np.int64)
-    for at, size in zip(axes, sizes, strict=True):
-        total = np.add.outer(total * size, at)
+    for at in axes:
+        total = np.add.outer(total, np.array(at, np.int64))
     return total.ravel()
 
 
-class Geometry:
-    """Where things are in a block of so many examples of such a size, with so many channels of input and output."""
+def _at(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
 
-    def __init__(self, shape: Any, sizes: Sizes, channels: int, out: int, many: int) -> None:
-        self.shape, self.sizes, self.channels, self.many = shape, sizes, channels, many
+
+_SPARE = 8  # vectors after the last: so many are computed together
+
+
+class Geometry:
+    """Where things are in a block of so many examples of such a size, with so many channels of input and output.
+
+    ``spaced``: places of a row of the output are not next to each other in memory.
+    """
+
+    def __init__(self, shape: Any, sizes: Sizes, channels: int, out: int, many: int, spaced: bool) -> None:
+        self.shape, self.sizes, self.out, self.many = shape, sizes, out, many
         reach = [d * (k - 1) for k, d in zip(shape.kernel, shape.dilation, strict=True)]
         self.image = tuple([o + r // s for o, r, s in zip(shape.count, reach, shape.stride, strict=True)])
         self.each = math.prod(self.image)
-        self.plane = many * self.each
-        self.channel = math.prod(shape.stride) * self.plane  # from one of the input to the next
+        self.channel = math.prod(shape.stride) * many * self.each  # from one of the input to the next
         taps = [np.arange(k) * d for k, d in zip(shape.kernel, shape.dilation, strict=True)]
         phases = _places([at % s for at, s in zip(taps, shape.stride, strict=True)], shape.stride)
         quotients = [at // s for at, s in zip(taps, shape.stride, strict=True)]
-        one = phases * self.plane + _places(quotients, self.image)
+        one = phases * many * self.each + _places(quotients, self.image)
         self.offsets = np.add.outer(np.arange(channels // shape.groups) * self.channel, one).ravel()
+        self.fill = self._rows_of_input()
+        self.left: dict[Sizes, Any] = {}
         lanes = loops.width() // 4
-        self.whole = shape.count[-1] % lanes == 0
+        self.whole = shape.count[-1] % lanes == 0 and not spaced
         if self.whole:
             axes = [*map(np.arange, shape.count[:-1]), np.arange(0, shape.count[-1], lanes)]
             self.line = math.prod(shape.count)
@@ -87,64 +105,90 @@ class Geometry:
             self.vectors = len(to)
             self.begin, self.to = (np.pad(table, (0, _SPARE), mode="edge") for table in (begin, to))
         else:
-            end = self.plane - self.each + _places([[o - 1] for o in shape.count], self.image)[0] + 1
+            end = (many - 1) * self.each + _places([[o - 1] for o in shape.count], self.image)[0] + 1
             self.vectors = -(-int(end) // lanes)
             self.begin = self.to = np.arange(self.vectors + _SPARE) * lanes
-            self.line = max(len(self.to) * lanes, self.plane)
-        self.kept: deque[Any] = deque(maxlen=8)
+            self.line = max(len(self.to) * lanes, many * self.each)
         self.size = channels * self.channel + (_SPARE + 1) * lanes  # a vector may begin at the last place
+        self.images, self.lines = _Scratch(self.size), _Scratch(0 if self.whole else out * self.line)
+        self.tables = [_at(a) for a in (self.begin, self.to)]
 
-    @contextmanager
-    def inputs(self) -> Iterator[Any]:
-        """Memory for the images, used again; what `fill` does not write is the border, and zero."""
-        try:
-            images = self.kept.pop()
-        except IndexError:
-            images = np.zeros(self.size, F32)
-        yield images
-        if images.nbytes <= 2 * BLOCK:
-            self.kept.append(images)
-
-    def fill(self, images: Any, x: Any) -> None:
-        """Copy a block of the input to where it is read."""
-        shape = self.shape
-        view = images[: self.channels * self.channel].reshape(self.channels, *shape.stride, self.many, *self.image)
-        for phase in itertools.product(*map(range, shape.stride)):
-            here, there = [], []
+    def _rows_of_input(self) -> Any:
+        """Of each row of the images where it begins in the input, and where among those of a channel; its length."""
+        shape, found = self.shape, []
+        for number, phase in enumerate(itertools.product(*map(range, shape.stride))):
+            lows, counts = [], []
             for f, s, p, n, size in zip(phase, shape.stride, shape.padding, self.sizes, self.image, strict=True):
                 low, high = max(0, -((f - p) // s)), min(size, (n - 1 + p - f) // s + 1)
-                here.append(slice(low, max(low, high)))
-                there.append(slice(f - p + s * low, max(f - p + s * low, f - p + s * (high - 1) + 1), s))
-            view[(slice(None), *phase, slice(None), *here)] = x.swapaxes(0, 1)[(slice(None), slice(None), *there)]
+                lows.append(low)
+                counts.append(max(0, high - low))
+            axes = [range(low, low + count) for low, count in zip(lows[:-1], counts[:-1], strict=True)]
+            to = _places([*axes, [lows[-1]]], self.image) + number * self.many * self.each
+            steps = zip([*axes, [lows[-1]]], phase, shape.stride, shape.padding, strict=True)
+            of = _places([[f - p + s * i for i in axis] for axis, f, s, p in steps], self.sizes)
+            found += [(a, b, counts[-1]) for a, b in zip(of, to, strict=True) if counts[-1]]
+        return np.array(found, np.int64).reshape(-1, 3).T.copy()
 
-    def lines(self, array: Any) -> Any:
-        """Of an array (channels, line) the places of the output: (channels, examples, *places)."""
-        view = array[:, : self.plane].reshape(-1, self.many, *self.image)
-        return view[(slice(None), slice(None), *map(slice, self.shape.count))]
+    def leave(self, steps: Sizes) -> Any:
+        """Of each row of the output where it begins in a line, where in memory with such steps, and its length."""
+        if steps in self.left:
+            return self.left[steps]
+        rows = [*map(range, self.shape.count[:-1]), [0]]
+        of = _places(rows, self.image)
+        to = _sums([[i * step for i in axis] for axis, step in zip(rows, steps, strict=True)])
+        self.left[steps] = np.array([of, to, np.full(len(of), self.shape.count[-1])], np.int64)
+        return self.left[steps]
 
 
-_SPARE = 8  # vectors after the last: so many are computed together
+class _Scratch:
+    """Memory with zeros at first, used again; what is not written in a call is zero forever."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.kept: deque[Any] = deque(maxlen=8)
+
+    @contextmanager
+    def lent(self) -> Iterator[Any]:
+        try:
+            found = self.kept.pop()
+        except IndexError:
+            found = np.zeros(self.size, F32)
+        yield found
+        if found.nbytes <= 2 * BLOCK:
+            self.kept.append(found)
 
 
 def takes(x: Any, out: int, shape: Any) -> bool:
     """Whether these loops are for a convolution: float32, and worth it."""
-    work = x.shape[0] * math.prod(shape.count) * out * (x.shape[1] // shape.groups) * shape.taps
-    return x.dtype is F32 and work >= LEAST and loops.available()
+    return x.dtype is F32 and _work(x, out, shape) >= max(LEAST, 1) and loops.available()
+
+
+def _work(x: Any, out: int, shape: Any) -> int:
+    return int(x.shape[0] * math.prod(shape.count) * out * (x.shape[1] // shape.groups) * shape.taps)
 
 
 _geometry = functools.lru_cache(maxsize=128)(Geometry)
 
 
-def _blocks(x: Any, shape: Any, out: int) -> list[tuple[slice, Geometry]]:
+def _blocks(x: Any, shape: Any, out: int, spaced: bool = False, most: int | None = None) -> list[tuple[int, Geometry]]:
+    """The first example of each block, and its geometry."""
     n, channels, *sizes = x.shape
     of = functools.partial(_geometry, shape, tuple(sizes), channels, out)
-    many = max(1, min(n, BLOCK // (4 * channels * of(1).channel)))
-    found = [(slice(i, i + many), of(many)) for i in range(0, n - many + 1, many)]
+    many = max(1, min(n, BLOCK // (4 * channels * of(1, spaced).channel), most or n))
+    found = [(i, of(many, spaced)) for i in range(0, n - many + 1, many)]
     if n % many:
-        found.append((slice(n - n % many, n), of(n % many)))
+        found.append((n - n % many, of(n % many, spaced)))
     return found
 
 
+def _runs(blocks: list[tuple[int, Geometry]]) -> Iterator[tuple[int, int, Geometry]]:
+    """The first and the last example of blocks one after the other that are alike."""
+    for geometry, run in itertools.groupby(blocks, lambda block: block[1]):
+        starts = [start for start, _ in run]
+        yield starts[0], starts[-1] + geometry.many, geometry
+
+
+@functools.cache
 def _by_rows(channels: int, groups: int, rows: int) -> tuple[list[int], Any]:
     """Where blocks of so many channels begin in a group, the last where it ends with it; and the channels of all."""
     each = channels // groups
@@ -153,42 +197,55 @@ def _by_rows(channels: int, groups: int, rows: int) -> tuple[list[int], Any]:
     return starts, np.add.outer(np.arange(groups) * each, inside)
 
 
-def _at(array: Any) -> int:
-    return int(array.ctypes.data)
+def _packed(w: Any, groups: int, rows: int, starts: list[int]) -> Any:
+    """The weights of so many channels next to each other, for each term."""
+    each = w.reshape(groups, w.shape[0] // groups, -1)
+    if len(starts) * rows == each.shape[1]:
+        return np.ascontiguousarray(each.reshape(groups, len(starts), rows, -1).swapaxes(2, 3))
+    return np.ascontiguousarray(np.stack([each[:, s : s + rows].swapaxes(1, 2) for s in starts], 1))
 
 
-def forward(x: Any, w: Any, bias: Any, shape: Any) -> Any:
-    """The convolution; `takes` said yes."""
+def _steps(array: Any) -> list[int]:
+    return [s // 4 for s in array.strides]
+
+
+def forward(x: Any, w: Any, bias: Any, shape: Any, y: Any = None) -> Any:
+    """The convolution, written to ``y`` if it is given; `takes` said yes."""
     n, inner, out, groups = x.shape[0], x.shape[1], w.shape[0], shape.groups
     rows, columns, _ = _registers(out // groups)
-    run, lanes = _forward_loop(rows, columns), loops.width() // 4
-    y = memory.empty((n, out, *shape.count), F32)
+    x = np.ascontiguousarray(x)
+    spaced = y is not None
+    y = memory.empty((n, out, *shape.count), F32) if y is None else y
     starts, channels = _by_rows(out, groups, rows)
-    terms = w[0].size
-    packed = w.reshape(groups, out // groups, terms).swapaxes(1, 2)
-    packed = np.ascontiguousarray(np.stack([packed[..., s : s + rows] for s in starts], 1))
+    terms, lanes, threads = w[0].size, loops.width() // 4, get_num_threads()
+    packed = _packed(w, groups, rows, starts)
     added = np.zeros(out, F32) if bias is None else np.ascontiguousarray(bias, F32)
-    blocks = _blocks(x, shape, out)
+    share = -(-n // threads) if threads > 1 and _work(x, out, shape) > threads * SHARE else n
+    blocks = _blocks(x, shape, out, spaced, share)
     part = max(1, BLOCK // 2 // (4 * lanes * columns * inner // groups * math.prod(shape.stride))) * columns
+    whole = blocks[0][1].whole
+    run = _forward_loop(rows, columns, whole, shape.stride[-1] == 1, spaced)
+    (x_example, x_channel, *_), (y_example, y_channel, *y_steps) = _steps(x), _steps(y)
 
-    def block(examples: slice, place: Geometry) -> None:
-        target = y[examples] if place.whole else np.empty((out, place.line), F32)
-        last = -(-place.vectors // columns) * columns
-        with place.inputs() as images:
-            place.fill(images, x[examples])
-            given = [_at(a) for a in (images, packed, added, target, place.offsets, place.begin, place.to, channels)]
-            for first in range(0, last, part):
-                run(*given, terms, -(-terms // sliding.CHUNK), first, min(first + part, last), place.line,
-                    len(starts), groups, inner // groups * place.channel)  # fmt: skip
-        if not place.whole:
-            y[examples].swapaxes(0, 1)[...] = place.lines(target)
+    def block(first: int, last: int, place: Geometry) -> None:
+        vectors = -(-place.vectors // columns) * columns
+        leave = None if whole else place.leave(tuple(y_steps))
+        with place.images.lent() as images:
+            lines = None if whole else memory.empty((out * place.line,), F32)
+            run(
+                _at(x) + 4 * first * x_example, _at(packed), _at(added), _at(y) + 4 * first * y_example, _at(images),
+                lines if lines is None else _at(lines), _at(place.offsets), *place.tables, _at(channels),
+                _at(place.fill), leave if leave is None else _at(leave), 0, (last - first) // place.many, place.many,
+                inner // groups, out, groups, len(starts), terms, -(-terms // sliding.CHUNK), vectors, part,
+                -(-vectors // part), place.each, place.channel, place.line, place.fill.shape[1],
+                math.prod(shape.count[:-1]), x_example, x_channel, shape.stride[-1], y_example, y_channel, y_steps[-1],
+            )  # fmt: skip
 
     def work(some: slice) -> None:
-        for each in blocks[some]:
+        for each in _runs(blocks[some]):
             block(*each)
 
-    with one_thread():
-        in_parallel(work, len(blocks))
+    in_parallel(work, len(blocks))
     return y
 
 
@@ -196,35 +253,39 @@ def weight(x: Any, g: Any, shape: Any) -> Any:
     """The gradient for the weight; None where inf or nan may have been multiplied by the zeros of the border."""
     inner, out, groups = x.shape[1], g.shape[1], shape.groups
     rows, columns = _registers(out // groups)[2]
-    run = _weight_loop(rows, columns)
     starts, channels = _by_rows(out, groups, rows)
     terms = inner // groups * shape.taps
     many = -(-terms // columns)
     blocks = _blocks(x, shape, out)
     parts = min(PARTS, len(blocks))
     sums = np.zeros((parts, groups, len(starts) * rows, many * columns), F32)
-    g = np.ascontiguousarray(g)
+    x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
+    whole = blocks[0][1].whole
+    run = _weight_loop(rows, columns, whole, shape.stride[-1] == 1)
+    (x_example, x_channel, *_), (g_example, g_channel, *g_steps) = _steps(x), _steps(g)
 
-    def block(examples: slice, place: Geometry, total: Any) -> None:
-        offsets = np.pad(place.offsets, (0, many * columns - terms))
-        source = g[examples]
-        if not place.whole:
-            source = np.zeros((out, place.line), F32)
-            place.lines(source)[...] = g[examples].swapaxes(0, 1)
-        with place.inputs() as images:
-            place.fill(images, x[examples])
-            given = [_at(a) for a in (images, source, total, offsets, place.begin, place.to, channels)]
-            run(*given, place.vectors, place.line, len(starts), many, groups, inner // groups * place.channel)
+    def block(first: int, last: int, place: Geometry, total: Any) -> None:
+        offsets = np.concatenate([place.offsets, np.zeros(many * columns - terms, np.int64)])
+        near = np.empty(rows * columns * many * loops.width() // 4, F32)
+        leave = None if whole else place.leave(tuple(g_steps))
+        with place.images.lent() as images, place.lines.lent() as lines:
+            run(
+                _at(x) + 4 * first * x_example, _at(g) + 4 * first * g_example, _at(total), _at(images), _at(lines),
+                _at(near), _at(offsets), *place.tables, _at(channels), _at(place.fill),
+                leave if leave is None else _at(leave), 0, (last - first) // place.many, place.many, inner // groups,
+                out, groups, len(starts), many, place.vectors, place.each, place.channel, place.line,
+                place.fill.shape[1], math.prod(shape.count[:-1]), x_example, x_channel, shape.stride[-1], g_example,
+                g_channel,
+            )  # fmt: skip
 
     def work(some: slice) -> None:
         for i in range(some.start, some.stop):
-            for each in blocks[len(blocks) * i // parts : len(blocks) * (i + 1) // parts]:
+            for each in _runs(blocks[len(blocks) * i // parts : len(blocks) * (i + 1) // parts]):
                 block(*each, sums[i])
 
-    with one_thread():
-        in_parallel(work, parts, parts)
+    in_parallel(work, parts, parts)
     total = np.add.reduce(sums, 0)
-    if not blocks[0][1].whole and not np.isfinite(total).all():
+    if not whole and not np.isfinite(total).all():
         return None
     found = np.empty((out, terms), F32)
     found[channels.ravel()] = total.reshape(-1, many * columns)[:, :terms]

@@ -10,83 +10,180 @@ from __future__ import annotations
 from genesis.kernels.llvm.nests import Code
 
 CHUNK = 96  # terms of a sum that are added before they are added to the rest: fewer digits are lost
+NEAR = 64  # vectors of places of a few channels that stay in the nearest cache while all terms pass
 FORWARD = (
-    ("x", "w", "bias", "y", "offsets", "from", "to", "channels"),
-    ("terms", "chunks", "first", "last", "line", "blocks", "groups", "from_group"),
-)
+    ("x", "w", "bias", "y", "images", "lines", "offsets", "from", "to", "channels", "fill", "leave"),
+    ("first", "last", "many", "inner", "out", "groups", "blocks", "terms", "chunks", "vectors", "part", "parts",
+     "each", "channel", "line", "fills", "leaves", "x_example", "x_channel", "x_step", "y_example", "y_channel",
+     "y_step"),
+)  # fmt: skip
 WEIGHT = (
-    ("x", "g", "sums", "offsets", "from", "to", "channels"),
-    ("vectors", "line", "blocks", "term_blocks", "groups", "from_group"),
-)
+    ("x", "g", "sums", "images", "lines", "near", "offsets", "from", "to", "channels", "fill", "leave"),
+    ("first", "last", "many", "inner", "out", "groups", "blocks", "term_blocks", "vectors",
+     "each", "channel", "line", "fills", "leaves", "x_example", "x_channel", "x_step", "g_example", "g_channel"),
+)  # fmt: skip
 
 
-def forward(lanes: int, rows: int, columns: int) -> str:
-    """The function ``forward``: ``rows`` channels of the output at ``columns`` vectors of places at a time.
+def forward(lanes: int, rows: int, columns: int, whole: bool, dense: bool, spaced: bool) -> str:
+    """The function ``forward``: of blocks of ``many`` examples from ``first`` to ``last``, ``rows`` channels of the
+    output at ``columns`` vectors of places at a time.
 
-    ``y[channels[c] * line + to[v]] = bias[channels[c]] + sum_t w[c, t] x[from[v] + offsets[t]]`` for the vectors from
-    ``first`` to ``last``; ``w`` has the weights of ``rows`` channels next to each other for each term.
+    ``y[channels[c] * line + to[v]] = bias[channels[c]] + sum_t w[c, t] x[from[v] + offsets[t]]`` for all vectors; ``w``
+    has the weights of ``rows`` channels next to each other for each term. ``x`` is in ``images``; ``y`` the block's part
+    of the output, or not ``whole`` ``lines``, whose places are brought to the output afterwards. ``dense``: places of a
+    row of the images are next to each other in the input; ``spaced``: those of a row of the output are not.
     """
     code = Code(lanes)
-    zeros = [code.constant(0.0)] * (rows * columns)
-    with code.loop("0", "%groups", "1") as group, code.loop("0", "%blocks", "1") as inside:
-        x = code.at("%x", code.times(group.index, "%from_group"))
-        block = code.times(code.add(code.times(group.index, "%blocks"), inside.index), str(rows))
-        panel = code.at("%w", code.times(block, "%terms"))
-        channels = _numbers(code, "%channels", block, rows)
-        lines = [code.times(channel, "%line") for channel in channels]
-        with code.loop("%first", "%last", str(columns)) as tile:
-            begin = _numbers(code, "%from", tile.index, columns)
-            places = [[code.add(line, to) for to in _numbers(code, "%to", tile.index, columns)] for line in lines]
-            for channel, row in zip(channels, places, strict=True):
-                bias = code.spread("%bias", channel)
-                for place in row:
-                    code.store(bias, "%y", place)
-            with code.loop("0", "%chunks", "1") as chunk:
-                start = code.times(chunk.index, str(CHUNK))
-                stop = code.least(code.add(start, str(CHUNK)), "%terms")
-                with code.loop(start, stop, "1", zeros) as term:
-                    offset = code.number("%offsets", term.index)
-                    vectors = [code.load(x, code.add(offset, at)) for at in begin]
-                    weights = code.at(panel, code.times(term.index, str(rows)))
-                    term.next = []
-                    for i in range(rows):
-                        w = code.spread(weights, str(i))
-                        sums = term.values[i * columns : (i + 1) * columns]
-                        term.next += [code.fma(w, x, s) for x, s in zip(vectors, sums, strict=True)]
-                flat = [place for row in places for place in row]
-                # all are read before one is written: the last vectors of a table may be the same
-                found = [code.plus(code.load("%y", p), s) for p, s in zip(flat, term.values, strict=True)]
-                for value, place in zip(found, flat, strict=True):
-                    code.store(value, "%y", place)
+    with code.loop("%first", "%last", "1") as block:
+        example = code.times(block.index, "%many")
+        _fill(code, example, dense)
+        y = code.at("%y", code.times(example, "%y_example"))
+        target = y if whole else "%lines"
+        with code.loop("0", "%parts", "1") as part:
+            start = code.times(part.index, "%part")
+            stop = code.least(code.add(start, "%part"), "%vectors")
+            with code.loop("0", "%groups", "1") as group, code.loop("0", "%blocks", "1") as inside:
+                number = code.add(code.times(group.index, "%blocks"), inside.index)
+                _forward_tiles(code, rows, columns, group.index, code.times(number, str(rows)), start, stop, target)
+        if not whole:
+            to = ("%y_channel", "%y_example", "%y_step")
+            _move(code, "%lines", y, "%leave", "%leaves", "%out", ("%line", "%each", "1"), to, not spaced)
     return code.function("forward", *FORWARD)
 
 
-def weight(lanes: int, rows: int, columns: int) -> str:
-    """The function ``weight``: sums over all vectors of places for ``rows`` channels and ``columns`` terms at a time.
+def _forward_tiles(
+    code: Code, rows: int, columns: int, group: str, first: str, start: str, stop: str, target: str
+) -> None:
+    """Some channels of the output, from the vector ``start`` to ``stop``."""
+    zeros = [code.constant(0.0)] * (rows * columns)
+    x = code.at("%images", code.times(code.times(group, "%inner"), "%channel"))
+    panel = code.at("%w", code.times(first, "%terms"))
+    channels = _numbers(code, "%channels", first, rows)
+    lines = [code.times(channel, "%line") for channel in channels]
+    with code.loop(start, stop, str(columns)) as tile:
+        begin = _numbers(code, "%from", tile.index, columns)
+        places = [[code.add(line, to) for to in _numbers(code, "%to", tile.index, columns)] for line in lines]
+        for channel, row in zip(channels, places, strict=True):
+            bias = code.spread("%bias", channel)
+            for place in row:
+                code.store(bias, target, place)
+        with code.loop("0", "%chunks", "1") as chunk:
+            one = code.times(chunk.index, str(CHUNK))
+            end = code.least(code.add(one, str(CHUNK)), "%terms")
+            with code.loop(one, end, "1", zeros) as term:
+                offset = code.number("%offsets", term.index)
+                vectors = [code.load(x, code.add(offset, at)) for at in begin]
+                weights = code.at(panel, code.times(term.index, str(rows)))
+                term.next = []
+                for i in range(rows):
+                    w = code.spread(weights, str(i))
+                    sums = term.values[i * columns : (i + 1) * columns]
+                    term.next += [code.fma(w, x, s) for x, s in zip(vectors, sums, strict=True)]
+            flat = [place for row in places for place in row]
+            # all are read before one is written: the last vectors of a table may be the same
+            found = [code.plus(code.load(target, p), s) for p, s in zip(flat, term.values, strict=True)]
+            for value, place in zip(found, flat, strict=True):
+                code.store(value, target, place)
 
-    ``sums[c, t] += sum_v g[channels[c] * line + to[v]] x[from[v] + offsets[t]]``.
+
+def weight(lanes: int, rows: int, columns: int, whole: bool, dense: bool) -> str:
+    """The function ``weight``: of blocks of ``many`` examples from ``first`` to ``last``, sums over all vectors of places
+    for ``rows`` channels and ``columns`` terms at a time.
+
+    ``sums[c, t] += sum_v g[channels[c] * line + to[v]] x[from[v] + offsets[t]]``. ``near`` has a vector for each of the
+    sums of ``rows`` channels. ``whole`` and ``dense`` as in `forward`.
     """
     code = Code(lanes)
-    zeros = [code.constant(0.0)] * (rows * columns)
-    width = code.times("%term_blocks", str(columns))
-    with code.loop("0", "%groups", "1") as group, code.loop("0", "%blocks", "1") as inside:
-        x = code.at("%x", code.times(group.index, "%from_group"))
-        first = code.times(code.add(code.times(group.index, "%blocks"), inside.index), str(rows))
-        lines = [code.times(channel, "%line") for channel in _numbers(code, "%channels", first, rows)]
+    with code.loop("%first", "%last", "1") as block:
+        example = code.times(block.index, "%many")
+        _fill(code, example, dense)
+        g = code.at("%g", code.times(example, "%g_example"))
+        if not whole:
+            to = ("%line", "%each", "1")
+            _move(code, g, "%lines", "%leave", "%leaves", "%out", ("%g_channel", "%g_example", "1"), to, True, True)
+        with code.loop("0", "%groups", "1") as group, code.loop("0", "%blocks", "1") as inside:
+            number = code.add(code.times(group.index, "%blocks"), inside.index)
+            _weight_tiles(code, rows, columns, group.index, code.times(number, str(rows)), g if whole else "%lines")
+    return code.function("weight", *WEIGHT)
+
+
+def _weight_tiles(code: Code, rows: int, columns: int, group: str, first: str, g: str) -> None:
+    """All terms for some channels."""
+    x = code.at("%images", code.times(code.times(group, "%inner"), "%channel"))
+    lines = [code.times(channel, "%line") for channel in _numbers(code, "%channels", first, rows)]
+    each = rows * columns
+    zero = code.constant(0.0)
+    with code.loop("0", code.times("%term_blocks", str(each)), "1") as clear:
+        code.store(zero, "%near", code.times(clear.index, str(code.lanes)))
+    rounds = code.put(f"sdiv i64 {code.add('%vectors', str(NEAR - 1))}, {NEAR}")
+    with code.loop("0", rounds, "1") as some:
+        start = code.times(some.index, str(NEAR))
+        stop = code.least(code.add(start, str(NEAR)), "%vectors")
         with code.loop("0", "%term_blocks", "1") as terms:
-            term = code.times(terms.index, str(columns))
-            offsets = _numbers(code, "%offsets", term, columns)
-            with code.loop("0", "%vectors", "1", zeros) as place:
+            offsets = _numbers(code, "%offsets", code.times(terms.index, str(columns)), columns)
+            sums = code.times(terms.index, str(each * code.lanes))
+            kept = [code.add(sums, str(i * code.lanes)) for i in range(each)]
+            before = [code.load("%near", at) for at in kept]
+            with code.loop(start, stop, "1", before) as place:
                 to, begin = code.number("%to", place.index), code.number("%from", place.index)
-                gs = [code.load("%g", code.add(line, to)) for line in lines]
+                gs = [code.load(g, code.add(line, to)) for line in lines]
                 xs = [code.load(x, code.add(offset, begin)) for offset in offsets]
                 pairs = [(a, b) for a in gs for b in xs]
                 place.next = [code.fma(a, b, s) for (a, b), s in zip(pairs, place.values, strict=True)]
-            for i in range(rows):
-                line = code.add(code.times(code.add(first, str(i)), width), term)
-                for j in range(columns):
-                    _add_all(code, place.values[i * columns + j], "%sums", code.add(line, str(j)))
-    return code.function("weight", *WEIGHT)
+            for value, at in zip(place.values, kept, strict=True):
+                code.store(value, "%near", at)
+    width = code.times("%term_blocks", str(columns))
+    with code.loop("0", "%term_blocks", "1") as terms:
+        term = code.times(terms.index, str(columns))
+        sums = code.times(terms.index, str(each * code.lanes))
+        for i in range(rows):
+            line = code.add(code.times(code.add(first, str(i)), width), term)
+            for j in range(columns):
+                found = code.load("%near", code.add(sums, str((i * columns + j) * code.lanes)))
+                _add_all(code, found, "%sums", code.add(line, str(j)))
+
+
+# ---- copies
+
+Steps = tuple[str, str, str]  # from a channel to the next, from an example, from a place of a row
+
+
+def _fill(code: Code, example: str, dense: bool) -> None:
+    """Copy a block of the input to where it is read."""
+    x, steps = code.at("%x", code.times(example, "%x_example")), ("%x_channel", "%x_example", "%x_step")
+    channels = code.times("%groups", "%inner")
+    _move(code, x, "%images", "%fill", "%fills", channels, steps, ("%channel", "%each", "1"), dense)
+
+
+def _move(
+    code: Code, source: str, target: str, table: str, rows: str, channels: str, of: Steps, to: Steps, dense: bool,
+    back: bool = False,
+) -> None:  # fmt: skip
+    """Copy rows of numbers: the table has where each begins, where it goes to (``back``: the other way round), and how
+    many numbers it has.
+    """
+    with code.loop("0", channels, "1") as c, code.loop("0", "%many", "1") as e:
+        start, end = (
+            code.at(base, code.add(code.times(c.index, steps[0]), code.times(e.index, steps[1])))
+            for base, steps in ((source, of), (target, to))
+        )
+        with code.loop("0", rows, "1") as r:
+            numbers = [code.number(table, r.index), code.number(table, code.add(r.index, rows))]
+            one, other = numbers[::-1] if back else numbers
+            count = code.number(table, code.add(r.index, code.times(rows, "2")))
+            here, there = code.at(start, one), code.at(end, other)
+            done = "0"
+            for lanes in [n for n in (16, 8, 4) if n <= code.lanes] * dense:
+                with code.loop(done, count, str(lanes)) as i:
+                    _copy(code, f"<{lanes} x float>", code.at(here, i.index), code.at(there, i.index))
+                done = i.index
+            with code.loop(done, count, "1") as i:
+                places = (i.index, i.index) if dense else (code.times(i.index, of[2]), code.times(i.index, to[2]))
+                _copy(code, "float", code.at(here, places[0]), code.at(there, places[1]))
+
+
+def _copy(code: Code, kind: str, source: str, target: str) -> None:
+    code.lines.append(f"  store {kind} {code.put(f'load {kind}, ptr {source}, align 4')}, ptr {target}, align 4")
 
 
 def _numbers(code: Code, table: str, first: str, count: int) -> list[str]:
