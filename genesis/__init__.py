@@ -10,7 +10,8 @@
 `genesis.special`    special functions         `genesis.distributions` random variables
 `genesis.masked`     reductions with masks     `genesis.signal`  windows of signals
 `genesis.library`    ops of users              `genesis.devices` devices of users
-`genesis.pytorch`    programs for PyTorch      `genesis.testing` checks of ops and gradients
+`genesis.sparse`     sparse matrices           `genesis.testing` checks of ops and gradients
+`genesis.pytorch`    programs for PyTorch
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ _LAZY = {
     "optim": "genesis.optim",
     "pytorch": "genesis.pytorch",
     "signal": "genesis.signal",
+    "sparse": "genesis.sparse",
     "special": "genesis.special",
     "testing": "genesis.testing",
     "tiny": "genesis.tiny",

@@ -62,6 +62,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.random": ("genesis",),
     "torch.serialization": ("genesis",),
     "torch.signal.windows": ("genesis.signal.windows",),
+    "torch.sparse": ("genesis.sparse",),
     "torch.special": ("genesis.special",),
     "torch.testing": ("genesis.testing",),
     "torch.types": (),

@@ -7,7 +7,7 @@ import difflib
 from genesis.pytorch.names import names
 
 _QUANTIZED = "quantization is not built"
-_SPARSE = "of sparse tensors there are matrices in coordinates, and their products"
+_SPARSE = "of sparse tensors there are matrices in coordinates, by rows and by columns, and their products"
 
 # families, by the beginning of the dotted name: the longest that fits counts
 FAMILIES = {
@@ -91,6 +91,7 @@ DIFFERENT = {
     "torch.compiler.compile": "the function runs as it is, nothing is compiled",
     "torch.profiler.profile": "it times steps and blocks named with record_function; genesis.autograd.profile measures ops",
     "torch.sparse_coo_tensor": "a class of its own, SparseTensor, with products and sums; to_dense() for all else",
+    "torch.sparse_csr_tensor": "a class of its own, CompressedTensor; indices that say no matrix are always refused",
     "torch.Tensor.to_sparse": "a class of its own, SparseTensor, with products and sums; to_dense() for all else",
     "torch.Tensor.share_memory_": "seen by processes that are forked, not by those that are spawned",
     "torch.Tensor.storage": "writes to a storage are not recorded, and it keeps its size",

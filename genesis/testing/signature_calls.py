@@ -58,11 +58,12 @@ SPACES: dict[str, Any] = {
     "fft": genesis.fft,
     "special": genesis.special,
     "masked": genesis.masked,
+    "sparse": genesis.sparse,
     "signal.windows": genesis.signal.windows,
 }
 UNCALLED = {  # public, and not to be called by their users
     **dict.fromkeys(("layout", "memory_format"), "classes of values that exist, for isinstance"),
-    **dict.fromkeys(("TypedStorage", "UntypedStorage", "SparseTensor"), "results of other calls"),
+    **dict.fromkeys(("TypedStorage", "UntypedStorage", "SparseTensor", "CompressedTensor"), "results of other calls"),
     **dict.fromkeys(("Context", "autograd.Context", "autograd.FunctionCtx"), "what a Function is given"),
     **dict.fromkeys(
         ("nn.functional.upsample", "nn.functional.upsample_bilinear", "nn.functional.upsample_nearest"),

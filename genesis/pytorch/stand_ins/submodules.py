@@ -12,7 +12,7 @@ from typing import Any
 
 import genesis
 from genesis.base.errors import ArgumentValueError, message
-from genesis.core.graph.tensor import Tensor
+from genesis.ops.products.compressed import SPARSE
 from genesis.pytorch.names import VERSION
 from genesis.pytorch.stand_ins.common import (
     STORAGES,
@@ -140,11 +140,8 @@ def _sparse() -> Values:
     def of_dtype(dtype: Any) -> Callable[..., Any]:
         return lambda indices, values, size=None: genesis.sparse_coo_tensor(indices, values, size, dtype=dtype)
 
-    def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-        return mat * beta + (mat1 @ mat2) * alpha  # type: ignore[no-any-return]
-
     return {
-        "mm": genesis.spmm, "addmm": addmm, "sum": lambda input, dim=None: input.sum(dim), "check_sparse_tensor_invariants": NoEffect,
+        **SPARSE, "sum": lambda input, dim=None: input.sum(dim), "check_sparse_tensor_invariants": NoEffect,
         **{f"{name}Tensor": of_dtype(getattr(genesis, dtype)) for name, dtype in STORAGES.items()},
     }  # fmt: skip
 

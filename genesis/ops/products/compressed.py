@@ -1,0 +1,441 @@
+"""Sparse matrices by rows or by columns (CSR, CSC), and functions of sparse matrices.
+
+What is computed is computed on coordinates, as of every `SparseTensor`; the number of elements of each row, which
+``crow_indices`` adds up, stands in the place of their first coordinate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from genesis.base import dtypes, layouts
+from genesis.base.errors import ArgumentError, ShapeError, message
+from genesis.core.call.refusal import explain_all, explained
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.creation.create import zeros
+from genesis.ops.creation.outside import as_tensor
+from genesis.ops.creation.sequences import arange
+from genesis.ops.products.sparse import SparseTensor
+from genesis.ops.reductions.search import unique
+from genesis.ops.shapes.join import cat, stack
+from genesis.ops.shapes.repeat import repeat_interleave
+
+
+class CompressedTensor(SparseTensor):
+    """A sparse matrix by rows, or with ``layout=genesis.sparse_csc`` by columns; made by `sparse_csr_tensor` and
+    ``x.to_sparse_csr()``.
+
+    >>> import genesis
+    >>> x = genesis.tensor([[0., 5.], [7., 0.]]).to_sparse_csr()
+    >>> x.crow_indices(), x.col_indices(), x.values()
+    (tensor([0, 1, 2]), tensor([1, 0]), tensor([5., 7.]))
+    """
+
+    __slots__ = ("layout",)
+    is_sparse = False
+    is_sparse_csr = property(lambda self: self.layout is layouts.sparse_csr)
+
+    def __init__(
+        self, indices: Tensor, values: Tensor, size: Sequence[int], layout: layouts.layout = layouts.sparse_csr
+    ) -> None:
+        super().__init__(indices, values, size, True)
+        self.layout = layout  # type: ignore[misc]
+
+    def _with(self, values: Tensor) -> CompressedTensor:
+        return CompressedTensor(self._places, values, self.shape, self.layout)
+
+    def _compressed(self, name: str, dim: int, plain: bool) -> Tensor:
+        """The ends of the rows (0) or columns (1), or as ``plain`` indices the coordinates of the elements."""
+        if (self.layout is layouts.sparse_csr) != ((dim == 0) != plain):
+            raise ShapeError(message(name, f"the tensor has the layout {self.layout}"))
+        if plain:
+            return self._places[dim]
+        counts = zeros(self.shape[dim] + 1, dtype=dtypes.int64, device=self.device)
+        ones = counts.new_ones(self._nnz())  # type: ignore[attr-defined]
+        return counts.index_add(0, self._places[dim] + 1, ones).cumsum(0)  # type: ignore[attr-defined, no-any-return]
+
+    def crow_indices(self) -> Tensor:
+        """For each row how many elements there are before it, and at last how many there are."""
+        return self._compressed("crow_indices", 0, False)
+
+    def col_indices(self) -> Tensor:
+        """The column of each element."""
+        return self._compressed("col_indices", 1, True)
+
+    def ccol_indices(self) -> Tensor:
+        """`crow_indices` of a matrix by columns."""
+        return self._compressed("ccol_indices", 1, False)
+
+    def row_indices(self) -> Tensor:
+        """The row of each element of a matrix by columns."""
+        return self._compressed("row_indices", 0, True)
+
+    def indices(self) -> Tensor:
+        """Refused: a matrix by rows has other indices.
+
+        Raises:
+            RuntimeError: always
+        """
+        raise ShapeError(message("indices", f"the tensor has the layout {self.layout}", hint="x.to_sparse_coo()"))
+
+    def coalesce(self) -> SparseTensor:
+        """Refused, as of PyTorch's: no element is there twice."""
+        raise ShapeError(message("coalesce", f"the tensor has the layout {self.layout}", hint="x.to_sparse_coo()"))
+
+    def to_sparse(self, *args: Any, layout: Any = None, **kwargs: Any) -> SparseTensor:
+        """In coordinates, or in another layout."""
+        if layout in (layouts.sparse_csr, layouts.sparse_csc):
+            return _by(self, layout)
+        return SparseTensor(self._places, self._values_, self.shape, self.layout is layouts.sparse_csr)
+
+    to_sparse_coo = to_sparse
+
+    def clone(self) -> CompressedTensor:
+        """A copy."""
+        return CompressedTensor(self._places.clone(), self._values_.clone(), self.shape, self.layout)  # type: ignore[attr-defined]
+
+    def transpose(self, dim0: int, dim1: int) -> SparseTensor:
+        """Rows and columns exchanged: what was by rows is by columns."""
+        if dim0 % 2 == dim1 % 2:
+            return self
+        turned = layouts.sparse_csc if self.layout is layouts.sparse_csr else layouts.sparse_csr
+        return CompressedTensor(self._places.flip(0), self._values_, self.shape[::-1], turned)
+
+    def mm(self, mat2: Any) -> Any:
+        """The product with a dense matrix or vector; of two sparse ones, in this one's layout."""
+        product = self.to_sparse().mm(mat2)
+        return _by(product, self.layout) if isinstance(product, SparseTensor) else product
+
+    matmul = __matmul__ = mm
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        product = self.to_sparse() * (other.to_dense() if isinstance(other, SparseTensor) else other)
+        return _by(product, self.layout)
+
+    __rmul__ = mul = __mul__
+
+    def __add__(self, other: Any) -> Any:
+        total = self.to_sparse() + (other.to_sparse() if isinstance(other, SparseTensor) else other)
+        return _by(total, self.layout) if isinstance(total, SparseTensor) else total
+
+    __radd__ = add = __add__
+
+    def __repr__(self) -> str:
+        csr = self.layout is layouts.sparse_csr
+        ends, others = ("crow", "col") if csr else ("ccol", "row")
+        return (
+            f"tensor({ends}_indices={getattr(self, f'{ends}_indices')()!r},\n       {others}_indices="
+            f"{getattr(self, f'{others}_indices')()!r},\n       values={self._values_!r}, size={tuple(self.shape)}, "
+            f"nnz={self._nnz()}, layout={self.layout})"
+        )
+
+
+def _by(x: SparseTensor, layout: layouts.layout) -> CompressedTensor:
+    """The same matrix by rows or columns."""
+    if isinstance(x, CompressedTensor) and x.layout is layout:
+        return x
+    if x.ndim != 2:
+        name = f"to_{layout.name}"
+        raise ShapeError(message(name, f"a matrix is needed, the tensor has {x.ndim} dimensions"))
+    if layout is layouts.sparse_csr:
+        x = SparseTensor(x._places, x._values_, x.shape, x.is_coalesced() and not isinstance(x, CompressedTensor))
+        x = x.coalesce()
+        return CompressedTensor(x._places, x._values_, x.shape)
+    turned = SparseTensor(x._places.flip(0), x._values_, x.shape[::-1]).coalesce()
+    return CompressedTensor(turned._places.flip(0), turned._values_, x.shape, layout)
+
+
+def _compressed_tensor(
+    name: str, layout: layouts.layout, ends: Any, others: Any, values: Any, size: Any, options: Any
+) -> CompressedTensor:
+    """Check what a matrix by rows (or columns) is made of, and make it."""
+    words = ("rows", "columns") if layout is layouts.sparse_csr else ("columns", "rows")
+    device = options["device"]
+    starts, places = (as_tensor(x, device=device).to(dtypes.int64) for x in (ends, others))
+    data = as_tensor(values, dtype=options["dtype"], device=device)
+    if starts.ndim != 1 or not starts.numel() or places.ndim != 1 or data.shape != places.shape:
+        text = f"ends of {words[0]}, their {words[1]} and values are vectors, the last two of one size"
+        shapes = ", ".join(str(list(x.shape)) for x in (starts, places, data))
+        raise ShapeError(message(name, f"{text}; got shapes {shapes}"))
+    counts = starts.diff()  # type: ignore[attr-defined]
+    if int(starts[0]) or bool((counts < 0).any()) or int(starts[-1]) != places.numel():
+        text = f"the ends of {words[0]} must grow from 0 to {places.numel()}, the number of values"
+        raise ShapeError(message(name, f"{text}, got {starts.tolist()}"))
+    count, most = starts.numel() - 1, int(places.max()) if places.numel() else -1
+    shape = [count, most + 1] if layout is layouts.sparse_csr else [most + 1, count]
+    if size is not None:
+        shape = [int(n) for n in size]
+    across = shape[1 if layout is layouts.sparse_csr else 0] if len(shape) == 2 else -1
+    if len(shape) != 2 or shape[words[0] == "columns"] != count or most >= across or bool((places < 0).any()):
+        raise ShapeError(message(name, f"{count} {words[0]} with {words[1]} up to {most} do not fit size {shape}"))
+    first = repeat_interleave(arange(count, device=data.device), counts)
+    flat = first * across + places
+    if bool((flat.diff() <= 0).any()):  # type: ignore[attr-defined]
+        raise ShapeError(message(name, f"the {words[1]} of each of the {words[0]} must grow, got {places.tolist()}"))
+    if options["requires_grad"]:
+        data = data.detach().requires_grad_()
+    pair = [first, places] if layout is layouts.sparse_csr else [places, first]
+    return CompressedTensor(stack(pair), data, shape, layout)
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> CompressedTensor:
+    """A sparse matrix by rows: row i has the values from ``crow_indices[i]`` to ``crow_indices[i + 1]``.
+
+    Args:
+        col_indices: the column of each value, growing in each row
+        size: the shape; as many columns as needed for None
+
+    Raises:
+        RuntimeError: indices that say no matrix
+
+    >>> import genesis
+    >>> genesis.sparse_csr_tensor([0, 2, 2, 3], [1, 3, 0], [5., 3., 2.], (3, 4)).to_dense()
+    tensor([[0., 5., 0., 3.],
+            [0., 0., 0., 0.],
+            [2., 0., 0., 0.]])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _compressed_tensor("sparse_csr_tensor", layouts.sparse_csr, crow_indices, col_indices, values, size, options)
+
+
+def sparse_csc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> CompressedTensor:
+    """`sparse_csr_tensor` by columns.
+
+    >>> import genesis
+    >>> genesis.sparse_csc_tensor([0, 1, 2], [1, 0], [5., 3.]).to_dense()
+    tensor([[0., 3.],
+            [5., 0.]])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _compressed_tensor("sparse_csc_tensor", layouts.sparse_csc, ccol_indices, row_indices, values, size, options)
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> CompressedTensor:
+    """`sparse_csr_tensor` or `sparse_csc_tensor`, as the layout says.
+
+    Raises:
+        RuntimeError: another layout
+
+    >>> import genesis
+    >>> genesis.sparse_compressed_tensor([0, 1], [0], [5.], layout=genesis.sparse_csr).to_dense()
+    tensor([[5.]])
+    """
+    if layout not in (layouts.sparse_csr, layouts.sparse_csc):
+        text = f"the layout must be sparse_csr or sparse_csc, got {layout}"
+        raise ShapeError(message("sparse_compressed_tensor", text))
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _compressed_tensor(
+        "sparse_compressed_tensor", layout, compressed_indices, plain_indices, values, size, options
+    )
+
+
+# ---- functions of sparse matrices
+
+
+def _sparse(name: str, x: Any) -> SparseTensor:
+    if not isinstance(x, SparseTensor):
+        raise ArgumentError(message(name, f"expected a sparse tensor, got {type(x).__name__}", hint="x.to_sparse()"))
+    return x
+
+
+def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
+    """The product of two matrices of which at least one is sparse.
+
+    Args:
+        reduce: "sum", or what stands in its place: "mean", "amax" or "amin" of what a row adds up; 0 of nothing
+
+    Raises:
+        RuntimeError: shapes that have no product, or an unknown ``reduce``
+
+    >>> import genesis
+    >>> genesis.sparse.mm(genesis.eye(2).to_sparse_csr(), genesis.ones(2, 1), "mean")
+    tensor([[1.],
+            [1.]])
+    """
+    if reduce in (None, "sum"):
+        return mat1 @ mat2
+    if reduce not in ("mean", "amax", "amin"):
+        raise ShapeError(message("sparse.mm", f'reduce must be "sum", "mean", "amax" or "amin", got {reduce!r}'))
+    x = _sparse("sparse.mm", mat1)
+    if not isinstance(mat2, Tensor) or x.ndim != 2 or mat2.ndim != 2 or x.shape[1] != mat2.shape[0]:
+        raise ShapeError(message("sparse.mm", f"shapes {list(x.shape)} and {list(mat2.shape)} have no product"))
+    rows, columns = x._places
+    parts = x._values_.unsqueeze(1) * mat2.index_select(0, columns)  # type: ignore[attr-defined]
+    out = parts.new_zeros((x.shape[0], mat2.shape[1]))
+    index = rows.unsqueeze(1).expand(-1, mat2.shape[1])  # type: ignore[attr-defined]
+    return out.scatter_reduce(0, index, parts, reduce, include_self=False)
+
+
+def sparse_addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """``beta * mat + alpha * (mat1 @ mat2)`` of a sparse matrix ``mat1``.
+
+    >>> import genesis
+    >>> genesis.sparse.addmm(genesis.ones(2, 1), genesis.eye(2).to_sparse(), genesis.ones(2, 1), beta=2.0)
+    tensor([[3.],
+            [3.]])
+    """
+    return mat * beta + (mat1 @ mat2) * alpha  # type: ignore[operator, no-any-return]
+
+
+def sampled_addmm(
+    input: SparseTensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
+) -> SparseTensor:
+    """``beta * input + alpha * (mat1 @ mat2)``, computed only where the sparse ``input`` has elements.
+
+    Raises:
+        RuntimeError: shapes that do not fit
+
+    >>> import genesis
+    >>> genesis.sparse.sampled_addmm(genesis.eye(2).to_sparse_csr(), genesis.ones(2, 3), genesis.ones(3, 2)).values()
+    tensor([4., 4.])
+    """
+    x = _sparse("sparse.sampled_addmm", input)
+    if x.ndim != 2 or (mat1.shape[0], mat2.shape[-1]) != tuple(x.shape) or mat1.shape[-1] != mat2.shape[0]:
+        text = f"shapes {list(x.shape)}, {list(mat1.shape)} and {list(mat2.shape)} do not fit"
+        raise ShapeError(message("sparse.sampled_addmm", text))
+    rows, columns = x._places
+    products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)  # type: ignore[attr-defined]
+    return x._with(x._values_ * beta + products * alpha)
+
+
+def sparse_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """The softmax along a dimension of the elements that are there; the others count as $-\\infty$.
+
+    >>> import genesis
+    >>> genesis.sparse.softmax(genesis.eye(2).to_sparse(), 1).to_dense()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    x, shifted, total = _along("sparse.softmax", input, dim, dtype)
+    return x._with(shifted.exp() / total)
+
+
+def sparse_log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """The logarithm of `sparse_softmax`.
+
+    >>> import genesis
+    >>> genesis.sparse.log_softmax(genesis.eye(2).to_sparse(), 1).coalesce().values()
+    tensor([0., 0.])
+    """
+    x, shifted, total = _along("sparse.log_softmax", input, dim, dtype)
+    return x._with(shifted - total.log())
+
+
+def _along(name: str, input: SparseTensor, dim: int, dtype: Any) -> tuple[SparseTensor, Any, Any]:
+    """In order, the values less the largest of their row, and for each the sum of the exponentials of its row."""
+    x = _sparse(name, input)
+    if not -x.ndim <= dim < x.ndim:
+        raise ShapeError(message(name, f"dim {dim} is out of range for {x.ndim} dimensions"))
+    x = x if isinstance(x, CompressedTensor) else x.coalesce()
+    values: Any = x._values_ if dtype is None else x._values_.to(dtype)  # type: ignore[attr-defined]
+    others = [d for d in range(x.ndim) if d != dim % x.ndim]
+    flat = x._places[0] * 0
+    for d in others:
+        flat = flat * x.shape[d] + x._places[d]
+    rows, group = unique(flat, return_inverse=True)
+    largest = (
+        values.detach().new_zeros(rows.shape).scatter_reduce(0, group, values.detach(), "amax", include_self=False)
+    )
+    shifted = values - largest[group]
+    return x, shifted, values.new_zeros(rows.shape).index_add(0, group, shifted.exp())[group]
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> SparseTensor:
+    """A sparse matrix with the rows of ``diagonals`` on the diagonals ``offsets``, element j of a row in column j.
+
+    Raises:
+        RuntimeError: not one offset for each row, an offset twice, or a shape that is no matrix's
+
+    >>> import genesis
+    >>> genesis.sparse.spdiags(genesis.ones(2, 3), genesis.tensor([0, 1]), (3, 3)).to_dense()
+    tensor([[1., 1., 0.],
+            [0., 1., 1.],
+            [0., 0., 1.]])
+    """
+    name = "sparse.spdiags"
+    table: Any = diagonals if diagonals.ndim == 2 else diagonals.unsqueeze(0)  # type: ignore[attr-defined]
+    shifts = [int(k) for k in offsets.reshape(-1).tolist()]
+    if len(shape) != 2 or len(shifts) != table.shape[0] or len(set(shifts)) < len(shifts):
+        text = f"{table.shape[0]} diagonals with offsets {shifts} do not fit shape {list(shape)}"
+        raise ShapeError(message(name, text))
+    m, n = int(shape[0]), int(shape[1])
+    places, values = [], []
+    for row, k in zip(table, shifts, strict=True):
+        columns = arange(max(k, 0), max(min(n, m + k, row.shape[0]), max(k, 0)), device=table.device)
+        places.append(stack([columns - k, columns]))
+        values.append(row[columns])
+    x = SparseTensor(cat(places, 1), cat(values, 0), (m, n))
+    return x if layout in (None, layouts.sparse_coo) else _by(x, layout)
+
+
+def _to_csr(self: Any, dense_dim: int | None = None) -> CompressedTensor:
+    """The matrix by rows."""
+    return _by(_sparse_of(self), layouts.sparse_csr)
+
+
+def _to_csc(self: Any, dense_dim: int | None = None) -> CompressedTensor:
+    """The matrix by columns."""
+    return _by(_sparse_of(self), layouts.sparse_csc)
+
+
+def _sparse_of(x: Any) -> SparseTensor:
+    return x if isinstance(x, SparseTensor) else x.to_sparse()  # type: ignore[no-any-return]
+
+
+def _refused(name: str) -> Any:
+    def method(self: Any) -> Any:
+        kind = self.layout if isinstance(self, SparseTensor) else layouts.strided
+        raise ShapeError(message(name, f"the tensor has the layout {kind}", hint="x.to_sparse_csr()"))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = "Refused: only a compressed sparse matrix has it."
+    return method
+
+
+Tensor.to_sparse_csr, Tensor.to_sparse_csc = _to_csr, _to_csc
+SparseTensor.to_sparse_csr, SparseTensor.to_sparse_csc = _to_csr, _to_csc  # type: ignore[attr-defined]
+for _name in ("crow_indices", "col_indices", "ccol_indices", "row_indices"):
+    setattr(Tensor, _name, _refused(_name))
+    setattr(SparseTensor, _name, _refused(_name))
+
+SPARSE = {"mm": sparse_mm, "addmm": sparse_addmm, "sampled_addmm": sampled_addmm, "softmax": sparse_softmax,
+          "log_softmax": sparse_log_softmax, "spdiags": spdiags}  # fmt: skip
+SPARSE = {name: explained(call, f"sparse.{name}") for name, call in SPARSE.items()}
+explain_all(globals(), "sparse_csr_tensor", "sparse_csc_tensor", "sparse_compressed_tensor")
+
+__all__ = ["CompressedTensor", "sparse_compressed_tensor", "sparse_csc_tensor", "sparse_csr_tensor"]
