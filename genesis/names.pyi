@@ -23,6 +23,7 @@ from genesis import onnx as onnx
 from genesis import optim as optim
 from genesis import pytorch as pytorch
 from genesis import signal as signal
+from genesis import sparse as sparse
 from genesis import special as special
 from genesis import testing as testing
 from genesis import tiny as tiny
@@ -37,6 +38,7 @@ from genesis.io import save as save
 from genesis.func import vmap as vmap
 from genesis.core.graph.tensor import Tensor
 
+CompressedTensor: Any
 Generator: Any
 SparseTensor: Any
 TypedStorage: Any
@@ -3630,6 +3632,16 @@ def sort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ...
     >>> genesis.sort(genesis.tensor([3., 1., 2.])).values
     tensor([1., 2., 3.])
     """
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
+    """`sparse_csr_tensor` or `sparse_csc_tensor`, as the layout says.
+
+    Raises:
+        RuntimeError: another layout
+
+    >>> import genesis
+    >>> genesis.sparse_compressed_tensor([0, 1], [0], [5.], layout=genesis.sparse_csr).to_dense()
+    tensor([[5.]])
+    """
 def sparse_coo_tensor(indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ..., is_coalesced: builtins.bool | None = ...) -> Any:
     """A sparse tensor of values at coordinates, a row of ``indices`` for each dimension; those at one coordinate add up.
 
@@ -3643,6 +3655,30 @@ def sparse_coo_tensor(indices: Any, values: Any, size: Any = ..., *, dtype: Any 
     >>> genesis.sparse_coo_tensor([[0, 1], [1, 0]], [3., 4.], (2, 2)).to_dense()
     tensor([[0., 3.],
             [4., 0.]])
+    """
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
+    """`sparse_csr_tensor` by columns.
+
+    >>> import genesis
+    >>> genesis.sparse_csc_tensor([0, 1, 2], [1, 0], [5., 3.]).to_dense()
+    tensor([[0., 3.],
+            [5., 0.]])
+    """
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
+    """A sparse matrix by rows: row i has the values from ``crow_indices[i]`` to ``crow_indices[i + 1]``.
+
+    Args:
+        col_indices: the column of each value, growing in each row
+        size: the shape; as many columns as needed for None
+
+    Raises:
+        RuntimeError: indices that say no matrix
+
+    >>> import genesis
+    >>> genesis.sparse_csr_tensor([0, 2, 2, 3], [1, 3, 0], [5., 3., 2.], (3, 4)).to_dense()
+    tensor([[0., 5., 0., 3.],
+            [0., 0., 0., 0.],
+            [2., 0., 0., 0.]])
     """
 def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller), or of the given sizes, along ``dim``; views.
