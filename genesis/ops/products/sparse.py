@@ -112,6 +112,8 @@ class SparseTensor:
         """The same elements in order, those at one coordinate added."""
         if self._coalesced:
             return self
+        if not self._nnz():
+            return SparseTensor(self._places, self._values_, self.shape, True)
         places, inverse = unique(self._flat(), return_inverse=True)
         values = self._values_.new_zeros(places.shape).index_add(0, inverse, self._values_)  # type: ignore[attr-defined]
         return SparseTensor(stack(list(unravel_index(places, self.shape))), values, self.shape, True)
