@@ -340,9 +340,9 @@ def numerical_diff(f: Callable[[Variable], Variable], x: Variable, eps: float = 
     4.000000000004
     """
     grad = np.zeros(x.data.shape)
-    for place in np.ndindex(x.data.shape):
+    for index in np.ndindex(x.data.shape):
         below, above = np.array(x.data, float), np.array(x.data, float)
-        below[place] -= eps
-        above[place] += eps
-        grad[place] = np.sum((f(Variable(above)).data - f(Variable(below)).data) / (2 * eps))
+        below[index] -= eps
+        above[index] += eps
+        grad[index] = np.sum((f(Variable(above)).data - f(Variable(below)).data) / (2 * eps))
     return grad

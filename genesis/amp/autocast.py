@@ -95,12 +95,12 @@ def _type_of(device_type: Any) -> str:
 
 
 def _low_precision(dtype: Any) -> dtypes.dtype:
-    found = dtypes.bfloat16 if dtype is None else dtypes.as_dtype(dtype)
-    if found not in (dtypes.bfloat16, dtypes.float16):
+    low = dtypes.bfloat16 if dtype is None else dtypes.as_dtype(dtype)
+    if low not in (dtypes.bfloat16, dtypes.float16):
         raise ArgumentValueError(
-            message("autocast", f"{found} is no low precision", hint="genesis.bfloat16 or genesis.float16")
+            message("autocast", f"{low} is no low precision", hint="genesis.bfloat16 or genesis.float16")
         )
-    return found
+    return low
 
 
 def is_autocast_enabled(device_type: str = "cpu") -> bool:

@@ -110,13 +110,13 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     ]
     if not kinds:
         raise ArgumentValueError(message("result_type", "at least one array or dtype is needed"))
-    found = kinds[0]
+    result = kinds[0]
     for kind in kinds[1:]:
-        found = _dtypes.promote_types(found, kind)
+        result = _dtypes.promote_types(result, kind)
     for number in arrays_and_dtypes:
         if isinstance(number, builtins.bool | int | float | complex):
-            found = _g.result_type(_g.zeros(1, dtype=found), number)
-    return found
+            result = _g.result_type(_g.zeros(1, dtype=result), number)
+    return result
 
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]

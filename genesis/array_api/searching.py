@@ -48,8 +48,8 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     """Distinct elements, where each comes first, which each element is, and how often each comes."""
     values, inverse, counts = _g.unique(x, return_inverse=True, return_counts=True)
     flat = inverse.reshape(-1)
-    places = _g.full((values.numel(),), flat.numel(), dtype=int64)
-    first = _g.scatter_reduce(places.double(), 0, flat, _g.arange(flat.numel()).double(), "amin").to(int64)
+    none = _g.full((values.numel(),), flat.numel(), dtype=int64)
+    first = _g.scatter_reduce(none.double(), 0, flat, _g.arange(flat.numel()).double(), "amin").to(int64)
     return UniqueAll(values, first, inverse.reshape(x.shape), counts)
 
 
@@ -72,8 +72,8 @@ def unique_values(x: Tensor, /) -> Tensor:
 def isin(x1: Any, x2: Any, /, *, invert: builtins.bool = False) -> Tensor:
     """Whether elements are among others."""
     a, b = _g.as_tensor(x1), _g.as_tensor(x2)
-    found = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
-    return ~found if invert else found
+    hit = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
+    return ~hit if invert else hit
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:

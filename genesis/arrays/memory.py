@@ -196,8 +196,8 @@ _BY_CLASS: dict[type, Memory] = {}
 def memory_of(array: Any) -> Memory:
     """The memory that an array lies in; of an array with layers the one inside, of a traced one where it will lie."""
     inside = bottom(array)
-    found = _BY_CLASS.get(inside.__class__)
-    return found if found is not None else MEMORIES[device_of(inside).type]
+    memory = _BY_CLASS.get(inside.__class__)
+    return memory if memory is not None else MEMORIES[device_of(inside).type]
 
 
 def placed(array: Host, device: device) -> Any:

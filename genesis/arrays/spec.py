@@ -49,11 +49,11 @@ def memory_order(strides: Sequence[int]) -> list[int]:
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides in elements of memory in row-major order."""
-    found, step = [], 1
+    strides, step = [], 1
     for n in reversed(shape):
-        found.append(step)
+        strides.append(step)
         step *= max(n, 1)
-    return tuple(reversed(found))
+    return tuple(reversed(strides))
 
 
 def spec_of(array: Any) -> Spec:

@@ -63,14 +63,14 @@ _LAZY = {  # what a training does not need, by where it is
     "inspection.replay": ("BackwardRecord", "diff", "record"),
     "inspection.strong_zero": ("strong_zero",),
 }  # fmt: skip
-_HOMES = {name: f"{__name__}.{place}" for place, names in _LAZY.items() for name in names}
+_HOMES = {name: f"{__name__}.{module}" for module, names in _LAZY.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """The checks and the views of what happened are imported when they are first used."""
     if name in _HOMES:
-        globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
-        return found
+        globals()[name] = value = getattr(importlib.import_module(_HOMES[name]), name)
+        return value
     if name in ("checking", "inspection"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -51,7 +51,7 @@ def _settled(
     name: str, values: Sequence[Any], xs: Sequence[Tensor], create_graph: bool, strict: bool, what: str
 ) -> list[Tensor]:
     """Gradients: zeros where there are none (with ``strict`` an error), without history unless it was asked for."""
-    found = []
+    gradients = []
     for i, (g, x) in enumerate(zip(values, xs, strict=True)):
         if g is None and strict:
             raise GraphError(
@@ -69,8 +69,8 @@ def _settled(
                 )
             )
         g = x.detach().new_zeros(x.shape) if g is None else g  # noqa: PLW2901
-        found.append(g if create_graph else g.detach())
-    return found
+        gradients.append(g if create_graph else g.detach())
+    return gradients
 
 
 def _plain(values: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
@@ -192,19 +192,19 @@ def jacobian(
         return _forward_jacobian(func, inputs, create_graph, strict, vectorize)
     with enable_grad():
         xs, ys, many_in, many_out = _ran("jacobian", func, inputs)
-        found = [_rows(y, xs, create_graph, strict, vectorize, i) for i, y in enumerate(ys)]
-    return _one([_one(row, many_in) for row in found], many_out)
+        rows = [_rows(y, xs, create_graph, strict, vectorize, i) for i, y in enumerate(ys)]
+    return _one([_one(row, many_in) for row in rows], many_out)
 
 
 def _rows(
-    y: Tensor, xs: Sequence[Tensor], create_graph: bool, strict: bool, vectorize: bool, place: int
+    y: Tensor, xs: Sequence[Tensor], create_graph: bool, strict: bool, vectorize: bool, number: int
 ) -> list[Tensor]:
     """The Jacobians of one output by every input."""
     count = y.numel()
     if strict and not y.requires_grad:
         raise GraphError(
             message(
-                "jacobian", f"output {place} does not depend on the inputs, and strict=True", [("output", y._spec())]
+                "jacobian", f"output {number} does not depend on the inputs, and strict=True", [("output", y._spec())]
             )
         )
     if not y.requires_grad or not count:
@@ -236,7 +236,7 @@ def _rows(
         seed = y.detach().new_zeros(count)
         seed[i] = 1
         gs = _grad([y], xs, [seed.reshape(y.shape)], create_graph)
-        rows.append(_settled("jacobian", gs, xs, create_graph, strict, f"output {place}"))
+        rows.append(_settled("jacobian", gs, xs, create_graph, strict, f"output {number}"))
     return [stack([row[j] for row in rows]).reshape(*y.shape, *x.shape) for j, x in enumerate(xs)]
 
 
@@ -262,8 +262,8 @@ def _forward_jacobian(func: Function, inputs: Any, create_graph: bool, strict: b
 
     with enable_grad():
         points = tuple(inside_copy(x) for x in xs) if create_graph else xs
-        found = jacfwd(flat, tuple(range(len(xs))))(*points)
-    return _one([_one([_kept(g, create_graph) for g in row], many_in) for row in found], many_out[0])
+        jacobians = jacfwd(flat, tuple(range(len(xs))))(*points)
+    return _one([_one([_kept(g, create_graph) for g in row], many_in) for row in jacobians], many_out[0])
 
 
 def hessian(
@@ -295,8 +295,8 @@ def hessian(
         )
 
     with enable_grad():
-        found = jacobian(gradient, xs, create_graph, strict, vectorize, outer_jacobian_strategy)
-    return _one([_one(row, many_in) for row in found], many_in)
+        blocks = jacobian(gradient, xs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return _one([_one(row, many_in) for row in blocks], many_in)
 
 
 def _check_scalar(name: str, y: Tensor) -> None:
@@ -324,8 +324,8 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         _check_scalar("vhp", y)
         vs = _vectors("vhp", v, xs, many_in, "input")
         first = _settled("vhp", _grad([y], xs, [y.detach().new_ones(y.shape)], True), xs, True, strict, "output")
-        found = _settled("vhp", _grad(first, xs, vs, create_graph), xs, create_graph, strict, "gradient")
-    return _kept(y, create_graph), _one(found, many_in)
+        products = _settled("vhp", _grad(first, xs, vs, create_graph), xs, create_graph, strict, "gradient")
+    return _kept(y, create_graph), _one(products, many_in)
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:

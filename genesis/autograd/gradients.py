@@ -113,20 +113,20 @@ def grad(
             message("grad", "materialize_grads gives zeros for unused inputs, allow_unused=False refuses them")
         )
     edges = [_origin(y) for y in results]
-    places = [input_edge(x, i, "grad") for i, x in enumerate(wanted)]
-    found = engine.run(
+    sources = [input_edge(x, i, "grad") for i, x in enumerate(wanted)]
+    values = engine.run(
         edges,
         _seeds("grad", results, grad_outputs),
         keep_graph=create_graph if retain_graph is None else retain_graph,
         create_graph=create_graph,
-        inputs=places,
+        inputs=sources,
         accumulate=False,
     )
-    for i, (x, g) in enumerate(zip(wanted, found, strict=True)):
+    for i, (x, g) in enumerate(zip(wanted, values, strict=True)):
         if g is None and materialize_grads:
-            found[i] = zeros(
-                tuple(places[i]._shape),
-                dtype=from_numpy(places[i]._dtype),
+            values[i] = zeros(
+                tuple(sources[i]._shape),
+                dtype=from_numpy(sources[i]._dtype),
                 device=(x if isinstance(x, Tensor) else results[0]).device,
             )
         elif g is None and not allow_unused:
@@ -141,8 +141,8 @@ def grad(
             )
     gradients = tuple(
         [
-            g if g is None or create_graph or place.is_leaf else g._shared()
-            for g, place in zip(found, places, strict=True)
+            g if g is None or create_graph or source.is_leaf else g._shared()
+            for g, source in zip(values, sources, strict=True)
         ]
     )
     return type(inputs)(zip(inputs, gradients, strict=True)) if isinstance(inputs, dict) else gradients
@@ -173,11 +173,11 @@ def _batched(
     def one(*given: Tensor) -> list[Tensor]:
         rest = iter(given)
         row = [None if g is None else next(rest) for g in seeds]
-        found = _listed(
+        gradients = _listed(
             grad(outputs, inputs, row, True, create_graph, allow_unused=policies[0], materialize_grads=policies[1])
         )
-        unused[:] = [g is None for g in found]
-        return [g for g in found if g is not None]
+        unused[:] = [g is None for g in gradients]
+        return [g for g in gradients if g is not None]
 
     given = [g for g in seeds if g is not None]
     try:

@@ -36,10 +36,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     >>> edge.node, edge.output_nr
     (<MulBackward>, 0)
     """
-    place = tensor._node
-    if place is None:
+    edge = tensor._node
+    if edge is None:
         raise GraphError(message("get_gradient_edge", "the tensor does not require grad", [("tensor", tensor._spec())]))
-    return GradientEdge(place.node, place.index) if isinstance(place, Output) else GradientEdge(place, 0)
+    return GradientEdge(edge.node, edge.index) if isinstance(edge, Output) else GradientEdge(edge, 0)
 
 
 # ---- hooks
@@ -75,22 +75,22 @@ def register_multi_grad_hook(
 class _MultiGradHook:
     """The state of one hook on several gradients, for each backward that runs."""
 
-    def __init__(self, places: list[Any], fn: Callable[..., Any], mode: str) -> None:
-        self.places, self.fn, self.mode = places, fn, mode
+    def __init__(self, edges: list[Any], fn: Callable[..., Any], mode: str) -> None:
+        self.edges, self.fn, self.mode = edges, fn, mode
         # gradients so far and how many are still to come, by backward
         self.runs: weakref.WeakKeyDictionary[Any, tuple[list[Any], int]] = weakref.WeakKeyDictionary()
         self.lock = threading.Lock()
 
-    def at(self, place: int) -> Callable[[Tensor], None]:
-        return lambda g: self.arrived(place, g)
+    def at(self, index: int) -> Callable[[Tensor], None]:
+        return lambda g: self.arrived(index, g)
 
-    def arrived(self, place: int, g: Tensor) -> None:
+    def arrived(self, index: int, g: Tensor) -> None:
         task = engine.current()
         assert task is not None
         with self.lock:
             first = task not in self.runs
-            gradients, left = self.runs.get(task) or ([None] * len(self.places), task.will_reach(self.places))
-            gradients[place] = g
+            gradients, left = self.runs.get(task) or ([None] * len(self.edges), task.will_reach(self.edges))
+            gradients[index] = g
             self.runs[task] = (gradients, left - 1)
         if self.mode == "any":
             if first:

@@ -79,21 +79,21 @@ class device:  # noqa: N801, PyTorch's name
         return f"device(type={self.type!r}{index})"
 
 
-def _parse(place: Any) -> tuple[str, int | None]:
+def _parse(named: Any) -> tuple[str, int | None]:
     """The type and index of ``"cuda:1"``, or of a bare index, which is a GPU's."""
-    if isinstance(place, int) and not isinstance(place, bool):
-        place = f"cuda:{place}"
-    if not isinstance(place, str):
-        raise ArgumentError(message("device", f"expected a name such as 'cpu', got {place!r}"))
-    name, colon, number = place.partition(":")
+    if isinstance(named, int) and not isinstance(named, bool):
+        named = f"cuda:{named}"
+    if not isinstance(named, str):
+        raise ArgumentError(message("device", f"expected a name such as 'cpu', got {named!r}"))
+    name, colon, number = named.partition(":")
     if name not in KNOWN and name not in MEMORIES:
         raise DeviceError(
             message(
-                "device", f"unknown device {place!r}", hint="one of " + ", ".join(dict.fromkeys([*KNOWN, *MEMORIES]))
+                "device", f"unknown device {named!r}", hint="one of " + ", ".join(dict.fromkeys([*KNOWN, *MEMORIES]))
             )
         )
     if colon and not re.fullmatch("0|[1-9][0-9]*", number):
-        raise DeviceError(message("device", f"{number!r} in {place!r} is not an index", hint=f"'{name}' or '{name}:0'"))
+        raise DeviceError(message("device", f"{number!r} in {named!r} is not an index", hint=f"'{name}' or '{name}:0'"))
     return name, int(number) if colon else None
 
 
@@ -128,45 +128,47 @@ def set_default_device(device: Any) -> None:
     >>> genesis.set_default_device("meta"); genesis.ones(2).device; genesis.set_default_device(None)
     device(type='meta')
     """
-    place = CPU if device is None else as_device(device)
-    require_available(place)
-    _default[0] = place
+    chosen = CPU if device is None else as_device(device)
+    require_available(chosen)
+    _default[0] = chosen
 
 
-def as_device(place: Any) -> device:
+def as_device(named: Any) -> device:
     """A device of anything that names one."""
-    return place if isinstance(place, device) else device(place)
+    return named if isinstance(named, device) else device(named)
 
 
-def names_device(place: Any) -> bool:
+def names_device(value: Any) -> bool:
     """Whether this says where: a device, a GPU's index, or a name such as ``"cpu"`` or ``"cuda:1"``."""
-    if isinstance(place, str):
-        return place.partition(":")[0] in KNOWN or place.partition(":")[0] in MEMORIES
-    return isinstance(place, device) or (isinstance(place, int) and not isinstance(place, bool))
+    if isinstance(value, str):
+        return value.partition(":")[0] in KNOWN or value.partition(":")[0] in MEMORIES
+    return isinstance(value, device) or (isinstance(value, int) and not isinstance(value, bool))
 
 
-def require_available(place: device) -> device:
+def require_available(wanted: device) -> device:
     """The very device that a name stands for, ``cuda:0`` for ``cuda``; refuse one that is not there.
 
     Raises:
         RuntimeError: nobody registered the memory of such a device, or there are not so many
     """
-    memory = MEMORIES.get(place.type)
+    memory = MEMORIES.get(wanted.type)
     if memory is None:
-        what = ", the CUDA backend is not built yet" if place.type == "cuda" else ", nobody registered its memory"
+        what = ", the CUDA backend is not built yet" if wanted.type == "cuda" else ", nobody registered its memory"
         raise DeviceError(
-            message("device", f"{place} is not available{what}", hint="device='cpu', or 'meta' for shapes without data")
+            message(
+                "device", f"{wanted} is not available{what}", hint="device='cpu', or 'meta' for shapes without data"
+            )
         )
     count = memory.count()
-    if place.index is not None and place.index >= count:
-        devices = f"one {place.type.upper()} device" if count == 1 else f"{count} devices of this type"
+    if wanted.index is not None and wanted.index >= count:
+        devices = f"one {wanted.type.upper()} device" if count == 1 else f"{count} devices of this type"
         raise DeviceError(
             message(
                 "device",
-                f"{place} does not exist, there is {devices}"
+                f"{wanted} does not exist, there is {devices}"
                 if count == 1
-                else f"{place} does not exist, there are {devices}",
-                hint=f"'{place.type}'",
+                else f"{wanted} does not exist, there are {devices}",
+                hint=f"'{wanted.type}'",
             )
         )
-    return memory.resolved(place)  # type: ignore[no-any-return]
+    return memory.resolved(wanted)  # type: ignore[no-any-return]

@@ -238,13 +238,13 @@ def result_np_dtype(operands: Iterable[Any]) -> NpDtype:
     """
     dimensioned = scalar = number = None
     for x in operands:
-        found = getattr(x, "dtype", None)
-        if found is None:
+        own = getattr(x, "dtype", None)
+        if own is None:
             number = _join(number, _of_number(x))
         elif x.ndim:
-            dimensioned = _join(dimensioned, _BY_NUMPY.get(found) or as_dtype(found))
+            dimensioned = _join(dimensioned, _BY_NUMPY.get(own) or as_dtype(own))
         else:
-            scalar = _join(scalar, _BY_NUMPY.get(found) or as_dtype(found))
+            scalar = _join(scalar, _BY_NUMPY.get(own) or as_dtype(own))
     result = _outrank(dimensioned, _outrank(scalar, number))
     assert result is not None, "no operands"
     return result.np
@@ -267,8 +267,8 @@ def _outrank(strong: dtype | None, weak: dtype | None) -> dtype | None:
 
 def of_operand(x: Any) -> dtype:
     """The dtype of an array or a Python number."""
-    found = getattr(x, "dtype", None)
-    return _of_number(x) if found is None else _BY_NUMPY.get(found) or as_dtype(found)
+    own = getattr(x, "dtype", None)
+    return _of_number(x) if own is None else _BY_NUMPY.get(own) or as_dtype(own)
 
 
 def _of_number(value: Any) -> dtype:

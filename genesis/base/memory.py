@@ -27,9 +27,9 @@ def free_text() -> str:
     """How much memory is free, or (where the system does not say) how much there is."""
     try:
         with open("/proc/meminfo") as file:
-            found = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
-        if found is not None:
-            return f"{size_text(int(found.group(1)) * 1024)} are free"
+            match = re.search(r"MemAvailable:\s+(\d+) kB", file.read())
+        if match is not None:
+            return f"{size_text(int(match.group(1)) * 1024)} are free"
     except OSError:
         pass
     return f"the machine has {size_text(os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES'))}"

@@ -190,10 +190,10 @@ def tree_map(f: Callable[..., Any], tree: Any, *others: Any, is_leaf: Callable[[
     leaves, structure = tree_flatten(tree, is_leaf)
     columns: list[Sequence[Any]] = [leaves]
     for other in others:
-        column, found = tree_flatten(other, is_leaf)
-        if found != structure:
+        column, other_structure = tree_flatten(other, is_leaf)
+        if other_structure != structure:
             raise ArgumentValueError(
-                message("tree_map", "the trees differ in structure", [("first", structure), ("other", found)])
+                message("tree_map", "the trees differ in structure", [("first", structure), ("other", other_structure)])
             )
         columns.append(column)
     return tree_unflatten([f(*items) for items in zip(*columns, strict=True)], structure)

@@ -25,8 +25,8 @@ class _Library(dict[str, bool]):
     """For each source file, whether it belongs to this package."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = found = filename.startswith(("<genesis", _ROOT)) and not filename.startswith(_CLI)
-        return found
+        self[filename] = ours = filename.startswith(("<genesis", _ROOT)) and not filename.startswith(_CLI)
+        return ours
 
 
 LIBRARY = _Library()
@@ -51,14 +51,14 @@ def everything_is_shown() -> bool:
 
 def with_causes(error: BaseException) -> list[BaseException]:
     """The error and what it was raised from or during."""
-    found: list[BaseException] = []
+    causes: list[BaseException] = []
     ahead: list[BaseException | None] = [error]
     while ahead:
         each = ahead.pop()
-        if each is not None and not any(each is other for other in found):
-            found.append(each)
+        if each is not None and not any(each is other for other in causes):
+            causes.append(each)
             ahead += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
-    return found
+    return causes
 
 
 def _cut_one(error: BaseException, ours: type[BaseException]) -> None:

@@ -19,7 +19,7 @@ DISTRIBUTION = "genesis-dl"
 NEEDED = ("numpy", "ml_dtypes", "tqdm")
 OPTIONAL = {  # what each adds, and the command that installs it
     "llvmlite": (
-        "compiled kernels: large outer products, as in per-sample gradients, twice as fast",
+        "compiled kernels: convolutions, pooling, recurrent layers, functions, steps of Adam, outer products",
         f'pip install "{DISTRIBUTION}[jit]"',
     ),
     "torch": ("comparison with PyTorch in tests and benchmarks", "pip install torch==2.13.0"),
@@ -82,23 +82,23 @@ def _version(name: str) -> str:
 def _features() -> str:
     """Vector instructions that NumPy found."""
     try:
-        from numpy._core._multiarray_umath import __cpu_features__ as found
+        from numpy._core._multiarray_umath import __cpu_features__ as features
     except ImportError:
         return "unknown features"
     wanted = ("AVX2", "FMA3", "AVX512F", "AVX512_SPR", "ASIMD", "NEON", "SVE")
-    return ", ".join(name for name in wanted if found.get(name)) or "no vector extensions"
+    return ", ".join(name for name in wanted if features.get(name)) or "no vector extensions"
 
 
 def _blas() -> str:
     config = np.show_config(mode="dicts")
     blas = config.get("Build Dependencies", {}).get("blas", {}) if isinstance(config, dict) else {}
     threads = blas_threads()
-    found = "" if threads is None else f"; {threads} of its threads for NumPy, 1 inside Genesis"
-    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip() + found
+    counted = "" if threads is None else f"; {threads} of its threads for NumPy, 1 inside Genesis"
+    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip() + counted
 
 
 def threads() -> str:
     """How many threads the BLAS was told to use."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-    found = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
-    return ", ".join([f"{genesis.get_num_threads()} for one operation (genesis.set_num_threads)", *found])
+    variables = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    return ", ".join([f"{genesis.get_num_threads()} for one operation (genesis.set_num_threads)", *variables])

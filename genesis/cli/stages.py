@@ -161,8 +161,8 @@ def draw(model: Painter, labels: Tensor, steps: int = 24, guidance: float = 1.6)
 def nearest(pictures: Tensor, references: Tensor) -> tuple[Tensor, Tensor]:
     """Distance to the nearest reference picture, and which one it is."""
     squares = (pictures**2).sum(1, keepdim=True) + (references**2).sum(1) - 2 * pictures @ references.t()
-    found = squares.min(1)
-    return found.values.clamp(min=0).sqrt(), found.indices
+    least = squares.min(1)
+    return least.values.clamp(min=0).sqrt(), least.indices
 
 
 def writing(terminal: Terminal, fast: bool) -> Outcome:

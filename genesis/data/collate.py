@@ -67,11 +67,11 @@ def _refused(value: Any, where: str) -> GenesisError:
         if isinstance(value, np.ndarray)
         else type(value).__name__
     )
-    place = f" at example{where}" if where else ""
+    at = f" at example{where}" if where else ""
     return ArgumentError(
         message(
             "default_collate",
-            f"cannot batch {what}{place}",
+            f"cannot batch {what}{at}",
             hint="tensors, arrays, numbers, strings, dicts, lists; or collate_fn=...",
         )
     )
@@ -85,10 +85,10 @@ def _stacked(batch: Sequence[Any], where: str) -> Tensor:
         if not isinstance(item, kind):
             raise _mixed(batch[0], item, number, where)
         if item.shape != batch[0].shape:
-            place = f" at example{where}" if where else ""
+            at = f" at example{where}" if where else ""
             shapes = f"{list(batch[0].shape)} in the first example, {list(item.shape)} in number {number} of the batch"
             raise ShapeError(
-                message("default_collate", f"shapes differ{place}: {shapes}", hint="pad or crop, or collate_fn=...")
+                message("default_collate", f"shapes differ{at}: {shapes}", hint="pad or crop, or collate_fn=...")
             )
     if kind is Tensor:
         return stack(list(batch))
@@ -112,9 +112,9 @@ def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _mixed(first: Any, item: Any, number: int, where: str) -> GenesisError:
-    place = f" at example{where}" if where else ""
+    at = f" at example{where}" if where else ""
     kinds = f"{type(first).__name__} in the first example, {type(item).__name__} in number {number} of the batch"
-    return ArgumentError(message("default_collate", f"types differ{place}: {kinds}", hint="collate_fn=..."))
+    return ArgumentError(message("default_collate", f"types differ{at}: {kinds}", hint="collate_fn=..."))
 
 
 def _numbers(batch: Sequence[Any], where: str) -> Tensor:
@@ -143,10 +143,10 @@ def _check_lengths(batch: Sequence[Any], where: str) -> None:
         if type(item) is not type(batch[0]) and not isinstance(item, Sequence):
             raise _mixed(batch[0], item, number, where)
         if len(item) != len(batch[0]):
-            place = f" at example{where}" if where else ""
+            at = f" at example{where}" if where else ""
             lengths = f"{len(batch[0])} in the first example, {len(item)} in number {number} of the batch"
             raise ShapeError(
-                message("default_collate", f"lengths differ{place}: {lengths}", hint="pad or crop, or collate_fn=...")
+                message("default_collate", f"lengths differ{at}: {lengths}", hint="pad or crop, or collate_fn=...")
             )
 
 

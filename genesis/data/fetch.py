@@ -84,7 +84,7 @@ class Fetcher:
     def __init__(self, job: Job, info: WorkerInfo | None = None) -> None:
         self.job, self.info = job, info
         self.dataset = job.dataset if info is None else info.dataset
-        self.place = SeededStream(0)
+        self.stream = SeededStream(0)
         self.stopped: Callable[[], bool] = lambda: False
         self.before_example: Callable[[int], object] | None = None  # called with the example's own seed
         self._epoch, self._count, self._first, self._step = -1, 0, 0, 1
@@ -96,7 +96,7 @@ class Fetcher:
         Raises:
             End: the stream is at its end
         """
-        before = seeded_stream.set(self.place)
+        before = seeded_stream.set(self.stream)
         try:
             return self._from_stream(task) if self.job.stream else self._by_number(task)
         finally:
@@ -111,8 +111,8 @@ class Fetcher:
         if together is None:
             return self._collated(self._each(task), task)
         self._move(task, task.position)
-        found = self._guarded(lambda: together(list(task.indices)), task.number, f"examples {_short(task.indices)}")
-        return found if type(found) is Columns else self._collated(found, task)
+        examples = self._guarded(lambda: together(list(task.indices)), task.number, f"examples {_short(task.indices)}")
+        return examples if type(examples) is Columns else self._collated(examples, task)
 
     def _each(self, task: Task) -> list[Any]:
         dataset, examples = self.dataset, []
@@ -165,13 +165,13 @@ class Fetcher:
     def _move(self, task: Task, position: int) -> None:
         if self.stopped():
             raise Stopped
-        self.place.move(task.seed, position)
+        self.stream.move(task.seed, position)
         if self.before_example is not None:
             self.before_example(mixed(task.seed, position))
 
     def _collated(self, examples: Any, task: Task, number: int | None = None) -> Any:
         number = task.number if number is None else number
-        self.place.move(mixed(task.seed, BATCHES), number)
+        self.stream.move(mixed(task.seed, BATCHES), number)
         return self._guarded(lambda: self.job.collate_fn(examples), number, "collate_fn")
 
     def _guarded(self, call: Callable[[], Any], number: int, what: str) -> Any:

@@ -76,13 +76,13 @@ class Iteration:
         self.results: dict[int, Any] = {}
         self.ended: set[int] = set()  # workers whose part of a stream is at its end
         self.skips, self.turn = list(progress.counts), progress.turn
-        self.number, self.place = progress.batches, progress.examples
+        self.number, self.position = progress.batches, progress.examples
         _CREWS.add(crew)
         self.closing = None if loader.persistent_workers else weakref.finalize(self, crew.close)
         if self.closing is not None:
             self.closing.atexit = False
         try:
-            self.order_place = SeededStream(mixed(progress.seed, ORDER))
+            self.order_stream = SeededStream(mixed(progress.seed, ORDER))
             self.order = iter(()) if loader.stream else self._drawing(self._begin_order)
             self._fill()  # the first batch's numbers now, also without workers: nobody else draws in between
         except BaseException:
@@ -91,7 +91,7 @@ class Iteration:
 
     def _drawing(self, call: Any) -> Any:
         """Call with the default generator giving the numbers of the epoch's order."""
-        before = seeded_stream.set(self.order_place)
+        before = seeded_stream.set(self.order_stream)
         try:
             return call()
         finally:
@@ -123,7 +123,7 @@ class Iteration:
             worker, self.turn = self.turn, (self.turn + 1) % len(self.skips)
         sampler = self.loader.stateful_sampler
         order = None if sampler is None else sampler.state_dict()
-        self.pending.append(Pending(task.number, worker, self.place, order))
+        self.pending.append(Pending(task.number, worker, self.position, order))
         self.crew.send(worker, task)
         return True
 
@@ -139,8 +139,8 @@ class Iteration:
             indices = self._drawing(self.order.__next__)
         except StopIteration:
             return None
-        task = Task(self.epoch, self.progress.seed, self.number, self.place, indices)
-        self.place += len(indices) if self.loader.batched else 1
+        task = Task(self.epoch, self.progress.seed, self.number, self.position, indices)
+        self.position += len(indices) if self.loader.batched else 1
         return task
 
     # ---- results
@@ -188,10 +188,10 @@ class Iteration:
         try:
             while True:
                 ready = self.pending if not self.loader.in_order else itertools.islice(self.pending, 1)
-                found = next((p for p in ready if p.number in self.results), None)
-                if found is not None:
-                    self.pending.remove(found)
-                    return found, self.results.pop(found.number)
+                first = next((p for p in ready if p.number in self.results), None)
+                if first is not None:
+                    self.pending.remove(first)
+                    return first, self.results.pop(first.number)
                 epoch, number, result = self.crew.receive(self.loader.timeout)
                 if epoch == self.epoch:  # others were asked for by an epoch that was left early
                     self.results[number] = result

@@ -203,8 +203,8 @@ class DataLoader(Generic[T_co]):
 
     def _generators(self) -> list[Generator | None]:
         """Generators that were given to the loader and its samplers."""
-        found = (self.generator, *(getattr(s, "generator", None) for s in (self.sampler, self.batch_sampler)))
-        return [g if isinstance(g, Generator) else None for g in found]
+        generators = (self.generator, *(getattr(s, "generator", None) for s in (self.sampler, self.batch_sampler)))
+        return [g if isinstance(g, Generator) else None for g in generators]
 
     def _generator_states(self) -> list[Any]:
         return [None if g is None else g.get_state().tolist() for g in self._generators()]

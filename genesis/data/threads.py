@@ -59,9 +59,9 @@ def outcome(fetcher: Fetcher, task: Task) -> Any:
     try:
         return fetcher(task)
     except StopIteration as error:  # raised as it is, it would end the epoch in silence
-        found = RuntimeError("StopIteration was raised while loading")
-        found.__cause__, found.__notes__ = error, error.__notes__
-        return Failure(found)
+        failure = RuntimeError("StopIteration was raised while loading")
+        failure.__cause__, failure.__notes__ = error, error.__notes__
+        return Failure(failure)
     except BaseException as error:
         return Failure(error)
 

@@ -73,8 +73,8 @@ class Sender:
         number, new = self._segment(ends[-1]) if raws else (-1, None)
         for raw, begin in zip(raws, ends, strict=False):
             self.segments[number][begin : begin + raw.nbytes] = raw
-        places = [(begin, raw.nbytes) for begin, raw in zip(ends, raws, strict=False)]
-        self.connection.send((head, data, number, places, None if new is None else len(self.segments[number])))
+        spans = [(begin, raw.nbytes) for begin, raw in zip(ends, raws, strict=False)]
+        self.connection.send((head, data, number, spans, None if new is None else len(self.segments[number])))
         if new is not None:
             try:
                 reduction.send_handle(self.connection, new, self.receiver)
@@ -129,7 +129,7 @@ class Receiver:
         Raises:
             EOFError, OSError: the worker is gone
         """
-        head, data, number, places, size = self.connection.recv()
+        head, data, number, spans, size = self.connection.recv()
         if size is not None:
             descriptor = reduction.recv_handle(self.connection)
             try:
@@ -139,7 +139,7 @@ class Receiver:
         if number < 0:
             return head, partial(pickle.loads, data)
         whole = np.asarray(_Lease(self, number))
-        parts = [whole[begin : begin + count] for begin, count in places]
+        parts = [whole[begin : begin + count] for begin, count in spans]
         if len(self.leased) > self.most:
             parts = [part.copy() for part in parts]
         if not data:

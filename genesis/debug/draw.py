@@ -15,7 +15,7 @@ from genesis.base.pytree import tree_flatten
 from genesis.base.text import Printed, visible
 from genesis.core.graph.tensor import Tensor
 from genesis.debug.graph import Box, fold, graph
-from genesis.debug.layout import LINE, Place, arrange, lines_of, short
+from genesis.debug.layout import LINE, Rectangle, arrange, lines_of, short
 from genesis.debug.memory import size
 from genesis.debug.scopes import by_parameters, close, observe, of_leaves, without_single
 from genesis.io.atomic import write_atomically
@@ -171,7 +171,7 @@ def _svg(boxes: list[Box]) -> str:
     )
 
 
-def _frame(name: str, p: Place) -> str:
+def _frame(name: str, p: Rectangle) -> str:
     x, y = p.x - p.width / 2, p.y - p.height / 2
     return (
         f'<rect class="frame" x="{x:.1f}" y="{y:.1f}" width="{p.width:.1f}" height="{p.height:.1f}" rx="8"/>'
@@ -202,7 +202,7 @@ def _beside(box: Box, index: int) -> float:
     return (index + 1) / (len(box.inputs) + 1) - 0.5
 
 
-def _box(box: Box, p: Place) -> str:
+def _box(box: Box, p: Rectangle) -> str:
     tip = [
         box.name,
         box.detail,
@@ -226,7 +226,7 @@ def _box(box: Box, p: Place) -> str:
     return "".join([*parts, "</g>"])
 
 
-def _arrow(source: Place, target: Place, label: str, beside: float, index: int, bends: list[Place]) -> str:
+def _arrow(source: Rectangle, target: Rectangle, label: str, beside: float, index: int, bends: list[Rectangle]) -> str:
     x, y = source.x, source.y + source.height / 2
     line = [f"M{x:.1f},{y:.1f}"]
     for bend in bends:  # through the layer in between, from its upper edge to its lower one

@@ -82,13 +82,13 @@ def graph(tensors: Iterable[Tensor], params: Any = None, scopes: Mapping[Node, A
                 order.append(box)
             result.inputs.append((boxes[node], _label(t._node)))
     for node, box in boxes.items():
-        for place, edge in enumerate(node._edges):
+        for index, edge in enumerate(node._edges):
             if edge is not None:
                 box.inputs.append(
                     (
                         boxes[_node(edge)],
                         _label(edge)
-                        or (node.slot_name(place) if len([e for e in node._edges if e is not None]) > 1 else ""),
+                        or (node.slot_name(index) if len([e for e in node._edges if e is not None]) > 1 else ""),
                     )
                 )
     return order

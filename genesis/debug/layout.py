@@ -13,7 +13,7 @@ CHARACTER, GAP_X, GAP_Y, LINE = 7.4, 26.0, 48.0, 16.0
 
 
 @dataclass
-class Place:
+class Rectangle:
     """A box in the picture: its centre and size."""
 
     x: float
@@ -61,16 +61,16 @@ def layers_of(units: list[Box], pairs: list[tuple[Box, Box]]) -> list[list[Box]]
 
 
 Edge = tuple[Box, Box, int]  # from a box into another's input of this number
-Routes = dict[tuple[int, int], list[Place]]
+Routes = dict[tuple[int, int], list[Rectangle]]
 
 
 @dataclass
 class Picture:
     """Boxes that were placed: the bends of each arrow are boxes, too."""
 
-    where: dict[Box, Place]
+    where: dict[Box, Rectangle]
     chains: dict[Edge, list[Box]]
-    frames: list[tuple[str, Place]]  # around the boxes of one call
+    frames: list[tuple[str, Rectangle]]  # around the boxes of one call
     width: float
     height: float
 
@@ -89,7 +89,7 @@ def arrange(boxes: list[Box]) -> Picture:
     return _nested(boxes, [(source, box, i) for box in boxes for i, (source, _) in enumerate(box.inputs)], 0)
 
 
-def place(boxes: list[Box]) -> tuple[dict[Box, Place], Routes, float, float]:
+def positions(boxes: list[Box]) -> tuple[dict[Box, Rectangle], Routes, float, float]:
     """A place for each box, the bends of each arrow (by box and number of its input), and the size of the picture."""
     picture = arrange(boxes)
     return picture.where, picture.routes, picture.width, picture.height
@@ -144,7 +144,7 @@ def _flat(sizes: dict[Box, tuple[float, float]], ends: list[tuple[Edge, Box | No
     links, chains = _with_bends(layers, ends)
     _order(layers, links)
     sizes = {b: sizes.get(b, (4.0, 0.0)) for layer in layers for b in layer}
-    where: dict[Box, Place] = {}
+    where: dict[Box, Rectangle] = {}
     widest = max(sum(sizes[b][0] for b in layer) + GAP_X * (len(layer) - 1) for layer in layers)
     y = GAP_Y / 2
     for layer in layers:
@@ -153,7 +153,7 @@ def _flat(sizes: dict[Box, tuple[float, float]], ends: list[tuple[Edge, Box | No
         x = (widest - width) / 2 + GAP_X
         for box in layer:
             w, h = sizes[box]
-            where[box] = Place(x + w / 2, y + height / 2, w, height if box.kind == "bend" else h)
+            where[box] = Rectangle(x + w / 2, y + height / 2, w, height if box.kind == "bend" else h)
             x += w + GAP_X
         y += height + GAP_Y
     _straighten(layers, links, where)
@@ -211,7 +211,7 @@ def _order(layers: list[list[Box]], links: list[tuple[Box, Box]]) -> None:
                 rank[b] = i
 
 
-def _straighten(layers: list[list[Box]], links: list[tuple[Box, Box]], where: dict[Box, Place]) -> None:
+def _straighten(layers: list[list[Box]], links: list[tuple[Box, Box]], where: dict[Box, Rectangle]) -> None:
     """Move boxes towards the middle of their neighbours, as far as the boxes beside them allow."""
     above, below = _neighbours(layers, links)
     for sweep in range(8):

@@ -39,14 +39,14 @@ class _Watch:
         self._composites = {f"<genesis op {op.name}>": op.name for op in REGISTRY.values() if op.kind.composed}
 
     def new_node(self, node: Node) -> None:
-        found, frame = [], sys._getframe(1)
+        scopes, frame = [], sys._getframe(1)
         while frame.f_back is not None and frame.f_code is not observe.__code__:
             if frame not in self._open:
                 self._open[frame] = self._scope(frame)
             if (scope := self._open[frame]) is not None:
-                found.append(scope)
+                scopes.append(scope)
             frame = frame.f_back
-        self.scopes[node] = tuple(reversed(found))
+        self.scopes[node] = tuple(reversed(scopes))
 
     def function_result(self, cls: Any, args: Sequence[Any], result: Any) -> None:
         """Its node tells."""
@@ -135,9 +135,9 @@ def close(boxes: Sequence[Box], closed: Callable[[Scope, int], bool]) -> list[Bo
     """
     outer: dict[Box, Scope] = {}
     for box in boxes:
-        found = next(((s, box.scope[:i]) for i, s in enumerate(box.scope) if closed(s, i)), None)
-        if found is not None:
-            outer[box] = found[0]
+        outermost = next(((s, box.scope[:i]) for i, s in enumerate(box.scope) if closed(s, i)), None)
+        if outermost is not None:
+            outer[box] = outermost[0]
     merged: dict[Scope, Box] = {}
     shown: list[Box] = []
     for box in boxes:

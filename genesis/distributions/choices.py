@@ -37,8 +37,8 @@ class Bernoulli(Probability, ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        found = (self.probs >= 0.5).to(self.probs.dtype)
-        return g.where(self.probs == 0.5, math.nan, found)
+        likelier = (self.probs >= 0.5).to(self.probs.dtype)
+        return g.where(self.probs == 0.5, math.nan, likelier)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with g.no_grad():
@@ -119,17 +119,17 @@ class Categorical(Distribution):
             count = math.prod(shape) // max(len(rows), 1) if len(rows) else 0
             if not count:
                 return g.zeros(tuple(shape), dtype=g.int64)
-            found = g.multinomial(rows, count, True).mT
-            return found.reshape(shape)
+            drawn = g.multinomial(rows, count, True).mT
+            return drawn.reshape(shape)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self._drawn(size(sample_shape, self._batch_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        place = value.long().unsqueeze(-1)
-        place, logits = g.broadcast_tensors(place, self.logits)
-        return logits.gather(-1, place[..., :1]).squeeze(-1)
+        index = value.long().unsqueeze(-1)
+        index, logits = g.broadcast_tensors(index, self.logits)
+        return logits.gather(-1, index[..., :1]).squeeze(-1)
 
     def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=float(g.finfo(self._param.dtype).min))
@@ -155,8 +155,8 @@ class OneHotCategorical(Categorical):
         super()._set_shapes(given)
         self._event_shape = Size(given.shape[-1:])
 
-    def _one_hot(self, place: Tensor) -> Tensor:
-        return g.nn.functional.one_hot(place, self._num_events).to(self._param.dtype)
+    def _one_hot(self, index: Tensor) -> Tensor:
+        return g.nn.functional.one_hot(index, self._num_events).to(self._param.dtype)
 
     mode = property(lambda self: self._one_hot(self.probs.argmax(-1)))
 

@@ -124,32 +124,32 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        place, parts = -1 - len(self._event_shape), self._component_distribution
-        within = (self._weights() * parts.variance).sum(place)
-        away = parts.mean - self.mean.unsqueeze(place)
-        return within + (self._weights() * away**2).sum(place)
+        dim, parts = -1 - len(self._event_shape), self._component_distribution
+        within = (self._weights() * parts.variance).sum(dim)
+        away = parts.mean - self.mean.unsqueeze(dim)
+        return within + (self._weights() * away**2).sum(dim)
 
     def cdf(self, value: Tensor) -> Tensor:
-        found = self._component_distribution.cdf(self._padded(value))
-        return (found * self._mixture_distribution.probs).sum(-1)
+        each = self._component_distribution.cdf(self._padded(value))
+        return (each * self._mixture_distribution.probs).sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        found = self._component_distribution.log_prob(self._padded(value))
+        each = self._component_distribution.log_prob(self._padded(value))
         weights = self._mixture_distribution.logits.log_softmax(-1)
-        return (found + weights).logsumexp(-1)
+        return (each + weights).logsumexp(-1)
 
     def _padded(self, value: Tensor) -> Tensor:
         return value.unsqueeze(-1 - len(self._event_shape))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with g.no_grad():
-            place = len(size(sample_shape)) + len(self._batch_shape)
+            dim = len(size(sample_shape)) + len(self._batch_shape)
             which = self._mixture_distribution.sample(sample_shape)
             values = self._component_distribution.sample(sample_shape)
             event = [1] * len(self._event_shape)
             which = which.reshape((*which.shape, 1, *event)).expand((*which.shape, 1, *self._event_shape))
-            return values.gather(place, which).squeeze(place)
+            return values.gather(dim, which).squeeze(dim)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamily({self._mixture_distribution}, {self._component_distribution})"

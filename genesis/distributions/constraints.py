@@ -166,11 +166,11 @@ class _IndependentConstraint(Constraint):
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
-        found = self.base_constraint.check(value)
-        if found.ndim < self.reinterpreted_batch_ndims:
+        valid = self.base_constraint.check(value)
+        if valid.ndim < self.reinterpreted_batch_ndims:
             raise ValueError(f"independent: at least {self.event_dim} dimensions are expected, got {value.ndim}")
-        kept = found.ndim - self.reinterpreted_batch_ndims
-        return found.reshape((*found.shape[:kept], -1)).all(-1)
+        kept = valid.ndim - self.reinterpreted_batch_ndims
+        return valid.reshape((*valid.shape[:kept], -1)).all(-1)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
@@ -277,8 +277,8 @@ class MixtureSameFamilyConstraint(Constraint):
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        place = -1 - self.event_dim
-        return self.base_constraint.check(value.unsqueeze(place)).all(-1)
+        dim = -1 - self.event_dim
+        return self.base_constraint.check(value.unsqueeze(dim)).all(-1)
 
 
 def is_dependent(constraint: Any) -> bool:

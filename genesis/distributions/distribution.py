@@ -218,11 +218,11 @@ class ExponentialFamily(Distribution):
         with g.enable_grad():
             normalizer = self._log_normalizer(*params)
             gradients = g.autograd.grad(normalizer.sum(), params, create_graph=True)
-        found = normalizer - self._mean_carrier_measure
+        entropy = normalizer - self._mean_carrier_measure
         for p, gradient in zip(params, gradients, strict=True):
             term = p * gradient
-            found = found - term.reshape((*self._batch_shape, -1)).sum(-1)
-        return found
+            entropy = entropy - term.reshape((*self._batch_shape, -1)).sum(-1)
+        return entropy
 
 
 __all__ = ["Distribution", "ExponentialFamily", "tensors"]

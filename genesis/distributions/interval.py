@@ -215,8 +215,8 @@ class ContinuousBernoulli(Probability):
         self._check_value(value)
         p = self._cut()
         exact = (p**value * (1 - p) ** (1 - value) + p - 1) / (2 * p - 1)
-        found = g.where(self._outside, exact, value)
-        return g.where(value <= 0, 0.0, g.where(value >= 1, 1.0, found))
+        inside = g.where(self._outside, exact, value)
+        return g.where(value <= 0, 0.0, g.where(value >= 1, 1.0, inside))
 
     def icdf(self, value: Tensor) -> Tensor:
         p = self._cut()

@@ -179,8 +179,10 @@ class MultivariateNormal(_WithMatrix):
         return -0.5 * (d * math.log(2 * math.pi) + distance(factor, value - self.loc)) - _log_diagonal(factor)
 
     def entropy(self) -> Tensor:
-        found = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + _log_diagonal(self._unbroadcasted_scale_tril)
-        return found.expand(self._batch_shape)
+        entropy = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + _log_diagonal(
+            self._unbroadcasted_scale_tril
+        )
+        return entropy.expand(self._batch_shape)
 
 
 class LowRankMultivariateNormal(Distribution):
@@ -367,9 +369,9 @@ class LKJCholesky(Distribution):
 
     def _rows(self) -> Beta:
         """The squared length of each row below the diagonal; the first has none, whatever is drawn for it."""
-        place = g.arange(self.dim, dtype=self.concentration.dtype, device=self.concentration.device).clamp(min=1)
-        second = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 1 - place)
-        return Beta(0.5 * place, second, validate_args=False)
+        row = g.arange(self.dim, dtype=self.concentration.dtype, device=self.concentration.device).clamp(min=1)
+        second = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 1 - row)
+        return Beta(0.5 * row, second, validate_args=False)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with g.no_grad():
@@ -390,10 +392,10 @@ class LKJCholesky(Distribution):
         n, eta = self.dim, self.concentration
         order = g.arange(2, n + 1, dtype=eta.dtype, device=eta.device)
         powers = 2 * (eta - 1).unsqueeze(-1) + n - order
-        found = (powers * value.diagonal(0, -2, -1)[..., 1:].log()).sum(-1)
+        density = (powers * value.diagonal(0, -2, -1)[..., 1:].log()).sum(-1)
         alpha = eta + 0.5 * (n - 1)
         norm = 0.5 * (n - 1) * math.log(math.pi) + g.special.multigammaln(alpha - 0.5, n - 1) - (n - 1) * alpha.lgamma()
-        return found - norm
+        return density - norm
 
 
 __all__ = ["Dirichlet", "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]

@@ -189,8 +189,8 @@ class FisherSnedecor(Scalar):
 
     @property
     def mode(self) -> Tensor:
-        found = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
-        return g.where(self.df1 > 2, found, math.nan)
+        mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
+        return g.where(self.df1 > 2, mode, math.nan)
 
     @property
     def variance(self) -> Tensor:

@@ -69,9 +69,9 @@ class TransformedDistribution(Distribution):
     def support(self) -> Any:
         if not self.transforms:
             return self.base_dist.support
-        found = self.transforms[-1].codomain
-        missing = len(self._event_shape) - found.event_dim
-        return c.independent(found, missing) if missing > 0 else found
+        codomain = self.transforms[-1].codomain
+        missing = len(self._event_shape) - codomain.event_dim
+        return c.independent(codomain, missing) if missing > 0 else codomain
 
     def _forward(self, x: Tensor) -> Tensor:
         for t in self.transforms:

@@ -105,10 +105,10 @@ def standard_gamma_grad(alpha: Tensor, sample: Tensor) -> Tensor:
     safe = np.maximum(x, 1e-300)
     with np.errstate(all="ignore"):
         near = safe < a + 2
-        found = np.where(
+        gradient = np.where(
             near, _by_series(a, np.where(near, safe, 1.0)), _by_differences(a, np.where(near, a + 2.0, safe))
         )
-    return wrap(placed(found.astype(sample._array.dtype), sample.device))
+    return wrap(placed(gradient.astype(sample._array.dtype), sample.device))
 
 
 class StandardGamma(g.Function):

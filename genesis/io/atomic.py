@@ -39,22 +39,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Raises:
         OSError: a folder, a socket or a block device, a file that may not be written to; no space, no permission
     """
-    found = _status(path)
-    if found is not None and (stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode)):
+    status = _status(path)
+    if status is not None and (stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode)):
         with open(path, "wb") as stream:
             yield stream
         return
     target = Path(os.path.realpath(path))
-    if found is not None:
-        _require_replaceable(target, found)
+    if status is not None:
+        _require_replaceable(target, status)
     remove_orphans(target.parent)
-    handle, name = _temporary(target.parent, 0o666 if found is None else 0o600)
+    handle, name = _temporary(target.parent, 0o666 if status is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            if found is not None:
-                _keep_owner_and_mode(handle, found)
+            if status is not None:
+                _keep_owner_and_mode(handle, status)
             os.fsync(handle)
             os.replace(name, target)
     except BaseException:
@@ -111,25 +111,25 @@ def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
         return None
 
 
-def _require_replaceable(target: Path, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _require_replaceable(target: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(f"save: {target} is a folder")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(f"save: {target} is a socket or a block device")
     if not os.access(target, os.W_OK):
         raise PermissionError(f"save: {target} is read-only")
 
 
-def _keep_owner_and_mode(handle: int, found: os.stat_result) -> None:
+def _keep_owner_and_mode(handle: int, status: os.stat_result) -> None:
     """What the old file had. If its group cannot be kept, another group gets no rights."""
-    mode, mine = stat.S_IMODE(found.st_mode), os.fstat(handle)
-    if (mine.st_uid, mine.st_gid) != (found.st_uid, found.st_gid):
+    mode, mine = stat.S_IMODE(status.st_mode), os.fstat(handle)
+    if (mine.st_uid, mine.st_gid) != (status.st_uid, status.st_gid):
         mode &= 0o777
         try:
-            os.fchown(handle, found.st_uid, found.st_gid)
+            os.fchown(handle, status.st_uid, status.st_gid)
         except PermissionError:
             try:
-                os.fchown(handle, -1, found.st_gid)
+                os.fchown(handle, -1, status.st_gid)
             except PermissionError:
                 mode &= ~0o070
     os.fchmod(handle, mode)

@@ -30,7 +30,7 @@ def array_of(value: Any) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Region:
     """Where the elements of an array lie: in which block of memory, from which byte on."""
 
     array: Array  # with these strides
@@ -38,14 +38,14 @@ class Place:
     offset: int  # bytes
 
 
-def places(arrays: Sequence[Array], keep_strides: bool = False) -> list[Place]:
+def regions(arrays: Sequence[Array], keep_strides: bool = False) -> list[Region]:
     """A place for each array; arrays that share memory are in one block, the others in blocks of their own.
 
     An array alone is laid out in C order; with ``keep_strides`` it stays if its elements fill its memory without a gap,
     as those of a transposed one do. Arrays of negative strides, or of the other byte order, are copied.
     """
     ready = [_in_order(a) for a in arrays]
-    out: list[Place | None] = [None] * len(ready)
+    out: list[Region | None] = [None] * len(ready)
     for group in _groups(ready):
         if len(group) == 1:
             ready[group[0]] = _alone(ready[group[0]], keep_strides)
@@ -54,7 +54,7 @@ def places(arrays: Sequence[Array], keep_strides: bool = False) -> list[Place]:
             next((ready[i] for i in group if _fills(ready[i], low, high)), None), [ready[i] for i in group], low, high
         )
         for i in group:
-            out[i] = Place(ready[i], block, _span(ready[i])[0] - low)
+            out[i] = Region(ready[i], block, _span(ready[i])[0] - low)
     return out  # type: ignore[return-value]
 
 

@@ -177,8 +177,8 @@ def _read(source: Source, where: Placement, encoding: str) -> Any:
 
 
 def _moved(tensor: Tensor, where: Placement) -> Tensor:
-    place = where(tensor.numpy_view(), "cpu").device
-    return tensor if place.type == "cpu" else tensor.to(device=place)  # type: ignore[attr-defined]
+    target = where(tensor.numpy_view(), "cpu").device
+    return tensor if target.type == "cpu" else tensor.to(device=target)  # type: ignore[attr-defined]
 
 
 def _what_is(source: Source) -> str:

@@ -27,9 +27,9 @@ class Storage:
         return self.array.nbytes
 
     def to(self, device: Any) -> Storage:
-        place = as_device(device)
-        require_available(place)
-        return Storage(self.array, place)
+        target = as_device(device)
+        require_available(target)
+        return Storage(self.array, target)
 
     def cpu(self) -> Storage:
         return self.to("cpu")
@@ -57,9 +57,9 @@ def placement(map_location: Any) -> Placement:
     if map_location is None:
         return _restored
     if isinstance(map_location, str | device | int) and not isinstance(map_location, bool):
-        place = as_device(map_location)
-        require_available(place)
-        return lambda array, _: Storage(array, place)
+        target = as_device(map_location)
+        require_available(target)
+        return lambda array, _: Storage(array, target)
     if isinstance(map_location, Mapping):
         names = {str(k): str(v) for k, v in map_location.items()}
         return lambda array, location: _restored(array, names.get(location, location))
@@ -74,9 +74,9 @@ def _restored(array: np.ndarray[Any, Any], location: str) -> Storage:
         raise DeviceError(
             message("load", f"the tensors were saved on {location}, which is not available", hint='map_location="cpu"')
         )
-    place = as_device(location)
-    require_available(place)
-    return Storage(array, place)
+    target = as_device(location)
+    require_available(target)
+    return Storage(array, target)
 
 
 def _asked(ask: Any, array: np.ndarray[Any, Any], location: str) -> Storage:

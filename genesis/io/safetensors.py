@@ -21,7 +21,7 @@ from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor, wrap
-from genesis.io.blocks import Array, array_of, places, short, strided
+from genesis.io.blocks import Array, array_of, regions, short, strided
 from genesis.io.source import Damaged, Source
 from genesis.io.structure import Reader, Writer
 
@@ -74,17 +74,17 @@ def _entries(names: list[str], arrays: list[Array]) -> tuple[dict[str, Array], d
     entries: dict[str, Array] = {}
     extents: dict[str, dict[str, Any]] = {}
     stored: dict[int, str] = {}
-    for name, place in sorted(
-        zip(names, places(arrays), strict=True), key=lambda pair: pair[1].block is not pair[1].array
+    for name, region in sorted(
+        zip(names, regions(arrays), strict=True), key=lambda pair: pair[1].block is not pair[1].array
     ):
-        array, block = place.array, place.block
+        array, block = region.array, region.block
         home = stored.setdefault(id(block), name)
         alone = home == name and block is array
         if home == name:
             entries[name] = block
         if not alone or array.dtype == np.complex128:
             extents[name] = {"tensor": home, "dtype": dtypes.from_numpy(array.dtype).name, "shape": list(array.shape),
-                             "offset": place.offset, "strides": list(array.strides)}  # fmt: skip
+                             "offset": region.offset, "strides": list(array.strides)}  # fmt: skip
     return {name: entries[name] for name in names if name in entries}, extents
 
 
@@ -160,8 +160,8 @@ def looks_like(source: Source) -> bool:
     return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") <= LARGEST_HEADER
 
 
-def read(source: Source, place: Callable[[Tensor], Tensor]) -> Any:
-    """The value in a file; ``place`` moves tensors to their devices.
+def read(source: Source, put: Callable[[Tensor], Tensor]) -> Any:
+    """The value in a file; ``put`` moves tensors to their devices.
 
     Raises:
         Damaged: anything that this format does not allow
@@ -175,12 +175,12 @@ def read(source: Source, place: Callable[[Tensor], Tensor]) -> Any:
     if STRUCTURE in notes:
         tree = _json(notes[STRUCTURE], "the description of its structure")
         if tree != {"ordered": None}:
-            return _structured(tree, blocks, place)
-    tensors = {name: place(wrap(array)) for name, array in blocks.items()}
+            return _structured(tree, blocks, put)
+    tensors = {name: put(wrap(array)) for name, array in blocks.items()}
     return OrderedDict(tensors) if STRUCTURE in notes else tensors
 
 
-def _structured(tree: Any, blocks: dict[str, Array], place: Callable[[Tensor], Tensor]) -> Any:
+def _structured(tree: Any, blocks: dict[str, Array], put: Callable[[Tensor], Tensor]) -> Any:
     def tensor(node: dict[str, Any]) -> Any:
         name = node["tensor"]
         if not isinstance(name, str) or name not in blocks:
@@ -188,7 +188,7 @@ def _structured(tree: Any, blocks: dict[str, Array], place: Callable[[Tensor], T
         array = _view(blocks[name], node) if "shape" in node else blocks[name]
         if node.get("is") in ("ndarray", "scalar"):
             return array if node["is"] == "ndarray" else array.reshape(-1)[0] if array.size == 1 else _no(node)
-        out = place(wrap(array))
+        out = put(wrap(array))
         wants = node.get("requires_grad") is True
         if wants and not (out.is_floating_point() or out.is_complex()):
             raise Damaged(f"is damaged: {name[:60]!r} is of an integer dtype and requires grad")
@@ -255,7 +255,7 @@ def _checked(header: dict[str, Any], size: int) -> list[tuple[str, tuple[dtypes.
     """dtype, shape and position of each tensor: they must follow each other without a gap, from the first byte to the
     last.
     """
-    found = []
+    rows = []
     for name, entry in header.items():
         if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
             raise Damaged(f"is damaged: the entry of tensor {name[:60]!r} is not complete")
@@ -274,15 +274,15 @@ def _checked(header: dict[str, Any], size: int) -> list[tuple[str, tuple[dtypes.
                 f"is damaged: tensor {name[:60]!r} of shape {short(shape)} does not fill bytes {offsets[0]} to "
                 f"{offsets[1]}"
             )
-        found.append((offsets, name, CODES[code], shape))
+        rows.append((offsets, name, CODES[code], shape))
     position = 0
-    for offsets, name, _, _ in sorted(found, key=lambda row: row[0]):
+    for offsets, name, _, _ in sorted(rows, key=lambda row: row[0]):
         if offsets[0] != position:
             raise Damaged(f"is damaged: tensor {name[:60]!r} begins at byte {offsets[0]}, {position} was expected")
         position = offsets[1]
     if position != size:
         raise Damaged(f"is cut off or damaged: its tensors have {position} bytes, {size} are there")
-    return [(name, (kind, shape, offsets[0])) for offsets, name, kind, shape in found]
+    return [(name, (kind, shape, offsets[0])) for offsets, name, kind, shape in rows]
 
 
 def _block(source: Source, start: int, name: str, entry: tuple[dtypes.dtype, list[int], int]) -> Array:

@@ -68,10 +68,10 @@ class Writer:
         return node
 
     def _inner(self, named: Iterable[tuple[Any, Any]], path: str, depth: int) -> list[Any]:
-        found = []
+        nodes = []
         for name, value in named:
-            found.append(self.node(value, f"{path}.{name}" if path else str(name), depth + 1))
-        return found
+            nodes.append(self.node(value, f"{path}.{name}" if path else str(name), depth + 1))
+        return nodes
 
     def _container(self, value: Any, path: str, depth: int) -> Any:
         for kind in (list, tuple, set, frozenset):

@@ -58,7 +58,7 @@ def refused(value: Any) -> Any:
     if kind is Var or kind is Stream or kind in _PLAIN or isinstance(value, np.dtype):
         return None
     if kind is tuple or kind is list:
-        return next((found for item in value if (found := refused(item)) is not None), None)
+        return next((inner for item in value if (inner := refused(item)) is not None), None)
     if kind is slice and all([type(bound) in (int, type(None)) for bound in (value.start, value.stop, value.step)]):
         return None
     return (value,)

@@ -33,15 +33,15 @@ def opcheck(op: CustomOp, args: Sequence[Any], kwargs: Any = None, *, raise_exce
     """
     tests = {"test_schema": _test_schema, "test_faketensor": _test_fake, "test_autograd_registration": _test_autograd,
              "test_warnings": _test_warnings, "test_threads": _test_threads}  # fmt: skip
-    found: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
     for name, test in tests.items():
         try:
-            found[name] = test(op, tuple(args), dict(kwargs or {})) or "SUCCESS"
+            outcomes[name] = test(op, tuple(args), dict(kwargs or {})) or "SUCCESS"
         except Exception as error:
             if raise_exception:
                 raise GraphError(message("opcheck", f"{name} of {op.name} failed: {error}")) from error
-            found[name] = f"{type(error).__name__}: {error}"
-    return found
+            outcomes[name] = f"{type(error).__name__}: {error}"
+    return outcomes
 
 
 def _copies(args: Any) -> Any:

@@ -45,7 +45,7 @@ class CustomOp:
         self.__name__, self.__doc__, self.__wrapped__ = name.rpartition("::")[2], function.__doc__, function
         self._function = self._node()
         self._ops: dict[tuple[int, ...], Op] = {}  # by the places of tensors
-        self.op = self._op_of(_tensor_places(self.signature))
+        self.op = self._op_of(_tensor_positions(self.signature))
 
     @property
     def has_fake(self) -> bool:
@@ -103,9 +103,11 @@ class CustomOp:
         def rule(b: Any, *args: Any) -> Any:
             flags = iter(b.batched)
             dims = tuple([0 if i in b.op.tensors and next(flags) else None for i in range(len(args))])
-            out, places = function(VmapInfo(b.size, "error"), dims, *args)
+            out, dims_out = function(VmapInfo(b.size, "error"), dims, *args)
             several = isinstance(out, tuple | list)
-            rows = [y.movedim(d, 0) for y, d in zip(*((out, places) if several else ([out], [places])), strict=True)]
+            rows = [
+                y.movedim(d, 0) for y, d in zip(*((out, dims_out) if several else ([out], [dims_out])), strict=True)
+            ]
             return tuple(rows) if several else rows[0]
 
         for op in self._ops.values():
@@ -232,28 +234,28 @@ class CustomOp:
                     "pass the tensors one by one",
                 )
             )
-        places = tuple(i for i, value in enumerate(inputs) if isinstance(value, Tensor))
-        return self._op_of(places)
+        positions = tuple(i for i, value in enumerate(inputs) if isinstance(value, Tensor))
+        return self._op_of(positions)
 
-    def _op_of(self, places: tuple[int, ...]) -> Op:
+    def _op_of(self, positions: tuple[int, ...]) -> Op:
         """The record of this operation with tensors at these places; calls with others have records of their own."""
-        if places not in self._ops:
-            name = self.name if not self._ops else f"{self.name} of arguments {', '.join(map(str, places))}"
-            self._ops[places] = opaque(name, self.signature, self._on_arrays(places), self._on_specs(places), self, places,
+        if positions not in self._ops:
+            name = self.name if not self._ops else f"{self.name} of arguments {', '.join(map(str, positions))}"
+            self._ops[positions] = opaque(name, self.signature, self._on_arrays(positions), self._on_specs(positions), self, positions,
                                        self.__wrapped__.__module__)  # fmt: skip
-        return self._ops[places]
+        return self._ops[positions]
 
-    def _on_arrays(self, places: tuple[int, ...]) -> Callable[..., Any]:
+    def _on_arrays(self, positions: tuple[int, ...]) -> Callable[..., Any]:
         def meaning(*args: Any) -> Any:
-            result = self._run(tuple([wrap(a) if i in places else a for i, a in enumerate(args)]))
+            result = self._run(tuple([wrap(a) if i in positions else a for i, a in enumerate(args)]))
             return tuple([y.numpy() for y in result]) if isinstance(result, tuple | list) else result.numpy()
 
         return meaning
 
-    def _on_specs(self, places: tuple[int, ...]) -> Callable[..., Any]:
+    def _on_specs(self, positions: tuple[int, ...]) -> Callable[..., Any]:
         def infer(*args: Any) -> Any:
             result = self._without_data(
-                *[wrap(meta(a.shape, a.dtype)) if i in places else a for i, a in enumerate(args)]
+                *[wrap(meta(a.shape, a.dtype)) if i in positions else a for i, a in enumerate(args)]
             )
             return (
                 [replace(y._array, device=CPU) for y in result]
@@ -268,7 +270,7 @@ class CustomOp:
             del REGISTRY[op.name]
 
 
-def _tensor_places(signature: inspect.Signature) -> tuple[int, ...]:
+def _tensor_positions(signature: inspect.Signature) -> tuple[int, ...]:
     """The parameters that are annotated as tensors; where nothing is annotated, those without a default value."""
     parameters = list(signature.parameters.values())
     said = [i for i, p in enumerate(parameters) if "Tensor" in str(p.annotation)]

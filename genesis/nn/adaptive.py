@@ -108,8 +108,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head = log_softmax(self.head(input), 1)
         parts = [head[:, : self.shortlist_size]]
         for i, tail in enumerate(self.tail):
-            place = self.shortlist_size + i
-            parts.append(log_softmax(tail(input), 1) + head[:, place : place + 1])
+            column = self.shortlist_size + i
+            parts.append(log_softmax(tail(input), 1) + head[:, column : column + 1])
         return cat(parts, 1)
 
     def predict(self, input: Tensor) -> Tensor:

@@ -76,9 +76,9 @@ class _List(Module):
 
     def pop(self, key: int | slice) -> Any:
         """Take a module away, and give it."""
-        found = self[key]
+        modules = self[key]
         del self[key]
-        return found
+        return modules
 
     def insert(self, index: int, module: Module) -> Any:
         """Add a module before ``index``."""
@@ -162,8 +162,8 @@ class ModuleList(_List):
     def __repr__(self) -> str:
         lines = []
         for text, group in itertools.groupby(enumerate(map(repr, self)), lambda pair: pair[1]):
-            places = [i for i, _ in group]
-            several = f"({places[0]}-{places[-1]}): {len(places)} x " if len(places) > 1 else f"({places[0]}): "
+            indices = [i for i, _ in group]
+            several = f"({indices[0]}-{indices[-1]}): {len(indices)} x " if len(indices) > 1 else f"({indices[0]}): "
             lines.append((several + text).replace("\n", "\n  "))
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{self._get_name()}()"
 
@@ -209,9 +209,9 @@ class ModuleDict(Module):
 
     def pop(self, key: str) -> Module:
         """Take a module away, and give it."""
-        found = self[key]
+        module = self[key]
         del self[key]
-        return found  # type: ignore[no-any-return]
+        return module  # type: ignore[no-any-return]
 
     def clear(self) -> None:
         """Take all modules away."""
@@ -367,9 +367,9 @@ class ParameterDict(_Values):
 
     def pop(self, key: str) -> Any:
         """Take a value away, and give it."""
-        found = self[key]
+        value = self[key]
         self._take(key)
-        return found
+        return value
 
     def popitem(self) -> tuple[str, Any]:
         """Take the last value away, and give it with its name."""
@@ -401,9 +401,9 @@ class ParameterDict(_Values):
             self[key] = value
 
     def __or__(self, other: Any) -> ParameterDict:
-        found = self.copy()
-        found.update(other)
-        return found
+        result = self.copy()
+        result.update(other)
+        return result
 
     def __ror__(self, other: Any) -> ParameterDict:
         return ParameterDict(other) | self

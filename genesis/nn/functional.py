@@ -28,14 +28,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> genesis.nn.functional.relu(genesis.tensor([-1., 2.]))
     tensor([0., 2.])
     """
-    return activation.relu(input) if inplace is False else _relu_in_place(input, inplace)
+    return activation.relu(input) if inplace is False else _relu_or_inplace(input, inplace)
 
 
-def _relu_in_place(input: Tensor, inplace: bool) -> Tensor:
+def _relu_or_inplace(input: Tensor, inplace: bool) -> Tensor:
     return activation.relu_(input) if inplace else activation.relu(input)
 
 
-_relu_in_place = explained(_relu_in_place, "relu")
+_relu_or_inplace = explained(_relu_or_inplace, "relu")
 
 
 __all__ = ["bilinear", "dropout", "linear", "relu", "tanh", *sorted(ops.FUNCTIONAL)]

@@ -161,35 +161,35 @@ class _Boundary:
         self.grad_output: Any = None
 
     def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        def inside(places: list[int], structure: TreeDef) -> Callable[..., Any]:
+        def inside(indices: list[int], structure: TreeDef) -> Callable[..., Any]:
             self.inside = True
-            return lambda gs, _: self.arrived_inside(gs, places, structure)
+            return lambda gs, _: self.arrived_inside(gs, indices, structure)
 
         return _through(args, inside)  # type: ignore[no-any-return]
 
     def leave(self, result: Any) -> Any:
-        return _through(result, lambda places, structure: lambda _, gs: self.arrived_outside(gs, places, structure))
+        return _through(result, lambda indices, structure: lambda _, gs: self.arrived_outside(gs, indices, structure))
 
-    def arrived_outside(self, gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> tuple[Any, ...]:
+    def arrived_outside(self, gs: tuple[Any, ...], indices: list[int], structure: TreeDef) -> tuple[Any, ...]:
         for hook in self.pre:
-            changed = hook(self.module, _shaped(gs, places, structure))
+            changed = hook(self.module, _shaped(gs, indices, structure))
             if changed is not None:
-                gs = _picked(changed, places, structure)
-        self.grad_output = _shaped(gs, places, structure)
+                gs = _picked(changed, indices, structure)
+        self.grad_output = _shaped(gs, indices, structure)
         if not self.inside:
             for hook in self.post:
                 hook(self.module, (None,), self.grad_output)
             self.grad_output = None
         return gs
 
-    def arrived_inside(self, gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> tuple[Any, ...]:
+    def arrived_inside(self, gs: tuple[Any, ...], indices: list[int], structure: TreeDef) -> tuple[Any, ...]:
         # in a double backward gradients reach the input that did not come through the output
         if self.grad_output is None:
             return gs
         for hook in self.post:
-            changed = hook(self.module, _shaped(gs, places, structure), self.grad_output)
+            changed = hook(self.module, _shaped(gs, indices, structure), self.grad_output)
             if changed is not None:
-                gs = _picked(changed, places, structure)
+                gs = _picked(changed, indices, structure)
         self.grad_output = None
         return gs
 
@@ -197,26 +197,26 @@ class _Boundary:
 def _through(value: Any, hook: Callable[[list[int], TreeDef], Callable[..., Any]]) -> Any:
     """The value, its tensors that require grad led through one node; ``hook`` makes the hook of that node."""
     leaves, structure = tree_flatten(value)
-    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
-    if not places:
+    indices = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
+    if not indices:
         return value
-    through = _Pass.apply(*[leaves[i] for i in places])
-    for i, x in zip(places, through, strict=True):
+    through = _Pass.apply(*[leaves[i] for i in indices])
+    for i, x in zip(indices, through, strict=True):
         leaves[i] = x
-    through[0].grad_fn.register_hook(hook(places, structure))
+    through[0].grad_fn.register_hook(hook(indices, structure))
     return tree_unflatten(leaves, structure)
 
 
-def _shaped(gs: tuple[Any, ...], places: list[int], structure: TreeDef) -> Any:
+def _shaped(gs: tuple[Any, ...], indices: list[int], structure: TreeDef) -> Any:
     """Gradients in the structure of their tensors, a single one and lists as a tuple."""
     leaves: list[Any] = [None] * structure.num_leaves
-    for place, g in zip(places, gs, strict=True):
-        leaves[place] = g
+    for index, g in zip(indices, gs, strict=True):
+        leaves[index] = g
     tree = tree_unflatten(leaves, structure)
     return (tree,) if structure.kind is None else tuple(tree) if type(tree) is list else tree
 
 
-def _picked(changed: Any, places: list[int], structure: TreeDef) -> tuple[Any, ...]:
+def _picked(changed: Any, indices: list[int], structure: TreeDef) -> tuple[Any, ...]:
     """The gradients at these places, from what a hook returned."""
     from genesis.base.pytree import flatten_up_to
 
@@ -225,4 +225,4 @@ def _picked(changed: Any, places: list[int], structure: TreeDef) -> tuple[Any, .
     elif isinstance(changed, Tensor):
         changed = (changed,)
     leaves = flatten_up_to(structure, changed)
-    return tuple([leaves[i] for i in places])
+    return tuple([leaves[i] for i in indices])

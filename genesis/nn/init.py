@@ -197,8 +197,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     normal_(tensor, 0.0, std, generator)
     zeros = math.ceil(sparsity * rows)
     for column in range(columns):
-        places = randperm(rows, generator=generator, device=tensor.device)[:zeros]
-        tensor[places, column] = 0.0  # type: ignore[index]
+        indices = randperm(rows, generator=generator, device=tensor.device)[:zeros]
+        tensor[indices, column] = 0.0  # type: ignore[index]
     return tensor
 
 

@@ -126,9 +126,9 @@ class Module(ModuleState, Conversions, Dependable):
 
     def __getattr__(self, name: str) -> Any:
         for store in ("_parameters", "_buffers", "_modules"):
-            found = self.__dict__.get(store)
-            if found is not None and name in found:
-                return found[name]
+            members = self.__dict__.get(store)
+            if members is not None and name in members:
+                return members[name]
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:
@@ -237,8 +237,8 @@ class Module(ModuleState, Conversions, Dependable):
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        found = {id(p): p for m in (self.modules() if recurse else (self,)) for p in m._parameters.values()}
-        return (p for p in found.values() if p is not None)
+        parameters = {id(p): p for m in (self.modules() if recurse else (self,)) for p in m._parameters.values()}
+        return (p for p in parameters.values() if p is not None)
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -277,18 +277,18 @@ class Module(ModuleState, Conversions, Dependable):
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path such as ``"encoder.0.weight"``."""
         path, _, name = target.rpartition(".")
-        found = self.get_submodule(path)._parameters.get(name)
-        if found is None:
+        parameter = self.get_submodule(path)._parameters.get(name)
+        if parameter is None:
             raise AttributeError(f"there is no parameter {target!r}")
-        return found
+        return parameter
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a path."""
         path, _, name = target.rpartition(".")
-        found = self.get_submodule(path)._buffers.get(name)
-        if found is None:
+        buffer = self.get_submodule(path)._buffers.get(name)
+        if buffer is None:
             raise AttributeError(f"there is no buffer {target!r}")
-        return found
+        return buffer
 
     # ---- modes
 

@@ -26,12 +26,12 @@ def factory_kwargs(kwargs: Any) -> dict[str, Any]:
         return {}
     if not isinstance(kwargs, Mapping):
         raise ArgumentError(message("factory_kwargs", f"expected a dictionary, got {type(kwargs).__name__}"))
-    found = dict(kwargs.get("factory_kwargs", {}))
+    factory = dict(kwargs.get("factory_kwargs", {}))
     for name, value in kwargs.items():
         if name not in ("device", "dtype", "memory_format", "factory_kwargs"):
             raise ArgumentError(message("factory_kwargs", f"unexpected argument {name!r}"))
-        if name in found:
+        if name in factory:
             raise ArgumentError(message("factory_kwargs", f"{name!r} is given twice"))
         if name != "factory_kwargs":
-            found[name] = value
-    return found
+            factory[name] = value
+    return factory

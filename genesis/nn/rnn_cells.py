@@ -60,10 +60,10 @@ class RNNCellBase(Module):
         zeros = create.zeros((*rows, self.hidden_size), dtype=input.dtype, device=input.device)
         given = [(x if x.ndim == 2 else x.unsqueeze(0)) for x in (input, *[zeros if s is None else s for s in states])]  # type: ignore[attr-defined]
         weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
-        found = function(given[0], given[1] if len(states) == 1 else tuple(given[1:]), *weights)
+        result = function(given[0], given[1] if len(states) == 1 else tuple(given[1:]), *weights)
         if rows:
-            return found
-        return tuple([y.squeeze(0) for y in found]) if isinstance(found, tuple) else found.squeeze(0)
+            return result
+        return tuple([y.squeeze(0) for y in result]) if isinstance(result, tuple) else result.squeeze(0)
 
     def extra_repr(self) -> str:
         shown = [] if self.bias else ["bias=False"]

@@ -158,11 +158,11 @@ def _refuse(module: Module, problems: list[str], keys: IncompatibleKeys, mine: M
 
 def _tensors(module: Module) -> dict[str, Tensor]:
     """The tensors of a module's state, without the extra states that subclasses compute."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for path, m in module.named_modules(remove_duplicate=False):
         own = {**m._parameters, **{k: v for k, v in m._buffers.items() if k not in m._transient}}
-        found.update({f"{path}.{name}" if path else name: value for name, value in own.items() if value is not None})
-    return found
+        tensors.update({f"{path}.{name}" if path else name: value for name, value in own.items() if value is not None})
+    return tensors
 
 
 def _has_extra(module: Module) -> bool:

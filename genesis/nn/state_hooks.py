@@ -88,13 +88,13 @@ def before_load(module: Any, state: Mapping[str, Any], strict: bool) -> tuple[Ma
 
 def after_load(module: Any, keys: Any) -> bool:
     """Call the post-hooks of all modules below and of this one; whether there are any."""
-    found = False
+    called = False
     for m in reversed(list(module.modules())):
         for hook, *_ in [] if _none(m._hooks) else list(m._hooks.load_post.values()):
-            found = True
+            called = True
             if hook(m, keys) is not None:
                 raise RuntimeError("a hook after load_state_dict changes the lists in place, it must return None")
-    return found
+    return called
 
 
 def has_load_post_hooks(module: Any) -> bool:

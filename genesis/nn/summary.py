@@ -129,11 +129,11 @@ def _ghost(x: Any) -> Any:
 
 def _called(model: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Module, tuple[list[Tensor], int]]:
     """The tensors that each module returned last, and the bytes of all that it returned, in a call without data."""
-    found: dict[Module, tuple[list[Tensor], int]] = {}
+    calls: dict[Module, tuple[list[Tensor], int]] = {}
 
     def note(module: Module, args: Any, output: Any) -> None:
         outs = [y for y in tree_flatten(output)[0] if isinstance(y, Tensor)]
-        found[module] = outs, found.get(module, ([], 0))[1] + sum(y.nbytes for y in outs)
+        calls[module] = outs, calls.get(module, ([], 0))[1] + sum(y.nbytes for y in outs)
 
     handles = [m.register_forward_hook(note) for m in model.modules()]
     state = {name: _ghost(t) for name, t in [*model.named_parameters(), *model.named_buffers()]}
@@ -143,7 +143,7 @@ def _called(model: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> d
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return calls
 
 
 def _layer(name: str, module: Module, outputs: dict[Module, tuple[list[Tensor], int]], seen: set[int]) -> Layer:

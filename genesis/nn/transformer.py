@@ -88,10 +88,10 @@ class _Layer(Module):
     def _sa_block(
         self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
     ) -> Tensor:
-        found = self.self_attn(
+        result = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )
-        return self.dropout1(found[0])  # type: ignore[no-any-return]
+        return self.dropout1(result[0])  # type: ignore[no-any-return]
 
     def _fed(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))  # type: ignore[no-any-return]
@@ -170,10 +170,10 @@ class TransformerDecoderLayer(_Layer):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        found = self.multihead_attn(
+        result = self.multihead_attn(
             x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )
-        return self.dropout2(found[0])  # type: ignore[no-any-return]
+        return self.dropout2(result[0])  # type: ignore[no-any-return]
 
     def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout3(self._fed(x))  # type: ignore[no-any-return]

@@ -151,9 +151,9 @@ _triangle("tril", 0)
 _triangle("triu", 1)
 
 
-def _picked(b: Builder, x: Value, places: np.ndarray[Any, Any]) -> str:
+def _picked(b: Builder, x: Value, positions: np.ndarray[Any, Any]) -> str:
     """Elements by their places in row-major order."""
-    return b.node("Gather", b.reshape(x, [-1]), b.constant(places, INT64))
+    return b.node("Gather", b.reshape(x, [-1]), b.constant(positions, INT64))
 
 
 def _numbered(x: Value) -> np.ndarray[Any, Any]:
@@ -175,9 +175,9 @@ def _strided(
         raise UnsupportedError(
             message("export", "a view of memory that is not in row-major order", hint="x.contiguous()")
         )
-    places = offset + sum(np.arange(n).reshape(-1, *[1] * (len(size) - 1 - i)) * s
+    positions = offset + sum(np.arange(n).reshape(-1, *[1] * (len(size) - 1 - i)) * s
                           for i, (n, s) in enumerate(zip(size, stride, strict=True)))  # fmt: skip
-    return _picked(b, x, np.broadcast_to(places, tuple(size)))
+    return _picked(b, x, np.broadcast_to(positions, tuple(size)))
 
 
 @lowers("unfold")
@@ -185,6 +185,6 @@ def _windows(b: Builder, x: Value, dimension: int, size: int, step: int) -> str:
     if not x.rank:
         return b.unsqueeze(x, 0)
     count = (x.shape[dimension] - size) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    out = b.node("Gather", x, b.constant(places, INT64), axis=dimension)
+    positions = np.arange(count)[:, None] * step + np.arange(size)
+    out = b.node("Gather", x, b.constant(positions, INT64), axis=dimension)
     return b.node("Transpose", out, perm=[*range(dimension + 1), *range(dimension + 2, x.rank + 1), dimension + 1])

@@ -79,12 +79,12 @@ def _factors(count: int) -> list[tuple[int, ...]]:
 def _example_sizes(leaves: list[Any], dynamic: dict[tuple[int, int], str], names: list[str]) -> list[int]:
     """The sizes to begin with: those of the example, but not one, at which shapes broadcast."""
     tensors = [x for x in leaves if isinstance(x, Tensor)]
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for (index, axis), name in dynamic.items():
         size = tensors[index].shape[axis]
-        if found.setdefault(name, size) != size:
-            raise GraphError(message("export", f"the dynamic size {name!r} is {found[name]} and {size} in the example"))
-    return [max(found[name], 2) for name in names]
+        if sizes.setdefault(name, size) != size:
+            raise GraphError(message("export", f"the dynamic size {name!r} is {sizes[name]} and {size} in the example"))
+    return [max(sizes[name], 2) for name in names]
 
 
 def _resized(leaves: list[Any], dynamic: dict[tuple[int, int], str], sizes: dict[str, int]) -> list[Any]:

@@ -91,8 +91,8 @@ def unregister_function(name: str) -> None:
     >>> _ = genesis.ops.register_function("relu", lambda x: x.clamp(min=0))
     >>> genesis.ops.unregister_function("relu")
     """
-    found = [r for r in _FUNCTIONS if r.name == _op(name).name]
-    if not found:
+    registrations = [r for r in _FUNCTIONS if r.name == _op(name).name]
+    if not registrations:
         raise ArgumentValueError(
             message(
                 "unregister_function",
@@ -100,7 +100,7 @@ def unregister_function(name: str) -> None:
                 hint=f"registered: {_listed(registered_functions())}",
             )
         )
-    found[-1].remove()
+    registrations[-1].remove()
 
 
 def registered_functions() -> dict[str, Callable[..., Any]]:
@@ -205,8 +205,8 @@ def _listed(names: Any) -> str:
 def _op(name: str) -> Op:
     """The op of a name, or of another name for it (``multiply`` for ``mul``)."""
     public = getattr(sys.modules["genesis.ops"], "PUBLIC", {})
-    found = REGISTRY.get(name) or getattr(public.get(name), "op", None)
-    if found is None:
+    op = REGISTRY.get(name) or getattr(public.get(name), "op", None)
+    if op is None:
         import difflib
 
         near = difflib.get_close_matches(str(name), {**REGISTRY, **public}, 3)
@@ -221,4 +221,4 @@ def _op(name: str) -> Op:
             else "`python -m genesis.ops` lists the ops"
         )
         raise ArgumentValueError(message("register_function", problem, hint=hint))
-    return found
+    return op

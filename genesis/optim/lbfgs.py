@@ -240,14 +240,14 @@ def strong_wolfe(
     def too_high(point: Point, best: float) -> bool:
         return point.loss > start.loss + c1 * point.t * start.slope or point.loss >= best
 
-    before, point, asked, found = start, at(t), 0, False
+    before, point, asked, done = start, at(t), 0, False
     ends = [start, point]
     while asked < most:
         if too_high(point, before.loss if asked > 1 else float("inf")):
             ends = [before, point]
             break
         if abs(point.slope) <= -c2 * start.slope:
-            ends, found = [point], True
+            ends, done = [point], True
             break
         if point.slope >= 0:
             ends = [before, point]
@@ -256,7 +256,7 @@ def strong_wolfe(
         before, point, asked = point, at(t), asked + 1
     else:
         ends = [start, point]
-    if found:
+    if done:
         return ends[0], asked + 1
     return _zoomed(at, start, ends, asked, tolerance, most, too_high, c2)
 

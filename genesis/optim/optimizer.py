@@ -216,13 +216,13 @@ class Optimizer(Dependable):
             depends(self)
 
     def _taken_for_granted(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for i, group in enumerate(self.param_groups):
             options = plain_only({name: group[name] for name in self.defaults if name != "lr" and name in group})
-            found |= {f"param_groups[{i}][{name!r}]": value for name, value in options.items()}
-            found[f"param_groups[{i}]['params']"] = tuple(group["params"])
-        found["state"] = tuple([x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)])
-        return found
+            values |= {f"param_groups[{i}][{name!r}]": value for name, value in options.items()}
+            values[f"param_groups[{i}]['params']"] = tuple(group["params"])
+        values["state"] = tuple([x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)])
+        return values
 
     def _holders(self) -> dict[str, Any]:
         params = [p for group in self.param_groups for p in group["params"]]
@@ -254,11 +254,11 @@ class Optimizer(Dependable):
             for g in self.param_groups
         ]
         states = {numbers.get(id(p), p): packed(s) for p, s in self.state.items() if s}
-        found: dict[str, Any] = {"state": states, "param_groups": groups}
+        result: dict[str, Any] = {"state": states, "param_groups": groups}
         for hook in every("state_dict_post", self._hooks):
-            changed = hook(self, found)
-            found = found if changed is None else changed
-        return found
+            changed = hook(self, result)
+            result = result if changed is None else changed
+        return result
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over a state of the same parameter groups; nothing is changed unless all of it fits.

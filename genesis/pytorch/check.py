@@ -53,10 +53,10 @@ class Use:
 
 
 @dataclass
-class _Found:
+class _Name:
     """What is collected of one name."""
 
-    places: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     keywords: set[str] = field(default_factory=set)
 
 
@@ -66,13 +66,13 @@ class _Reader(ast.NodeVisitor):
     def __init__(self, file: str) -> None:
         self.file = file
         self.bound: dict[str, str] = {}  # a name of the program, and what of torch it is
-        self.found: dict[str, _Found] = {}
-        self.methods: dict[str, _Found] = {}
+        self.names: dict[str, _Name] = {}
+        self.methods: dict[str, _Name] = {}
 
-    def note(self, dotted: str, line: int) -> _Found:
-        found = self.found.setdefault(dotted, _Found())
-        found.places.append(f"{self.file}:{line}")
-        return found
+    def note(self, dotted: str, line: int) -> _Name:
+        name = self.names.setdefault(dotted, _Name())
+        name.lines.append(f"{self.file}:{line}")
+        return name
 
     def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
         for alias in node.names:
@@ -99,15 +99,15 @@ class _Reader(ast.NodeVisitor):
             return
         absent = node.attr in names()["torch.Tensor"] and not hasattr(Tensor, node.attr)
         if absent and node.attr not in _COMMON and not node.attr.startswith("_"):
-            self.methods.setdefault(node.attr, _Found()).places.append(f"{self.file}:{node.lineno}")
+            self.methods.setdefault(node.attr, _Name()).lines.append(f"{self.file}:{node.lineno}")
         self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
         dotted = self.dotted(node.func)
         if dotted is not None:
-            found = self.note(dotted, node.lineno)
-            found.places.pop()  # the function itself is visited next
-            found.keywords.update(k.arg for k in node.keywords if k.arg is not None)
+            name = self.note(dotted, node.lineno)
+            name.lines.pop()  # the function itself is visited next
+            name.keywords.update(k.arg for k in node.keywords if k.arg is not None)
         self.generic_visit(node)
 
     def dotted(self, node: ast.AST) -> str | None:
@@ -142,19 +142,19 @@ def check(paths: Iterable[str]) -> list[Use]:
     ...     [(use.name, use.state) for use in check([str(script)])]
     [('torch.fx.wrap', 'absent'), ('torch', 'works'), ('torch.relu', 'works')]
     """
-    found: dict[str, _Found] = {}
-    methods: dict[str, _Found] = {}
+    seen: dict[str, _Name] = {}
+    methods: dict[str, _Name] = {}
     for file in _files(paths):
         reader = _Reader(str(file))
         reader.visit(ast.parse(file.read_bytes(), str(file)))
-        for mine, theirs in ((found, reader.found), (methods, reader.methods)):
+        for mine, theirs in ((seen, reader.names), (methods, reader.methods)):
             for name, each in theirs.items():
-                whole = mine.setdefault(name, _Found())
-                whole.places += each.places
+                whole = mine.setdefault(name, _Name())
+                whole.lines += each.lines
                 whole.keywords |= each.keywords
-    uses = [_judged(name, each) for name, each in found.items() if each.places]
+    uses = [_judged(name, each) for name, each in seen.items() if each.lines]
     uses += [
-        Use(f"Tensor.{name}", ABSENT, "if this is a tensor: it has no such method here", tuple(each.places))
+        Use(f"Tensor.{name}", ABSENT, "if this is a tensor: it has no such method here", tuple(each.lines))
         for name, each in methods.items()
     ]
     order = {ABSENT: 0, DIFFERS: 1, WORKS: 2}
@@ -171,14 +171,14 @@ def _files(paths: Iterable[str]) -> Iterator[Path]:
             yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
 
 
-def _judged(name: str, found: _Found) -> Use:
-    places = tuple(dict.fromkeys(found.places))
+def _judged(name: str, each: _Name) -> Use:
+    lines = tuple(dict.fromkeys(each.lines))
     state, note = state_of(name)
-    known = _parameters(resolve(name)) if found.keywords and state != ABSENT else None
-    unknown = [] if known is None else sorted(found.keywords - known)
+    known = _parameters(resolve(name)) if each.keywords and state != ABSENT else None
+    unknown = [] if known is None else sorted(each.keywords - known)
     if unknown:
         state, note = DIFFERS, f"has no argument {', '.join(unknown)}"
-    return Use(name, state, note, places)
+    return Use(name, state, note, lines)
 
 
 def state_of(dotted: str) -> tuple[str, str]:
@@ -229,5 +229,5 @@ def report(paths: Iterable[str], as_json: bool = False) -> tuple[str, int]:
     return "\n".join(lines), status
 
 
-def _shown(places: tuple[str, ...]) -> str:
-    return ", ".join(places[:4]) + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+def _shown(lines: tuple[str, ...]) -> str:
+    return ", ".join(lines[:4]) + (f" and {len(lines) - 4} more" if len(lines) > 4 else "")

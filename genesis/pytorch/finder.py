@@ -29,13 +29,13 @@ class TorchModule(ModuleType):
         if name == "__all__":  # for ``from torch.nn import *``
             return [n for n in names().get(self.__name__, ()) if hasattr(self, n)]
         try:
-            found = find(self.__name__, name)
+            value = find(self.__name__, name)
         except AttributeError as error:
             if _imports(sys._getframe(1)) and exists(self.__name__, name):
                 raise MissingImport(str(error)) from None  # Python would say less
             raise
-        setattr(self, name, found)
-        return found
+        setattr(self, name, value)
+        return value
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__getattr__("__all__")})

@@ -68,7 +68,7 @@ def _difference(actual: Any, expected: Any, at: str, options: dict[str, Any]) ->
         pairs = [(a, e, f"{at}[{i}]") for i, (a, e) in enumerate(zip(actual, expected, strict=True))]
     else:
         return _of_tensors(actual, expected, where, options)
-    return next((found for a, e, place in pairs if (found := _difference(a, e, place, options))), "")
+    return next((text for a, e, inner in pairs if (text := _difference(a, e, inner, options))), "")
 
 
 def _is_sequence(value: Any) -> bool:

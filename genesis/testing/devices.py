@@ -40,26 +40,26 @@ def check_memory(where: Any) -> None:
     Raises:
         AssertionError: the first that it does not keep
     """
-    place = require_available(as_device(where))
-    memory = memory_of(zeros(1, device=place)._array)
-    assert place.index is not None and place.index < memory.count(), (
-        f"resolved({where!r}) is {place}, a device with an index is expected"
+    on = require_available(as_device(where))
+    memory = memory_of(zeros(1, device=on)._array)
+    assert on.index is not None and on.index < memory.count(), (
+        f"resolved({where!r}) is {on}, a device with an index is expected"
     )
     for dtype in (dtypes.float32, dtypes.bool, dtypes.int64, dtypes.complex64, dtypes.bfloat16):
-        _check_copies(memory, place, dtype.np)
-    _check_writes(memory, place)
-    _check_views(place)
+        _check_copies(memory, on, dtype.np)
+    _check_writes(memory, on)
+    _check_views(on)
 
 
-def _check_copies(memory: Any, place: device, dtype: Any) -> None:
+def _check_copies(memory: Any, on: device, dtype: Any) -> None:
     for shape in ((2, 3), (), (0, 3)):
         host = (np.arange(np.prod(shape, dtype=int)) + 1).reshape(shape).astype(dtype)
-        array = memory.from_host(host, place)
-        for made in (array, memory.empty(shape, dtype, place), memory.copy(array)):
+        array = memory.from_host(host, on)
+        for made in (array, memory.empty(shape, dtype, on), memory.copy(array)):
             assert isinstance(made, memory.arrays) and isinstance(made, DeviceArray), (
                 f"{type(made).__name__} is not the class of the memory's arrays"
             )
-            assert (tuple(made.shape), made.dtype, made.device, made.base) == (shape, dtype, place, None), (
+            assert (tuple(made.shape), made.dtype, made.device, made.base) == (shape, dtype, on, None), (
                 f"{made.shape} {made.dtype} {made.device}, base {made.base}"
             )
         back = memory.to_host(array)
@@ -71,26 +71,26 @@ def _check_copies(memory: Any, place: device, dtype: Any) -> None:
             back[...] = 0
             assert memory.to_host(array).any(), "from_host or to_host shares memory with the host"
         if shape:
-            strided = memory.from_host(np.arange(6.0).reshape(3, 2).T, place)
+            strided = memory.from_host(np.arange(6.0).reshape(3, 2).T, on)
             assert memory.strides(strided) == (3, 1), (
                 f"from_host gives strides {memory.strides(strided)}, contiguous are (3, 1)"
             )
 
 
-def _check_writes(memory: Any, place: device) -> None:
-    target = memory.from_host(np.zeros((2, 3), np.float32), place)
+def _check_writes(memory: Any, on: device) -> None:
+    target = memory.from_host(np.zeros((2, 3), np.float32), on)
     apart = memory.copy(target)
-    memory.assign(target, memory.from_host(np.arange(3), place))
+    memory.assign(target, memory.from_host(np.arange(3), on))
     assert memory.to_host(target).tolist() == [[0, 1, 2], [0, 1, 2]], "assign does not broadcast or convert"
     assert not memory.to_host(apart).any() and not memory.shares(apart, target), "copy shares memory"
     for name, value in (("zeros", 0), ("ones", 1)):
-        assert (memory.to_host(getattr(memory, name)((2, 2), np.dtype(np.float32), place)) == value).all(), (
+        assert (memory.to_host(getattr(memory, name)((2, 2), np.dtype(np.float32), on)) == value).all(), (
             f"{name} gives other numbers"
         )
 
 
-def _check_views(place: device) -> None:
-    x = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=place)
+def _check_views(on: device) -> None:
+    x = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=on)
     columns, wide = x.t(), x[0:1].expand(4, 3)  # type: ignore[attr-defined]
     memory = memory_of(x._array)
     assert memory.shares(columns._array, x._array) and memory.strides(columns._array) == (1, 3), (
@@ -106,7 +106,7 @@ def _check_views(place: device) -> None:
 
 # ---- ops
 
-Found = dict[str, list[Tensor]]
+Outcome = dict[str, list[Tensor]]
 
 
 def check_device(where: Any, ops: Iterable[Op] | None = None) -> list[str]:
@@ -130,18 +130,18 @@ def check_op_on(where: Any, op: Op, make: Callable[[], Case], layout: str = "con
     """One call: values, first and second derivatives, forward mode, a batch, the in-place form and ``out=`` are the
     CPU's, and on the device.
     """
-    place = require_available(as_device(where))
+    on = require_available(as_device(where))
     for name, run in _RUNS.items():
         expected = _outcome(run, op, make())
-        found = _outcome(run, op, moved(make(), place, layout))
-        if isinstance(expected, Exception) or isinstance(found, Exception):
-            assert type(found) is type(expected), (
-                f"{op.name} on {place}: {name} gives {found!r}, on the CPU {expected!r}"
+        outcome = _outcome(run, op, moved(make(), on, layout))
+        if isinstance(expected, Exception) or isinstance(outcome, Exception):
+            assert type(outcome) is type(expected), (
+                f"{op.name} on {on}: {name} gives {outcome!r}, on the CPU {expected!r}"
             )
             continue
-        for x, y in zip(found, expected, strict=True):
-            assert x.device == place, f"{op.name} on {place}: {name} is on {x.device}"
-            assert_close(x.detach().cpu().numpy(), y.detach().numpy(), f"{op.name} on {place}: {name}")  # type: ignore[attr-defined]
+        for x, y in zip(outcome, expected, strict=True):
+            assert x.device == on, f"{op.name} on {on}: {name} is on {x.device}"
+            assert_close(x.detach().cpu().numpy(), y.detach().numpy(), f"{op.name} on {on}: {name}")  # type: ignore[attr-defined]
 
 
 def _outcome(run: Callable[[Op, Case], list[Tensor]], op: Op, sample: Case) -> list[Tensor] | Exception:
@@ -154,17 +154,17 @@ def _outcome(run: Callable[[Op, Case], list[Tensor]], op: Op, sample: Case) -> l
         return error
 
 
-def moved(sample: Case, place: device, layout: str = "contiguous") -> Case:
+def moved(sample: Case, on: device, layout: str = "contiguous") -> Case:
     """A sample on a device; "strided" lays its tensors out in every second element of a larger one, turned around."""
 
     def there(value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            return placed(value, place)
+            return placed(value, on)
         if not isinstance(value, Tensor):
             return value
-        x = value.detach().to(place)  # type: ignore[attr-defined]
+        x = value.detach().to(on)  # type: ignore[attr-defined]
         if layout == "strided" and x.ndim:
-            wide = zeros(*[2 * n for n in x.shape[::-1]], dtype=x.dtype, device=place)
+            wide = zeros(*[2 * n for n in x.shape[::-1]], dtype=x.dtype, device=on)
             x = wide[tuple([slice(None, None, 2)] * x.ndim)].permute(tuple(range(x.ndim))[::-1]).copy_(x)
         return x.requires_grad_(value.requires_grad)
 

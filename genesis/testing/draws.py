@@ -58,6 +58,6 @@ def _check_samples(op: Op, sample: Case, stream: Generator, first: Tensor) -> No
         raise AssertionError(f"{op.name}: numbers are drawn inside vmap, which does not say for whom")
 
 
-def _same(op: Op, found: Tensor, expected: Tensor, what: str) -> None:
-    a, b = found.numpy(), expected.numpy()
+def _same(op: Op, result: Tensor, expected: Tensor, what: str) -> None:
+    a, b = result.numpy(), expected.numpy()
     assert a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True), f"{op.name}: {what}: {a}, expected {b}"

@@ -78,11 +78,11 @@ def run(program: Sequence[Statement], seed: int) -> Outcome:
 
 def _values_differ(scope: dict[str, Any], memory: Memory) -> str | None:
     for name, ref in memory.refs.items():
-        found, expected = scope[name].detach().numpy(), memory.values(ref)
-        if found.shape != expected.shape or not np.allclose(
-            found, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
+        values, expected = scope[name].detach().numpy(), memory.values(ref)
+        if values.shape != expected.shape or not np.allclose(
+            values, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
         ):
-            return f"{name} is {found.tolist()}, the reference has {expected.tolist()}"
+            return f"{name} is {values.tolist()}, the reference has {expected.tolist()}"
     return None
 
 
@@ -114,13 +114,13 @@ def _compare_gradients(
             expected = memory.gradient(ref, weights, n)
             if not np.isfinite(expected).all():
                 continue  # overflow: 0 times inf depends on the order
-            found = np.zeros_like(expected) if g is None else g.detach().numpy()
+            gradient = np.zeros_like(expected) if g is None else g.detach().numpy()
             if not np.allclose(
-                found, expected, rtol=1e-8, atol=TOLERANCE * (1 + np.abs(expected).max(initial=0)), equal_nan=True
+                gradient, expected, rtol=1e-8, atol=TOLERANCE * (1 + np.abs(expected).max(initial=0)), equal_nan=True
             ):
                 return Outcome(
                     "wrong",
-                    f"d {root} / d {n} with {weights.tolist()} is {found.tolist()}, the reference has "
+                    f"d {root} / d {n} with {weights.tolist()} is {gradient.tolist()}, the reference has "
                     f"{expected.tolist()}",
                     refusals,
                     done,
@@ -149,14 +149,14 @@ def _compare_second(
     along = {n: random.uniform(-1, 1, g.shape) for n, g in parts}
     try:
         total = sum((g * genesis.tensor(along[n])).sum() for n, g in parts)
-        found = genesis.autograd.grad(total, [scope[n] for n in leaves], allow_unused=True, retain_graph=True)
+        second = genesis.autograd.grad(total, [scope[n] for n in leaves], allow_unused=True, retain_graph=True)
     except GenesisError as error:
         refusals.append(_kind(error))
         return None
     directions = {n: random.uniform(-1, 1, scope[n].shape) for n in leaves}
     mine = sum(
         float((np.zeros(scope[n].shape) if h is None else h.detach().numpy()).ravel() @ directions[n].ravel())
-        for n, h in zip(leaves, found, strict=True)
+        for n, h in zip(leaves, second, strict=True)
     )
 
     def projected(step: float) -> float:

@@ -97,15 +97,15 @@ def _scope(lib: Any, record: Record) -> dict[str, Any]:
         module.register_full_backward_hook(full(f"{name} backward"))
         return module
 
-    def found(gradients: Any) -> None:
+    def record_gradients(gradients: Any) -> None:
         record.state[f"gradients {len(record.state)}"] = _numbers(gradients)
 
     def twice(root: Any, inputs: Any, seed: Any) -> None:
         first = lib.autograd.grad(root, inputs, seed, create_graph=True, allow_unused=True)
-        found(first)
+        record_gradients(first)
         parts = [(g * g).sum() for g in first if g is not None and g.requires_grad]
         if parts:
-            found(lib.autograd.grad(sum(parts[1:], parts[0]), inputs, retain_graph=True, allow_unused=True))
+            record_gradients(lib.autograd.grad(sum(parts[1:], parts[0]), inputs, retain_graph=True, allow_unused=True))
 
     return {
         "T": lib,
@@ -118,7 +118,7 @@ def _scope(lib: Any, record: Record) -> dict[str, Any]:
         "see_module": see_module,
         "scale_module": scale_module,
         "hooked": hooked,
-        "found": found,
+        "found": record_gradients,
         "twice": twice,
     }
 
@@ -129,11 +129,11 @@ def run(lib: Any, program: Sequence[str], stop: int | None = None, **names: Any)
     scope = _scope(lib, record) | names
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for place, line in enumerate(program[:stop]):
+        for index, line in enumerate(program[:stop]):
             try:
                 exec(line, scope)
             except (RuntimeError, TypeError):
-                record.refused = place
+                record.refused = index
                 break
         for name, t in list(scope.items()):
             if name[0] == "v" and hasattr(t, "requires_grad"):

@@ -106,10 +106,10 @@ class Writer:
         x = self.any(lambda m: len(m.shape) > 0)
         if x is None:
             return
-        shape, place = self.made[x].shape, int(self.random.integers(self.made[x].shape[0]))
+        shape, index = self.made[x].shape, int(self.random.integers(self.made[x].shape[0]))
         text, made = self.pick(
-            (f"[{place}]", shape[1:]),
-            (f"[{place}:]", (shape[0] - place, *shape[1:])),
+            (f"[{index}]", shape[1:]),
+            (f"[{index}:]", (shape[0] - index, *shape[1:])),
             (".unsqueeze(0)", (1, *shape)),
             (".transpose(0, -1)", (shape[-1], *shape[1:-1], shape[0])[: len(shape)]),
         )

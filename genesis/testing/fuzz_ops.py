@@ -109,11 +109,11 @@ def reference(op: Op, torch: Any) -> Callable[..., Any] | None:
     """PyTorch's function for an op."""
     name = op.torch_name if op.torch_name is not None else op.name
     for path in (name, "nn.functional." + name, "Tensor." + name):
-        found = torch
+        function = torch
         for part in path.split("."):
-            found = getattr(found, part, None)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
+            function = getattr(function, part, None)
+        if function is not None:
+            return function  # type: ignore[no-any-return]
     return None
 
 
@@ -202,8 +202,8 @@ def _tried(side: Side, call: Call) -> tuple[Any, Exception | None]:
 
 def _loose(call: Call) -> tuple[float, float]:
     operands = [m.root.dtype for m in (*memories(call.args), *memories(call.kwargs), *call.out)]
-    found = [tolerance(np.float32 if d.kind in "iub" else d) for d in operands]  # integers make float32
-    return max([t[0] for t in found], default=1e-9), max([t[1] for t in found], default=1e-9)
+    tolerances = [tolerance(np.float32 if d.kind in "iub" else d) for d in operands]  # integers make float32
+    return max([t[0] for t in tolerances], default=1e-9), max([t[1] for t in tolerances], default=1e-9)
 
 
 def _flat(value: Any) -> list[Any]:
@@ -215,8 +215,8 @@ def _flat(value: Any) -> list[Any]:
 def _array(x: Any) -> Any:
     x = x.detach()
     if isinstance(x, Tensor):
-        found = x.numpy()
-        return found.astype(np.float32) if x.dtype is dtypes.bfloat16 else found
+        array = x.numpy()
+        return array.astype(np.float32) if x.dtype is dtypes.bfloat16 else array
     x = x.resolve_conj().resolve_neg()
     return (x.float() if "bfloat16" in str(x.dtype) else x).numpy(force=True)
 
@@ -236,8 +236,8 @@ def _different(mine: Sequence[Any], theirs: Sequence[Any], loose: tuple[float, f
         x, y = _array(a), _array(b)
         if not close(x, y, a.dtype, loose):
             bad = np.argwhere(~np.isclose(x, y, loose[0], loose[1], equal_nan=True))
-            place = tuple(bad[0].tolist()) if len(bad) else ()
-            return f"result {i} at {place} of {x.shape}: {x[place]!r}, {y[place]!r} in PyTorch"
+            index = tuple(bad[0].tolist()) if len(bad) else ()
+            return f"result {i} at {index} of {x.shape}: {x[index]!r}, {y[index]!r} in PyTorch"
     return ""
 
 
@@ -268,14 +268,14 @@ def _gradients(mine: Side, others: Side, results: Any, call: Call, torch: Any) -
         theirs = _pulled(others, [b for _, b in outs], seeds)
     except (RuntimeError, NotImplementedError) as error:
         return "backward refused", repr(error)
-    found = _pulled(mine, [a for a, _ in outs], seeds)
+    gradients = _pulled(mine, [a for a, _ in outs], seeds)
     loose = tuple([10 * x for x in _loose(call)])
-    if detail := _different(*_both(found, theirs), loose):  # type: ignore[arg-type]
+    if detail := _different(*_both(gradients, theirs), loose):  # type: ignore[arg-type]
         side = Side(torch, call, wide=True)
         exact = _pulled(side, [y for y in _flat(side.call(call)) if getattr(y, "requires_grad", False)], seeds)
         near = all(
             close(_array(a), _array(b).astype(_array(a).dtype), a.dtype, loose)  # type: ignore[arg-type]
-            for a, b in zip(*_both(found, exact), strict=True)
+            for a, b in zip(*_both(gradients, exact), strict=True)
         )
         return "nearer" if near else "wrong", f"gradient: {detail}"
     return "equal", ""
@@ -304,7 +304,7 @@ def fuzz(
 ) -> tuple[Counter[str], list[tuple[int, str, str]]]:
     """Compare ``programs`` calls: how many ended how, and those of ``kinds`` with their seeds."""
     counts: Counter[str] = Counter()
-    found = []
+    differing = []
     ops = [op for op in compared_ops(torch) if op.name.startswith(only)]
     with quiet():
         for number in range(seed, seed + programs):
@@ -317,8 +317,8 @@ def fuzz(
                 kind, detail = "wrong", repr(error)
             counts[kind] += 1
             if kind in kinds:
-                found.append((number, str(call), detail))
-    return counts, found
+                differing.append((number, str(call), detail))
+    return counts, differing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -328,8 +328,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = options("fuzz_ops", __doc__, arguments, 2000, show=kinds, only=only)
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    counts, found = fuzz(torch, asked.programs, asked.seed, asked.show, asked.only)
-    for number, text, detail in found:
+    counts, differing = fuzz(torch, asked.programs, asked.seed, asked.show, asked.only)
+    for number, text, detail in differing:
         print(f"seed {number}: {text}\n  -> {detail}\n")
     print(f"calls {asked.programs} from seed {asked.seed}: {dict(counts)}")
     return bool(counts["wrong"])

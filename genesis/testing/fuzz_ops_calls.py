@@ -110,15 +110,15 @@ def written(seed: int, ops: Sequence[Op]) -> Call | None:
             other = rng.choice((*sample_dtypes(op), dtypes.float32, dtypes.int32, dtypes.bool, dtypes.float16))
             with np.errstate(all="ignore"):
                 array = array.astype(other.np)
-        found = dtypes.from_numpy(array.dtype)
-        if special and found.category >= 2 and array.size:
+        kind = dtypes.from_numpy(array.dtype)
+        if special and kind.category >= 2 and array.size:
             for value in special:
                 with np.errstate(all="ignore"):
                     array.flat[rng.randrange(array.size)] = value
         key = (array.shape, array.dtype)
         if key in shared and rng.random() < 0.15:
             return shared[key]
-        grad = form in ("function", "method") and found.category >= 2 and not special and rng.random() < 0.7
+        grad = form in ("function", "method") and kind.category >= 2 and not special and rng.random() < 0.7
         layout = rng.choice(LAYOUTS)
         if layout == "expanded" and (
             form == "in place" or op.name in TIES or op.module.startswith("genesis.ops.linalg")
@@ -138,8 +138,8 @@ def _sizes(rng: random.Random, sample: Case) -> dict[int, int]:
     """Other sizes, the same for all dimensions that had the same."""
     if rng.random() < 0.5:
         return {}
-    found = sorted({n for t in tensors_in((sample.args, sample.kwargs)) for n in t.shape})
-    return {n: rng.choice(SIZES) for n in found if rng.random() < 0.5}
+    sizes = sorted({n for t in tensors_in((sample.args, sample.kwargs)) for n in t.shape})
+    return {n: rng.choice(SIZES) for n in sizes if rng.random() < 0.5}
 
 
 def _options(rng: random.Random, args: list[Any]) -> list[Any]:

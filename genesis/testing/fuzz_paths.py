@@ -25,7 +25,7 @@ from genesis.testing.command_line import options
 from genesis.testing.fuzz_pytorch import error_of, quiet, shown
 from genesis.testing.fuzz_pytorch_programs import program
 
-Found = tuple[int, str, str, str]  # seed, family, the first thing that differs, by each path
+Difference = tuple[int, str, str, str]  # seed, family, the first thing that differs, by each path
 
 
 @contextlib.contextmanager
@@ -90,24 +90,24 @@ def compare(seed: int) -> tuple[str, str] | None:
     return None
 
 
-def fuzz(programs: int, seed: int = 0) -> list[Found]:
+def fuzz(programs: int, seed: int = 0) -> list[Difference]:
     """The programs among so many random ones that differ."""
-    found = []
+    differing = []
     for number in range(seed, seed + programs):
         difference = compare(number)
         if difference is not None:
-            found.append((number, FAMILIES[number % len(FAMILIES)].__name__, *difference))
-    return found
+            differing.append((number, FAMILIES[number % len(FAMILIES)].__name__, *difference))
+    return differing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare as many programs as asked for, print what differs."""
     asked = options("fuzz_paths", __doc__, arguments, 2000)
-    found = fuzz(asked.programs, asked.seed)
-    for number, family, fast, general in found[:20]:
+    differing = fuzz(asked.programs, asked.seed)
+    for number, family, fast, general in differing[:20]:
         print(f"seed {number} ({family})\n  fast:    {fast}\n  general: {general}")
-    print(f"{asked.programs} programs from seed {asked.seed}: {len(found)} differ")
-    return 1 if found else 0
+    print(f"{asked.programs} programs from seed {asked.seed}: {len(differing)} differ")
+    return 1 if differing else 0
 
 
 if __name__ == "__main__":

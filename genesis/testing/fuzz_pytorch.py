@@ -26,7 +26,7 @@ from genesis.testing.fuzz_pytorch_programs import program as write
 from genesis.testing.shrink import shortest
 
 Outcome = tuple[str, str]  # "equal", "stricter", "laxer", "stated" or "wrong", and what differs
-Found = tuple[int, list[str], str]  # seed, the shortest program, what differs
+Difference = tuple[int, list[str], str]  # seed, the shortest program, what differs
 
 TOLERANCES = (
     ("bfloat16", 5e-2),
@@ -73,8 +73,8 @@ REFUSALS = re.compile(
 COPYING = (
     (r"\.unbind\(0\)\[0\]", ".select(0, 0)"),
     (r"\.split\(1, -1\)\[0\]", ".narrow(-1, 0, 1)"),
-    (r"\.chunk\((\d+)\)\[-1\]", lambda found: f".narrow(0, {int(found[1]) - 1}, 1)"),
-    (r"(?<=[a-z]_)\((.*)\)$", lambda found: "(" + re.sub(r"\bv\d+\b", r"\g<0>.clone()", found[1]) + ")"),
+    (r"\.chunk\((\d+)\)\[-1\]", lambda match: f".narrow(0, {int(match[1]) - 1}, 1)"),
+    (r"(?<=[a-z]_)\((.*)\)$", lambda match: "(" + re.sub(r"\bv\d+\b", r"\g<0>.clone()", match[1]) + ")"),
     (r"(\] .?= v\d+)$", r"\1.clone()"),
     (r"(allow_unused|materialize_grads)=True", r"\g<0>, retain_graph=True"),
     (r"retain_graph=True, (.*retain_graph=True)", r"\1"),
@@ -86,12 +86,12 @@ GRADIENTS = "gh"  # whether a gradient has a history is compared only where noth
 def compare(program: Sequence[str], other: Any) -> Outcome:
     """Run a program in both libraries, statement by statement, and compare all that it made."""
     reference = [_changed(text, SPELT) for text in program]
-    found = _compare(program, reference, other, {})
-    if found[0] == "wrong":
+    outcome = _compare(program, reference, other, {})
+    if outcome[0] == "wrong":
         stated = [_changed(text, STATED) for text in reference]
         if stated != reference and _compare(program, stated, other, {})[0] != "wrong":
-            return "stated", found[1]
-    return found
+            return "stated", outcome[1]
+    return outcome
 
 
 def _changed(text: str, changes: Any) -> str:
@@ -103,7 +103,7 @@ def _changed(text: str, changes: Any) -> str:
 def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copying: dict[str, Any]) -> Outcome:
     mine, theirs = {"T": genesis, "seen": []}, {"T": other, "seen": [], **copying}
     first: Outcome = ("equal", "")
-    for place, texts in enumerate(zip(program, reference, strict=True)):
+    for index, texts in enumerate(zip(program, reference, strict=True)):
         if _on_purpose(texts[0], mine):
             continue
         errors = [error_of(text, scope) for text, scope in zip(texts, (mine, theirs), strict=True)]
@@ -123,7 +123,7 @@ def _compare(program: Sequence[str], reference: Sequence[str], other: Any, copyi
                 scope.pop(texts[0].partition(" = ")[0], None)
         # PyTorch leaves half of what such a statement does: resized results, gradients of some leaves
         if WRITES.search(texts[0]):
-            detail = different(*_finished(program[:place], reference[:place], other, copying), program)
+            detail = different(*_finished(program[:index], reference[:index], other, copying), program)
             return ("wrong", detail) if detail else first
     detail = different(mine, theirs, program)
     return ("wrong", detail) if detail else first
@@ -151,10 +151,10 @@ def error_of(text: str, scope: dict[str, Any]) -> Exception | None:
 
 def _on_purpose(text: str, scope: dict[str, Any]) -> bool:
     """A statement that means something else in Genesis: see `COMPARISON`."""
-    found = COMPARISON.search(text)
-    if found is None:
+    match = COMPARISON.search(text)
+    if match is None:
         return False
-    operands = [-1 if name == "-1" else scope.get(name.partition(".")[0]) for name in found.groups() if name]
+    operands = [-1 if name == "-1" else scope.get(name.partition(".")[0]) for name in match.groups() if name]
     return any(["uint" in str(getattr(x, "dtype", "")) for x in operands]) and any([_negative(x) for x in operands])
 
 
@@ -265,12 +265,12 @@ def shrunk(program: Sequence[str], other: Any, kind: str = "wrong") -> list[str]
 
 def fuzz(
     other: Any, programs: int, seed: int = 0, kinds: Sequence[str] = ("wrong",)
-) -> tuple[Counter[str], list[Found]]:
+) -> tuple[Counter[str], list[Difference]]:
     """Compare ``programs`` random programs with another library: how many ended how, and those of ``kinds``, shrunk,
     with their seeds.
     """
     counts: Counter[str] = Counter()
-    found = []
+    differing = []
     with quiet():
         for number in range(seed, seed + programs):
             program = write(number)
@@ -278,8 +278,8 @@ def fuzz(
             counts[kind] += 1
             if kind in kinds:
                 few = shrunk(program, other, kind)
-                found.append((number, few, compare(few, other)[1]))
-    return counts, found
+                differing.append((number, few, compare(few, other)[1]))
+    return counts, differing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -288,8 +288,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = options("fuzz_pytorch", __doc__, arguments, 2000, show=kinds)
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    counts, found = fuzz(torch, asked.programs, asked.seed, asked.show)
-    for number, lines, detail in found:
+    counts, differing = fuzz(torch, asked.programs, asked.seed, asked.show)
+    for number, lines, detail in differing:
         print(f"seed {number}\n" + "\n".join(lines) + f"\n  -> {detail}\n")
     print(f"programs {asked.programs} from seed {asked.seed}: {dict(counts)}")
     return bool(counts["wrong"])

@@ -141,8 +141,8 @@ def _transform(w: Writer, kind: str, f: str, scalar: bool, shapes: list[tuple[in
         for i, d in enumerate(dims):
             if d is not None:
                 s = shapes[i]
-                place = d if d >= 0 else len(s)
-                shapes[i] = (*s[:place], 2, *s[place:])
+                dim = d if d >= 0 else len(s)
+                shapes[i] = (*s[:dim], 2, *s[dim:])
         chunk = ", chunk_size=1" if w.chance(0.1) else ""
         return (
             f"T.func.vmap({f}, in_dims={tuple(dims)}, "

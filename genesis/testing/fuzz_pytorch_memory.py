@@ -61,7 +61,7 @@ class _NumPy:
     tensor = staticmethod(np.array)
 
 
-def _places(shape: tuple[int, ...], index: str) -> np.ndarray[Any, Any] | None:
+def _elements(shape: tuple[int, ...], index: str) -> np.ndarray[Any, Any] | None:
     """Which elements an index means, nothing if it is wrong."""
     try:
         return np.asarray(eval(f"x[{index}]", {"T": _NumPy, "x": np.arange(int(np.prod(shape))).reshape(shape)}))
@@ -70,7 +70,7 @@ def _places(shape: tuple[int, ...], index: str) -> np.ndarray[Any, Any] | None:
 
 
 def _indexed(shape: tuple[int, ...], index: str) -> tuple[int, ...] | None:
-    got = _places(shape, index)
+    got = _elements(shape, index)
     return None if got is None else got.shape
 
 
@@ -195,7 +195,7 @@ def _assign(w: Writer) -> None:
 
 
 def _repeats(shape: tuple[int, ...], index: str) -> bool:
-    got = _places(shape, index)
+    got = _elements(shape, index)
     return got is not None and len(np.unique(got)) < got.size
 
 

@@ -123,7 +123,7 @@ def promotion(seed: int) -> list[str]:
         _function,
         _operator,
         _operator,
-        _in_place,
+        _inplace,
         _augmented,
         _out,
         _mixed,
@@ -171,7 +171,7 @@ def _operator(w: Writer) -> None:
     w.make(f"{a} {w.pick(*OPERATORS)} {b}", None)
 
 
-def _in_place(w: Writer) -> None:
+def _inplace(w: Writer) -> None:
     x, method = (
         w.any(),
         w.pick(

@@ -117,8 +117,8 @@ def mutated(target: Target, rng: random.Random, maker: Maker) -> Case | None:
     for _ in range(1 + (rng.random() < 0.2)):
         if rest is not None and (not names or rng.random() < 0.5):
             values = list(bound.arguments.get(rest, ())) or [None]
-            place = rng.randrange(len(values))
-            values[place] = _other(values[place], hostile(rng, maker))
+            index = rng.randrange(len(values))
+            values[index] = _other(values[index], hostile(rng, maker))
             bound.arguments[rest] = tuple(values)
         elif names:
             name = rng.choice(names)
@@ -135,11 +135,11 @@ def _other(right: Any, wrong: Any) -> Any:
 
 
 def _frames(error: BaseException) -> list[str]:
-    found, tb = [], error.__traceback__
+    files, tb = [], error.__traceback__
     while tb is not None:
-        found.append(tb.tb_frame.f_code.co_filename)
+        files.append(tb.tb_frame.f_code.co_filename)
         tb = tb.tb_next
-    return found
+    return files
 
 
 def run(target: Target, call: Case, maker: Maker) -> Outcome:

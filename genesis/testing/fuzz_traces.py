@@ -253,11 +253,11 @@ def check(programs: int, seed: int = 0, progress: bool = False) -> tuple[Counter
         for number in tqdm(range(seed, seed + programs), disable=not progress, unit=" programs"):
             program, expected = repaired(written(number))
             try:
-                found = ran(program, True, passes=bool(number % 2))
+                result = ran(program, True, passes=bool(number % 2))
             except GenesisError as error:
                 counts[f"refused: {str(error).splitlines()[0]}"] += 1
                 continue
-            fine = found == expected
+            fine = result == expected
             counts["equal" if fine else "wrong"] += 1
             if not fine:
                 wrong.append((number, program))

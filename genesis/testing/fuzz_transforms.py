@@ -26,7 +26,7 @@ from genesis.testing import fuzz, fuzz_writer
 from genesis.testing.command_line import options, tell
 
 Values = tuple[list[Tensor], list[Tensor]]  # of all variables; gradients of the last one that has a history
-Found = tuple[int, str, list[str]]
+Difference = tuple[int, str, list[str]]
 
 
 def as_function(
@@ -61,8 +61,8 @@ def as_function(
             return outs
         roots = [y for y in outs if y.grad_fn is not None]
         wanted = [scope[s.makes[0]] for s, grad in zip(leaves, needs, strict=True) if grad]
-        found = genesis.autograd.grad(roots[-1].sum(), wanted, materialize_grads=True) if roots and wanted else ()
-        return [y.detach() for y in outs], list(found)
+        gradients = genesis.autograd.grad(roots[-1].sum(), wanted, materialize_grads=True) if roots and wanted else ()
+        return [y.detach() for y in outs], list(gradients)
 
     return function, [x.detach() for x in values]
 
@@ -81,8 +81,8 @@ def _flat(values: Values) -> list[Tensor]:
 def _replayed(function: Callable[..., Values], inputs: list[Tensor], passes: bool) -> bool:
     expected = _flat(function(*inputs))
     graph = jit.trace(function, *inputs).verify()
-    found = _flat((jit.optimized(graph).verify() if passes else graph).replay(*inputs))
-    return len(found) == len(expected) and all(_same(a, b, True) for a, b in zip(found, expected, strict=True))
+    replayed = _flat((jit.optimized(graph).verify() if passes else graph).replay(*inputs))
+    return len(replayed) == len(expected) and all(_same(a, b, True) for a, b in zip(replayed, expected, strict=True))
 
 
 def _batched(function: Callable[..., Values], inputs: list[Tensor]) -> bool:
@@ -90,8 +90,8 @@ def _batched(function: Callable[..., Values], inputs: list[Tensor]) -> bool:
         return True
     rows = [[x * (1 + 0.1 * k) for x in inputs] for k in range(3)]
     expected = [_flat(function(*row)) for row in rows]
-    found = _flat(genesis.vmap(function)(*[genesis.stack(list(column)) for column in zip(*rows, strict=True)]))
-    return all(_same(y, genesis.stack([e[i] for e in expected]), False) for i, y in enumerate(found))
+    batched = _flat(genesis.vmap(function)(*[genesis.stack(list(column)) for column in zip(*rows, strict=True)]))
+    return all(_same(y, genesis.stack([e[i] for e in expected]), False) for i, y in enumerate(batched))
 
 
 def _forward(program: Sequence[fuzz_writer.Statement]) -> bool:
@@ -122,12 +122,12 @@ WAYS: dict[str, Callable[[Callable[..., Values], list[Tensor]], bool]] = {
 }  # fmt: skip
 
 
-def check(programs: int, seed: int = 0, progress: bool = False) -> tuple[Counter[str], list[Found]]:
+def check(programs: int, seed: int = 0, progress: bool = False) -> tuple[Counter[str], list[Difference]]:
     """Counts of what happened ("trace equal", "vmap refused: ..."), and the programs that went wrong."""
     from tqdm import tqdm
 
     counts: Counter[str] = Counter()
-    wrong: list[Found] = []
+    wrong: list[Difference] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in tqdm(range(seed, seed + programs), disable=not progress, unit=" programs"):

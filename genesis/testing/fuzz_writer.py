@@ -147,19 +147,19 @@ class Writer:
 
     def _view_of(self, shape: tuple[int, ...]) -> tuple[str, Callable[[Any], Any]]:
         dim = int(self.random.integers(len(shape)))
-        place = int(self.random.integers(shape[dim]))
+        index = int(self.random.integers(shape[dim]))
         lead = ":, " * dim
         choices: list[tuple[str, Callable[[Any], Any]]] = [
-            (f"[{lead}{place}]", lambda a: a[(slice(None),) * dim + (place,)]),
-            (f"[{lead}{place}:]", lambda a: a[(slice(None),) * dim + (slice(place, None),)]),
+            (f"[{lead}{index}]", lambda a: a[(slice(None),) * dim + (index,)]),
+            (f"[{lead}{index}:]", lambda a: a[(slice(None),) * dim + (slice(index, None),)]),
             (f"[{lead}::2]", lambda a: a[(slice(None),) * dim + (slice(None, None, 2),)]),
             (f"[{lead}::-1]", lambda a: a[(slice(None),) * dim + (slice(None, None, -1),)]),
-            (f"[{lead}{place}::-2]", lambda a: a[(slice(None),) * dim + (slice(place, None, -2),)]),
+            (f"[{lead}{index}::-2]", lambda a: a[(slice(None),) * dim + (slice(index, None, -2),)]),
             (f".unsqueeze({dim})", lambda a: np.expand_dims(a, dim)),
             (".reshape(-1)", lambda a: a.reshape(-1)),
-            (f".select({dim}, {place})", lambda a: a[(slice(None),) * dim + (place,)]),
-            (f".split(1, {dim})[{place}]", lambda a: a[(slice(None),) * dim + (slice(place, place + 1),)]),
-            (f".unbind({dim})[{place}]", lambda a: a[(slice(None),) * dim + (place,)]),
+            (f".select({dim}, {index})", lambda a: a[(slice(None),) * dim + (index,)]),
+            (f".split(1, {dim})[{index}]", lambda a: a[(slice(None),) * dim + (slice(index, index + 1),)]),
+            (f".unbind({dim})[{index}]", lambda a: a[(slice(None),) * dim + (index,)]),
             (f".expand(2, {', '.join(map(str, shape))})", lambda a: np.broadcast_to(a, (2, *shape))),
             (".squeeze()", lambda a: a.squeeze()),
         ]
@@ -262,8 +262,8 @@ class Writer:
         text = f"{', '.join(vs)} = {kind.call.format(*uses)}"
 
         def mean(m: Memory) -> None:
-            found = [m.result(means, uses) for means in kind.means]
-            for v, value in zip(vs, found, strict=True):
+            results = [m.result(means, uses) for means in kind.means]
+            for v, value in zip(vs, results, strict=True):
                 m.keep(v, value)
 
         self.add(text, uses, vs, mean)

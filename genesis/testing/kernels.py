@@ -55,11 +55,11 @@ def check_kernel(op: Op, sample: Case) -> None:
     """What an op gives, its gradients and the gradients of these are what they are by its meaning."""
     inputs = [t for t in tensors_in((sample.args, sample.kwargs)) if t.requires_grad]
     state = get_rng_state()
-    found = _derivatives(op, sample, inputs)
+    derivatives = _derivatives(op, sample, inputs)
     set_rng_state(state)
     with meanings_only():
         expected = _derivatives(op, sample, inputs)
-    for order, (a, b) in enumerate(zip(found, expected, strict=True)):
+    for order, (a, b) in enumerate(zip(derivatives, expected, strict=True)):
         for x, y in zip(a, b, strict=True):
             assert_close(
                 x.detach().numpy(),

@@ -40,8 +40,8 @@ class Maker:
         return self._wrap(values.reshape(shape).astype(self.dtype.np))
 
     def _spread(self, count: int, low: float, high: float) -> Any:
-        places = (np.arange(count) + self._rng.uniform(0.3, 0.7, count)) / max(count, 1)
-        return self._rng.permutation(low + (high - low) * places)
+        fractions = (np.arange(count) + self._rng.uniform(0.3, 0.7, count)) / max(count, 1)
+        return self._rng.permutation(low + (high - low) * fractions)
 
     def positive(self, *shape: int) -> Tensor:
         """Numbers in (0.5, 2)."""

@@ -82,11 +82,11 @@ def _as_array(t: Tensor, wide: Any) -> Any:
 def check_meaning(op: Op, sample: Case) -> None:
     """The value is the meaning's, whatever path and kernel computed it; of elementwise ops, what NumPy gives for it."""
     state = get_rng_state()
-    found = _call(op, sample)
+    results = _call(op, sample)
     set_rng_state(state)
     with meanings_only():
         expected = _call(op, sample)
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(results, expected, strict=True):
         assert_close(a.detach().numpy(), b.detach().numpy(), "meaning")
     if not op.kind.aligned or len(op.signature.parameters) > 2 or not isinstance(sample.args[0], Tensor):
         return
@@ -198,12 +198,14 @@ def _directional(function: Callable[..., Tensor], inputs: list[Tensor], rng: Any
     directions = [_direction(rng, x) for x in inputs]
     leaves = [x.detach().requires_grad_() for x in inputs]
     y = function(*leaves)
-    found = (
+    gradients = (
         grad(y, leaves, create_graph=order > 1, materialize_grads=True)
         if y.requires_grad
         else [x._zeros(tuple(x.shape), x._array.dtype) for x in leaves]
     )
-    analytic = sum(float((np.conj(d) * g.detach().numpy()).sum().real) for d, g in zip(directions, found, strict=True))  # type: ignore[union-attr]
+    analytic = sum(
+        float((np.conj(d) * g.detach().numpy()).sum().real) for d, g in zip(directions, gradients, strict=True)
+    )  # type: ignore[union-attr]
     with no_grad():
         numeric, error = _difference(
             lambda s: float(
@@ -218,7 +220,7 @@ def _directional(function: Callable[..., Tensor], inputs: list[Tensor], rng: Any
     assert abs(analytic - numeric) <= 1e-6 + 1e-5 * abs(numeric) + error, (
         f"gradient {analytic:.10g}, differences give {numeric:.10g}"
     )
-    if order < 2 or not any(g is not None and g.requires_grad for g in found):
+    if order < 2 or not any(g is not None and g.requires_grad for g in gradients):
         return
     weights = [_direction(rng, x) for x in inputs]
 
@@ -237,8 +239,10 @@ def _second(slope: Callable[..., Tensor], inputs: list[Tensor], rng: Any) -> Non
     y = slope(*inputs)
     if not y.requires_grad:
         return
-    found = grad(y, inputs, materialize_grads=True)
-    analytic = sum(float((np.conj(d) * g.detach().numpy()).sum().real) for d, g in zip(directions, found, strict=True))  # type: ignore[union-attr]
+    gradients = grad(y, inputs, materialize_grads=True)
+    analytic = sum(
+        float((np.conj(d) * g.detach().numpy()).sum().real) for d, g in zip(directions, gradients, strict=True)
+    )  # type: ignore[union-attr]
     moved = lambda s: [
         wrap(np.asarray(x.detach().numpy() + s * d)).requires_grad_() for x, d in zip(inputs, directions, strict=True)
     ]  # noqa: E731
@@ -366,12 +370,12 @@ def opcheck(function: Any, samples: Callable[[Maker], Iterable[Case]] | None = N
 
 def _checked(function: Any, samples: Any) -> tuple[Op, dict[str, Check]]:
     """The record of an operation, and the checks that apply to it: of a user's op those of what is registered."""
-    found = getattr(function, "op", function)
-    if not isinstance(found, Op) or (samples is not None and found.kind is not OPAQUE):
+    record = getattr(function, "op", function)
+    if not isinstance(record, Op) or (samples is not None and record.kind is not OPAQUE):
         return _record(function, samples), OWN
-    if found.kind is not OPAQUE:
-        return found, CHECKS
-    op = dataclasses.replace(_record(function, samples), infer=found.infer, tensors=found.tensors, kind=OPAQUE)
+    if record.kind is not OPAQUE:
+        return record, CHECKS
+    op = dataclasses.replace(_record(function, samples), infer=record.infer, tensors=record.tensors, kind=OPAQUE)
     missing = set() if function.has_fake else {"infer"}
     missing |= set() if op.kind.differentiable(op) else {"gradient"}
     return op, {name: check for name, check in (OWN | {"infer": check_infer}).items() if name not in missing}

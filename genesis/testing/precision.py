@@ -69,9 +69,9 @@ def _check(op: Op, sample: Case, scale: float) -> None:
         if scale == 1:
             raise
         return  # arguments that may not be large
-    found, plain = derivatives(op, sample, dtype, scale), derivatives(op, sample, F32, scale)
+    results, plain = derivatives(op, sample, dtype, scale), derivatives(op, sample, F32, scale)
     bars = _READS_RESULT if op.node is not None and op.node.saves_out else _BARS
-    for (name, a), (_, b), (_, c) in zip(found, plain, exact, strict=True):
+    for (name, a), (_, b), (_, c) in zip(results, plain, exact, strict=True):
         if a.dtype is not dtype or not a.size:
             continue
         floor = float(np.max(np.abs(c), initial=0.0, where=np.isfinite(c))) / 64
@@ -98,7 +98,7 @@ def derivatives(op: Op, sample: Case, to: Any, scale: float = 1.0) -> list[tuple
     args, kwargs = replace(tuple(sample.args), moved), replace(dict(sample.kwargs), moved)
     inputs = [t for t in tensors_in((args, kwargs)) if t.requires_grad]
     outs = [y for y in tensors_in(op.call(*args, **kwargs)) if y.is_floating_point()]
-    found = [("result", y) for y in outs]
+    results = [("result", y) for y in outs]
     rng = np.random.Generator(np.random.Philox(11))
     for name in ("gradient", "second gradient"):
         outs = [y for y in outs if y.requires_grad]
@@ -111,8 +111,8 @@ def derivatives(op: Op, sample: Case, to: Any, scale: float = 1.0) -> list[tuple
         if first:
             _check_reached(op, gradients, plain)
         outs = [g for g in gradients if g is not None]
-        found += [(name, g) for g in outs]
-    return [(name, y.detach()._array) for name, y in found]
+        results += [(name, g) for g in outs]
+    return [(name, y.detach()._array) for name, y in results]
 
 
 def _check_reached(op: Op, recorded: Sequence[Tensor | None], plain: Sequence[Tensor | None]) -> None:

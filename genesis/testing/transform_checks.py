@@ -60,9 +60,9 @@ def check_jvp(op: Op, sample: Case) -> None:
     for y, expected in zip(outs, floating(*inputs), strict=True):
         assert_close(y.numpy(), expected.detach().numpy(), "jvp: value")
     _, pull = vjp(floating, *inputs)
-    found = pull(tuple(wrap(np.asarray(w)) for w in weights))
+    pulled = pull(tuple(wrap(np.asarray(w)) for w in weights))
     forward = sum(_product(t, w) for t, w in zip(pushed, weights, strict=True))
-    reverse = sum(_product(d, g.detach().numpy()) for d, g in zip(directions, found, strict=True))
+    reverse = sum(_product(d, g.detach().numpy()) for d, g in zip(directions, pulled, strict=True))
     assert abs(forward - reverse) <= 1e-9 + 1e-8 * abs(reverse), (
         f"forward mode gives {forward:.12g}, reverse mode {reverse:.12g}"
     )
@@ -94,8 +94,8 @@ def _one_choice(
     dims = tuple(where if i in chosen else None for i in range(len(shared)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = vmap(function, dims)(*batch)
-    for i, y in enumerate(found):
+        results = vmap(function, dims)(*batch)
+    for i, y in enumerate(results):
         assert_close(
             y.detach().numpy(),
             np.stack([e[i].detach().numpy() for e in expected]),
@@ -109,21 +109,21 @@ def _batched_gradients(
     function: Callable[..., Any], rows: list[list[Tensor]], batch: list[Tensor], dims: tuple[Any, ...]
 ) -> None:
     """Gradients inside a batch are the loop's; the gradient of a batch is their sum where samples share an input."""
-    places = [i for i, x in enumerate(batch) if _floating(x)]
+    floating = [i for i, x in enumerate(batch) if _floating(x)]
     rng = np.random.Generator(np.random.Philox(13))
     outs = [y for y in function(*rows[0]) if _floating(y)]
-    if not places or not outs:
+    if not floating or not outs:
         return
     weights = [wrap(np.asarray(_direction(rng, y))) for y in outs]
 
     def pulled(*xs: Tensor) -> Any:
         def of_floating(*some: Tensor) -> Any:
             full = list(xs)
-            for i, x in zip(places, some, strict=True):
+            for i, x in zip(floating, some, strict=True):
                 full[i] = x
             return tuple(y for y in function(*full) if _floating(y))
 
-        return vjp(of_floating, *[xs[i] for i in places])[1](tuple(weights))
+        return vjp(of_floating, *[xs[i] for i in floating])[1](tuple(weights))
 
     loop = [pulled(*row) for row in rows]
     with warnings.catch_warnings():
@@ -131,7 +131,7 @@ def _batched_gradients(
         inside = vmap(pulled, dims)(*batch)
     for j, g in enumerate(inside):
         assert_close(g.detach().numpy(), np.stack([row[j].detach().numpy() for row in loop]), "vmap of the gradient")
-    leaves = [x.detach().requires_grad_() if i in places else x for i, x in enumerate(batch)]
+    leaves = [x.detach().requires_grad_() if i in floating else x for i, x in enumerate(batch)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = [y for y in vmap(function, dims)(*leaves) if _floating(y)]
@@ -142,13 +142,13 @@ def _batched_gradients(
     if not total.requires_grad:
         return
     total.backward()
-    for j, i in enumerate(places):
+    for j, i in enumerate(floating):
         g = leaves[i].grad
-        found = np.zeros(tuple(batch[i].shape), batch[i]._array.dtype) if g is None else g.numpy()
+        gradient = np.zeros(tuple(batch[i].shape), batch[i]._array.dtype) if g is None else g.numpy()
         each = [row[j].detach().numpy() for row in loop]
         assert_close(
-            found,
-            np.stack(each) if dims[i] == 0 else np.sum(each, 0).astype(found.dtype),
+            gradient,
+            np.stack(each) if dims[i] == 0 else np.sum(each, 0).astype(gradient.dtype),
             f"gradient of the vmap, input {i}",
         )
 
@@ -216,8 +216,8 @@ def check_nesting(op: Op, sample: Case) -> None:
         ),
         "reverse over a batch of forward": ([along(shared(pushed), *inputs)], [3 * second]),
     }
-    for name, (found, expected) in pairs.items():
-        for a, b in zip(found, expected, strict=True):
+    for name, (results, expected) in pairs.items():
+        for a, b in zip(results, expected, strict=True):
             x, y = a.detach().numpy(), b.detach().numpy()
             close = x.shape == y.shape and np.allclose(x, y, 1e-8, 1e-8, equal_nan=True)
             assert close, f"{name}: {x}, expected {y}"
@@ -227,16 +227,16 @@ def check_trace(op: Op, sample: Case) -> None:
     """A replay of the traced op is the op, bit for bit: values and gradients, also after all passes."""
     function, inputs = _function(op, sample, lambda t: True)
     inputs = [x.detach() for x in inputs]
-    places = [i for i, x in enumerate(inputs) if _floating(x)]
+    floating = [i for i, x in enumerate(inputs) if _floating(x)]
 
     def with_gradients(*xs: Tensor) -> Any:
-        fresh = [x.detach().requires_grad_() if i in places else x for i, x in enumerate(xs)]
+        fresh = [x.detach().requires_grad_() if i in floating else x for i, x in enumerate(xs)]
         outs = function(*fresh)
         roots = [y for y in outs if y.requires_grad]
         gradients = (
             gradients_of(
                 [y.sum() if not y.is_complex() else y.abs().sum() for y in roots],
-                [fresh[i] for i in places],
+                [fresh[i] for i in floating],
                 materialize_grads=True,
             )
             if roots
@@ -250,8 +250,8 @@ def check_trace(op: Op, sample: Case) -> None:
     graph = trace(with_gradients, *inputs).verify()
     for one in (graph, optimized(graph).verify()):
         default_generator.manual_seed(3)
-        found, found_gradients = one.replay(*inputs)
-        for a, b in zip([*found, *found_gradients], [*values, *gradients], strict=True):
+        replayed, replayed_gradients = one.replay(*inputs)
+        for a, b in zip([*replayed, *replayed_gradients], [*values, *gradients], strict=True):
             x, y = a.numpy(), b.numpy()
             assert x.shape == y.shape and x.dtype == y.dtype, f"replay gives {a._spec()}, the op {b._spec()}"
             assert np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes(), (

@@ -3,7 +3,7 @@
     y = checkpoint(block, x)                       # nothing that block saves is kept
     y = checkpoint(block, x, context_fn=...)       # but for what a policy says, see `create_selective_checkpoint_contexts`
 
-How it works: the forward runs and is recorded as usual, but a saved tensor is replaced by an empty `_Place`
+How it works: the forward runs and is recorded as usual, but a saved tensor is replaced by an empty `_Slot`
 (`core/graph/saved.py`). When backward asks for the first of them, the function runs again, recorded, with the same
 arguments, random numbers and modes, and every tensor that it saves goes to the place of the same number; the run ends
 as soon as all are filled. There is nothing reentrant about it: any kind of arguments, ``autograd.grad``, double
@@ -88,7 +88,7 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
-class _Place:
+class _Slot:
     """Where a saved tensor will be when it is needed."""
 
     __slots__ = ("__weakref__", "index", "value")
@@ -150,29 +150,29 @@ class _Run:
         self.autocast, self.kernels = state(), kernels_are_forced()
         self.epoch = WRITES[0]
         self.levels: list[int] = []  # of the transforms inside
-        self.places: list[weakref.ref[_Place]] = []
+        self.slots: list[weakref.ref[_Slot]] = []
         self.notes: list[_Note] = []
 
-    def pack(self, node: Node, t: Tensor) -> _Place:
-        place = _Place(len(self.places))
-        self.places.append(weakref.ref(place))
+    def pack(self, node: Node, t: Tensor) -> _Slot:
+        slot = _Slot(len(self.slots))
+        self.slots.append(weakref.ref(slot))
         if self.check != "none":
             self.notes.append(_Note(node, t, self.check == "values"))
-        return place
+        return slot
 
-    def unpack(self, place: _Place) -> Tensor:
-        if place.value is None:
+    def unpack(self, slot: _Slot) -> Tensor:
+        if slot.value is None:
             self.run_again()
-        if place.value is None:
+        if slot.value is None:
             raise GraphError(
                 message(
                     "checkpoint",
-                    f"the second run saved fewer tensors, {place.index} or less of {len(self.places)}",
+                    f"the second run saved fewer tensors, {slot.index} or less of {len(self.slots)}",
                     [("function", _name(self.function))],
                     "the function must do the same both times",
                 )
             )
-        return place.value
+        return slot.value
 
     def run_again(self) -> None:
         self._check_arguments()
@@ -185,11 +185,11 @@ class _Run:
                 seconds.append(_Note(node, t, self.check == "values"))
                 if count >= len(self.notes) or not seconds[-1].same(self.notes[count]):
                     raise self._mismatch(seconds)
-            place = self.places[count]() if count < len(self.places) else None
-            if place is not None:
-                place.value = t
+            slot = self.slots[count]() if count < len(self.slots) else None
+            if slot is not None:
+                slot.value = t
             count += 1
-            if self.early_stop and count == len(self.places):
+            if self.early_stop and count == len(self.slots):
                 raise _Enough
             return (t,)  # for a backward inside of the function itself; no tensor, so that outer hooks leave it alone
 
@@ -221,14 +221,14 @@ class _Run:
                 )  # fmt: skip
 
     def _mismatch(self, seconds: list[_Note]) -> GraphError:
-        place = len(seconds) - 1
-        lines: list[tuple[str, object]] = [("both runs", note) for note in self.notes[max(0, place - 3) : place]]
-        lines.append(("first run", self.notes[place] if place < len(self.notes) else "nothing more"))
-        lines.append(("second run", seconds[place]))
+        last = len(seconds) - 1
+        lines: list[tuple[str, object]] = [("both runs", note) for note in self.notes[max(0, last - 3) : last]]
+        lines.append(("first run", self.notes[last] if last < len(self.notes) else "nothing more"))
+        lines.append(("second run", seconds[last]))
         return GraphError(
             message(
                 "checkpoint",
-                f"the second run of {_name(self.function)} differs from the first at saved tensor {place}",
+                f"the second run of {_name(self.function)} differs from the first at saved tensor {last}",
                 lines,
                 "the function must do the same both times: no global counters, no random numbers of its own",
             )
@@ -400,16 +400,16 @@ def saved_residuals(function: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     >>> [spec for spec, _ in saved_residuals(lambda x: x.exp() * 2, genesis.ones(3, requires_grad=True))]
     ['f32[3]']
     """
-    found: list[tuple[str, str]] = []
+    residuals: list[tuple[str, str]] = []
 
     def note(node: Node, t: Tensor) -> Tensor:
         spec, _, rest = str(_Note(node, t, False)).partition(" saves ")
-        found.append((str(t._spec()), spec + rest.removeprefix(str(t._spec()))))
+        residuals.append((str(t._spec()), spec + rest.removeprefix(str(t._spec()))))
         return t
 
     with enable_grad(), _Hooks(note, lambda t: t):
         function(*args, **kwargs)
-    return found
+    return residuals
 
 
 def print_saved_residuals(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 import genesis
 from genesis import Function, nn
 from genesis.debug import saved_memory
-from genesis.debug.layout import place
+from genesis.debug.layout import positions
 
 NS = "{http://www.w3.org/2000/svg}"
 
@@ -61,7 +61,7 @@ def test_boxes_do_not_overlap_and_texts_fit():
     y, params = branching()
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 2))
     for picture in (genesis.draw(y, params=params), genesis.draw(model(genesis.ones(1, 4)).sum(), params=model)):
-        where, _, width, height = place(picture._boxes)
+        where, _, width, height = positions(picture._boxes)
         for a, b in itertools.combinations(where.values(), 2):
             apart = (
                 abs(a.x - b.x) >= (a.width + b.width) / 2 - 1e-6 or abs(a.y - b.y) >= (a.height + b.height) / 2 - 1e-6
@@ -82,7 +82,7 @@ def test_arrows_pass_no_box():
     for _ in range(5):
         y = y.sin()
     picture = genesis.draw((y + x).sum())
-    where, routes, _, _ = place(picture._boxes)
+    where, routes, _, _ = positions(picture._boxes)
     boxes = [p for b, p in where.items() if b.kind != "bend"]
     for bend in itertools.chain.from_iterable(routes.values()):
         assert all(abs(bend.x - p.x) > p.width / 2 or abs(bend.y - p.y) > p.height / 2 for p in boxes)
@@ -92,7 +92,7 @@ def test_arrows_pass_no_box():
 def test_values_flow_downwards():
     y, params = branching()
     boxes = genesis.draw(y, params=params)._boxes
-    where, _, _, _ = place(boxes)
+    where, _, _, _ = positions(boxes)
     for box in boxes:
         for source, _ in box.inputs:
             assert where[source].y + where[source].height / 2 < where[box].y - where[box].height / 2

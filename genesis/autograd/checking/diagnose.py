@@ -10,33 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from genesis.autograd.checking import wrong_numbers as numbers
-from genesis.autograd.checking import wrong_places as places
+from genesis.autograd.checking import wrong_places
 from genesis.autograd.checking.evidence import Diagnosis, Evidence
 
 
 def diagnose(e: Evidence) -> Diagnosis:
     """The first hypothesis that fits."""
     for hypothesis in HYPOTHESES:
-        found = hypothesis(e)
-        if found is not None:
-            return found
+        diagnosis = hypothesis(e)
+        if diagnosis is not None:
+            return diagnosis
     return numbers.unexplained(e)
 
 
 HYPOTHESES: list[Callable[[Evidence], Diagnosis | None]] = [
     numbers.spurious,
-    places.missing,
-    places.misplaced,
-    places.wrong_shape,
-    places.ignores_seed,
+    wrong_places.missing,
+    wrong_places.misplaced,
+    wrong_places.wrong_shape,
+    wrong_places.ignores_seed,
     numbers.conjugate,
     numbers.unchanged,
-    places.outputs,
-    places.reduced,
+    wrong_places.outputs,
+    wrong_places.reduced,
     numbers.plain_region,
-    places.repaired,
+    wrong_places.repaired,
     numbers.factor,
-    places.rearranged,
+    wrong_places.rearranged,
     numbers.lost_factor,
     numbers.region,
     numbers.term,

@@ -76,16 +76,16 @@ class Column:
 
 
 def column(
-    values: Values, arrays: Sequence[Array], place: int, precision: Precision = DOUBLE, most: int = 400
+    values: Values, arrays: Sequence[Array], number: int, precision: Precision = DOUBLE, most: int = 400
 ) -> Column:
     """The Jacobian's part of one input, element by element; of a large input, at most ``most`` elements spread over it."""
-    x, width = arrays[place], max(values(arrays).size, 1)
+    x, width = arrays[number], max(values(arrays).size, 1)
     count = max(1, min(x.size, most, 4_000_000 // width))  # so that the rows take 64 MB at most
     chosen = np.unique(np.linspace(0, x.size - 1, count).astype(int)) if x.size else np.zeros(0, int)
 
     def rows(unit: Any) -> Array:
-        found = [_row(lambda s, i=i: values(moved(arrays, place, i, s * unit)), precision) for i in chosen]
-        return np.stack(found) if found else np.zeros((0, width))
+        differences = [_row(lambda s, i=i: values(moved(arrays, number, i, s * unit)), precision) for i in chosen]
+        return np.stack(differences) if differences else np.zeros((0, width))
 
     return Column(chosen, rows(1.0), rows(1j) if x.dtype.kind == "c" else None, x.shape)
 
@@ -109,19 +109,19 @@ def _row(y: Callable[[float], Array], precision: Precision) -> Array:
     return best
 
 
-def moved(arrays: Sequence[Array], place: int, element: int, by: Any) -> list[Array]:
+def moved(arrays: Sequence[Array], number: int, element: int, by: Any) -> list[Array]:
     """The arrays with one element of one of them moved."""
-    x = arrays[place].copy()
+    x = arrays[number].copy()
     x.reshape(-1)[element] += by
-    return [x if k == place else a for k, a in enumerate(arrays)]
+    return [x if k == number else a for k, a in enumerate(arrays)]
 
 
 def one_sided(
-    values: Values, arrays: Sequence[Array], place: int, element: int, weights: Array, precision: Precision = DOUBLE
+    values: Values, arrays: Sequence[Array], number: int, element: int, weights: Array, precision: Precision = DOUBLE
 ) -> tuple[float, float]:
     """The slopes to the left and to the right of one element."""
     h = precision.step / 10
-    y = lambda s: float(inner(weights, values(moved(arrays, place, element, s))))  # noqa: E731
+    y = lambda s: float(inner(weights, values(moved(arrays, number, element, s))))  # noqa: E731
     here = y(0.0)
     return (3 * here - 4 * y(-h) + y(-2 * h)) / (2 * h), (-3 * here + 4 * y(h) - y(2 * h)) / (2 * h)
 

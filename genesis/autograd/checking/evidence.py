@@ -37,7 +37,7 @@ class Evidence:
     shapes: list[tuple[int, ...]]  # of the outputs
     inputs: list[tuple[str, Array, Array]]  # name, value, numerical gradient of every input
     outs: list[Array]
-    place: int = 0
+    position: int = 0
     error: bool = False  # whether backward, or what the engine thinks of its result, raised
     again: Array | None = None  # the gradient for the weights times -100
     nothing: Array | None = None  # the gradient for weights of zero

@@ -31,8 +31,8 @@ def check_layouts(trial: Trial) -> Iterator[Row]:
     run = trial.run(trial.arrays)
     # A product with a factor in Fortran order makes a gradient in that order, as later operations of a program may.
     run.outs = [y * wrap(np.ones(y.shape, y._array.dtype, "F")) for y in run.outs]  # type: ignore[operator]
-    found = trial.pulled(run, [np.array(s, order="F") for s in trial.seeds()])
-    row = _layout_row(trial, "strided grad_output", found, trial.base, "grad_output is not contiguous")
+    measured = trial.pulled(run, [np.array(s, order="F") for s in trial.seeds()])
+    row = _layout_row(trial, "strided grad_output", measured, trial.base, "grad_output is not contiguous")
     if row.status == "passed":
         spread = [np.broadcast_to(np.asarray(1.0, s.dtype), s.shape) for s in trial.seeds()]
         ones = trial.pulled(trial.run(trial.arrays), [s.copy() for s in spread])
@@ -46,13 +46,13 @@ def check_layouts(trial: Trial) -> Iterator[Row]:
     yield row
 
 
-def _layout_row(trial: Trial, name: str, found: Measured, expected: Measured, when: str) -> Row:
+def _layout_row(trial: Trial, name: str, measured: Measured, expected: Measured, when: str) -> Row:
     repair = "use tensor operations, or contiguous() before touching memory"
     if expected.error is not None:
         return skipped(name, "backward fails")
-    if found.error is not None:
-        return failed(name, "layout", f"backward fails when {when}: {refusal(found.error)}", repair)
-    different = differing(trial, found, expected, loose(trial))
+    if measured.error is not None:
+        return failed(name, "layout", f"backward fails when {when}: {refusal(measured.error)}", repair)
+    different = differing(trial, measured, expected, loose(trial))
     return (
         failed(name, "layout", f"the gradient of `{different[0]}` is another one when {when}", repair)
         if different
@@ -78,12 +78,12 @@ def check_dtypes(trial: Trial) -> Iterator[Row]:
         yield _dtype_row(trial, name, run, trial.pulled(run, trial.seeds()))
 
 
-def _dtype_row(trial: Trial, name: str, run: Any, found: Measured) -> Row:
-    if found.error is not None:
+def _dtype_row(trial: Trial, name: str, run: Any, measured: Measured) -> Row:
+    if measured.error is not None:
         return failed(
             name,
             "dtype",
-            f"backward fails for {name} inputs: {refusal(found.error)}",
+            f"backward fails for {name} inputs: {refusal(measured.error)}",
             "make constants in the dtype of the input",
         )
     native = all(
@@ -92,7 +92,7 @@ def _dtype_row(trial: Trial, name: str, run: Any, found: Measured) -> Row:
         for x in run.inputs
         if y.is_complex() == x.is_complex()
     )
-    for title, x, r in zip(trial.names, run.inputs, found.returned, strict=True):
+    for title, x, r in zip(trial.names, run.inputs, measured.returned, strict=True):
         if r is not None and native and r.dtype is not x.dtype and r.is_complex() == x.is_complex():
             return failed(
                 name,
@@ -100,7 +100,7 @@ def _dtype_row(trial: Trial, name: str, run: Any, found: Measured) -> Row:
                 f"backward returns {r.dtype.name} for `{title}`, which is {x.dtype.name}",
                 "compute in the dtype of grad_output",
             )
-    for title, g, full, x in zip(trial.names, found.gradients, trial.base.gradients, run.inputs, strict=True):
+    for title, g, full, x in zip(trial.names, measured.gradients, trial.base.gradients, run.inputs, strict=True):
         if g is not None and (g.shape != tuple(x.shape) or g.dtype != x._array.dtype):
             return failed(
                 name,
@@ -130,16 +130,16 @@ def check_autocast(trial: Trial) -> Iterator[Row]:
     except Exception as error:  # whatever the function refuses with
         yield skipped(name, f"the function refuses it: {refusal(error)}")
         return
-    found = trial.pulled(run, trial.seeds())
-    if found.error is not None:
+    measured = trial.pulled(run, trial.seeds())
+    if measured.error is not None:
         yield failed(
             name,
             "autocast",
-            f"backward fails under autocast: {refusal(found.error)}",
+            f"backward fails under autocast: {refusal(measured.error)}",
             "set amp_policy on the class, or compute in the dtype of grad_output",
         )
         return
-    for title, g, full, x in zip(trial.names, found.gradients, trial.base.gradients, run.inputs, strict=True):
+    for title, g, full, x in zip(trial.names, measured.gradients, trial.base.gradients, run.inputs, strict=True):
         if g is not None and g.dtype != x._array.dtype:
             yield failed(
                 name,
@@ -192,15 +192,15 @@ def _zero_row(trial: Trial, name: str, arrays: Sequence[Array]) -> Row | None:
     if any(not np.isfinite(y.detach().numpy_view()).all() for y in run.outs):
         return None  # a mean of nothing
     which = ", ".join(f"{n} {list(x.shape)}" for n, x in zip(trial.names, arrays, strict=True))
-    found = trial.pulled(run, [np.ones(y.shape, y._array.dtype) for y in run.outs])
-    if found.error is not None:
+    measured = trial.pulled(run, [np.ones(y.shape, y._array.dtype) for y in run.outs])
+    if measured.error is not None:
         return failed(
             name,
             "zero_size",
-            f"forward takes {which}, backward fails: {refusal(found.error)}",
+            f"forward takes {which}, backward fails: {refusal(measured.error)}",
             "let backward take what forward takes",
         )
-    if all(y.numel() == 0 for y in run.outs) and any(g is not None and np.any(g != 0) for g in found.gradients):
+    if all(y.numel() == 0 for y in run.outs) and any(g is not None and np.any(g != 0) for g in measured.gradients):
         return failed(
             name,
             "zero_size",

@@ -29,7 +29,7 @@ def check_second_order(trial: Trial) -> Iterator[Row]:
     try:
         first = run.grads(seeds, create_graph=True)
         weights = [None if g is None else trial.direction(g.detach().numpy_view()) for g in first]
-        found = _second(run, seeds, first, weights)
+        second = _second(run, seeds, first, weights)
     except (GenesisError, NotImplementedError) as error:
         yield skipped(name, f"refuses: {refusal(error)}")
         return
@@ -53,8 +53,8 @@ def check_second_order(trial: Trial) -> Iterator[Row]:
         return np.concatenate([g.reshape(-1).astype(flat.dtype) for g in gs if g is not None])
 
     for k in range(len(point)):
-        if (k < count or trial.live[k - count]) and not _second_agrees(trial, point, k, slopes, flat, found[k]):
-            yield _second_words(trial, name, point, k, slopes, flat, found[k], run, first)
+        if (k < count or trial.live[k - count]) and not _second_agrees(trial, point, k, slopes, flat, second[k]):
+            yield _second_words(trial, name, point, k, slopes, flat, second[k], run, first)
             return
     yield passed(name)
 
@@ -66,22 +66,22 @@ def _second(run: Run, seeds: list[Tensor], first: list[Any], weights: list[Any])
         for g, w in zip(first, weights, strict=True)
         if g is not None and g.requires_grad
     ]
-    places = [*run.inputs, *seeds]
-    zeros = [np.zeros(x.shape, x._array.dtype) for x in places]
+    sources = [*run.inputs, *seeds]
+    zeros = [np.zeros(x.shape, x._array.dtype) for x in sources]
     if not pairs:
         return zeros
-    found = grad([g for g, _ in pairs], places, [w for _, w in pairs], allow_unused=True)
-    return [z if g is None else g.detach().numpy_view() for g, z in zip(found, zeros, strict=True)]
+    gradients = grad([g for g, _ in pairs], sources, [w for _, w in pairs], allow_unused=True)
+    return [z if g is None else g.detach().numpy_view() for g, z in zip(gradients, zeros, strict=True)]
 
 
 def _second_agrees(
-    trial: Trial, point: list[Array], k: int, slopes: Callable[[Any], Array], flat: Array, found: Array
+    trial: Trial, point: list[Array], k: int, slopes: Callable[[Any], Array], flat: Array, second: Array
 ) -> bool:
     for _ in range(2):
         d = trial.direction(point[k])
         moved = lambda s, d=d: [x + s * d if j == k else x for j, x in enumerate(point)]  # noqa: E731
         numeric, error = slope(lambda s, m=moved: float(inner(flat, slopes(m(s)))), trial.precision)
-        terms = np.conj(d) * found
+        terms = np.conj(d) * second
         size = float(np.sqrt((np.abs(terms) ** 2).sum()))
         tolerance = 10 * trial.precision.rtol * max(size, abs(numeric)) + min(error, 0.01 * abs(numeric) + 1e-6) + 1e-8
         if np.isfinite(numeric) and not abs(float(terms.sum().real) - numeric) <= tolerance:
@@ -96,7 +96,7 @@ def _second_words(
     k: int,
     slopes: Callable[[Any], Array],
     flat: Array,
-    found: Array,
+    second: Array,
     run: Run,
     first: list[Any],
 ) -> Row:
@@ -120,10 +120,10 @@ def _second_words(
             "save inputs or outputs only and compute it again, or return it as an output",
         )
     words = f"{what} is silently zero"
-    if np.any(found):
+    if np.any(second):
         col = column(slopes, point, k, trial.precision, 64)
         d = diagnose(
-            Evidence(title.strip("`"), point[k], col.gradient(flat), found, None, col, flat, [(flat.size,)], [], [])
+            Evidence(title.strip("`"), point[k], col.gradient(flat), second, None, col, flat, [(flat.size,)], [], [])
         )
         words = "in the second derivative, " + d.words
     return failed(

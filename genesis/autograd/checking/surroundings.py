@@ -75,8 +75,8 @@ def _gradients(outs: list[Tensor], inputs: list[Tensor]) -> dict[str, Array]:
         return {}
     rng = np.random.Generator(np.random.Philox(7))
     seeds = [wrap(np.asarray(rng.uniform(0.5, 1.5, y.shape), y._array.dtype)) for y in outs]
-    found = grad(outs, inputs, seeds, allow_unused=True)
-    return {f"gradient {i}": g.detach()._array for i, g in enumerate(found) if g is not None}
+    gradients = grad(outs, inputs, seeds, allow_unused=True)
+    return {f"gradient {i}": g.detach()._array for i, g in enumerate(gradients) if g is not None}
 
 
 def _nodes(roots: Sequence[Node | None]) -> Iterator[str]:
@@ -90,16 +90,16 @@ def _nodes(roots: Sequence[Node | None]) -> Iterator[str]:
             ahead.extend(edge for edge, _ in node.next_functions)
 
 
-def difference(found: Seen, expected: Seen) -> str:
+def difference(seen: Seen, expected: Seen) -> str:
     """What the first difference is, in words; nothing where there is none."""
-    if found.error != expected.error:
+    if seen.error != expected.error:
         return (
-            f"it fails with {found.error!r}, not {expected.error!r}"
+            f"it fails with {seen.error!r}, not {expected.error!r}"
             if expected.error
-            else f"it fails with {found.error!r}"
+            else f"it fails with {seen.error!r}"
         )
     for name, a in expected.arrays.items():
-        b = found.arrays.get(name)
+        b = seen.arrays.get(name)
         if (
             b is None
             or a.shape != b.shape
@@ -107,9 +107,9 @@ def difference(found: Seen, expected: Seen) -> str:
             or not np.array_equal(a, b, equal_nan=a.dtype.kind not in "iub")
         ):
             return f"{name} is {_short(b)}, not {_short(a)}"
-    if found.nodes != expected.nodes:
-        return f"the graph is {' '.join(found.nodes)}, not {' '.join(expected.nodes)}"
-    return "there is more of it" if set(found.arrays) - set(expected.arrays) else ""
+    if seen.nodes != expected.nodes:
+        return f"the graph is {' '.join(seen.nodes)}, not {' '.join(expected.nodes)}"
+    return "there is more of it" if set(seen.arrays) - set(expected.arrays) else ""
 
 
 def _short(array: Array | None) -> str:
@@ -140,13 +140,13 @@ def check_warnings(name: str, call: Call, args: Sequence[Any], kwargs: Mapping[s
     for setting in ("warn", "raise"):
         try:
             with strict_numpy(setting):
-                found = observed(call, args, kwargs)
+                seen = observed(call, args, kwargs)
         except (Warning, FloatingPointError) as given:
             words = f"{name}: gives {type(given).__name__}({str(given)!r}) where NumPy is told to {setting}"
             raise AssertionError(
                 f"{words}\n  try: compute in `with np.errstate(all='ignore')`, IEEE results are the answer"
             ) from None
-        changed = difference(found, expected)
+        changed = difference(seen, expected)
         assert not changed or difference(again, expected), (
             f"{name}: with warnings as errors {changed}\n  try: do not compute again after a warning"
         )
@@ -165,13 +165,13 @@ def check_inplace(name: str, method: str, call: Call, args: Sequence[Any], kwarg
             result = call(*args, **options)
             target = x.detach().clone()
             before = target._version
-            found = getattr(target, method)(*others, **options)
+            written = getattr(target, method)(*others, **options)
         except (Warning, FloatingPointError) as given:
             raise AssertionError(f"{name}: {method} gives {type(given).__name__}({str(given)!r})") from None
         except Exception:
             return  # a result of another shape or dtype, or arguments that the op refuses
         expected = Seen({"the tensor": result.to(x.dtype)._array})
-    assert found is target, f"{name}: {method} does not return the tensor that it writes to"
+    assert written is target, f"{name}: {method} does not return the tensor that it writes to"
     changed = difference(Seen({"the tensor": target._array}), expected)
     assert not changed, (
         f"{name}: after {method}, with warnings as errors, {changed}\n  try: take the warning as given after the "
@@ -187,14 +187,14 @@ def at_once(work: Callable[[int], Any], threads: int, repeats: int = 1) -> list[
     """The results of ``work(k)`` for each k, called ``repeats`` times in a thread of its own, all at once, at a switch
     interval of a microsecond.
     """
-    barrier, found = threading.Barrier(threads), [[] for _ in range(threads)]  # type: list[list[Any]]
+    barrier, results = threading.Barrier(threads), [[] for _ in range(threads)]  # type: list[list[Any]]
     failed: list[BaseException] = []
 
     def run(k: int) -> None:
         try:
             barrier.wait()
             for _ in range(repeats):
-                found[k].append(work(k))
+                results[k].append(work(k))
         except BaseException as error:
             failed.append(error)
 
@@ -210,7 +210,7 @@ def at_once(work: Callable[[int], Any], threads: int, repeats: int = 1) -> list[
         sys.setswitchinterval(before)
     if failed:
         raise failed[0]
-    return found
+    return results
 
 
 def check_threads(

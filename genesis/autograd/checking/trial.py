@@ -156,33 +156,33 @@ class Trial:
             return Measured([None] * len(run.inputs), _returned(run, nodes, pulls), pulls, error)
         return Measured(gradients, _returned(run, nodes, pulls), pulls)
 
-    def gradient(self, place: int, weights: Array | None = None, arrays: Sequence[Array] | None = None) -> Array | None:
+    def gradient(self, k: int, weights: Array | None = None, arrays: Sequence[Array] | None = None) -> Array | None:
         """One input's gradient, or None where backward fails."""
-        return self.measure(arrays, weights).gradients[place]
+        return self.measure(arrays, weights).gradients[k]
 
     # ---- is it right?
 
-    def along(self, arrays: Sequence[Array], place: int, d: Array, weights: Array) -> tuple[float, float]:
+    def along(self, arrays: Sequence[Array], position: int, d: Array, weights: Array) -> tuple[float, float]:
         """The derivative of the weighted outputs along a direction of one input, by differences."""
-        moved = lambda s: [x + s * d if k == place else x for k, x in enumerate(arrays)]  # noqa: E731
-        scale = max(1.0, float(np.median(np.abs(arrays[place]))) if arrays[place].size else 1.0)
+        moved = lambda s: [x + s * d if k == position else x for k, x in enumerate(arrays)]  # noqa: E731
+        scale = max(1.0, float(np.median(np.abs(arrays[position]))) if arrays[position].size else 1.0)
         return slope(lambda s: float(inner(weights, self.values(moved(s)))), self.precision, scale)
 
-    def judge(self, place: int, arrays: Sequence[Array], measured: Measured, weights: Array) -> Verdict:
+    def judge(self, position: int, arrays: Sequence[Array], measured: Measured, weights: Array) -> Verdict:
         """Compare one input's gradient with differences."""
-        g, x = measured.gradients[place], arrays[place]
+        g, x = measured.gradients[position], arrays[position]
         if measured.error is None:
-            found = np.zeros_like(x) if g is None else g
-            outcomes = [self._agrees(arrays, place, found, weights, i) for i in range(3)]
+            gradient = np.zeros_like(x) if g is None else g
+            outcomes = [self._agrees(arrays, position, gradient, weights, i) for i in range(3)]
             if None in outcomes:
                 return Verdict(True, known=False)
             if all(outcomes):
                 return Verdict(True)
-        return self.examine(place, arrays, measured, weights)
+        return self.examine(position, arrays, measured, weights)
 
-    def _agrees(self, arrays: Sequence[Array], place: int, g: Array, weights: Array, trial: int) -> bool | None:
-        d = self.direction(arrays[place], np.where(g.real < 0, -1.0, 1.0) if trial == 0 else None)
-        numeric, error = self.along(arrays, place, d, weights)
+    def _agrees(self, arrays: Sequence[Array], position: int, g: Array, weights: Array, trial: int) -> bool | None:
+        d = self.direction(arrays[position], np.where(g.real < 0, -1.0, 1.0) if trial == 0 else None)
+        numeric, error = self.along(arrays, position, d, weights)
         if not np.isfinite(numeric) or not np.all(np.isfinite(g)):
             return None if not np.isfinite(numeric) else False
         terms = np.conj(d) * g
@@ -192,15 +192,15 @@ class Trial:
             return False
         return bool(abs(float(terms.sum().real) - numeric) <= tolerance)
 
-    def examine(self, place: int, arrays: Sequence[Array], measured: Measured, weights: Array) -> Verdict:
+    def examine(self, position: int, arrays: Sequence[Array], measured: Measured, weights: Array) -> Verdict:
         """Element by element: kinks are told from errors, and errors are put into words."""
-        col = column(self.values, arrays, place, self.precision)
-        numeric, g, x = col.gradient(weights), measured.gradients[place], arrays[place]
+        col = column(self.values, arrays, position, self.precision)
+        numeric, g, x = col.gradient(weights), measured.gradients[position], arrays[position]
         kinks: list[int] = []
         if measured.error is None:
             given = np.zeros_like(x) if g is None else g
             wrong = wrong_elements(given, numeric, 1e-5 if self.precision is DOUBLE else 2 * self.precision.rtol)
-            at_kinks, outside = self.kinks(arrays, place, given, wrong, weights)
+            at_kinks, outside = self.kinks(arrays, position, given, wrong, weights)
             wrong.reshape(-1)[at_kinks] = False
             kinks = [i for i in at_kinks if i not in outside]
             if outside:
@@ -210,7 +210,7 @@ class Trial:
                     kinks,
                     Diagnosis(
                         "kink",
-                        f"the gradient of `{self.names[place]}` at the kink {x.reshape(-1)[i]:.6g} is "
+                        f"the gradient of `{self.names[position]}` at the kink {x.reshape(-1)[i]:.6g} is "
                         f"{given.reshape(-1)[i]:.6g}, which is not between the slopes of the two sides",
                         "return a slope between them",
                     ),
@@ -219,17 +219,17 @@ class Trial:
                 return Verdict(True, kinks)
         numeric = numeric.copy()
         numeric.reshape(-1)[kinks] = np.nan
-        return Verdict(False, kinks, self.diagnosis(place, arrays, measured, weights, col, numeric))
+        return Verdict(False, kinks, self.diagnosis(position, arrays, measured, weights, col, numeric))
 
     def kinks(
-        self, arrays: Sequence[Array], place: int, g: Array, wrong: Array, weights: Array
+        self, arrays: Sequence[Array], position: int, g: Array, wrong: Array, weights: Array
     ) -> tuple[list[int], list[int]]:
         """Of the wrong elements, those at kinks; and those of them whose gradient is not a slope between both sides."""
         at, outside = [], []
-        if arrays[place].dtype.kind == "c" or self.precision is SINGLE:
+        if arrays[position].dtype.kind == "c" or self.precision is SINGLE:
             return [], []
         for i in np.flatnonzero(wrong)[:64]:
-            left, right = one_sided(self.values, arrays, place, int(i), weights, self.precision)
+            left, right = one_sided(self.values, arrays, position, int(i), weights, self.precision)
             if is_kink(left, right):
                 at.append(int(i))
                 low, high = sorted((left, right))
@@ -239,37 +239,37 @@ class Trial:
         return at, outside
 
     def diagnosis(
-        self, place: int, arrays: Sequence[Array], measured: Measured, weights: Array, col: Column, numeric: Array
+        self, position: int, arrays: Sequence[Array], measured: Measured, weights: Array, col: Column, numeric: Array
     ) -> Diagnosis:
         """What is wrong with one input's gradient, from everything that can be known about it."""
-        returned = measured.returned[place]
+        returned = measured.returned[position]
         others = [
-            numeric if k == place else column(self.values, arrays, k, self.precision).gradient(weights)
+            numeric if k == position else column(self.values, arrays, k, self.precision).gradient(weights)
             for k in range(len(arrays))
         ]
         outs = [y.detach().numpy_view() for y in self.run(arrays).outs]
         evidence = Evidence(
-            name=self.names[place],
-            x=arrays[place],
+            name=self.names[position],
+            x=arrays[position],
             numeric=numeric,
-            analytic=measured.gradients[place],
+            analytic=measured.gradients[position],
             returned=None if returned is None else returned.detach().numpy_view(),
             column=col,
             weights=weights,
             shapes=self.shapes,
             inputs=list(zip(self.names, arrays, others, strict=True)),
             outs=outs,
-            place=place,
+            position=position,
             error=measured.error is not None,
             everything=[None if r is None else r.detach().numpy_view() for p in measured.pulls for r in p.returned],
-            again=self.gradient(place, -100 * weights, arrays),
-            nothing=self.gradient(place, 0 * weights, arrays),
-            repairs=list(self.repairs(place, arrays, weights)),
+            again=self.gradient(position, -100 * weights, arrays),
+            nothing=self.gradient(position, 0 * weights, arrays),
+            repairs=list(self.repairs(position, arrays, weights)),
         )
         return diagnose(evidence)
 
     def repairs(
-        self, place: int, arrays: Sequence[Array], weights: Array
+        self, position: int, arrays: Sequence[Array], weights: Array
     ) -> Iterator[tuple[Diagnosis, Callable[[], Array | None]]]:
         """Backward again, with one held tensor exchanged for an input or an output."""
         run = self.run(arrays)
@@ -288,7 +288,7 @@ class Trial:
                 if value.shape == now.shape and name != what:
                     yield (
                         self._exchange(slot, what, name, inputs),
-                        lambda s=slot, v=value: self._with_saved(place, arrays, weights, s, v),
+                        lambda s=slot, v=value: self._with_saved(position, arrays, weights, s, v),
                     )
 
     def _exchange(self, slot: int, what: str | None, name: str, inputs: list[Any]) -> Diagnosis:
@@ -310,7 +310,9 @@ class Trial:
             repair,
         )
 
-    def _with_saved(self, place: int, arrays: Sequence[Array], weights: Array, slot: int, value: Array) -> Array | None:
+    def _with_saved(
+        self, position: int, arrays: Sequence[Array], weights: Array, slot: int, value: Array
+    ) -> Array | None:
         def exchange(node: FunctionCtx) -> None:
             old, new = held_tensors(node)[slot], wrap(value.astype(held_tensors(node)[slot]._array.dtype))
             node._saved = tuple([new if t is old else t for t in node._saved])
@@ -320,13 +322,13 @@ class Trial:
                 if item is old:
                     setattr(node, key, new)
 
-        return self.pulled(self.run(arrays), self.seeds(weights), exchange).gradients[place]
+        return self.pulled(self.run(arrays), self.seeds(weights), exchange).gradients[position]
 
 
 def _returned(run: Run, nodes: list[FunctionCtx], pulls: list[Pull]) -> list[Any]:
     """What one Function's backward returned for each input, before the engine looked at it."""
     if len(nodes) != 1 or len(pulls) != 1:
         return [None] * len(run.inputs)
-    places = {id(edge): i for i, edge in enumerate(nodes[0]._edges) if edge is not None}
+    indices = {id(edge): i for i, edge in enumerate(nodes[0]._edges) if edge is not None}
     given = pulls[0].returned
-    return [given[places[id(e)]] if id(e) in places and places[id(e)] < len(given) else None for e in run.edges]
+    return [given[indices[id(e)]] if id(e) in indices and indices[id(e)] < len(given) else None for e in run.edges]

@@ -108,8 +108,8 @@ def lost_factor(e: Evidence) -> Diagnosis | None:
 
 def plain_region(e: Evidence) -> Diagnosis | None:
     """Zero, or wrong by one factor, where the input meets a condition."""
-    found = region(e)
-    return found if found is not None and found.kind == "region" and "there)" in found.words else None
+    diagnosis = region(e)
+    return diagnosis if diagnosis is not None and diagnosis.kind == "region" and "there)" in diagnosis.words else None
 
 
 def region(e: Evidence) -> Diagnosis | None:
@@ -175,7 +175,7 @@ def unexplained(e: Evidence) -> Diagnosis:
     with np.errstate(all="ignore"):
         d = np.where(np.isnan(g), 0, np.abs(a - g))
     worst = np.unravel_index(int(np.argmax(d)), d.shape) if d.size else ()
-    place = list(map(int, worst))
+    index = list(map(int, worst))
     if np.isnan(a).any():
         return Diagnosis(
             "nan",
@@ -185,7 +185,7 @@ def unexplained(e: Evidence) -> Diagnosis:
     return Diagnosis(
         "unknown",
         f"the gradient of `{e.name}` is wrong at {int(wrong.sum())} of {int((~np.isnan(g)).sum())} elements, "
-        f"most at {place}: backward gives {a[worst]:.6g}, differences {g[worst]:.6g}",
+        f"most at {index}: backward gives {a[worst]:.6g}, differences {g[worst]:.6g}",
         f"check the rule of `{e.name}`",
     )
 

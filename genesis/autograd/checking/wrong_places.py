@@ -38,7 +38,7 @@ def missing(e: Evidence) -> Diagnosis | None:
 def misplaced(e: Evidence) -> Diagnosis | None:
     got = e.analytic if e.analytic is not None else e.returned
     for j, (name, _, numeric) in enumerate(e.inputs):
-        if j != e.place and same(got, numeric) and not same(got, e.numeric):
+        if j != e.position and same(got, numeric) and not same(got, e.numeric):
             return Diagnosis(
                 "swapped",
                 f"the gradients of `{e.name}` and `{name}` are swapped: the gradient of `{name}` is returned in the "
@@ -89,8 +89,8 @@ def wrong_shape(e: Evidence) -> Diagnosis | None:
 
 
 def _axes(some: Any) -> str:
-    places = [str(a) for a in some]
-    return f"axis {places[0]}" if len(places) == 1 else f"axes {' and '.join(places)}"
+    axes = [str(a) for a in some]
+    return f"axis {axes[0]}" if len(axes) == 1 else f"axes {' and '.join(axes)}"
 
 
 def _transposed_words(e: Evidence) -> Diagnosis:
@@ -148,9 +148,9 @@ def ignores_seed(e: Evidence) -> Diagnosis | None:
 
 def repaired(e: Evidence) -> Diagnosis | None:
     """Run backward again with what it saved exchanged: a repair that works is the diagnosis."""
-    for found, gradient in e.repairs:
+    for diagnosis, gradient in e.repairs:
         if same(gradient(), e.numeric):
-            return found
+            return diagnosis
     return None
 
 

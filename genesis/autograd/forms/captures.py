@@ -32,23 +32,23 @@ def used_variables(rule: Differentiable, results: list[Tensor], args: tuple[Any,
     near = {edge_key(x._node): (name, x) for f in rule.sources() for name, x in captured(f, args)}
     given = [x for x in tree_flatten(args)[0] if isinstance(x, Tensor)]
     stop = {edge_key(x._node) for x in given if x._node is not None}
-    found: list[tuple[str, Tensor | None]] = []
+    used: list[tuple[str, Tensor | None]] = []
     for v in results:
         key = edge_key(v._node)
         if key in near and not v.is_leaf:  # returned unchanged
-            found += _used(v.grad_fn._edges, {k: named for k, named in near.items() if k != key}, stop)  # type: ignore[union-attr]
+            used += _used(v.grad_fn._edges, {k: named for k, named in near.items() if k != key}, stop)  # type: ignore[union-attr]
         else:
-            found += _used([v._node], near, set())
+            used += _used([v._node], near, set())
     known = {id(x) for x in given}  # read by another name, an argument is still an argument
-    found = list({id(x): (name, x) for name, x in found if id(x) not in known}.values())
-    if found and not rule.takes_variables(kept):
-        _refuse_captured(rule, found)
-    return [x for _, x in found if x is not None]
+    used = list({id(x): (name, x) for name, x in used if id(x) not in known}.values())
+    if used and not rule.takes_variables(kept):
+        _refuse_captured(rule, used)
+    return [x for _, x in used if x is not None]
 
 
 def _used(roots: Iterable[Any], near: dict[Any, tuple[str, Tensor]], stop: set[Any]) -> list[tuple[str, Tensor | None]]:
     """Those tensors of ``near``, and other leaves, that the roots were computed from, not by way of ``stop``."""
-    found: list[tuple[str, Tensor | None]] = []
+    leaves: list[tuple[str, Tensor | None]] = []
     order = list(near)
     named: list[Any] = []
     seen: set[Any] = set()
@@ -62,14 +62,14 @@ def _used(roots: Iterable[Any], near: dict[Any, tuple[str, Tensor]], stop: set[A
         if key in near:
             named.append(key)
         elif isinstance(edge, AccumulateGrad):
-            found.append(("", edge.variable))
+            leaves.append(("", edge.variable))
         else:
             stack.extend((edge.node if isinstance(edge, Output) else edge)._edges)
-    return [near[key] for key in sorted(named, key=order.index)] + found
+    return [near[key] for key in sorted(named, key=order.index)] + leaves
 
 
-def _refuse_captured(rule: Differentiable, found: list[tuple[str, Tensor | None]]) -> None:
-    names = [name or "a tensor" for name, _ in found]
+def _refuse_captured(rule: Differentiable, tensors: list[tuple[str, Tensor | None]]) -> None:
+    names = [name or "a tensor" for name, _ in tensors]
     listed = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
     verb, gradients = (
         ("requires", "is not an argument: its gradient")
@@ -78,6 +78,6 @@ def _refuse_captured(rule: Differentiable, found: list[tuple[str, Tensor | None]
     )
     raise GraphError(
         message(rule.name, f"the function uses {listed}, which {verb} grad and {gradients} would be lost",
-                [(name or "captured", x._spec()) for name, x in found if x is not None],
-                rule.capture_hint(found[0][0] or "it"))
+                [(name or "captured", x._spec()) for name, x in tensors if x is not None],
+                rule.capture_hint(tensors[0][0] or "it"))
     )  # fmt: skip

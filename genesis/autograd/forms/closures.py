@@ -78,14 +78,14 @@ def _function_parts(f: FunctionType, within: tuple[int, ...]) -> tuple[list[Any]
     defaults, rebuild_defaults = [], None
     if f.__defaults__ or f.__kwdefaults__:
         defaults, rebuild_defaults = take_apart((f.__defaults__, f.__kwdefaults__), within)
-    leaves = [leaf for _, found, _ in cells for leaf in found] + defaults
+    leaves = [leaf for _, inside, _ in cells for leaf in inside] + defaults
 
     def rebuild(new: list[Any]) -> Any:
         rest = iter(new)
         closure = []
-        for cell, found, put_together in cells:
-            parts = list(islice(rest, len(found)))
-            holds = any(isinstance(leaf, Tensor) for leaf in found)
+        for cell, inside, put_together in cells:
+            parts = list(islice(rest, len(inside)))
+            holds = any(isinstance(leaf, Tensor) for leaf in inside)
             closure.append(CellType(put_together(parts)) if holds else cell)
         made = FunctionType(f.__code__, f.__globals__, f.__name__, None, tuple(closure))
         if rebuild_defaults is not None:
@@ -99,5 +99,5 @@ def global_tensors(f: Any) -> list[Tensor]:
     """Tensors that a function reads as global variables."""
     if not isinstance(f, FunctionType):
         return []
-    found = [f.__globals__.get(name) for name in names_in(f.__code__)]
-    return [x for x in found if isinstance(x, Tensor)]
+    values = [f.__globals__.get(name) for name in names_in(f.__code__)]
+    return [x for x in values if isinstance(x, Tensor)]

@@ -92,8 +92,8 @@ def _variables_parameter(grad_fn: Any) -> inspect.Parameter | None:
     if code is not None and "variables" not in code.co_varnames and not code.co_flags & inspect.CO_VARKEYWORDS:
         return None  # as nearly always; asking the signature takes longer than the rest of the call
     parameters = inspect.signature(grad_fn).parameters
-    found = parameters.get("variables")
-    return found or next((p for p in parameters.values() if p.kind is p.VAR_KEYWORD), None)
+    parameter = parameters.get("variables")
+    return parameter or next((p for p in parameters.values() if p.kind is p.VAR_KEYWORD), None)
 
 
 def describe(value: Any) -> str:
@@ -109,23 +109,21 @@ class WithStatics(Differentiable):
         self, function: Rule, nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
     ) -> None:
         super().__init__(function)
-        places = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
-        for place in places:
-            operator.index(place)
+        argnums = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
+        for i in argnums:
+            operator.index(i)
         names = [nondiff_argnames] if isinstance(nondiff_argnames, str) else list(nondiff_argnames)
-        parameters = list(inspect.signature(function).parameters) if names or places else []
+        parameters = list(inspect.signature(function).parameters) if names or argnums else []
         for name in names:
             if name not in parameters:
                 raise ArgumentValueError(
                     message(self.name, f"nondiff_argnames names {name!r}, which is not a parameter")
                 )
-            places.append(parameters.index(name))
-        for place in places:
-            if not -len(parameters) <= place < len(parameters):
-                raise ArgumentValueError(
-                    message(self.name, f"nondiff_argnums names argument {place} of {len(parameters)}")
-                )
-        self.statics = tuple(sorted({place % len(parameters) for place in places}))
+            argnums.append(parameters.index(name))
+        for i in argnums:
+            if not -len(parameters) <= i < len(parameters):
+                raise ArgumentValueError(message(self.name, f"nondiff_argnums names argument {i} of {len(parameters)}"))
+        self.statics = tuple(sorted({i % len(parameters) for i in argnums}))
 
     def split(self, args: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
         """The arguments that are not differentiated, and the others."""
@@ -140,14 +138,14 @@ class WithStatics(Differentiable):
         return [None if i in self.statics else next(rest, None) for i in range(count)] + list(rest)
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        for place in self.statics:
-            for x in tree_flatten(args[place])[0] if place < len(args) else ():
+        for i in self.statics:
+            for x in tree_flatten(args[i])[0] if i < len(args) else ():
                 if isinstance(x, Tensor) and x.requires_grad:
                     raise GraphError(
                         message(
                             self.name,
-                            f"argument {place} is declared not to be differentiated, but it requires grad",
-                            [(f"argument {place}", x._spec())],
+                            f"argument {i} is declared not to be differentiated, but it requires grad",
+                            [(f"argument {i}", x._spec())],
                             "pass x.detach(), or take it out of nondiff_argnums",
                         )
                     )
@@ -258,13 +256,13 @@ def defvjp(f: Rule, *makers: Rule | None, argnums: Sequence[int] | None = None) 
     >>> product(x, genesis.tensor(5.0)).backward(); x.grad
     tensor(5.)
     """
-    places = list(range(len(makers))) if argnums is None else list(argnums)
-    if len(places) != len(makers):
-        raise ArgumentValueError(message("defvjp", f"{len(makers)} rules for {len(places)} argnums"))
+    indices = list(range(len(makers))) if argnums is None else list(argnums)
+    if len(indices) != len(makers):
+        raise ArgumentValueError(message("defvjp", f"{len(makers)} rules for {len(indices)} argnums"))
     for maker in makers:
         expect_function("defvjp", "a maker", f if maker is None else maker)
     made = _PerArgument(f)
-    made.makers = dict(zip(places, makers, strict=True))
+    made.makers = dict(zip(indices, makers, strict=True))
     return made
 
 

@@ -181,24 +181,26 @@ class ForeignFunction:
         rule = self.rules[0]
         if self.form == "df":
             return [self._scaled(g, rule(*inputs, **kwargs), output) if needed else None for needed in needs]
-        found = _pulled(rule, g, inputs, output, kwargs) if self.form == "vjp" else _jacobians(rule, inputs, kwargs)
-        found = list(found) if isinstance(found, tuple) else [found]
-        if len(found) != len(inputs):
+        derivatives = (
+            _pulled(rule, g, inputs, output, kwargs) if self.form == "vjp" else _jacobians(rule, inputs, kwargs)
+        )
+        derivatives = list(derivatives) if isinstance(derivatives, tuple) else [derivatives]
+        if len(derivatives) != len(inputs):
             raise GraphError(
                 message(
                     self.name,
-                    f"{self.form} returned {len(found)} gradients for {len(inputs)} inputs",
+                    f"{self.form} returned {len(derivatives)} gradients for {len(inputs)} inputs",
                     hint="return one for each, None for none",
                 )
             )
         if self.form == "vjp":
             return [
                 self._shaped(gx, x, i) if needed else None
-                for i, (gx, x, needed) in enumerate(zip(found, inputs, needs, strict=True))
+                for i, (gx, x, needed) in enumerate(zip(derivatives, inputs, needs, strict=True))
             ]
         return [
             self._contracted(g, j, x, i) if needed else None
-            for i, (j, x, needed) in enumerate(zip(found, inputs, needs, strict=True))
+            for i, (j, x, needed) in enumerate(zip(derivatives, inputs, needs, strict=True))
         ]
 
     def _one(self, i: int, g: Any, inputs: tuple[Any, ...], output: Any, kwargs: dict[str, Any]) -> Any:
@@ -281,9 +283,9 @@ def _jacobians(rule: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """What jac gives, as tensors. Where nothing is recorded, a sparse matrix stays one."""
     if rule.form != "rule" or grad_mode.get():
         return rule(*inputs, **kwargs)
-    found = rule.plain(*tree_map(_read_only, inputs), **tree_map(_read_only, kwargs))
-    several = isinstance(found, tuple | list)
-    parts = [j if j is None or _is_sparse(j) else rule._tensor(j, []) for j in (found if several else [found])]
+    jacobians = rule.plain(*tree_map(_read_only, inputs), **tree_map(_read_only, kwargs))
+    several = isinstance(jacobians, tuple | list)
+    parts = [j if j is None or _is_sparse(j) else rule._tensor(j, []) for j in (jacobians if several else [jacobians])]
     return tuple(parts) if several else parts[0]
 
 
@@ -296,9 +298,11 @@ def _dense(jac: Rule) -> Rule:
     """Jacobians as arrays, also where they are SciPy's sparse matrices."""
 
     def dense(*args: Any, **kwargs: Any) -> Any:
-        found = jac(*args, **kwargs)
-        several = isinstance(found, tuple | list)
-        arrays = [None if j is None else j.toarray() if _is_sparse(j) else j for j in (found if several else [found])]
+        jacobians = jac(*args, **kwargs)
+        several = isinstance(jacobians, tuple | list)
+        arrays = [
+            None if j is None else j.toarray() if _is_sparse(j) else j for j in (jacobians if several else [jacobians])
+        ]
         return tuple(arrays) if several else arrays[0]
 
     return dense

@@ -93,10 +93,10 @@ class Differentiable:
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments in the order of the signature, however they were passed: a rule's gradients have that order."""
         try:
-            found = inspect.signature(self.function)
+            signature = inspect.signature(self.function)
         except (ValueError, TypeError):  # functions written in C may have none
             return args, kwargs
-        bound = found.bind(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
@@ -222,19 +222,19 @@ class Recorded(Function):
             if call.value is LEAF
             else tree_unflatten([next(parts) if is_tensor else None for is_tensor in call.holes], call.value)
         )
-        variables = [saved[place] for place in call.variables]
-        found = call.rule.pull(Pulled(kept, g, grads, _needs(call, ctx.needs_input_grad), variables))
+        variables = [saved[i] for i in call.variables]
+        result = call.rule.pull(Pulled(kept, g, grads, _needs(call, ctx.needs_input_grad), variables))
         extra: list[Any] = []
         if variables:
-            found, extra = _pair(call.rule.name, found, len(variables))
-        gradients = [*spread(call, found, ctx.needs_input_grad), *extra]
+            result, extra = _pair(call.rule.name, result, len(variables))
+        gradients = [*spread(call, result, ctx.needs_input_grad), *extra]
         return (*gradients, *[None] * (ctx.count - len(gradients)))
 
     @classmethod
-    def _input_name(cls, ctx: Any, place: int) -> str:
+    def _input_name(cls, ctx: Any, index: int) -> str:
         call: Call = ctx.call
         names = _names(cls.rule.function, call)
-        return names[place] if place < len(names) else f"variable {place - len(names)}"
+        return names[index] if index < len(names) else f"variable {index - len(names)}"
 
 
 def _names(function: Callable[..., Any], call: Call) -> list[str]:
@@ -262,8 +262,8 @@ def _readable(saved: tuple[Any, ...]) -> list[Tensor]:
     return [t if t._node is None or (recording and t._array.dtype.kind not in "biu") else t.detach() for t in saved]
 
 
-def _filled(places: list[tuple[int, Any]], saved: list[Tensor]) -> list[Any]:
-    return [leaf if place < 0 else saved[place] for place, leaf in places]
+def _filled(sources: list[tuple[int, Any]], saved: list[Tensor]) -> list[Any]:
+    return [leaf if i < 0 else saved[i] for i, leaf in sources]
 
 
 def _needs(call: Call, needs: tuple[bool, ...]) -> list[bool]:
@@ -364,58 +364,58 @@ def _plan(
     # from where the function was written
     outer = {id(x) for f in call.rule.sources() for x in take_apart(f)[0]} if unknown else set()
     call.exact = all(id(x) in outer or (isinstance(x, Tensor) and x._array.dtype.kind in "biu") for x in unknown)
-    places: dict[int, int] = {}  # id of a tensor -> its place in call.saved
+    numbers: dict[int, int] = {}  # id of a tensor -> its place in call.saved
     call.saved, extra = [], []
 
-    def place(x: Any) -> tuple[int, Any]:
+    def source(x: Any) -> tuple[int, Any]:
         if not isinstance(x, Tensor):
             return -1, x
         real = known.get(id(x))
         if real is None:
             real = known[id(x)] = x if id(x) in outer or x.is_leaf else x.detach()
             extra.append(real)
-        if id(real) not in places:
-            places[id(real)] = len(call.saved)
+        if id(real) not in numbers:
+            numbers[id(real)] = len(call.saved)
             call.saved.append(real)
-        return places[id(real)], None
+        return numbers[id(real)], None
 
-    call.kept = [place(x) for x in kept_leaves]
-    call.arguments = [] if call.exact else [place(x) for x in leaves]
-    call.variables = [place(x)[0] for x in variables]
+    call.kept = [source(x) for x in kept_leaves]
+    call.arguments = [] if call.exact else [source(x) for x in leaves]
+    call.variables = [source(x)[0] for x in variables]
     for x in global_tensors(kept):  # read by name in backward; saved so that a write to them is noticed
-        place(x)
+        source(x)
     return extra
 
 
 # ---- gradients, one for each leaf of the arguments
 
 
-def _pair(name: str, found: Any, count: int) -> tuple[Any, list[Any]]:
-    if not (isinstance(found, tuple | list) and len(found) == 2):
+def _pair(name: str, result: Any, count: int) -> tuple[Any, list[Any]]:
+    if not (isinstance(result, tuple | list) and len(result) == 2):
         raise GraphError(
             message(
                 name,
-                f"the gradient function was given variables and returned {type(found).__name__}, expected a pair",
+                f"the gradient function was given variables and returned {type(result).__name__}, expected a pair",
                 hint="return (gradients, variable_gradients)",
             )
         )
-    gradients = [found[1]] if isinstance(found[1], Tensor) or found[1] is None else list(found[1])
+    gradients = [result[1]] if isinstance(result[1], Tensor) or result[1] is None else list(result[1])
     if len(gradients) != count:
         raise GraphError(
             message(name, f"the gradient function returned {len(gradients)} variable gradients for {count} variables",
                     hint="return one for each of variables, in their order")
         )  # fmt: skip
-    return found[0], gradients
+    return result[0], gradients
 
 
-def spread(call: Call, found: Any, needs: tuple[bool, ...]) -> list[Any]:
+def spread(call: Call, result: Any, needs: tuple[bool, ...]) -> list[Any]:
     """Gradients as a rule returned them, put at the leaves of the arguments.
 
     One for each argument (a container in the argument's structure, or None), or one for each tensor; a single one need
     not be in a tuple. None for arguments beyond those that were passed is dropped; keyword-only arguments that need no
     gradient may be left out.
     """
-    items = list(found) if isinstance(found, tuple | list) else [found]
+    items = list(result) if isinstance(result, tuple | list) else [result]
     counts = call.counts()
     positional = len(call.structure.children[0].children)
     if len(items) > len(counts) and all(item is None for item in items[len(counts) :]):
@@ -431,13 +431,13 @@ def spread(call: Call, found: Any, needs: tuple[bool, ...]) -> list[Any]:
     if any(isinstance(item, Mapping) for item in items):
         raise GraphError(
             message(call.rule.name, "the rule returned a dictionary that is not like the argument",
-                    operands=[("arguments", call.structure), ("gradients", tree_flatten(found)[1])],
+                    operands=[("arguments", call.structure), ("gradients", tree_flatten(result)[1])],
                     hint="return gradients under the argument's keys; None where there is none")
         )  # fmt: skip
-    flat = tree_flatten(found)[0]
-    for places in (range(sum(counts)), call.tensors):
-        if len(flat) == len(places):
-            at = dict(zip(places, flat, strict=True))
+    flat = tree_flatten(result)[0]
+    for leaves in (range(sum(counts)), call.tensors):
+        if len(flat) == len(leaves):
+            at = dict(zip(leaves, flat, strict=True))
             return [at.get(i) for i in range(sum(counts))]
     raise GraphError(
         message(call.rule.name, f"the rule returned {len(items)} gradients for {len(counts)} arguments",

@@ -150,12 +150,12 @@ class GradientTape:
         """The tensors given to `watch`, then the leaves on which the targets differentiated so far (and still in use)
         depend.
         """
-        found = [x for x, _ in self._watched.values()]
+        variables = [x for x, _ in self._watched.values()]
         mine = {id(edge) for _, edge in self._watched.values()}
         for edge in _below(list(self._roots)) if self._watch_accessed else ():
             if isinstance(edge, AccumulateGrad) and id(edge) not in mine and edge.variable is not None:
-                found.append(edge.variable)
-        return tuple(found)
+                variables.append(edge.variable)
+        return tuple(variables)
 
     # ---- gradients
 
@@ -188,8 +188,8 @@ class GradientTape:
         listed, shape = _tensors("gradient", "source", sources)
         given: list[Any] = [None] * len(targets)
         if output_gradients is not None:
-            given, found = tree_flatten(output_gradients)
-            if found.num_leaves != structure.num_leaves:
+            given, given_structure = tree_flatten(output_gradients)
+            if given_structure.num_leaves != structure.num_leaves:
                 raise ArgumentValueError(
                     message("GradientTape.gradient", f"{len(given)} output_gradients for {len(targets)} targets")
                 )
@@ -295,7 +295,7 @@ class GradientTape:
         since = self._opened if self._warned_of_earlier([edge for edge, _, _ in roots], wanted) else 0
         self._hold()  # what was saved of a watched constant must not be taken for a constant in a recorded gradient
         try:
-            found = iter(
+            gradients = iter(
                 engine.run(
                     [edge for edge, _, _ in roots],
                     seeds,
@@ -309,7 +309,7 @@ class GradientTape:
         finally:
             if self not in _open.get():
                 self._let_go()
-        pulled = [None if edge is None else next(found) for edge in edges]
+        pulled = [None if edge is None else next(gradients) for edge in edges]
         return [g if g is None or record else g._alias(None) for g in pulled]
 
     def _warned_of_earlier(self, roots: list[Any], sources: list[Any]) -> bool:

@@ -117,12 +117,12 @@ def transposed(name: str, rule: Rule, static: Sequence[Any], primals: tuple[Any,
         _check_tangents(name, out, grads)
         pairs = [(t, g) for t, g in zip(out, grads, strict=True) if t.requires_grad]
         wanted = [t for t in tangents if t is not None]
-        found: Sequence[Tensor | None] = [None] * len(wanted)
+        gradients: Sequence[Tensor | None] = [None] * len(wanted)
         if pairs and wanted:
-            found = grad(
+            gradients = grad(
                 [t for t, _ in pairs], wanted, [g for _, g in pairs], create_graph=recording, allow_unused=True
             )
-    rest = iter(found)
+    rest = iter(gradients)
     return [
         tree_unflatten([None if t is None else next(rest) for t in part], spec)
         for part, spec in _by_argument(tangents, structure)

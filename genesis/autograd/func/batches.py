@@ -96,7 +96,7 @@ def _at_once(
         out = func(*args, **kwargs)
         results, shape = tree_flatten(out)
         dims_out = _spread_out_dims(out_dims, out, shape)
-        found = []
+        outputs = []
         for y, dim in zip(results, dims_out, strict=True):
             if not isinstance(y, Tensor):
                 raise ArgumentError(
@@ -114,8 +114,8 @@ def _at_once(
                         "for the samples",
                     )
                 )
-            found.append(batch_out(y, dim % (y.ndim + 1), number, size))
-    return tree_unflatten(found, shape)
+            outputs.append(batch_out(y, dim % (y.ndim + 1), number, size))
+    return tree_unflatten(outputs, shape)
 
 
 # ---- which dimension
@@ -164,14 +164,14 @@ def _spread_in_dims(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
             message("vmap", f"in_dims has {len(in_dims)} entries, the function was called with {len(args)} arguments")
         )
     entries = [in_dims] * len(args) if isinstance(in_dims, int) else list(in_dims)
-    found = [
+    dims = [
         d
         for i, (e, child) in enumerate(zip(entries, positional.children, strict=True))
         for d in _prefix(e, child, "in_dims", f"argument {i}")
     ]
     if isinstance(in_dims, int):  # what holds for all arguments holds for their tensors
-        found = [d if isinstance(x, Tensor) else None for x, d in zip(tree_flatten(args)[0], found, strict=True)]
-    return found + [None] * keywords.num_leaves  # keyword arguments are shared, as in PyTorch
+        dims = [d if isinstance(x, Tensor) else None for x, d in zip(tree_flatten(args)[0], dims, strict=True)]
+    return dims + [None] * keywords.num_leaves  # keyword arguments are shared, as in PyTorch
 
 
 def _checked(func: Any, names: Callable[[int], str], index: int, x: Any, dim: Any) -> Any:
@@ -232,10 +232,10 @@ def _size(func: Any, names: Callable[[int], str], leaves: list[Any], dims: list[
 def _spread_out_dims(out_dims: Any, out: Any, structure: TreeDef) -> list[int]:
     if isinstance(out, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    found = _prefix(out_dims, structure, "out_dims", "the result")
-    if None in found:
+    dims = _prefix(out_dims, structure, "out_dims", "the result")
+    if None in dims:
         raise ArgumentValueError(message("vmap", "out_dims holds None, every result has samples"))
-    return found
+    return dims
 
 
 def _joined(parts: list[Any], out_dims: Any) -> Any:

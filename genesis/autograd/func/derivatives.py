@@ -82,8 +82,8 @@ class Chosen:
 
     def put(self, leaves: Sequence[Any]) -> Any:
         """Results for the leaves, in the structure of the arguments."""
-        found = tree_unflatten(leaves, self.structure)
-        return found[0] if self.single else found
+        tree = tree_unflatten(leaves, self.structure)
+        return tree[0] if self.single else tree
 
 
 def check_differentiable(name: str, x: Any) -> None:
@@ -159,7 +159,7 @@ class EndedArgument(AccumulateGrad):
     __slots__ = ()
 
 
-def end_place(edges: Sequence[Any]) -> None:
+def end_scope(edges: Sequence[Any]) -> None:
     for edge in edges:
         if edge.is_leaf:
             edge.__class__ = EndedArgument
@@ -177,9 +177,9 @@ def _released_aux(aux: Any, outer: bool, edges: Sequence[Any]) -> Any:
     )
 
 
-def or_zeros(like: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[Tensor]:
+def or_zeros(like: Sequence[Tensor], derivatives: Sequence[Tensor | None]) -> list[Tensor]:
     """Derivatives, zeros of the shape of what they belong to where there is none."""
-    return [x.detach().new_zeros(x.shape) if d is None else d for x, d in zip(like, found, strict=True)]
+    return [x.detach().new_zeros(x.shape) if d is None else d for x, d in zip(like, derivatives, strict=True)]
 
 
 # ---- reverse mode
@@ -204,8 +204,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        gradients, value = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
 
     return gradient
 
@@ -224,8 +224,8 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     @functools.wraps(func)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return value, found
+        gradients, value = both(*args, **kwargs)
+        return value, gradients
 
     return value_and_gradient
 
@@ -258,9 +258,9 @@ def grad_and_value(
                 )  # fmt: skip
             edges = [x._node for x in inside]
             keep = outer and tracked_outside([value], edges)
-            found = [None] * len(inside)
+            gradients = [None] * len(inside)
             if value._node is not None:
-                found = engine.run(
+                gradients = engine.run(
                     [value._node],
                     [seed_for(value, None)],
                     keep_graph=keep or has_aux,
@@ -268,9 +268,9 @@ def grad_and_value(
                     inputs=edges,
                     accumulate=False,
                 )
-        zeros = or_zeros(inside, found)
+        zeros = or_zeros(inside, gradients)
         aux, value = _released_aux(aux, outer, edges), released(value, keep)
-        end_place(edges)
+        end_scope(edges)
         return chosen.put(zeros), (value, aux) if has_aux else value
 
     return gradient_and_value
@@ -307,14 +307,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     def vjp_fn(cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given = (cotangents, *more) if more else cotangents
-        seeds, found = tree_flatten(given)
+        seeds, given_structure = tree_flatten(given)
         # cotangents one by one: for outputs in any sequence
-        if found != structure and not (more and len(seeds) == len(outs)):
+        if given_structure != structure and not (more and len(seeds) == len(outs)):
             raise ArgumentError(
                 message(
                     "vjp",
                     "the cotangents differ in structure from the output",
-                    [("output", structure), ("cotangents", found)],
+                    [("output", structure), ("cotangents", given_structure)],
                 )
             )
         for i, (g, y) in enumerate(zip(seeds, outs, strict=True)):
@@ -343,7 +343,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     result = tree_unflatten([released(y, keep) for y in outs], structure)
     aux = _released_aux(aux, outer, edges)
-    end_place(edges)
+    end_scope(edges)
     return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
 
 
@@ -369,10 +369,14 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         raise ArgumentError(message("jvp", "primals and tangents must be tuples", hint="jvp(f, (x,), (t,))"))
     values, structure = tree_flatten(tuple(primals))
-    given, found = tree_flatten(tuple(tangents))
-    if structure != found:
+    given, given_structure = tree_flatten(tuple(tangents))
+    if structure != given_structure:
         raise ArgumentError(
-            message("jvp", "primals and tangents differ in structure", [("primals", structure), ("tangents", found)])
+            message(
+                "jvp",
+                "primals and tangents differ in structure",
+                [("primals", structure), ("tangents", given_structure)],
+            )
         )
     for i, (x, t) in enumerate(zip(values, given, strict=True)):
         check_differentiable("jvp", x)

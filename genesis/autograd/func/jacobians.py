@@ -23,33 +23,33 @@ def _basis(xs: Sequence[Tensor]) -> list[Tensor]:
     them.
     """
     sizes = [math.prod(x.shape) for x in xs]
-    total, start, found = sum(sizes), 0, []
+    total, start, vectors = sum(sizes), 0, []
     for x, size in zip(xs, sizes, strict=True):
         array = np.zeros((total, size), x._array.dtype)
         array[start + np.arange(size), np.arange(size)] = 1
-        found.append(wrap(placed(array.reshape(total, *x.shape), x.device)))
+        vectors.append(wrap(placed(array.reshape(total, *x.shape), x.device)))
         start += size
-    return found
+    return vectors
 
 
 def _rows(g: Tensor, outs: Sequence[Tensor]) -> list[Tensor]:
     """(n, \\*in) as a Jacobian (\\*out, \\*in) for each output."""
-    found, start = [], 0
+    rows, start = [], 0
     for y in outs:
         size = math.prod(y.shape)
-        found.append(g.narrow(0, start, size).reshape(*y.shape, *g.shape[1:]))
+        rows.append(g.narrow(0, start, size).reshape(*y.shape, *g.shape[1:]))
         start += size
-    return found
+    return rows
 
 
 def _columns(t: Tensor, ins: Sequence[Tensor]) -> list[Tensor]:
     """(n, \\*out) as a Jacobian (\\*out, \\*in) for each input."""
-    found, start = [], 0
+    columns, start = [], 0
     for x in ins:
         size = math.prod(x.shape)
-        found.append(t.narrow(0, start, size).movedim(0, -1).reshape(*t.shape[1:], *x.shape))
+        columns.append(t.narrow(0, start, size).movedim(0, -1).reshape(*t.shape[1:], *x.shape))
         start += size
-    return found
+    return columns
 
 
 def jacrev(
@@ -92,8 +92,8 @@ def jacrev(
         else:
             gradients = vmap(lambda *v: pull(tree_unflatten(list(v), structure)), chunk_size=chunk_size)(*basis)
         rows = [_rows(g, outs) for g in gradients]  # by input, then by output
-        found = tree_unflatten([chosen.put([r[i] for r in rows]) for i in range(len(outs))], structure)
-        return (found, aux[0]) if has_aux else found
+        jacobians = tree_unflatten([chosen.put([r[i] for r in rows]) for i in range(len(outs))], structure)
+        return (jacobians, aux[0]) if has_aux else jacobians
 
     return jacobian
 
@@ -148,12 +148,12 @@ def jacfwd(
             return tree_unflatten(empty, values[1])
         pushed, _, extras = vmap(push, randomness=randomness, chunk_size=chunk_size)(*basis)
         columns = [_columns(t, leaves) for t in pushed]
-        found = tree_unflatten([chosen.put(c) for c in columns], kept[0])
+        jacobians = tree_unflatten([chosen.put(c) for c in columns], kept[0])
         if not has_aux:
-            return found
+            return jacobians
         structure, flags, others = kept[1]
         tensors, rest = iter(extras), iter(others)
-        return found, tree_unflatten([next(tensors)[0] if f else next(rest) for f in flags], structure)
+        return jacobians, tree_unflatten([next(tensors)[0] if f else next(rest) for f in flags], structure)
 
     return jacobian
 

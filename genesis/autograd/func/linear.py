@@ -12,7 +12,7 @@ from genesis.autograd.func.derivatives import (
     Chosen,
     check_function,
     check_tangent,
-    end_place,
+    end_scope,
     jvp,
     leaf_name,
     name_of,
@@ -66,13 +66,13 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         )
 
     def jvp_fn(*tangents: Any) -> Any:
-        given, found = tree_flatten(tangents)
-        if found != chosen.structure:
+        given, given_structure = tree_flatten(tangents)
+        if given_structure != chosen.structure:
             raise ArgumentError(
                 message(
                     "linearize",
                     "the tangents differ in structure from the primals",
-                    [("primals", chosen.structure), ("tangents", found)],
+                    [("primals", chosen.structure), ("tangents", given_structure)],
                 )
             )
         for i, (x, t) in enumerate(zip(inside, given, strict=True)):
@@ -99,7 +99,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         results = [None if y._node is None else next(rest) for y in outs]
         return tree_unflatten(or_zeros(outs, results), structure)
 
-    end_place([*edges, *[u._node for u in seeds]])
+    end_scope([*edges, *[u._node for u in seeds]])
     return tree_unflatten([released(y, keep) for y in outs], structure), jvp_fn
 
 

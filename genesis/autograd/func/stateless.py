@@ -64,17 +64,17 @@ def functional_call(
 
 def _merged(dicts: Any) -> dict[str, Any]:
     parts = [dicts] if isinstance(dicts, Mapping) else list(dicts)
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for part in parts:
         if not isinstance(part, Mapping):
             raise ArgumentError(
                 message("functional_call", f"expected dictionaries of tensors, got {type(part).__name__}")
             )
-        twice = set(found) & set(part)
+        twice = set(merged) & set(part)
         if twice:
             raise ArgumentValueError(message("functional_call", f"{', '.join(sorted(twice))} is given twice"))
-        found.update(part)
-    return found
+        merged.update(part)
+    return merged
 
 
 def _slots(module: Any) -> Iterator[tuple[str, tuple[dict[str, Any], str]]]:
@@ -150,7 +150,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
 
 
 def _stacked(states: list[dict[str, Tensor]], leaves: bool) -> dict[str, Tensor]:
-    found = {}
+    stacked = {}
     for name in states[0]:
         parts = [s[name] for s in states]
         if any(p.shape != parts[0].shape for p in parts):
@@ -162,8 +162,8 @@ def _stacked(states: list[dict[str, Tensor]], leaves: bool) -> dict[str, Tensor]
                 )
             )
         joined = stack([p.detach() for p in parts])
-        found[name] = joined.requires_grad_(parts[0].requires_grad) if leaves else joined
-    return found
+        stacked[name] = joined.requires_grad_(parts[0].requires_grad) if leaves else joined
+    return stacked
 
 
 explain_all(globals(), "functional_call", "stack_module_state")

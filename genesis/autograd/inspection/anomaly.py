@@ -137,7 +137,7 @@ class detect_anomaly(Mode):
         """Raise an error if a rule made a bad gradient."""
         if not self.check_nan:
             return
-        for place, g in enumerate(results):
+        for index, g in enumerate(results):
             bad = self.bad(g._array) if isinstance(g, Tensor) else None
             if bad is None:
                 continue
@@ -154,7 +154,7 @@ class detect_anomaly(Mode):
             error = AnomalyError(
                 message(
                     type(node).__name__,
-                    f"the gradient of {node.slot_name(place)} has {what}; {told}",
+                    f"the gradient of {node.slot_name(index)} has {what}; {told}",
                     operands=lines,
                     hint="look at the values that the forward had on this line",
                 )
@@ -255,11 +255,13 @@ def is_anomaly_enabled() -> bool:
 
 
 def _named(names: Sequence[str], operands: Sequence[Any]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for place, x in enumerate(operands):
-        label = names[place] if place < len(names) else f"operand {place}"
-        found += [(f"{label}[{i}]", part) for i, part in enumerate(x)] if isinstance(x, list | tuple) else [(label, x)]
-    return found
+    labelled: list[tuple[str, Any]] = []
+    for index, x in enumerate(operands):
+        label = names[index] if index < len(names) else f"operand {index}"
+        labelled += (
+            [(f"{label}[{i}]", part) for i, part in enumerate(x)] if isinstance(x, list | tuple) else [(label, x)]
+        )
+    return labelled
 
 
 def _there(x: np.ndarray[Any, Any], index: tuple[int, ...], shape: tuple[int, ...]) -> Any:

@@ -167,13 +167,13 @@ def _unconnected(x: Tensor, output: Tensor, what: str) -> Explanation:
     for node in _nodes(output._node):
         if node._saved is FREED or node.is_leaf:
             continue
-        for place, t in enumerate(node._saved):
+        for slot, t in enumerate(node._saved):
             if not isinstance(t, Tensor):
                 continue
             used = t is x or (
                 isinstance(t._array, np.ndarray) and isinstance(x._array, np.ndarray) and t._array is x._array
             )
-            if used and place < len(node._edges) and node._edges[place] is None:
+            if used and slot < len(node._edges) and node._edges[slot] is None:
                 if t is x:
                     return Explanation(
                         "used before requires_grad",

@@ -33,8 +33,8 @@ def _bernoulli(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
-    found = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
-    return g.where(p.total_count > q.total_count, math.inf, found)
+    divergence = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
+    return g.where(p.total_count > q.total_count, math.inf, divergence)
 
 
 @register_kl(Categorical, Categorical)
@@ -100,17 +100,17 @@ def _family(p: Any, q: Any) -> Tensor:
     with g.enable_grad():
         normalizer = p._log_normalizer(*mine)
         slopes = g.autograd.grad(normalizer.sum(), mine, create_graph=True)
-    found = q._log_normalizer(*theirs) - normalizer
+    divergence = q._log_normalizer(*theirs) - normalizer
     for a, b, slope in zip(mine, theirs, slopes, strict=True):
-        found = found - sum_last((b - a) * slope, len(q.event_shape))
-    return found
+        divergence = divergence - sum_last((b - a) * slope, len(q.event_shape))
+    return divergence
 
 
 @register_kl(Gamma, Gamma)
 def _gamma(p: Any, q: Any) -> Tensor:
     a, b = p.concentration, q.concentration
-    found = b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma() + (a - b) * a.digamma()
-    return found + (q.rate - p.rate) * (a / p.rate)
+    divergence = b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma() + (a - b) * a.digamma()
+    return divergence + (q.rate - p.rate) * (a / p.rate)
 
 
 @register_kl(InverseGamma, InverseGamma)
@@ -144,14 +144,14 @@ def _normal(p: Any, q: Any) -> Tensor:
 @register_kl(Pareto, Pareto)
 def _pareto(p: Any, q: Any) -> Tensor:
     ratio = q.alpha / p.alpha
-    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
-    return g.where(p.scale < q.scale, math.inf, found)
+    divergence = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return g.where(p.scale < q.scale, math.inf, divergence)
 
 
 @register_kl(Uniform, Uniform)
 def _uniform(p: Any, q: Any) -> Tensor:
-    found = ((q.high - q.low) / (p.high - p.low)).log()
-    return g.where((q.low > p.low) | (q.high < p.high), math.inf, found)
+    divergence = ((q.high - q.low) / (p.high - p.low)).log()
+    return g.where((q.low > p.low) | (q.high < p.high), math.inf, divergence)
 
 
 @register_kl(Weibull, Weibull)

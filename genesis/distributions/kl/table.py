@@ -32,14 +32,14 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable[[Any, Any], Te
 
     def decorate(function: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
         _TABLE[type_p, type_q] = function
-        _found.cache_clear()
+        _nearest.cache_clear()
         return function
 
     return decorate
 
 
 @functools.cache
-def _found(p: type, q: type) -> Callable[[Any, Any], Tensor] | None:
+def _nearest(p: type, q: type) -> Callable[[Any, Any], Tensor] | None:
     """The function for the nearest classes, those of p first."""
     fits = [pair for pair in _TABLE if issubclass(p, pair[0]) and issubclass(q, pair[1])]
     if not fits:
@@ -58,7 +58,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
     """
-    function = _found(type(p), type(q))
+    function = _nearest(type(p), type(q))
     if function is None:
         raise NotImplementedError(f"kl_divergence: nothing is registered for {type(p).__name__} and {type(q).__name__}")
     return function(p, q)

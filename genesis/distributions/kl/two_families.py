@@ -58,8 +58,8 @@ def _to_gamma(log_mean: Callable[[Any], Tensor]) -> Callable[[Any, Any], Tensor]
     return divergence
 
 
-def _inside_unit(p: Any, q: Any, low: Any, high: Any, found: Tensor) -> Tensor:
-    return g.where((high > 1) | (low < 0), math.inf, found)
+def _inside_unit(p: Any, q: Any, low: Any, high: Any, divergence: Tensor) -> Tensor:
+    return g.where((high > 1) | (low < 0), math.inf, divergence)
 
 
 for _p in (Beta, ContinuousBernoulli, Gamma):
@@ -93,13 +93,13 @@ def _uniform_exponential(p: Any, q: Any) -> Tensor:
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p: Any, q: Any) -> Tensor:
     low = g.where(p.low < 0, 0.0, p.low)
-    found = _to_gamma(lambda p: _mean_log(low, p.high))(p, q)
-    return g.where(p.low < 0, math.inf, found)
+    divergence = _to_gamma(lambda p: _mean_log(low, p.high))(p, q)
+    return g.where(p.low < 0, math.inf, divergence)
 
 
 def _to_uniform(p: Any, q: Any) -> Tensor:
-    found = -p.entropy() + (q.high - q.low).log()
-    return g.where((q.high < 1) | (q.low > 0), math.inf, found)
+    divergence = -p.entropy() + (q.high - q.low).log()
+    return g.where((q.high < 1) | (q.low > 0), math.inf, divergence)
 
 
 for _p in (Beta, ContinuousBernoulli):
@@ -118,14 +118,14 @@ def _uniform_beta(p: Any, q: Any) -> Tensor:
     width = g.where(high > low, high - low, 1.0)
     first = (g.xlogy(high, high) - g.xlogy(low, low)) / width - 1
     second = (g.xlogy(1 - low, 1 - low) - g.xlogy(1 - high, 1 - high)) / width - 1
-    found = -p.entropy() + a.lgamma() + b.lgamma() - (a + b).lgamma() - (a - 1) * first - (b - 1) * second
-    return _inside_unit(p, q, p.low, p.high, found)
+    divergence = -p.entropy() + a.lgamma() + b.lgamma() - (a + b).lgamma() - (a - 1) * first - (b - 1) * second
+    return _inside_unit(p, q, p.low, p.high, divergence)
 
 
 @register_kl(Uniform, ContinuousBernoulli)
 def _uniform_continuous_bernoulli(p: Any, q: Any) -> Tensor:
-    found = -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_norm()
-    return _inside_unit(p, q, p.low, p.high, found)
+    divergence = -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_norm()
+    return _inside_unit(p, q, p.low, p.high, divergence)
 
 
 def _to_gumbel(moment: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
@@ -147,8 +147,8 @@ register_kl(Uniform, Gumbel)(_to_gumbel(lambda p, b: b * ((-p.low / b).exp() - (
 @register_kl(Uniform, Pareto)
 def _uniform_pareto(p: Any, q: Any) -> Tensor:
     log = _mean_log(g.where(p.low > 0, p.low, 1.0), p.high)
-    found = -p.entropy() - q.alpha.log() - q.alpha * q.scale.log() + (q.alpha + 1) * log
-    return g.where(p.low < q.scale, math.inf, found)
+    divergence = -p.entropy() - q.alpha.log() - q.alpha * q.scale.log() + (q.alpha + 1) * log
+    return g.where(p.low < q.scale, math.inf, divergence)
 
 
 @register_kl(Normal, Laplace)

@@ -110,10 +110,10 @@ class _Parts(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         pairs = zip(self.transforms, self._split(x), self._split(y), strict=True)
         dims = max(t.domain.event_dim for t in self.transforms)
-        found = [sum_last(t.log_abs_det_jacobian(a, b), dims - t.domain.event_dim) for t, a, b in pairs]
+        parts = [sum_last(t.log_abs_det_jacobian(a, b), dims - t.domain.event_dim) for t, a, b in pairs]
         if self.dim < 0 and self.dim + dims >= 0:
-            return reduce(operator.add, found)
-        return self._join(found)
+            return reduce(operator.add, parts)
+        return self._join(parts)
 
 
 class CatTransform(_Parts):

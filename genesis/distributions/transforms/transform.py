@@ -161,19 +161,19 @@ class ComposeTransform(Transform):
     def domain(self) -> Any:  # type: ignore[override]
         if not self.parts:
             return c.real
-        found, dims = self.parts[0].domain, self.parts[-1].codomain.event_dim
+        domain, dims = self.parts[0].domain, self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
             dims = max(dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
-        return c.independent(found, dims - found.event_dim) if dims > found.event_dim else found
+        return c.independent(domain, dims - domain.event_dim) if dims > domain.event_dim else domain
 
     @property
     def codomain(self) -> Any:  # type: ignore[override]
         if not self.parts:
             return c.real
-        found, dims = self.parts[-1].codomain, self.parts[0].domain.event_dim
+        codomain, dims = self.parts[-1].codomain, self.parts[0].domain.event_dim
         for part in self.parts:
             dims = max(dims + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
-        return c.independent(found, dims - found.event_dim) if dims > found.event_dim else found
+        return c.independent(codomain, dims - codomain.event_dim) if dims > codomain.event_dim else codomain
 
     bijective = property(lambda self: all(p.bijective for p in self.parts))  # type: ignore[assignment]
     sign = property(lambda self: reduce(operator.mul, [p.sign for p in self.parts], 1))

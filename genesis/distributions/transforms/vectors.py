@@ -99,11 +99,11 @@ class CorrCholeskyTransform(_Same):
     _sign = None
     domain, codomain = c.real_vector, c.corr_cholesky
 
-    def _places(self, n: int) -> tuple[list[int], list[int]]:
+    def _indices(self, n: int) -> tuple[list[int], list[int]]:
         return [i for i in range(n) for _ in range(i)], [j for i in range(n) for j in range(i)]
 
     def _triangle(self, x: Tensor, n: int) -> Tensor:
-        rows, columns = self._places(n)
+        rows, columns = self._indices(n)
         out = x.new_zeros((*x.shape[:-1], n, n))
         out[..., rows, columns] = x
         return out
@@ -119,7 +119,7 @@ class CorrCholeskyTransform(_Same):
         n = y.shape[-1]
         left = 1 - (y * y).cumsum(-1)
         before = g.cat([left.new_ones((*left.shape[:-1], 1)), left[..., :-1]], -1)
-        rows, columns = self._places(n)
+        rows, columns = self._indices(n)
         x = y[..., rows, columns] / before[..., rows, columns].clamp(min=tiny(y)).sqrt()
         return (x.log1p() - (-x).log1p()) / 2
 

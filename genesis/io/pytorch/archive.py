@@ -86,8 +86,8 @@ def _directory(source: Source) -> tuple[int, int, int]:
         raise Damaged("is a zip archive that is cut off or damaged: its table of contents is not there")
     count, size, position = struct.unpack("<HII", tail[at + 10 : at + 20])
     if at >= 20 and tail[at - 20 : at - 16] == _LOCATOR64:
-        (place,) = struct.unpack("<Q", tail[at - 12 : at - 4])
-        record = source.read(place, 56)
+        (start,) = struct.unpack("<Q", tail[at - 12 : at - 4])
+        record = source.read(start, 56)
         if record[:4] != _END64:
             raise Damaged("is a zip archive that is damaged: its table of contents is not there")
         count, size, position = struct.unpack("<QQQ", record[32:56])

@@ -57,7 +57,7 @@ class _Storages:
 
     def __init__(self, archive: Archive, root: str, where: Placement) -> None:
         self._archive, self._root, self._where = archive, root, where
-        self._found: dict[str, tuple[Array, Any]] = {}
+        self._read_so_far: dict[str, tuple[Array, Any]] = {}
         order = archive.read(f"{root}/byteorder", 10) if f"{root}/byteorder" in archive.entries else b"little"
         if order not in (b"little", b"big"):
             raise Damaged("is damaged: its byte order is neither little nor big")
@@ -65,9 +65,9 @@ class _Storages:
 
     def load(self, pid: Any) -> TypedStorage:
         kind, key, location, size, _ = storage_id(pid, 5)
-        if key not in self._found:
-            self._found[key] = self._read(kind, key, location, size)
-        memory, device = self._found[key]
+        if key not in self._read_so_far:
+            self._read_so_far[key] = self._read(kind, key, location, size)
+        memory, device = self._read_so_far[key]
         if memory.nbytes != size:
             raise Damaged(f"is damaged: storage {key!r} has {memory.nbytes} bytes, and {size}")
         return TypedStorage(memory, kind, device)

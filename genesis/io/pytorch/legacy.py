@@ -45,12 +45,12 @@ class _Storages:
 
     def __init__(self, source: Source, where: Placement) -> None:
         self._source, self._where = source, where
-        self._found: dict[str, tuple[Array, Any, device]] = {}
+        self._storages: dict[str, tuple[Array, Any, device]] = {}
         self._total = 0
 
     def load(self, pid: Any) -> TypedStorage:
         kind, key, location, size, view = storage_id(pid, 6)
-        if key not in self._found:
+        if key not in self._storages:
             self._total += size
             if self._total > self._source.size:
                 raise Damaged(
@@ -58,17 +58,17 @@ class _Storages:
                     f"{self._source.size}"
                 )
             memory = np.empty(size, np.uint8)
-            self._found[key] = memory, kind, self._where(memory, location).device
-        memory, _, place = self._found[key]
+            self._storages[key] = memory, kind, self._where(memory, location).device
+        memory, _, target = self._storages[key]
         if memory.nbytes != size:
             raise Damaged(f"is damaged: storage {key!r} has {memory.nbytes} bytes, and {size}")
-        return TypedStorage(memory if view is None else _part(memory, kind, view), kind, place)
+        return TypedStorage(memory if view is None else _part(memory, kind, view), kind, target)
 
     def fill(self, keys: Any, at: int, little: bool) -> None:
-        if type(keys) is not list or any(type(k) is not str for k in keys) or sorted(keys) != sorted(self._found):
+        if type(keys) is not list or any(type(k) is not str for k in keys) or sorted(keys) != sorted(self._storages):
             raise Damaged("is damaged: its storages are not those that its tensors need")
         for key in keys:
-            memory, kind, _ = self._found[key]
+            memory, kind, _ = self._storages[key]
             size = 1 if kind is None else kind.itemsize
             count = int.from_bytes(self._source.read(at, 8), "little" if little else "big", signed=True)
             if count * size != memory.nbytes or at + 8 + memory.nbytes > self._source.size:

@@ -66,10 +66,10 @@ def array(data: Any, kind: Any, shape: Any, order: Any) -> Any:
     ):
         raise Damaged("is damaged: a NumPy array has no bytes")
     memory = np.frombuffer(data, np.uint8)
-    found = strided(memory, kind.dtype, 0, shape if order == "C" else shape[::-1])
-    if found.nbytes != memory.nbytes:
+    values = strided(memory, kind.dtype, 0, shape if order == "C" else shape[::-1])
+    if values.nbytes != memory.nbytes:
         raise Damaged(f"is damaged: a NumPy array of shape {short(shape)} has {memory.nbytes} bytes")
-    return (found if order == "C" else found.T).astype(kind.dtype.newbyteorder("="), order=order)
+    return (values if order == "C" else values.T).astype(kind.dtype.newbyteorder("="), order=order)
 
 
 def empty(kind: Any, shape: Any, code: Any) -> Any:
@@ -85,8 +85,8 @@ def complete(target: Any, state: Any) -> None:
         raise Damaged("is damaged: a NumPy array has no bytes")
     _, shape, kind, fortran, data = state
     order = "F" if fortran else "C"
-    found = array(data, kind, shape, order)
-    target.__setstate__((1, found.shape, found.dtype, fortran, found.tobytes(order)))
+    values = array(data, kind, shape, order)
+    target.__setstate__((1, values.shape, values.dtype, fortran, values.tobytes(order)))
 
 
 def latin1(text: Any, encoding: Any = "latin1") -> bytes:

@@ -16,7 +16,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.size import Size
 from genesis.core.graph.tensor import Tensor
-from genesis.io.blocks import Array, Place, places
+from genesis.io.blocks import Array, Region, regions
 from genesis.io.pytorch.tensors import STORAGES
 from genesis.io.structure import DEPTH
 
@@ -57,7 +57,7 @@ class Pickler:
         self.blocks: list[Array] = []
         self._memo: dict[Any, int] = {}
         self._kept: list[Any] = []  # ids stay those of what was seen
-        self._places, self._mixed = _placed(arrays)
+        self._regions, self._mixed = _placed(arrays)
         self._keys: dict[int, str] = {}
         self._put(value, "")
         self.out += b"."
@@ -238,42 +238,42 @@ class Pickler:
                 (value.dtype, tuple(value.shape), tuple(value.stride()), requires_grad),
             )
             return
-        place = self._places[id(value)]
-        array, size = place.array, place.array.itemsize
+        region = self._regions[id(value)]
+        array, size = region.array, region.array.itemsize
         kind = dtypes.from_numpy(array.dtype)
-        raw = id(place.block) in self._mixed or kind not in _STORAGE_OF
+        raw = id(region.block) in self._mixed or kind not in _STORAGE_OF
         self._global(f"torch._utils _rebuild_tensor_v{3 if raw else 2}")
         self.out += b"("
-        self._storage(place, None if raw else kind)
-        for part in (place.offset // size, tuple(array.shape), tuple(s // size for s in array.strides), requires_grad):
+        self._storage(region, None if raw else kind)
+        for part in (region.offset // size, tuple(array.shape), tuple(s // size for s in array.strides), requires_grad):
             self._fresh_tuple(part) if isinstance(part, tuple) else self._put(part, "")
         self._call("collections OrderedDict", ())
         if raw:
             self._put(kind, "")
         self.out += b"tR"
 
-    def _storage(self, place: Place, kind: dtypes.dtype | None) -> None:
-        key = self._keys.get(id(place.block))
+    def _storage(self, region: Region, kind: dtypes.dtype | None) -> None:
+        key = self._keys.get(id(region.block))
         if key is None:
-            key = self._keys[id(place.block)] = str(len(self.blocks))
-            self.blocks.append(place.block)
+            key = self._keys[id(region.block)] = str(len(self.blocks))
+            self.blocks.append(region.block)
         self.out += b"("
         self._string("storage")
         self._global("torch.storage UntypedStorage" if kind is None else f"torch {_STORAGE_OF[kind]}")
         self._string(key)
         self._string("cpu")
-        self._int(place.block.nbytes // (1 if kind is None else kind.itemsize))
+        self._int(region.block.nbytes // (1 if kind is None else kind.itemsize))
         self.out += b"tQ"
 
 
-def _placed(arrays: dict[int, Array]) -> tuple[dict[int, Place], set[int]]:
+def _placed(arrays: dict[int, Array]) -> tuple[dict[int, Region], set[int]]:
     """Places by the ids of their tensors, and the blocks that hold more than one dtype."""
-    found = dict(zip(arrays, places(list(arrays.values()), keep_strides=True), strict=True))
+    by_id = dict(zip(arrays, regions(list(arrays.values()), keep_strides=True), strict=True))
     kinds: dict[int, set[Any]] = {}
-    for key, place in found.items():
+    for key, region in by_id.items():
         # no PyTorch tensor can lie like that
-        if any(n % place.array.itemsize for n in (place.offset, *place.array.strides)):
-            copy = np.ascontiguousarray(place.array).reshape(place.array.shape)
-            found[key] = place = Place(copy, copy, 0)
-        kinds.setdefault(id(place.block), set()).add(place.array.dtype)
-    return found, {key for key, dtypes_there in kinds.items() if len(dtypes_there) > 1}
+        if any(n % region.array.itemsize for n in (region.offset, *region.array.strides)):
+            copy = np.ascontiguousarray(region.array).reshape(region.array.shape)
+            by_id[key] = region = Region(copy, copy, 0)
+        kinds.setdefault(id(region.block), set()).add(region.array.dtype)
+    return by_id, {key for key, dtypes_there in kinds.items() if len(dtypes_there) > 1}

@@ -73,9 +73,9 @@ def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
 
 def zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     """``np.zeros``, in such memory."""
-    found = empty(shape, dtype)
-    found.fill(0)
-    return found
+    array = empty(shape, dtype)
+    array.fill(0)
+    return array
 
 
 def release() -> None:

@@ -124,8 +124,8 @@ def silu_and_gate(x: Any) -> tuple[Any, Any]:
     for i in range(0, x.size, BLOCK):
         part = slice(i, i + BLOCK)
         wide = source[part].astype(F64)
-        found = _gate(wide)
-        gates[part] = found
-        wide *= found
+        values = _gate(wide)
+        gates[part] = values
+        wide *= values
         products[part] = wide
     return out, gate

@@ -113,45 +113,45 @@ def _forward_block(code: Code, kind: str, line: str, offset: str, unit: str, pan
     parts = [code.add(unit, code.times("%width", str(j))) for j in range(gates + (kind == "gru"))]
     bias = [code.load("%bias", part) for part in parts]
     at = [code.add(code.times(code.add(r, offset), line), unit) for r in rows]
-    found = [[code.add(a, code.times("%width", str(j))) for j in range(gates)] for a in at]
-    given = [[code.load("%gates", a) for a in line] for line in found]
+    offsets = [[code.add(a, code.times("%width", str(j))) for j in range(gates)] for a in at]
+    given = [[code.load("%gates", a) for a in line] for line in offsets]
     sums = [[code.plus(x, b) for x, b in zip(line, bias, strict=False)] for line in given]
     of_input = [line[-1] for line in sums]
     if kind == "gru":  # the last gate's recurrent part is scaled before it is added
         sums = [[*line[:-1], bias[-1]] for line in sums]
     starts = [code.times(r, "%width") for r in rows]
     sums = products(code, sums, [("%hidden", start) for start in starts], panel, "%size")
-    for r, start, line, places, x in zip(rows, starts, sums, found, of_input, strict=True):
+    for r, start, line, gate_offsets, x in zip(rows, starts, sums, offsets, of_input, strict=True):
         here = code.add(start, unit)
         there = code.add(code.times(code.add(r, offset), "%width"), unit)
         if kind == "lstm":
-            _lstm(code, line, places, here, there)
+            _lstm(code, line, gate_offsets, here, there)
         elif kind == "gru":
-            _gru(code, line, x, places, here, there)
+            _gru(code, line, x, gate_offsets, here, there)
         else:
             zero = code.constant(0.0)
             y = code.tanh(line[0]) if kind == "tanh" else code.where("olt", line[0], zero, zero, line[0])
             code.store(y, "%out", there)
 
 
-def _lstm(code: Code, line: Sequence[str], places: Sequence[str], here: str, there: str) -> None:
+def _lstm(code: Code, line: Sequence[str], offsets: Sequence[str], here: str, there: str) -> None:
     i, f, o = (code.sigmoid(line[j]) for j in (0, 1, 3))
     g, before = code.tanh(line[2]), code.load("%cell", here)
     cell = code.fma(f, before, code.mul(i, g))
     tanh = code.tanh(cell)
-    for value, place in zip((i, f, g, o), places, strict=True):
-        code.store(value, "%gates", place)
+    for value, offset in zip((i, f, g, o), offsets, strict=True):
+        code.store(value, "%gates", offset)
     code.store(before, "%cell_before", there)
     code.store(cell, "%cell", here)
     code.store(tanh, "%tanh_cell", there)
     code.store(code.mul(o, tanh), "%out", there)
 
 
-def _gru(code: Code, line: Sequence[str], x: str, places: Sequence[str], here: str, there: str) -> None:
+def _gru(code: Code, line: Sequence[str], x: str, offsets: Sequence[str], here: str, there: str) -> None:
     r, z = code.sigmoid(line[0]), code.sigmoid(line[1])
     n = code.tanh(code.fma(r, line[2], x))
-    for value, place in zip((r, z, n), places, strict=True):
-        code.store(value, "%gates", place)
+    for value, offset in zip((r, z, n), offsets, strict=True):
+        code.store(value, "%gates", offset)
     code.store(line[2], "%inner", there)
     code.store(code.fma(z, code.minus(code.load("%hidden", here), n), n), "%out", there)
 
@@ -186,7 +186,7 @@ def backward(kind: str, target: Target, columns: int) -> str:
 
             def block(first: str, count: int) -> None:
                 each = [code.add(first, str(i)) for i in range(count)]
-                places = [
+                elements = [
                     [
                         code.add(code.times(r, "%width"), code.add(units.index, str(j * code.lanes)))
                         for j in range(columns)
@@ -194,12 +194,12 @@ def backward(kind: str, target: Target, columns: int) -> str:
                     for r in each
                 ]
                 sums = [
-                    [code.load("%gh", p) if kind == "gru" else code.constant(0.0) for p in group] for group in places
+                    [code.load("%gh", p) if kind == "gru" else code.constant(0.0) for p in group] for group in elements
                 ]
                 left = [("%ggates", code.add(code.times(code.add(r, offset), line), skipped)) for r in each]
-                for group, values in zip(places, products(code, sums, left, panel, depth), strict=True):
-                    for place, value in zip(group, values, strict=True):
-                        code.store(value, "%gh", place)
+                for group, values in zip(elements, products(code, sums, left, panel, depth), strict=True):
+                    for element, value in zip(group, values, strict=True):
+                        code.store(value, "%gh", element)
 
             blocks_of_rows(code, "%first", last, rows, block)
     return code.function("backward", [*BACK[kind], *ORDER], SIZES)
@@ -211,16 +211,16 @@ def _backward_unit(code: Code, kind: str, here: str, row: str, unit: str, line: 
     gh = code.plus(code.load("%gh", here), code.load("%g", there))
     to = code.add(code.times(row, line), unit)
     if kind == "lstm":
-        found = _lstm_gradients(code, gh, here, there, to)
+        gradients = _lstm_gradients(code, gh, here, there, to)
     elif kind == "gru":
-        found = _gru_gradients(code, gh, here, there, code.add(code.times(there, "3"), code.times(unit, "-2")))
+        gradients = _gru_gradients(code, gh, here, there, code.add(code.times(there, "3"), code.times(unit, "-2")))
     elif kind == "tanh":
         y = code.load("%gates", there)
-        found = [code.mul(gh, code.complement(code.mul(y, y)))]
+        gradients = [code.mul(gh, code.complement(code.mul(y, y)))]
     else:
         zero = code.constant(0.0)
-        found = [code.where("ogt", code.load("%gates", there), zero, gh, zero)]
-    for j, value in enumerate(found):
+        gradients = [code.where("ogt", code.load("%gates", there), zero, gh, zero)]
+    for j, value in enumerate(gradients):
         code.store(value, "%ggates", code.add(to, code.times("%width", str(j))))
 
 

@@ -101,5 +101,5 @@ def _right_with_zeros(x: Any) -> Any:
 @attach("lgamma", np.ndarray, when=is_float32)
 @in_float64
 def lgamma(x: Any) -> Any:
-    found = corrected(_right_with_zeros(x), x, x < 0, gamma_functions.left)
-    return gamma_functions.with_poles(x, found)
+    values = corrected(_right_with_zeros(x), x, x < 0, gamma_functions.left)
+    return gamma_functions.with_poles(x, values)

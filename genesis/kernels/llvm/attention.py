@@ -47,8 +47,8 @@ class _Heads(Code):
         return self.take(self.times(high, self.times(panels, str(self.panel))))
 
     def of_head(self, name: str, head: str, table: int, index: int) -> str:
-        place = self.number("%offsets", self.add(self.times(head, str(table)), str(index)))
-        return self.at(f"%{name}", place)
+        offset = self.number("%offsets", self.add(self.times(head, str(table)), str(index)))
+        return self.at(f"%{name}", offset)
 
     def pack(self, b: str, out: str, k: str, n: str, step: str, step_n: str) -> None:
         self.invoke("pack", [b, out], [n, k, step, step_n])

@@ -22,7 +22,7 @@ Body = Callable[[str, str | None, Sequence[str]], Sequence[str]]
 
 def moments(lanes: int) -> str:
     """The function ``moments``: the means of channels from ``first`` to ``last``, and behind those of all the variances."""
-    code = _Places(lanes)
+    code = _Channels(lanes)
     with code.loop("%first", "%last", "1") as channel:
         mean, variance = code.mean_and_variance(channel.index)
         code.put_number(mean, "%moments", channel.index)
@@ -32,7 +32,7 @@ def moments(lanes: int) -> str:
 
 def forward(lanes: int) -> str:
     """The function ``forward``: channels from ``first`` to ``last``."""
-    code = _Places(lanes)
+    code = _Channels(lanes)
     with code.loop("%first", "%last", "1") as channel:
         c = channel.index
         middle, variance = code.mean_and_variance(c)
@@ -56,7 +56,7 @@ def forward(lanes: int) -> str:
 
 def backward(lanes: int) -> str:
     """The function ``backward``: the gradient, and for each channel the sums of ``g rows`` and of ``g``."""
-    code, fresh = _Places(lanes), "zeroinitializer"
+    code, fresh = _Channels(lanes), "zeroinitializer"
     with code.loop("%first", "%last", "1") as channel:
         c = channel.index
 
@@ -80,7 +80,7 @@ def backward(lanes: int) -> str:
     return code.function("backward", BACKWARD, SIZES)
 
 
-class _Places(Code):
+class _Channels(Code):
     """Code that goes through all places of a channel."""
 
     def __init__(self, lanes: int) -> None:
@@ -100,9 +100,9 @@ class _Places(Code):
         """
         with self.loop("0", "%examples", "1", carried, self.doubles) as example:
             start = self.add(self.times(channel, "%size"), self.times(example.index, self.step))
-            with self.loop("0", "%whole", str(self.lanes), example.values, self.doubles) as place:
-                place.next = list(body(self.add(start, place.index), None, place.values))
-            with self.loop("0", "%rest", "1", place.values, self.doubles) as last:
+            with self.loop("0", "%whole", str(self.lanes), example.values, self.doubles) as vector:
+                vector.next = list(body(self.add(start, vector.index), None, vector.values))
+            with self.loop("0", "%rest", "1", vector.values, self.doubles) as last:
                 last.next = list(body(self.add(start, self.end), self.new, last.values))
             example.next = last.values
         return example.values

@@ -103,10 +103,10 @@ def _split(x: Value) -> tuple[Value, Value]:
     return (k if extra is None else k + extra), m
 
 
-def _with_ends(x: Value, found: Value) -> Value:
+def _with_ends(x: Value, value: Value) -> Value:
     """-inf of zero, nan below, inf of inf."""
-    found = select(x > 0.0, found, select(x.equals(0.0), -math.inf, x.code.constant(math.nan)))
-    return select(x.equals(math.inf), x, found)
+    value = select(x > 0.0, value, select(x.equals(0.0), -math.inf, x.code.constant(math.nan)))
+    return select(x.equals(math.inf), x, value)
 
 
 def _log_parts(x: Value) -> tuple[Value, Value, Value]:
@@ -205,25 +205,25 @@ def cos(x: Value) -> Value:
     return _or_far("cos", x, _wave(x, 1))
 
 
-def _or_far(name: str, x: Value, found: Value) -> Value:
+def _or_far(name: str, x: Value, near: Value) -> Value:
     """The C library's answer for lanes beyond `_FARTHEST`."""
-    return in_lanes(name, abs(x) > _FARTHEST, found, x)
+    return in_lanes(name, abs(x) > _FARTHEST, near, x)
 
 
-def in_lanes(name: str, where: Value, found: Value, *operands: Value) -> Value:
+def in_lanes(name: str, where: Value, near: Value, *operands: Value) -> Value:
     """What was found, and in lanes where ``where`` holds what the C library says."""
-    code = found.code
+    code = near.code
     code.declared[name] = f"declare double @{name}({', '.join(['double'] * len(operands))})"
     code.declared[f"{name}_lanes"] = _lanes(name, len(operands), code.lanes)
     label, vector = code.name()[1:], code.vector("double")
     before = code.block
     code.lines.append(f"br i1 {where.any()}, label %{label}far, label %{label}near")
     code.mark(f"{label}far")
-    given = ", ".join([f"{vector} {x}" for x in (found, *operands)])
+    given = ", ".join([f"{vector} {x}" for x in (near, *operands)])
     far = code.write("double", f"call {vector} @{name}_lanes({code.vector('i1')} {where}, {given})")
     code.lines.append(f"br label %{label}near")
     code.mark(f"{label}near")
-    return code.write("double", f"phi {vector} [ {found}, %{before} ], [ {far}, %{label}far ]")
+    return code.write("double", f"phi {vector} [ {near}, %{before} ], [ {far}, %{label}far ]")
 
 
 def _lanes(name: str, operands: int, lanes: int) -> str:
@@ -384,14 +384,14 @@ def frac(x: Value) -> Value:
 def hypot(x: Value, y: Value) -> Value:
     a, b = abs(x), abs(y)
     if x.code.short:
-        found = sqrt(fma(a, a, b * b))
+        root = sqrt(fma(a, a, b * b))
     else:
         high = select(a > b, a, b)
         one = x.code.constant(1.0)
         scale = select(high > 2.0**500, 2.0**-600, select(high < 2.0**-500, 2.0**600, one))
         a, b = a * scale, b * scale
-        found = sqrt(fma(a, a, b * b)) * select(high > 2.0**500, 2.0**600, select(high < 2.0**-500, 2.0**-600, one))
-    return select(abs(x).equals(math.inf) | abs(y).equals(math.inf), math.inf, found)
+        root = sqrt(fma(a, a, b * b)) * select(high > 2.0**500, 2.0**600, select(high < 2.0**-500, 2.0**-600, one))
+    return select(abs(x).equals(math.inf) | abs(y).equals(math.inf), math.inf, root)
 
 
 def fmod(x: Value, y: Value) -> Value:

@@ -64,9 +64,9 @@ def loop(name: str, function: Function, kind: str, operands: int = 1, narrow: bo
     values = [
         code.write(kind, f"load {code.vector(kind)}, ptr %from{i}, align {_SIZES[kind]}") for i in range(operands)
     ]
-    found = function(*[x if narrow else x.wide() for x in values])
+    computed = function(*[x if narrow else x.wide() for x in values])
     outs = [f"out{k}" for k in range(results)]
-    for out, value in zip(outs, found if results > 1 else (found,), strict=True):
+    for out, value in zip(outs, computed if results > 1 else (computed,), strict=True):
         given = value.narrow() if kind == "float" else value
         code.lines.append(f"store {code.vector(kind)} {given}, ptr %to{out}, align {_SIZES[kind]}")
     code.lines.append("br i1 %whole, label %next, label %scatter")
@@ -202,11 +202,11 @@ def made(name: str, address: int, kind: str, operands: int, results: int = 1, si
         table[31 if signature else 1]
     )
     count = operands + results
-    places, data = (pointer * 1)(address), (pointer * 1)(None)
+    addresses, data = (pointer * 1)(address), (pointer * 1)(None)
     types = (ctypes.c_char * count)(*[_TYPE_NUMBERS[kind]] * count)
     title, form = (ctypes.create_string_buffer(t.encode()) for t in (name, signature))
-    _kept.append((places, data, types, title, form))
+    _kept.append((addresses, data, types, title, form))
     return make(  # type: ignore[no-any-return]
-        *[ctypes.addressof(x) for x in (places, data, types)], 1, operands, results, -1,
+        *[ctypes.addressof(x) for x in (addresses, data, types)], 1, operands, results, -1,
         ctypes.cast(title, text), b"", 0, *([ctypes.cast(form, text)] if signature else []),
     )  # fmt: skip

@@ -182,7 +182,7 @@ class Code:
         self.count += 1
         tag, before = f"l{self.count}", self.block
         self.lines.append(f"  br label %{tag}\n{tag}:")
-        place = len(self.lines)
+        head = len(self.lines)
         loop = Loop(self.name(), [self.name() for _ in carried])
         end = self.add(loop.index, step)
         fits = self.put(f"icmp sle i64 {end}, {stop}")
@@ -192,7 +192,7 @@ class Code:
         phis = [f"  {loop.index} = phi i64 [ {start}, %{before} ], [ {end}, %{self.block} ]"]
         for name, first, last in zip(loop.values, carried, loop.next or carried, strict=True):
             phis.append(f"  {name} = phi {kind or self.vector} [ {first}, %{before} ], [ {last}, %{self.block} ]")
-        self.lines[place:place] = phis
+        self.lines[head:head] = phis
         self.lines.append(f"  br label %{tag}\n{tag}.end:")
         self.block = f"{tag}.end"
 

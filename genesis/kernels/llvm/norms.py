@@ -99,9 +99,9 @@ class _Row(Code):
         """``body(at, new, values)`` for all vectors of a row; what it gives is carried to the next. ``new`` says which
         lanes were not in the vector before, None all.
         """
-        with self.loop("0", "%whole", str(self.lanes), carried, self.doubles) as place:
-            place.next = list(body(place.index, None, place.values))
-        with self.loop("0", "%rest", "1", place.values, self.doubles) as last:
+        with self.loop("0", "%whole", str(self.lanes), carried, self.doubles) as vector:
+            vector.next = list(body(vector.index, None, vector.values))
+        with self.loop("0", "%rest", "1", vector.values, self.doubles) as last:
             last.next = list(body(self.end, self.new, last.values))
         return last.values
 
@@ -115,9 +115,9 @@ class _Row(Code):
 
     def more(self, x: str, base: str, at: str, new: str | None) -> None:
         """Add to float64 numbers in memory."""
-        place = self.at(base, at, "double")
-        before = self.put(f"load {self.doubles}, ptr {place}, align 8")
-        self.lines.append(f"  store {self.doubles} {self.counted(x, before, new)}, ptr {place}, align 8")
+        at_base = self.at(base, at, "double")
+        before = self.put(f"load {self.doubles}, ptr {at_base}, align 8")
+        self.lines.append(f"  store {self.doubles} {self.counted(x, before, new)}, ptr {at_base}, align 8")
 
     def share(self, total: str) -> str:
         return self.put(f"fdiv double {total}, {self.put('sitofp i64 %size to double')}")

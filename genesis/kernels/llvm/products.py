@@ -64,10 +64,10 @@ def numbered(code: Code) -> str:
 
 def _gather(code: Code, base: str, offsets: str) -> str:
     lanes = code.lanes
-    places = code.put(f"getelementptr float, ptr {base}, <{lanes} x i64> {offsets}")
+    pointers = code.put(f"getelementptr float, ptr {base}, <{lanes} x i64> {offsets}")
     every = f"<{', '.join(['i1 true'] * lanes)}>"
     return code.put(
-        f"call {code.vector} @llvm.masked.gather.v{lanes}f32.v{lanes}p0(<{lanes} x ptr> {places}, i32 4, "
+        f"call {code.vector} @llvm.masked.gather.v{lanes}f32.v{lanes}p0(<{lanes} x ptr> {pointers}, i32 4, "
         f"<{lanes} x i1> {every}, {code.vector} poison)"
     )
 
@@ -112,13 +112,13 @@ def _tile(
     first = code.times(tile.index, str(rows))
     last = code.put("sub i64 %m, 1")
     panel = code.at("%b", code.times(column, "%high"))
-    lines, places = [], []
+    lines, targets = [], []
     for r in range(rows):
         i = code.add(first, str(r))
         lines.append(code.at("%a", code.times(code.least(i, last), "%row")))
-        place = code.at(code.at("%c", code.times(i, "%line")), column)
+        target = code.at(code.at("%c", code.times(i, "%line")), column)
         inside = code.put(f"icmp slt i64 {i}, %m")
-        places.append(code.put(f"select i1 {inside}, ptr {place}, ptr %spare"))
+        targets.append(code.put(f"select i1 {inside}, ptr {target}, ptr %spare"))
     zeros = [code.constant(0.0)] * (rows * columns)
     with code.loop(terms, end, "1", zeros) as term:
         line = code.at(panel, code.times(term.index, str(width)))
@@ -135,7 +135,9 @@ def _tile(
         mask = code.put(f"icmp slt <{code.lanes} x i64> {numbered(code)}, {everywhere(code, left)}")
     for r in range(rows):
         for v in range(columns):
-            _add(code, term.values[r * columns + v], places[r], v * code.lanes, fresh, mask if v == columns - 1 else "")
+            _add(
+                code, term.values[r * columns + v], targets[r], v * code.lanes, fresh, mask if v == columns - 1 else ""
+            )
 
 
 def _add(code: Code, value: str, base: str, offset: int, fresh: str, mask: str) -> None:

@@ -62,8 +62,8 @@ class Row:
             at = code.write("ptr", f"select i1 {last}, ptr %copy{i}, ptr {inside}")
             xs.append(code.write("float", f"load {code.vector('float')}, ptr {at}, align 4").wide())
         rest = code.write("i64", f"sub i64 %n, {k}")
-        places = Value(code, "<" + ", ".join([f"i64 {i}" for i in range(lanes)]) + ">", "i64")
-        then(formula(*xs), places < self._all(str(rest), "i64"), k)
+        lane = Value(code, "<" + ", ".join([f"i64 {i}" for i in range(lanes)]) + ">", "i64")
+        then(formula(*xs), lane < self._all(str(rest), "i64"), k)
         code.lines.append(f"br label %{label}_end")
         code.mark(f"{label}_end")
         code.lines.append(f"%more{self._passes} = icmp slt i64 {following}, %n")
@@ -80,11 +80,13 @@ class Row:
             code.lines.append(f"store {vector} {join(so_far, select(valid, value, none))}, ptr {number}")
 
         self._pass(formula, collect)
-        found = code.write("double", f"load {vector}, ptr {number}")
+        gathered = code.write("double", f"load {vector}, ptr {number}")
         name = f"llvm.vector.reduce.{reduce}.v{code.lanes}f64"
         start = "double 0.0, " if reduce == "fadd" else ""
         code.declared[name] = f"declare double @{name}({'double, ' if start else ''}{vector})"
-        return self._all(str(code.write("double", f"call reassoc double @{name}({start}{vector} {found})")), "double")
+        return self._all(
+            str(code.write("double", f"call reassoc double @{name}({start}{vector} {gathered})")), "double"
+        )
 
     def total(self, formula: Formula) -> Value:
         """The sum of what the formula says of each place."""

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from genesis.kernels.llvm.nests import Code
 
 MOST = 32  # elements of a window
-POINTERS, SIZES = ("x", "g", "gx", "places"), ("first", "last", "size", "windows")
+POINTERS, SIZES = ("x", "g", "gx", "positions"), ("first", "last", "size", "windows")
 
 
 def largest_gradient(taps: int) -> str:
     """The function ``largest_gradient``: each ``g`` is added where the largest of its window is, of equals the first.
 
-    ``places`` has for each window of an image the places of its elements, as many as ``taps``.
+    ``positions`` has for each window of an image the positions of its elements, as many as ``taps``.
     """
     code = Code(1)
     with code.loop("%first", "%last", "1") as image:
@@ -22,15 +22,15 @@ def largest_gradient(taps: int) -> str:
         g = code.at("%g", code.times(image.index, "%windows"))
         with code.loop("0", "%windows", "1") as window:
             table = code.times(window.index, str(taps))
-            place = code.number("%places", table)
-            largest = code.put(f"load float, ptr {code.at(x, place)}, align 4")
+            index = code.number("%positions", table)
+            largest = code.put(f"load float, ptr {code.at(x, index)}, align 4")
             for t in range(1, taps):
-                other = code.number("%places", code.add(table, str(t)))
+                other = code.number("%positions", code.add(table, str(t)))
                 value = code.put(f"load float, ptr {code.at(x, other)}, align 4")
                 above = code.put(f"fcmp ogt float {value}, {largest}")
                 largest = code.put(f"select i1 {above}, float {value}, float {largest}")
-                place = code.put(f"select i1 {above}, i64 {other}, i64 {place}")
-            code.store(code.plus(code.load(gx, place), code.load(g, window.index)), gx, place)
+                index = code.put(f"select i1 {above}, i64 {other}, i64 {index}")
+            code.store(code.plus(code.load(gx, index), code.load(g, window.index)), gx, index)
     return code.function("largest_gradient", POINTERS, SIZES)
 
 
@@ -59,14 +59,14 @@ def pairs_gradient(lanes: int) -> str:
     with code.loop("%first", "%last", "1") as row:
         start = code.times(row.index, "%columns")
         with code.loop("0", "%columns", str(lanes)) as column:
-            four, places = code.four(start, column.index)
+            four, offsets = code.four(start, column.index)
             g = code.load("%g", code.add(start, column.index))
             parts = [
                 code.put(f"select {code.bits} {here}, {code.vector} {g}, {code.vector} zeroinitializer")
                 for here in code.largest(four)[1]
             ]
-            for k, place in enumerate(places):
-                code.store_two(parts[2 * k], parts[2 * k + 1], "%gx", place)
+            for k, offset in enumerate(offsets):
+                code.store_two(parts[2 * k], parts[2 * k + 1], "%gx", offset)
     return code.function("pairs_gradient", PAIRS_GRADIENT, PAIRS_SIZES)
 
 
@@ -79,15 +79,15 @@ class _Pairs(Code):
         """The elements of windows: even and odd columns of the upper row, then of the lower; where the rows are."""
         upper = self.times(self.add(self.times(start, "2"), column), "2")
         lower = self.add(upper, self.times("%columns", "2"))
-        found = []
-        for place in (upper, lower):
-            low, high = self.load("%x", place), self.load("%x", self.add(place, str(self.lanes)))
-            found += [self.mixed(low, high, range(odd, 2 * self.lanes, 2)) for odd in (0, 1)]
-        return found, [upper, lower]
+        columns = []
+        for row in (upper, lower):
+            low, high = self.load("%x", row), self.load("%x", self.add(row, str(self.lanes)))
+            columns += [self.mixed(low, high, range(odd, 2 * self.lanes, 2)) for odd in (0, 1)]
+        return columns, [upper, lower]
 
-    def mixed(self, x: str, y: str, places: Iterable[int]) -> str:
+    def mixed(self, x: str, y: str, lanes: Iterable[int]) -> str:
         """Of the lanes of two vectors, one after the other, those at these places."""
-        mask = f"<{', '.join([f'i32 {i}' for i in places])}>"
+        mask = f"<{', '.join([f'i32 {i}' for i in lanes])}>"
         return self.put(f"shufflevector {self.vector} {x}, {self.vector} {y}, <{self.lanes} x i32> {mask}")
 
     def largest(self, elements: Sequence[str]) -> tuple[str, list[str]]:
@@ -103,8 +103,8 @@ class _Pairs(Code):
             chosen = [*[self.put(f"and {self.bits} {one}, {before}") for one in chosen], now]
         return out, chosen
 
-    def store_two(self, even: str, odd: str, base: str, place: str) -> None:
+    def store_two(self, even: str, odd: str, base: str, offset: str) -> None:
         """Vectors of even and odd columns to where they belong."""
         for k in range(2):
             lanes = [j // 2 + j % 2 * self.lanes for j in range(k * self.lanes, (k + 1) * self.lanes)]
-            self.store(self.mixed(even, odd, lanes), base, self.add(place, str(k * self.lanes)))
+            self.store(self.mixed(even, odd, lanes), base, self.add(offset, str(k * self.lanes)))

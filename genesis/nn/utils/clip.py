@@ -15,11 +15,11 @@ from genesis.ops.shapes.join import stack
 
 
 def _listed(name: str, tensors: Any) -> list[Tensor]:
-    found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    for t in found:
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    for t in listed:
         if not isinstance(t, Tensor):
             raise ArgumentError(message(name, f"expected tensors, got {type(t).__name__}"))
-    return found
+    return listed
 
 
 def _grads(name: str, parameters: Any) -> list[Any]:

@@ -100,11 +100,11 @@ def _free(function: str, module: Any, name: Any, kind: type) -> Any:
 
 
 def _remove(function: str, module: Any, name: str, kind: type, *parts: str) -> Any:
-    found = hook_on(module, kind, name) if isinstance(module, Module) else None
-    if found is None:
+    hook = hook_on(module, kind, name) if isinstance(module, Module) else None
+    if hook is None:
         raise ArgumentValueError(message(function, f"{name!r} of {type(module).__name__} has no such hook"))
-    del hooks_of(module).forward_pre[found[0]]
-    found[1].end(module, *(name + part for part in parts))
+    del hooks_of(module).forward_pre[hook[0]]
+    hook[1].end(module, *(name + part for part in parts))
     return module
 
 

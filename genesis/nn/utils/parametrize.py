@@ -269,10 +269,10 @@ def _check_another(parametrization: Any, now: Tensor) -> None:
 
 def weight_of(name: str, module: Any, tensor_name: Any) -> Any:
     """The tensor of a module that is to be parametrized."""
-    found = getattr(module, tensor_name, None) if isinstance(tensor_name, str) else None
-    if not isinstance(module, Module) or not isinstance(found, Tensor):
+    weight = getattr(module, tensor_name, None) if isinstance(tensor_name, str) else None
+    if not isinstance(module, Module) or not isinstance(weight, Tensor):
         raise ArgumentValueError(message(name, f"{type(module).__name__} has no parameter or buffer {tensor_name!r}"))
-    return found
+    return weight
 
 
 def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:

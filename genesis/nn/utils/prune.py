@@ -150,10 +150,12 @@ def _together(before: BasePruningMethod, method: BasePruningMethod) -> Any:
 def _parameter(function: str, module: Any, name: Any) -> Any:
     """The parameter of a module, also of one that is pruned."""
     if isinstance(module, Module) and isinstance(name, str):
-        found = module._parameters.get(name)
-        found = module._parameters.get(name + "_orig") if found is None and _hook_on(module, name) else found
-        if found is not None:
-            return found
+        parameter = module._parameters.get(name)
+        parameter = (
+            module._parameters.get(name + "_orig") if parameter is None and _hook_on(module, name) else parameter
+        )
+        if parameter is not None:
+            return parameter
     raise ArgumentValueError(message(function, f"{type(module).__name__} has no parameter {name!r}"))
 
 
@@ -401,11 +403,11 @@ def remove(module: Any, name: str) -> Any:
     Raises:
         ValueError: it is not pruned
     """
-    found = _hook_on(module, name) if isinstance(module, Module) else None
-    if found is None:
+    hook = _hook_on(module, name) if isinstance(module, Module) else None
+    if hook is None:
         raise ArgumentValueError(message("remove", f"{name!r} of {type(module).__name__} is not pruned"))
-    del hooks_of(module).forward_pre[found[0]]
-    found[1].remove(module)
+    del hooks_of(module).forward_pre[hook[0]]
+    hook[1].remove(module)
     return module
 
 

@@ -109,10 +109,10 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _lengths(name: str, lengths: Any) -> list[int]:
-    found = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
-    if not all([isinstance(n, int | np.integer) for n in found]):
-        raise ArgumentError(message(name, f"lengths must be integers, got {found}"))
-    return [int(n) for n in found]
+    numbers = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
+    if not all([isinstance(n, int | np.integer) for n in numbers]):
+        raise ArgumentError(message(name, f"lengths must be integers, got {numbers}"))
+    return [int(n) for n in numbers]
 
 
 def pack_padded_sequence(
@@ -134,15 +134,15 @@ def pack_padded_sequence(
     tensor([1, 3, 2])
     """
     name, order = "pack_padded_sequence", None
-    found = _lengths(name, lengths)
+    counts = _lengths(name, lengths)
     if not enforce_sorted:
-        order = tensor(np.argsort(-np.array(found), kind="stable"), device=input.device)
-        found = sorted(found, reverse=True)
+        order = tensor(np.argsort(-np.array(counts), kind="stable"), device=input.device)
+        counts = sorted(counts, reverse=True)
     by_step = input.transpose(0, 1) if batch_first else input  # type: ignore[attr-defined]
-    _check_lengths(name, found, by_step)
+    _check_lengths(name, counts, by_step)
     if order is not None:
         by_step = by_step.index_select(1, order)
-    sizes = [sum([n > t for n in found]) for t in range(found[0])]
+    sizes = [sum([n > t for n in counts]) for t in range(counts[0])]
     data = cat([by_step[t, :n] for t, n in enumerate(sizes)])
     return PackedSequence(data, tensor(sizes), order)
 

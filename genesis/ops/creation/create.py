@@ -33,23 +33,23 @@ def new_filled(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make:
     for n in shape:
         if n < 0:
             raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
-    place = require_available(default_device() if device is None else as_device(device))
+    device = require_available(default_device() if device is None else as_device(device))
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
-    if place == META:
+    if device == META:
         return meta(shape, kind)
     if impossible(shape, kind):
         raise too_large(name, shape, kind, Spec(shape, kind))
     try:
-        return make(shape, kind) if place == CPU else _made_elsewhere(name, shape, kind, place, make)
+        return make(shape, kind) if device == CPU else _made_elsewhere(name, shape, kind, device, make)
     except MemoryError:
         raise too_large(name, shape, kind, Spec(shape, kind)) from None
 
 
-def _made_elsewhere(name: str, shape: tuple[int, ...], kind: Any, place: Any, make: Any) -> Any:
+def _made_elsewhere(name: str, shape: tuple[int, ...], kind: Any, device: Any, make: Any) -> Any:
     """By the memory of the device if it has such a method, else made on the host and copied."""
     plain = name.removeprefix("new_").removesuffix("_like")
-    own = getattr(MEMORIES[place.type], plain) if plain in ("zeros", "ones", "empty") else None
-    return placed(np.asarray(make(shape, kind)), place) if own is None else own(shape, kind, place)
+    own = getattr(MEMORIES[device.type], plain) if plain in ("zeros", "ones", "empty") else None
+    return placed(np.asarray(make(shape, kind)), device) if own is None else own(shape, kind, device)
 
 
 def _maker(name: str, make: Any, what: str) -> Any:
@@ -72,8 +72,8 @@ def _maker(name: str, make: Any, what: str) -> Any:
         input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None
     ) -> Tensor:
         try:
-            kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-            return finished(new_filled(name + "_like", tuple(input._array.shape), kind, place, make), requires_grad)
+            kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
+            return finished(new_filled(name + "_like", tuple(input._array.shape), kind, device, make), requires_grad)
         except Exception as error:
             refuse_call(
                 create_like, {"input": input, "dtype": dtype, "device": device, "requires_grad": requires_grad}, error
@@ -81,8 +81,8 @@ def _maker(name: str, make: Any, what: str) -> Any:
             raise
 
     def new(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
-        return finished(new_filled("new_" + name, sizes(size), kind, place, make), requires_grad)
+        kind, device = self._array.dtype if dtype is None else dtype, self.device if device is None else device
+        return finished(new_filled("new_" + name, sizes(size), kind, device, make), requires_grad)
 
     example = f">>> import genesis\n>>> genesis.{name}(2, 3).shape\ngenesis.Size([2, 3])\n"
     create.__doc__ = f"A tensor of {what}, in the default dtype unless given.\n\n{example}"
@@ -129,16 +129,16 @@ def full_like(
     >>> genesis.full_like(genesis.zeros(2), 3)
     tensor([3., 3.])
     """
-    kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
-    return full(tuple(input._array.shape), fill_value, dtype=kind, device=place, requires_grad=requires_grad)
+    kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
+    return full(tuple(input._array.shape), fill_value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 def _new_full(
     self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of one value, in this one's dtype and place."""
-    kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
-    return full(size, fill_value, dtype=kind, device=place, requires_grad=requires_grad)
+    kind, device = self._array.dtype if dtype is None else dtype, self.device if device is None else device
+    return full(size, fill_value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 Tensor.new_full = _new_full

@@ -85,8 +85,8 @@ def get_device(input: Tensor) -> int:
     >>> genesis.get_device(genesis.ones(2))
     -1
     """
-    place = expect_tensor("get_device", "input", input).device
-    return -1 if place.index is None else place.index
+    device = expect_tensor("get_device", "input", input).device
+    return -1 if device.index is None else device.index
 
 
 @composite(dtypes="fcib")
@@ -179,8 +179,8 @@ def _fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     from genesis.ops.creation.sequences import arange
 
     def filled(old: Tensor) -> Tensor:
-        place = arange(old.numel(), device=old.device).reshape(shape)
-        return where((place % step == 0) & (place < end), old.new_full((), fill_value), old)
+        index = arange(old.numel(), device=old.device).reshape(shape)
+        return where((index % step == 0) & (index < end), old.new_full((), fill_value), old)
 
     return inplace("fill_diagonal_", filled, self, (), {}) if self.numel() else self
 

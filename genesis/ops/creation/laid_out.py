@@ -39,12 +39,12 @@ def empty_strided(
         raise ShapeError(message("empty_strided", f"sizes {list(shape)} and strides {list(steps)} do not fit"))
     count = 0 if 0 in shape else 1 + sum([s * (n - 1) for n, s in zip(shape, steps, strict=True)])
     kind = dtypes.as_np(dtypes.get_default_dtype() if dtype is None else dtype)
-    place = require_available(default_device() if device is None else as_device(device))
-    if place == META:
+    device = require_available(default_device() if device is None else as_device(device))
+    if device == META:
         return finished(Spec(shape, kind, META, steps), requires_grad)
     flat = new_filled("empty_strided", (count,), kind, CPU, np.empty)
     array = np.lib.stride_tricks.as_strided(flat, shape, [s * kind.itemsize for s in steps])
-    return finished(placed(array, place), requires_grad)
+    return finished(placed(array, device), requires_grad)
 
 
 def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:

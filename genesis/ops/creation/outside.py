@@ -111,12 +111,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     else:
         never = {"copy": False} if copy is False else {}  # NumPy 2.0 does not know the word
         out = from_numpy(np.from_dlpack(ext_tensor, **never))
-    place = out.device if device is None else as_device(device)
-    if copy is False and place != out.device:
+    device = out.device if device is None else as_device(device)
+    if copy is False and device != out.device:
         raise ArgumentValueError(
-            message("from_dlpack", f"{place} needs a copy of what is on {out.device}, and copy=False forbids one")
+            message("from_dlpack", f"{device} needs a copy of what is on {out.device}, and copy=False forbids one")
         )
-    return out.to(place, copy=bool(copy))
+    return out.to(device, copy=bool(copy))
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -133,8 +133,8 @@ def _new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """`tensor` in this one's dtype and place."""
-    kind, place = self._array.dtype if dtype is None else dtype, self.device if device is None else device
-    return tensor(data, dtype=kind, device=place, requires_grad=requires_grad)
+    kind, device = self._array.dtype if dtype is None else dtype, self.device if device is None else device
+    return tensor(data, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 Tensor.new_tensor = _new_tensor

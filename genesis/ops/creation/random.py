@@ -82,9 +82,9 @@ def _draw(
         raise DTypeError(message(name, f"only floating and complex dtypes are drawn, got {dtypes.from_numpy(kind)}"))
     if any(n < 0 for n in shape):
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
-    place = require_available(default_device() if device is None else as_device(device))
+    device = require_available(default_device() if device is None else as_device(device))
     return finished(
-        meta(shape, kind) if place == META else drawn(stream_of(generator), kind_of_draw, shape, kind, device=place),
+        meta(shape, kind) if device == META else drawn(stream_of(generator), kind_of_draw, shape, kind, device=device),
         requires_grad,
     )
 
@@ -144,11 +144,11 @@ def randint(
         raise ArgumentValueError(message("randint", f"the range from {low} to {high} does not fit into int64"))
     kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     shape = sizes((size,))
-    place = require_available(default_device() if device is None else as_device(device))
+    device = require_available(default_device() if device is None else as_device(device))
     array = (
         meta(shape, kind)
-        if place == META
-        else drawn(stream_of(generator), "integers", shape, kind, int(low), int(high), device=place)
+        if device == META
+        else drawn(stream_of(generator), "integers", shape, kind, int(low), int(high), device=device)
     )
     return finished(array, requires_grad)
 
@@ -163,10 +163,10 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     """
     if n < 0:
         raise ShapeError(message("randperm", f"n cannot be negative, got {n}"))
-    place = require_available(default_device() if device is None else as_device(device))
+    device = require_available(default_device() if device is None else as_device(device))
     kind = dtypes.as_np(dtypes.int64 if dtype is None else dtype)
     return finished(
-        meta((n,), kind) if place == META else drawn(stream_of(generator), "permutation", (n,), kind, device=place),
+        meta((n,), kind) if device == META else drawn(stream_of(generator), "permutation", (n,), kind, device=device),
         False,
     )
 
@@ -175,9 +175,9 @@ def _like(call: Any) -> Any:
     def create_like(
         input: Tensor, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> Tensor:
-        kind, place = input._array.dtype if dtype is None else dtype, input.device if device is None else device
+        kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
         return call(
-            tuple(input._array.shape), generator=generator, dtype=kind, device=place, requires_grad=requires_grad
+            tuple(input._array.shape), generator=generator, dtype=kind, device=device, requires_grad=requires_grad
         )
 
     create_like.__name__ = call.__name__ + "_like"
@@ -230,8 +230,8 @@ def normal(
         shape = sizes((size,))
     tensor = next((x for x in (mean, std) if isinstance(x, Tensor)), None)
     kind = dtype if dtype is not None else tensor._array.dtype if tensor is not None else None
-    place = tensor.device if device is None and tensor is not None else device
-    drawn_ = randn(tuple(shape), generator=generator, dtype=kind, device=place)
+    device = tensor.device if device is None and tensor is not None else device
+    drawn_ = randn(tuple(shape), generator=generator, dtype=kind, device=device)
     return (drawn_ * std + mean).detach().requires_grad_(requires_grad)
 
 

@@ -298,8 +298,8 @@ def _by_python(name: str, x: Tensor, function: Any, *others: Tensor) -> Tensor:
         text = "a Python function of elements has no gradient, and a tensor requires grad"
         raise UnsupportedError(message(name, text, hint=f"x.detach().{name}(...)"))
     rows = [wrap(a).tolist() for a in [t.expand(x.shape).numpy().reshape(-1) for t in (x, *others)]]  # type: ignore[attr-defined]
-    found = [function(*numbers) for numbers in zip(*rows, strict=True)]
-    new = np.array(found, dtype=object).astype(x._array.dtype) if found else np.zeros(0, x._array.dtype)
+    results = [function(*numbers) for numbers in zip(*rows, strict=True)]
+    new = np.array(results, dtype=object).astype(x._array.dtype) if results else np.zeros(0, x._array.dtype)
     return inplace(name, lambda old: wrap(new.reshape(old.shape)), x, (), {})
 
 

@@ -26,9 +26,9 @@ def _frequencies(
         raise ArgumentValueError(message(name, "the distance d of samples must not be zero"))
     positive = arange(0, n // 2 + 1 if real else (n + 1) // 2, device=device)
     whole = positive if real else cat([positive, arange(-(n // 2), 0, device=device)])
-    found = whole.to(dtypes.get_default_dtype() if dtype is None else dtype) * (1.0 / (n * d))
-    found = found.requires_grad_() if requires_grad else found
-    return found if out is None else write_out(name, found, out)
+    result = whole.to(dtypes.get_default_dtype() if dtype is None else dtype) * (1.0 / (n * d))
+    result = result.requires_grad_() if requires_grad else result
+    return result if out is None else write_out(name, result, out)
 
 
 def fftfreq(

@@ -129,9 +129,9 @@ wrong_inputs(
 def _overlapped(pieces: Tensor, hop: int, size: int) -> Tensor:
     """(..., T, n) to (..., L): pieces put where they were, and added."""
     count, n = pieces.shape[-2:]
-    places = (arange(count, device=pieces.device) * hop).unsqueeze(-1) + arange(n, device=pieces.device)  # type: ignore[attr-defined]
+    positions = (arange(count, device=pieces.device) * hop).unsqueeze(-1) + arange(n, device=pieces.device)  # type: ignore[attr-defined]
     flat = pieces.reshape(*pieces.shape[:-2], count * n)
-    return flat.new_zeros((*flat.shape[:-1], size)).index_add(-1, places.reshape(-1), flat)  # type: ignore[attr-defined, no-any-return]
+    return flat.new_zeros((*flat.shape[:-1], size)).index_add(-1, positions.reshape(-1), flat)  # type: ignore[attr-defined, no-any-return]
 
 
 def _check_spectrum(input: Tensor, n_fft: int, onesided: bool) -> None:

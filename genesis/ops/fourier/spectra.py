@@ -99,10 +99,10 @@ samples(half_spectrum, lambda t: [case(t(5), 0, 0.5), case(t(2, 4, 3), 1, 1.0)])
 
 def _doubled(g: Tensor, dim: int, n: int, scale: float) -> Tensor:
     """The adjoint of `from_half_spectrum`: what is not its own mirror image counts twice."""
-    found = half_spectrum(g, dim, scale)
+    spectrum = half_spectrum(g, dim, scale)
     twice = [1.0 if k == 0 or 2 * k == n else 2.0 for k in range(n // 2 + 1)]
     weights = g.new_tensor(twice).reshape([-1 if d == dim else 1 for d in range(g.ndim)])
-    return found * weights  # type: ignore[no-any-return]
+    return spectrum * weights  # type: ignore[no-any-return]
 
 
 @primitive(

@@ -111,9 +111,9 @@ def _of_real(forward: bool) -> Callable[..., Tensor]:
         if not dims:
             raise ShapeError(message(name, "at least one dimension must be transformed"))
         scale = _scale(name, norm, math.prod([x.shape[d] for d in dims]), forward)
-        found = half_spectrum(x, dims[-1], scale)
-        found = found if forward else found.conj()
-        return fourier(found, tuple(dims[:-1]), forward, 1.0) if dims[:-1] else found
+        result = half_spectrum(x, dims[-1], scale)
+        result = result if forward else result.conj()
+        return fourier(result, tuple(dims[:-1]), forward, 1.0) if dims[:-1] else result
 
     return transform
 
@@ -203,8 +203,8 @@ def _declare(base: str) -> dict[str, Any]:
 
     def one(input: Tensor, n: Any = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
         x = _number(f"fft.{base}", input)
-        found = transform(f"fft.{base}", input, *_one(f"fft.{base}", x, n, dim), norm)
-        return found if out is None else write_out(f"fft.{base}", found, out)
+        result = transform(f"fft.{base}", input, *_one(f"fft.{base}", x, n, dim), norm)
+        return result if out is None else write_out(f"fft.{base}", result, out)
 
     def two(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:
         return several(f"fft.{base}2", input, s, dim, norm, out)
@@ -214,8 +214,8 @@ def _declare(base: str) -> dict[str, Any]:
 
     def several(name: str, input: Tensor, s: Any, dim: Any, norm: Any, out: Any) -> Tensor:
         x = _number(name, input)
-        found = transform(name, input, *_shape_and_dims(name, x, s, dim), norm)
-        return found if out is None else write_out(name, found, out)
+        result = transform(name, input, *_shape_and_dims(name, x, s, dim), norm)
+        return result if out is None else write_out(name, result, out)
 
     made = {}
     for count, function in ((0, one), (2, two), (3, many)):

@@ -272,27 +272,30 @@ def _scatter_dense(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -
     if not array.ndim:
         own, part, array = own.unsqueeze(0), part.unsqueeze(0), wrap(array).unsqueeze(0)._array
         return _scatter_dense(own, part, 0, array, reduce).squeeze(0)
-    places = wrap(placed(np.arange(own.shape[d]), own.device))
-    hit = wrap(array).movedim(d, -1).unsqueeze(-1) == places  # (..., elements, places)
+    positions = wrap(placed(np.arange(own.shape[d]), own.device))
+    hit = wrap(array).movedim(d, -1).unsqueeze(-1) == positions  # (..., elements, places)
     spread = where(hit, part.movedim(d, -1).unsqueeze(-1), _neutral(reduce, part))
-    found = (spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)).movedim(
-        -1, d
-    )
-    head = tuple(slice(0, n) for n in found.shape)
+    extremes = (
+        spread.prod(-2) if reduce == "prod" else spread.amax(-2) if reduce == "amax" else spread.amin(-2)
+    ).movedim(-1, d)
+    head = tuple(slice(0, n) for n in extremes.shape)
     combine = {"prod": lambda a, b: a * b, "amax": lambda a, b: a.maximum(b), "amin": lambda a, b: a.minimum(b)}[reduce]
     out = own.clone()
-    out[head] = combine(own[head], found)
+    out[head] = combine(own[head], extremes)
     return out
 
 
-def _shared_evenly(found: Tensor, own: Tensor, part: Tensor, d: int, index: Tensor) -> Tensor:
+def _shared_evenly(extremes: Tensor, own: Tensor, part: Tensor, d: int, index: Tensor) -> Tensor:
     """Extremes with their gradient, of which all elements that are equal to one get the same part."""
-    mine, theirs = (own.detach() == found).to(found.dtype), (part.detach() == found.gather(d, index)).to(found.dtype)
+    mine, theirs = (
+        (own.detach() == extremes).to(extremes.dtype),
+        (part.detach() == extremes.gather(d, index)).to(extremes.dtype),
+    )
     shape = tuple(own._array.shape)
     count = mine + scatter_sum(theirs, shape, d, index)
     shares = gate(part / count.gather(d, index), theirs)
     mean = gate(own / count, mine) + scatter_sum(shares, shape, d, index)
-    return where(found.isinf(), mean, found + (mean - mean.detach()))  # its rounding is taken off again
+    return where(extremes.isinf(), mean, extremes + (mean - mean.detach()))  # its rounding is taken off again
 
 
 def _scatter_slow(own: Tensor, part: Tensor, d: int, array: Any, reduce: str) -> Tensor:

@@ -112,10 +112,10 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
             message("nonzero", "the shape of the result depends on values, which this transform does not know",
                     operands=[("input", input._spec())], hint="use genesis.where and masks of the full shape")
         )  # fmt: skip
-    found = np.nonzero(np.atleast_1d(input.detach()._on_host()))
+    indices = np.nonzero(np.atleast_1d(input.detach()._on_host()))
     if as_tuple:
-        return tuple(wrap(placed(i, input.device)) for i in found)
-    return wrap(placed(np.stack(found, 1) if input.ndim else np.zeros((len(found[0]), 0), np.int64), input.device))
+        return tuple(wrap(placed(i, input.device)) for i in indices)
+    return wrap(placed(np.stack(indices, 1) if input.ndim else np.zeros((len(indices[0]), 0), np.int64), input.device))
 
 
 samples(nonzero, lambda t: [case(t(2, 3))])
@@ -197,8 +197,8 @@ def _scattered(g: Tensor, shape: Sequence[int], offset: int, dim1: int, dim2: in
 
 def put_on_diagonal(whole: Tensor, part: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     order = [*[d for d in range(whole.ndim) if d not in (dim1, dim2)], dim1, dim2]
-    places = np.arange(part.shape[-1])
-    key = (Ellipsis, places + max(-offset, 0), places + max(offset, 0))
+    positions = np.arange(part.shape[-1])
+    key = (Ellipsis, positions + max(-offset, 0), positions + max(offset, 0))
     if order == list(range(whole.ndim)):
         return put_by(whole, part, key)
     return put_by(whole.permute(order), part, key).permute([order.index(d) for d in range(whole.ndim)])
@@ -270,8 +270,8 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 samples(diag, lambda t: [case(t(3)), case(t(3, 4)), case(t(3), 1)])
 
 
-def _indices(found: Any, dtype: Any, device: Any) -> Tensor:
-    out = wrap(np.stack(found))
+def _indices(arrays: Any, dtype: Any, device: Any) -> Tensor:
+    out = wrap(np.stack(arrays))
     return out if dtype is None and device is None else out.to(dtype=dtype, device=device)
 
 

@@ -72,8 +72,8 @@ def index_reduce(
     d = normalize_dim("index_reduce", dim, input.ndim)
     if index.numel() != (source.shape[d] if source.ndim else 1):
         raise ShapeError(message("index_reduce", f"{index.numel()} places for a source of shape {list(source.shape)}"))
-    places = index.reshape([-1 if i == d else 1 for i in range(source.ndim)]).expand(source.shape)
-    return scatter_reduce(input, d, places, source, reduce, include_self=include_self)  # type: ignore[no-any-return]
+    indices = index.reshape([-1 if i == d else 1 for i in range(source.ndim)]).expand(source.shape)
+    return scatter_reduce(input, d, indices, source, reduce, include_self=include_self)  # type: ignore[no-any-return]
 
 
 samples(
@@ -108,11 +108,11 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     (tensor([1, 0]), tensor([2, 0]))
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    left, found = indices.long(), []
+    left, coordinates = indices.long(), []
     for n in reversed(sizes):
-        found.append(left % n)
+        coordinates.append(left % n)
         left = left.floor_divide(n)
-    return tuple(reversed(found))
+    return tuple(reversed(coordinates))
 
 
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
@@ -124,13 +124,13 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
             [ 2],
             [-1]])
     """
-    found = (input != 0).reshape(-1)
-    rank = found.cumsum(0) - 1
+    hit = (input != 0).reshape(-1)
+    rank = hit.cumsum(0) - 1
     out = rank.new_full((size + 1,), -1)
     kept = arange(input.numel(), device=input.device)
-    at = rank.where(found & (rank < size), size)
+    at = rank.where(hit & (rank < size), size)
     flat = out.index_put((at,), kept)[:size]
-    known = arange(size, device=input.device) < found.sum()
+    known = arange(size, device=input.device) < hit.sum()
     columns = unravel_index(flat.clamp(min=0), tuple(input.shape))
     if not columns:
         return flat.new_zeros(size, 0)

@@ -74,11 +74,11 @@ def _shorten(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -
     """Scale rows down that are looked up and too long."""
     with no_grad():
         used = input.reshape(-1).unique()  # type: ignore[attr-defined]
-        found = weight[used]
-        sizes = norm(found, norm_type, 1, True)
+        rows = weight[used]
+        sizes = norm(rows, norm_type, 1, True)
         if bool((sizes > max_norm).any()):  # else the weight counts as unchanged
-            shorter = found * (max_norm / (sizes + 1e-7))
-            weight.index_copy_(0, used, where(sizes > max_norm, shorter, found))  # type: ignore[attr-defined]
+            shorter = rows * (max_norm / (sizes + 1e-7))
+            weight.index_copy_(0, used, where(sizes > max_norm, shorter, rows))  # type: ignore[attr-defined]
 
 
 def _scaled_gradient(rows: Tensor, input: Tensor, count: int) -> Tensor:

@@ -195,8 +195,8 @@ wrong_inputs(
 def _move_running(
     running_mean: Tensor, running_var: Tensor, mean: Tensor, var: Tensor, momentum: float | Tensor
 ) -> None:
-    for running, found in ((running_mean, mean), (running_var, var)):
-        running.copy_(wide(running) * (1 - momentum) + found * momentum)
+    for running, batch in ((running_mean, mean), (running_var, var)):
+        running.copy_(wide(running) * (1 - momentum) + batch * momentum)
 
 
 @composite(halves="input", method=False, autocast="float32", torch_name="nn.functional.group_norm")

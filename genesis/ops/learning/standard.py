@@ -109,9 +109,9 @@ def standardized_and_deviation(x: Any, dim: Any, eps: float) -> tuple[Any, Any]:
     out, root = np.empty_like(x), np.empty(reduced_shape(x.shape, dim, True), x.dtype)
     for part in row_blocks(x, dim):
         away = _wide_away(x[part].astype(F64), dim)
-        found = _root(away, dim, eps, None)
-        root[part] = found
-        away /= found
+        scale = _root(away, dim, eps, None)
+        root[part] = scale
+        away /= scale
         out[part] = away
     return out, root
 

@@ -110,12 +110,12 @@ def solve(ld: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
 
 def _blocks(pivots: Any) -> list[tuple[int, int, int]]:
     """For each block its first row, its end, and the row that its last one was exchanged with."""
-    found, k = [], 0
+    blocks, k = [], 0
     while k < len(pivots):
         rows = 1 if pivots[k] > 0 else 2
-        found.append((k, k + rows, abs(int(pivots[k])) - 1))
+        blocks.append((k, k + rows, abs(int(pivots[k])) - 1))
         k += rows
-    return found
+    return blocks
 
 
 def _solve(a: Any, pivots: Any, x: Any, conj: Any) -> None:

@@ -169,10 +169,10 @@ def linalg_ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors
     >>> genesis.linalg.ldl_factor_ex(genesis.zeros(1, 1)).info
     tensor(1, dtype=genesis.int32)
     """
-    found = ldl_factor_ex_result(*ldl_factors(input, bool(hermitian)))
+    result = ldl_factor_ex_result(*ldl_factors(input, bool(hermitian)))
     if check_errors:
-        refuse_info("linalg.ldl_factor", found.info, "block {} of D is zero")
-    return results_out("linalg.ldl_factor_ex", found, out)
+        refuse_info("linalg.ldl_factor", result.info, "block {} of D is zero")
+    return results_out("linalg.ldl_factor_ex", result, out)
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.ldl_factor")
@@ -189,8 +189,8 @@ def linalg_ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None
     tensor([[2.0000, 0.0000],
             [0.5000, 1.5000]])
     """
-    found = linalg_ldl_factor_ex(input, hermitian=hermitian)
-    return results_out("linalg.ldl_factor", ldl_factor_result(found.LD, found.pivots), out)
+    result = linalg_ldl_factor_ex(input, hermitian=hermitian)
+    return results_out("linalg.ldl_factor", ldl_factor_result(result.LD, result.pivots), out)
 
 
 wrong_inputs(

@@ -103,12 +103,12 @@ def broadcast_batches(name: str, a: Sequence[int], b: Sequence[int]) -> tuple[in
 
 def refuse_info(name: str, info: Tensor, what: str) -> None:
     """Raise for the first matrix of the batch whose number is not zero; where values are not known, nothing."""
-    found = known_values(info)
-    if found is None or not found.any():
+    infos = known_values(info)
+    if infos is None or not infos.any():
         return
-    place = tuple(np.argwhere(found)[0].tolist())
-    at = f"matrix {place if len(place) > 1 else place[0]} of the batch: " if place else ""
-    raise LinAlgError(message(name, f"{at}{what.format(int(found[place]))}"))
+    index = tuple(np.argwhere(infos)[0].tolist())
+    at = f"matrix {index if len(index) > 1 else index[0]} of the batch: " if index else ""
+    raise LinAlgError(message(name, f"{at}{what.format(int(infos[index]))}"))
 
 
 def square_info(input: Spec) -> Spec:

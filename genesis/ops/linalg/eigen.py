@@ -61,12 +61,12 @@ def refuse_phase(name: str, x: Tensor, what: str) -> None:
     """Refuse a loss that depends on the phase of complex vectors, which is arbitrary."""
     if not x.is_complex():
         return
-    found = known_values(x.detach())
-    if found is None or not found.size:
+    values = known_values(x.detach())
+    if values is None or not values.size:
         return
-    phase = np.abs(np.diagonal(found, 0, -2, -1).imag)
-    tolerance = 1e-2 if found.dtype == np.complex64 else 1e-8
-    if (phase > tolerance * max(1.0, float(np.abs(found).max()))).any():
+    phase = np.abs(np.diagonal(values, 0, -2, -1).imag)
+    tolerance = 1e-2 if values.dtype == np.complex64 else 1e-8
+    if (phase > tolerance * max(1.0, float(np.abs(values).max()))).any():
         raise GraphError(
             message(
                 name,
@@ -173,8 +173,8 @@ def _eig_rule(g: Any, A: Tensor, outs: Any) -> Tensor:
     along = inner.diagonal(0, -2, -1).real.to(inner.dtype)  # type: ignore[attr-defined]
     inner = inner - matmul(vectors.mH, vectors) * along.unsqueeze(-2)
     middle = divided(no_diagonal(inner), differences(values).conj()) + gl.diag_embed()
-    found = linalg_solve(vectors.mH, matmul(middle, vectors.mH))
-    return found if A.is_complex() else found.real  # type: ignore[return-value]
+    gradient = linalg_solve(vectors.mH, matmul(middle, vectors.mH))
+    return gradient if A.is_complex() else gradient.real  # type: ignore[return-value]
 
 
 def _complex_eig(A: Any) -> Any:

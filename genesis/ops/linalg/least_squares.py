@@ -87,8 +87,8 @@ def linalg_matrix_rank(
         rtol = 0.0
     absolute, relative = _tolerances("linalg.matrix_rank", A, atol, rtol)
     sizes = (linalg_eigvalsh(A).abs() if hermitian else linalg_svdvals(A)).detach()
-    found = _kept(sizes, absolute, relative).sum(-1)
-    return found if out is None else write_out("linalg.matrix_rank", found, out)
+    rank = _kept(sizes, absolute, relative).sum(-1)
+    return rank if out is None else write_out("linalg.matrix_rank", rank, out)
 
 
 samples(linalg_matrix_rank, lambda t: [case(t(3, 3)), case(t(2, 2, 4), atol=0.5), case(t(0, 3)), case(t(3, 3), 1.0)])
@@ -171,10 +171,10 @@ def linalg_pinv(
     constant = A.detach()
     if A.numel():
         sizes = linalg_eigvalsh(constant).abs() if hermitian else linalg_svdvals(constant)
-        found = pseudoinverse(A, _kept(sizes, absolute, relative), bool(hermitian))
+        inverse = pseudoinverse(A, _kept(sizes, absolute, relative), bool(hermitian))
     else:
-        found = A.mH.clone()
-    return found if out is None else write_out("linalg.pinv", found, out)
+        inverse = A.mH.clone()
+    return inverse if out is None else write_out("linalg.pinv", inverse, out)
 
 
 samples(linalg_pinv, lambda t: [case(t(3, 3)), case(t(2, 4)), case(t(2, 3, 2)), case(t(0, 3)), case(t(3, 2), atol=0.1)])
@@ -201,13 +201,13 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
         s = linalg_svdvals(A)
         if not s.shape[-1]:
             raise ShapeError(message("linalg.cond", "the matrix has no elements", [("A", A._spec())]))
-        found = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
+        condition = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
     else:
         check_matrix("linalg.cond", A, True, "A")
         inverse, info = linalg_inv_ex(A)
-        found = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
-        found = where(info == 0, found, float("inf"))
-    return found if out is None else write_out("linalg.cond", found, out)
+        condition = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
+        condition = where(info == 0, condition, float("inf"))
+    return condition if out is None else write_out("linalg.cond", condition, out)
 
 
 samples(linalg_cond, lambda t: [case(t(3, 3)), case(t(2, 3, 3), "fro"), case(t(2, 4), -2), case(t(3, 3), 1)])

@@ -153,10 +153,10 @@ def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = F
     >>> genesis.linalg.lu_factor_ex(genesis.zeros(2, 2)).info
     tensor(1, dtype=genesis.int32)
     """
-    found = lu_factor_ex_result(*lu_factors(A, pivot))
+    result = lu_factor_ex_result(*lu_factors(A, pivot))
     if check_errors:
-        refuse_info("linalg.lu_factor_ex", found.info, "pivot {} is zero")
-    return results_out("linalg.lu_factor_ex", found, out)
+        refuse_info("linalg.lu_factor_ex", result.info, "pivot {} is zero")
+    return results_out("linalg.lu_factor_ex", result, out)
 
 
 samples(linalg_lu_factor_ex, lambda t: [case(t(3, 3)), case(t(2, 4, 2))])
@@ -179,8 +179,8 @@ def linalg_lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     >>> genesis.linalg.lu_factor(genesis.tensor([[1., 2.], [2., 2.]])).pivots
     tensor([2, 2], dtype=genesis.int32)
     """
-    found = linalg_lu_factor_ex(A, pivot=pivot, check_errors=not pivot)
-    return results_out("linalg.lu_factor", lu_factor_result(found.LU, found.pivots), out)
+    result = linalg_lu_factor_ex(A, pivot=pivot, check_errors=not pivot)
+    return results_out("linalg.lu_factor", lu_factor_result(result.LU, result.pivots), out)
 
 
 samples(linalg_lu_factor, lambda t: [case(t(3, 3)), case(t(2, 4, 2)), case(t(2, 4))])

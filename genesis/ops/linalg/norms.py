@@ -49,8 +49,8 @@ def linalg_vector_norm(
         raise ArgumentValueError(message(name, f"ord must be a number, got {ord!r}"))
     y = _in_dtype(name, x, dtype)
     dims = None if dim is None or dim == () or dim == [] else dim
-    found = norm(y, float(ord), dims, keepdim)
-    return found if out is None else write_out(name, found, out)
+    result = norm(y, float(ord), dims, keepdim)
+    return result if out is None else write_out(name, result, out)
 
 
 samples(
@@ -86,8 +86,8 @@ def _two_dims(name: str, x: Tensor, dim: Any) -> tuple[int, int]:
 def _of_sums(x: Tensor, p: float, rows: int, columns: int, keepdim: bool) -> Tensor:
     along, other = (rows, columns) if abs(p) == 1 else (columns, rows)
     sums = x.abs().sum(along, True)  # type: ignore[attr-defined]
-    found = (amax if p > 0 else amin)(sums, other, True)
-    return found if keepdim else found.squeeze((rows, columns))
+    result = (amax if p > 0 else amin)(sums, other, True)
+    return result if keepdim else result.squeeze((rows, columns))
 
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.matrix_norm")
@@ -120,23 +120,23 @@ def linalg_matrix_norm(
     x = _in_dtype(name, A, dtype)
     rows, columns = _two_dims(name, x, dim)
     if ord == "fro":
-        found = norm(x, 2.0, (rows, columns), keepdim)
+        result = norm(x, 2.0, (rows, columns), keepdim)
     elif ord == "nuc" or ord in (2, -2):
-        found = _of_singular_values(x, ord, rows, columns, keepdim)
+        result = _of_singular_values(x, ord, rows, columns, keepdim)
     elif isinstance(ord, int | float) and abs(ord) in (1, math.inf):
-        found = _of_sums(x, ord, rows, columns, keepdim)
+        result = _of_sums(x, ord, rows, columns, keepdim)
     else:
         raise ArgumentValueError(message(name, f'ord must be "fro", "nuc", inf, -inf, 1, -1, 2 or -2, got {ord!r}'))
-    return found if out is None else write_out(name, found, out)
+    return result if out is None else write_out(name, result, out)
 
 
 def _of_singular_values(x: Tensor, ord: Any, rows: int, columns: int, keepdim: bool) -> Tensor:
     s = linalg_svdvals(x.movedim((rows, columns), (-2, -1)))
-    found = s.sum(-1) if ord == "nuc" else (amax if ord == 2 else amin)(s, -1)
+    result = s.sum(-1) if ord == "nuc" else (amax if ord == 2 else amin)(s, -1)
     if keepdim:
         for d in sorted((rows, columns)):
-            found = found.unsqueeze(d)
-    return found
+            result = result.unsqueeze(d)
+    return result
 
 
 samples(
@@ -179,16 +179,16 @@ def linalg_norm(
     name = "linalg.norm"
     dims = dim if isinstance(dim, tuple | list) else None if dim is None else (dim,)
     if ord is None:
-        found = linalg_vector_norm(A, 2, dims, keepdim, dtype=dtype)
+        result = linalg_vector_norm(A, 2, dims, keepdim, dtype=dtype)
     elif (dims is not None and len(dims) == 1) or (dims is None and A.ndim == 1):
-        found = linalg_vector_norm(A, ord, dims, keepdim, dtype=dtype)
+        result = linalg_vector_norm(A, ord, dims, keepdim, dtype=dtype)
     else:
         if dims is None and A.ndim != 2:
             raise ShapeError(
                 message(name, f"with ord the input must be 1-D or 2-D, it is {A.ndim}-D", [("A", A._spec())])
             )
-        found = linalg_matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
-    return found if out is None else write_out(name, found, out)
+        result = linalg_matrix_norm(A, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
+    return result if out is None else write_out(name, result, out)
 
 
 samples(

@@ -236,8 +236,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     >>> len(genesis.lu(genesis.eye(2), get_infos=True))
     3
     """
-    found = tuple(linalg_lu_factor_ex(A, pivot=pivot))[: 3 if get_infos else 2]
-    return found if out is None else tuple(write_out("lu", r, o) for r, o in zip(found, out, strict=True))
+    results = tuple(linalg_lu_factor_ex(A, pivot=pivot))[: 3 if get_infos else 2]
+    return results if out is None else tuple(write_out("lu", r, o) for r, o in zip(results, out, strict=True))
 
 
 @composite(dtypes="Fc", method=False)

@@ -81,15 +81,15 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:
     """
     check_matrix("linalg.matrix_power", A, True, "A")
     square = linalg_inv(A) if n < 0 else A
-    found: Tensor | None = None
+    power: Tensor | None = None
     for bit in reversed(f"{abs(n):b}"):
         if bit == "1":
-            found = square if found is None else matmul(found, square)
+            power = square if power is None else matmul(power, square)
         square = matmul(square, square)
-    if found is None:
-        found = eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape).clone()
-    found = found.clone() if found is A else found
-    return found if out is None else write_out("linalg.matrix_power", found, out)
+    if power is None:
+        power = eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape).clone()
+    power = power.clone() if power is A else power
+    return power if out is None else write_out("linalg.matrix_power", power, out)
 
 
 samples(
@@ -123,10 +123,10 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
         if x.ndim != 2:
             raise ShapeError(message(name, f"tensor {i} must be a matrix, it is {x.ndim}-D", [("tensor", x._spec())]))
     kind, parts = parts[0].dtype, wide(parts)
-    found = _product(parts, _order([x.shape[0] for x in parts] + [parts[-1].shape[1]]), 0, len(parts) - 1).to(kind)
-    found = found.squeeze(-1) if column else found
-    found = found.squeeze(0) if row else found
-    return found if out is None else write_out(name, found, out)
+    product = _product(parts, _order([x.shape[0] for x in parts] + [parts[-1].shape[1]]), 0, len(parts) - 1).to(kind)
+    product = product.squeeze(-1) if column else product
+    product = product.squeeze(0) if row else product
+    return product if out is None else write_out(name, product, out)
 
 
 def _order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
@@ -177,8 +177,8 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None
     if not input.ndim or input.shape[d] != 3 or other.shape[d] != 3:
         raise ShapeError(message(name, f"dim {dim} must have size 3 in both", pair))
     (a1, a2, a3), (b1, b2, b3) = input.unbind(d), other.unbind(d)
-    found = stack([a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1], d)
-    return found if out is None else write_out(name, found, out)
+    result = stack([a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1], d)
+    return result if out is None else write_out(name, result, out)
 
 
 samples(linalg_cross, lambda t: [case(t(2, 3), t(2, 3)), case(t(3, 1), t(3, 2), dim=0), case(t(3), t(3))])
@@ -197,8 +197,8 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Te
     >>> genesis.linalg.vecdot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
     tensor(11.)
     """
-    found = (x.conj() * y).sum(dim)
-    return found if out is None else write_out("linalg.vecdot", found, out)
+    result = (x.conj() * y).sum(dim)
+    return result if out is None else write_out("linalg.vecdot", result, out)
 
 
 samples(linalg_vecdot, lambda t: [case(t(3), t(3)), case(t(2, 3), t(3)), case(t(3, 2), t(3, 2), dim=0)])

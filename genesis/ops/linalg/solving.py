@@ -63,8 +63,8 @@ def _solve_jvp(args: Any, tangents: Any, out: Any) -> Any:
 
 
 def _solve_batch(b: Any, x: Tensor, y: Tensor) -> Any:
-    found, info = in_front_of_two(b, x, y)
-    return found, info.reshape((b.size, *b.specs[0].shape[:-2]))
+    solution, info = in_front_of_two(b, x, y)
+    return solution, info.reshape((b.size, *b.specs[0].shape[:-2]))
 
 
 @primitive(

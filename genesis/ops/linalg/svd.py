@@ -47,14 +47,14 @@ def _svd_rule(g: Any, outs: Any) -> Tensor:
     if left.is_complex():
         turn = left.diagonal(0, -2, -1) - left.diagonal(0, -2, -1).conj()  # type: ignore[attr-defined]
         inner = inner + divided(turn, 2 * values).diag_embed()
-    found = matmul(u, matmul(inner, vh))
+    gradient = matmul(u, matmul(inner, vh))
     if m > k:
         rest = gu - matmul(u, left)
-        found = found + matmul(divided(rest, values.unsqueeze(-2)), vh)
+        gradient = gradient + matmul(divided(rest, values.unsqueeze(-2)), vh)
     if n > k:
         rest = (gv - matmul(vh.mH, right)).mH
-        found = found + matmul(u, divided(rest, values.unsqueeze(-1)))
-    return found
+        gradient = gradient + matmul(u, divided(rest, values.unsqueeze(-1)))
+    return gradient
 
 
 def _checked_svd(A: Tensor, full_matrices: Any) -> Any:

@@ -77,8 +77,8 @@ def triangular_system(input: Array, other: Array, upper: bool, unitriangular: bo
     """
     if unitriangular:
         input = np.array(input)
-        places = np.arange(input.shape[-1])
-        input[..., places, places] = 1
+        diagonal = np.arange(input.shape[-1])
+        input[..., diagonal, diagonal] = 1
     return packed(host.solve_triangle(input, other, upper))
 
 

@@ -21,15 +21,15 @@ LOW = -1e30  # the logarithm of what is impossible: a sum of such numbers is fin
 
 
 def _lengths(what: str, given: Any, batch: int, most: int) -> list[int]:
-    found = given.tolist() if isinstance(given, Tensor) else given
-    found = list(found) if isinstance(found, list | tuple) else [found]
-    if not all([isinstance(n, int) and not isinstance(n, bool) for n in found]):
+    lengths = given.tolist() if isinstance(given, Tensor) else given
+    lengths = list(lengths) if isinstance(lengths, list | tuple) else [lengths]
+    if not all([isinstance(n, int) and not isinstance(n, bool) for n in lengths]):
         raise ArgumentError(message("ctc_loss", f"{what} must be integers, got {given}"))
-    if len(found) != batch:
-        raise ShapeError(message("ctc_loss", f"{len(found)} {what} for a batch of {batch}"))
-    if any([not 0 <= n <= most for n in found]):
-        raise ShapeError(message("ctc_loss", f"{what} must be from 0 to {most}, got {found}"))
-    return found
+    if len(lengths) != batch:
+        raise ShapeError(message("ctc_loss", f"{len(lengths)} {what} for a batch of {batch}"))
+    if any([not 0 <= n <= most for n in lengths]):
+        raise ShapeError(message("ctc_loss", f"{what} must be from 0 to {most}, got {lengths}"))
+    return lengths
 
 
 def _padded(targets: Tensor, lengths: list[int]) -> Tensor:
@@ -49,14 +49,14 @@ def _steps(log_probs: Tensor, targets: Tensor, blank: int, input_lengths: list[i
     path = cat([stack([blanks, targets], -1).reshape(batch, -1), last], -1)
     scores = log_probs.gather(2, path.expand(steps, *path.shape)).clamp(min=LOW)  # type: ignore[attr-defined]
     never = lambda n: full((batch, n), LOW, dtype=scores.dtype, device=scores.device)  # noqa: E731
-    places = path.shape[1]
+    states = path.shape[1]
     # a target may follow another one without a blank between them, if it is another one
-    skips = cat([never(2) == 0, path[:, 2:] != path[:, :-2]], 1)[:, :places]  # type: ignore[index]
-    state = cat([scores[0, :, :2], never(max(places - 2, 0))], 1)
+    skips = cat([never(2) == 0, path[:, 2:] != path[:, :-2]], 1)[:, :states]  # type: ignore[index]
+    state = cat([scores[0, :, :2], never(max(states - 2, 0))], 1)
     going = tensor(input_lengths, device=log_probs.device).unsqueeze(1)  # type: ignore[attr-defined]
     for t in range(1, max(input_lengths, default=0)):
         one = cat([never(1), state[:, :-1]], 1)
-        two = where(skips, cat([never(2), state], 1)[:, :places], LOW)  # type: ignore[index]
+        two = where(skips, cat([never(2), state], 1)[:, :states], LOW)  # type: ignore[index]
         new = (logsumexp(stack([state, one, two]), 0) + scores[t]).clamp(min=LOW)
         state = where(t < going, new, state)
     return state

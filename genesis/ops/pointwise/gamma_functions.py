@@ -148,8 +148,8 @@ def _about_zeros() -> Any:
     """Taylor coefficients of $\\ln gamma(y_0) - \\ln gamma(y_0 - d)$ for $y_0 = 1 - x_0$ and each zero, the highest
     power first.
     """
-    places = np.arange(4, 4 + len(_ZEROS))
-    y = 1 + (places + 1) // 2 - _ZEROS[:, 0].astype(_LONG) - _ZEROS[:, 1]
+    numbers = np.arange(4, 4 + len(_ZEROS))
+    y = 1 + (numbers + 1) // 2 - _ZEROS[:, 0].astype(_LONG) - _ZEROS[:, 1]
     higher = [polygamma(y.astype(np.float64), k - 1) * ((-1) ** (k + 1) / math.factorial(k)) for k in range(20, 1, -1)]
     return np.array([*higher, _digamma_right(y)])
 
@@ -164,11 +164,11 @@ def left(x: Any) -> Any:
     return piecewise(x, x > -2, _about_zero, lambda x: piecewise(x, x >= _LOWEST, _from_zeros, _reflected))
 
 
-def with_poles(x: Any, found: Any) -> Any:
+def with_poles(x: Any, values: Any) -> Any:
     """inf at integers that are not positive, and at both ends."""
     if not (x.min(initial=1.0) > 0 and x.max(initial=1.0) < math.inf):  # nan is neither
-        found[((x <= 0) & (x == np.round(x))) | np.isinf(x)] = np.inf
-    return found
+        values[((x <= 0) & (x == np.round(x))) | np.isinf(x)] = np.inf
+    return values
 
 
 @in_float64

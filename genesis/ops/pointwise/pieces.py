@@ -76,11 +76,11 @@ def piecewise(x: Any, here: Any, formula: Formula, elsewhere: Formula) -> Any:
     return out
 
 
-def corrected(found: Any, x: Any, where: Any, formula: Formula) -> Any:
+def corrected(values: Any, x: Any, where: Any, formula: Formula) -> Any:
     """What was found, and in its place where few of the elements want another formula what that says of them."""
     if where.any():
-        found[where] = formula(x[where])
-    return found
+        values[where] = formula(x[where])
+    return values
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:

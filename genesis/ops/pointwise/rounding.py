@@ -188,11 +188,11 @@ def nan_to_num(input: Array, nan: float = 0.0, posinf: float | None = None, negi
         return np.nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
     info = dtypes.finfo(dtypes.from_numpy(kind))
     high, low = (info.max if posinf is None else posinf), (info.min if neginf is None else neginf)
-    found = np.where(np.isnan(input), np.asarray(nan).astype(kind), input)
+    result = np.where(np.isnan(input), np.asarray(nan).astype(kind), input)
     return np.where(
         np.isposinf(input),
         np.asarray(high).astype(kind),
-        np.where(np.isneginf(input), np.asarray(low).astype(kind), found),
+        np.where(np.isneginf(input), np.asarray(low).astype(kind), result),
     )
 
 

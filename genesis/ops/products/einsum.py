@@ -68,13 +68,13 @@ def _parse_einsum(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def _einsum_sizes(terms: Sequence[str], shapes: Sequence[Sequence[int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    known: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         for c, n in zip(term, shape, strict=True):
-            if found.get(c, 1) != n and 1 not in (found.get(c, 1), n):
-                raise ShapeError(message("einsum", f"sizes for {c!r} differ, {found[c]} and {n}"))
-            found[c] = max(found.get(c, 1), n) if n else 0
-    return found
+            if known.get(c, 1) != n and 1 not in (known.get(c, 1), n):
+                raise ShapeError(message("einsum", f"sizes for {c!r} differ, {known[c]} and {n}"))
+            known[c] = max(known.get(c, 1), n) if n else 0
+    return known
 
 
 def _einsum_prepare(operands: Any, terms: Any, result: Any) -> tuple[Any, ...]:
@@ -99,9 +99,9 @@ def _einsum_rule(
         known = set(result).union(*names) if names else set(result)
         part = "".join(c for c in unique if c in known)
         gx = einsum_terms([g, *others], [result, *names], part)
-        for place, c in enumerate(unique):
+        for dim, c in enumerate(unique):
             if c not in known:
-                gx = gx.unsqueeze(place)
+                gx = gx.unsqueeze(dim)
         gx = gx.expand([sizes[c] for c in unique])
         gx = sum_to(gx, [shape[term.index(c)] for c in unique])
         grads.append(_onto_diagonal(gx, unique, term))
@@ -109,11 +109,11 @@ def _einsum_rule(
 
 
 def _onto_diagonal(gx: Tensor, unique: str, term: str) -> Tensor:
-    for place, c in enumerate(term):
-        if term.index(c) != place:
+    for dim, c in enumerate(term):
+        if term.index(c) != dim:
             first = unique.index(c)
-            gx = gx.diag_embed(0, first, -1).movedim(-1, min(place, gx.ndim))
-            unique = unique[:place] + c + unique[place:]
+            gx = gx.diag_embed(0, first, -1).movedim(-1, min(dim, gx.ndim))
+            unique = unique[:dim] + c + unique[dim:]
     return gx
 
 

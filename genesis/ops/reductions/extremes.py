@@ -88,8 +88,8 @@ def _position_batch(b: Any, x: Any, dim: Any, keepdim: bool) -> Any:
         return b.run(x.unsqueeze(1), (1,), False)
     if len(dim) == 1:
         return b.run(x, (dim[0] + 1,), keepdim)
-    found = b.run(x.reshape(b.size, math.prod(x.shape[1:])), (1,), False)
-    return found.reshape(b.size, *[1] * n) if keepdim else found
+    positions = b.run(x.reshape(b.size, math.prod(x.shape[1:])), (1,), False)
+    return positions.reshape(b.size, *[1] * n) if keepdim else positions
 
 
 def _position(find: Any, x: Any, dim: Any, keepdim: bool) -> Any:

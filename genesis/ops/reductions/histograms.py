@@ -42,7 +42,7 @@ def _edges(name: str, x: Tensor, bins: Any, limits: Any) -> Tensor:
     return linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
 
 
-def _places(x: Tensor, edges: Tensor) -> Tensor:
+def _bin_of(x: Tensor, edges: Tensor) -> Tensor:
     """The bin of each element, and -1 of those outside; the last bin holds its right edge."""
     count = edges.shape[0] - 1
     at = searchsorted(edges, x, right=True) - 1
@@ -88,12 +88,12 @@ def histogramdd(
         raise ShapeError(message("histogramdd", f"bins for {len(each)} dimensions, the points have {many}"))
     limits = [None] * many if range is None else [tuple(range[2 * i : 2 * i + 2]) for i in builtins.range(many)]
     edges = [_edges("histogramdd", points[:, i], each[i], limits[i]) for i in builtins.range(many)]
-    at = stack([_places(points[:, i], edges[i]) for i in builtins.range(many)])
+    at = stack([_bin_of(points[:, i], edges[i]) for i in builtins.range(many)])
     shape = [len(e) - 1 for e in edges]
     inside = (at >= 0).all(0)
     flat = at.new_zeros(at.shape[1:])
-    for n, place in zip(shape, at, strict=True):
-        flat = flat * n + place
+    for n, column in zip(shape, at, strict=True):
+        flat = flat * n + column
     ones = points.new_ones(points.shape[:1]) if weight is None else weight.reshape(-1).to(points.dtype)
     hist = points.new_zeros(math.prod(shape)).index_add(0, flat[inside], ones[inside]).reshape(shape)
     widths = [e.diff() for e in edges]
@@ -122,8 +122,8 @@ def histogram(
     tensor([1., 2.])
     """
     check_floating("histogram", input, "floating")
-    found = histogramdd(input.reshape(-1, 1), [bins], range=range, weight=weight, density=density)
-    return histogram_result(found.hist, found.bin_edges[0])
+    result = histogramdd(input.reshape(-1, 1), [bins], range=range, weight=weight, density=density)
+    return histogram_result(result.hist, result.bin_edges[0])
 
 
 Tensor.histogram = histogram

@@ -62,8 +62,8 @@ def _limit(input: Tensor, sign: int) -> Any:
     return info.min if sign < 0 else info.max
 
 
-def _as(found: Tensor, dtype: Any) -> Tensor:
-    return found if dtype is None else found.to(dtype)
+def _as(result: Tensor, dtype: Any) -> Tensor:
+    return result if dtype is None else result.to(dtype)
 
 
 _here = lambda *shape: arange(math.prod(shape)).reshape(shape) % 5 != 1  # noqa: E731
@@ -150,8 +150,8 @@ def masked_argmax(
     >>> genesis.masked.argmax(genesis.tensor([3., 2., 9.]), mask=genesis.tensor([True, True, False]))
     tensor(0.)
     """
-    found = _filled("argmax", input, mask, _limit(input, -1)).argmax(dim, keepdim)
-    return _as(found, dtype or input.dtype)
+    indices = _filled("argmax", input, mask, _limit(input, -1)).argmax(dim, keepdim)
+    return _as(indices, dtype or input.dtype)
 
 
 @composite(method=False, dtypes="fi", torch_name="masked.argmin")
@@ -164,8 +164,8 @@ def masked_argmin(
     >>> genesis.masked.argmin(genesis.tensor([3., 2., 1.]), mask=genesis.tensor([True, True, False]))
     tensor(1.)
     """
-    found = _filled("argmin", input, mask, _limit(input, 1)).argmin(dim, keepdim)
-    return _as(found, dtype or input.dtype)
+    indices = _filled("argmin", input, mask, _limit(input, 1)).argmin(dim, keepdim)
+    return _as(indices, dtype or input.dtype)
 
 
 def _count(name: str, input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Mask) -> Any:
@@ -211,13 +211,13 @@ def masked_median(
     """
     _refuse_complex("masked.median", input)
     x = input if input.is_floating_point() else input.float()
-    found = nanmedian(_filled("median", x, mask, math.nan), dim, keepdim).values
+    medians = nanmedian(_filled("median", x, mask, math.nan), dim, keepdim).values
     if x is input:
-        return found
-    values = known_values(found)
+        return medians
+    values = known_values(medians)
     if values is not None and np.isnan(values).any():
         raise ArgumentValueError(message("masked.median", "a row of integers has no element that is not masked out"))
-    return _as(found, dtype or input.dtype)
+    return _as(medians, dtype or input.dtype)
 
 
 @composite(method=False, dtypes="f", halves="wide", torch_name="masked.logsumexp")

@@ -171,8 +171,8 @@ def logsumexp(input: Array, dim: Dims = None, keepdim: bool = False) -> Any:
     x, axis = widened(input.astype(dtype, copy=False)), axes(input, dim)
     top = np.maximum.reduce(x.real, axis, None, None, True, -np.inf)
     top = np.where(np.isfinite(top), top, 0)
-    found = np.log(total(np.exp(x - top), dim, keepdim))
-    return rounded(found + top.reshape(found.shape), dtype)
+    logs = np.log(total(np.exp(x - top), dim, keepdim))
+    return rounded(logs + top.reshape(logs.shape), dtype)
 
 
 samples(logsumexp, lambda t: [case(t(3, 4), 1), case(t(3, 4), (0, 1)), case(t(2, 3), -1, True), case(t(), 0)])

@@ -223,8 +223,8 @@ def running_position(input: Array, dim: int, largest: bool) -> Any:
         return np.zeros((), np.int64)
     x = widened(input)
     extreme = (np.maximum if largest else np.minimum).accumulate(x, dim)
-    place = np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
-    return np.maximum.accumulate(np.where((x == extreme) | np.isnan(x), place, 0), dim)
+    positions = np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+    return np.maximum.accumulate(np.where((x == extreme) | np.isnan(x), positions, 0), dim)
 
 
 samples(running_position, lambda t: [case(t(3, 4), 1, True), case(t(3, 4), 0, False), case(t(), 0, True)])

@@ -63,8 +63,8 @@ def unique(
         widened(input), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
     )
     inverse = inverse.reshape(input.shape if dim is None else (input.shape[dim],))
-    found = [values.astype(input.dtype, copy=False), *[inverse] * return_inverse, *[counts] * return_counts]
-    return tuple(found) if len(found) > 1 else found[0]
+    results = [values.astype(input.dtype, copy=False), *[inverse] * return_inverse, *[counts] * return_counts]
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 samples(
@@ -115,8 +115,12 @@ def unique_consecutive(
     values = x[starts] if dim is None or not input.ndim else np.moveaxis(x[starts], 0, dim)
     inverse = (np.cumsum(first) - 1).reshape(input.shape if dim is None else -1)
     counts = np.diff(np.append(starts, len(x)))
-    found = [np.ascontiguousarray(values).reshape(values.shape), *[inverse] * return_inverse, *[counts] * return_counts]
-    return tuple(found) if len(found) > 1 else found[0]
+    results = [
+        np.ascontiguousarray(values).reshape(values.shape),
+        *[inverse] * return_inverse,
+        *[counts] * return_counts,
+    ]
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 samples(
@@ -165,10 +169,10 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
     """
     if input.size and input.min() < 0:
         raise ShapeError(message("bincount", f"expected non-negative integers, got {input.min()}"))
-    found = np.bincount(
+    counts = np.bincount(
         input.astype(np.int64, copy=False), None if weights is None else weights.astype(np.float64), minlength
     )
-    return found.astype(np.float32) if weights is not None and weights.dtype == np.float32 else found
+    return counts.astype(np.float32) if weights is not None and weights.dtype == np.float32 else counts
 
 
 samples(
@@ -311,12 +315,12 @@ def searchsorted(
     seq, values = widened(sorted_sequence), widened(input)
     seq = seq if sorter is None else np.take_along_axis(seq, sorter, -1)
     if seq.ndim == 1:
-        found = np.searchsorted(seq, values, side)
+        indices = np.searchsorted(seq, values, side)
     else:
         count = math.prod(seq.shape[:-1])
         rows = zip(seq.reshape(count, seq.shape[-1]), values.reshape(count, values.shape[-1]), strict=True)
-        found = np.array([np.searchsorted(s, v, side) for s, v in rows]).reshape(values.shape)
-    return np.asarray(found).astype(np.int32 if out_int32 else np.int64)
+        indices = np.array([np.searchsorted(s, v, side) for s, v in rows]).reshape(values.shape)
+    return np.asarray(indices).astype(np.int32 if out_int32 else np.int64)
 
 
 samples(

@@ -162,9 +162,9 @@ def top_positions(input: Array, k: int, dim: int, largest: bool) -> Any:
     if not 0 < k < size:
         return _order(x, dim, largest).take(range(k), dim)
     chosen = range(size - k, size) if largest else range(k)
-    found = np.sort(np.argpartition(x, size - k if largest else k - 1, dim).take(chosen, dim), dim)
-    order = _order(np.take_along_axis(x, found, dim), dim, largest)
-    return np.take_along_axis(found, order, dim)
+    positions = np.sort(np.argpartition(x, size - k if largest else k - 1, dim).take(chosen, dim), dim)
+    order = _order(np.take_along_axis(x, positions, dim), dim, largest)
+    return np.take_along_axis(positions, order, dim)
 
 
 samples(
@@ -282,11 +282,11 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     check_ordered("median", input)
     d = normalize_dim("median", dim, input.ndim)
     check_empty("median", input.shape, (d,))
-    found = kth_position(input, (input.shape[d] + 1) // 2 if input.ndim else 1, d)
+    position = kth_position(input, (input.shape[d] + 1) // 2 if input.ndim else 1, d)
     if input.is_floating_point():
         nan = input.isnan()
-        found = where(nan.any(d, True), argmax(nan, d, True), found)
-    return median_result(*pick(input, d, found, keepdim))
+        position = where(nan.any(d, True), argmax(nan, d, True), position)
+    return median_result(*pick(input, d, position, keepdim))
 
 
 samples(
@@ -314,10 +314,10 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         return mode_result(*pick(input, d, argsort(input), keepdim))
     values, order = sort(input.detach().movedim(d, -1))
     first = cat([values[..., :1] != values[..., :1], values[..., 1:] != values[..., :-1]], -1)
-    place = arange(input.shape[d], device=input.device)
-    run = place - cummax(where(first, place, 0), -1).values  # how many equals came before
-    found = order.gather(-1, argmax(run, -1, True)).movedim(-1, d)
-    return mode_result(*pick(input, d, found, keepdim))
+    position = arange(input.shape[d], device=input.device)
+    run = position - cummax(where(first, position, 0), -1).values  # how many equals came before
+    index = order.gather(-1, argmax(run, -1, True)).movedim(-1, d)
+    return mode_result(*pick(input, d, index, keepdim))
 
 
 samples(mode, lambda t: [case(t(3, 5)), case(t(3, 4), 0, True), case(t())])
@@ -378,12 +378,12 @@ def quantile(
     rows = input.reshape(-1) if d is None or not input.ndim else input.movedim(d, -1)
     if not rows.shape[-1]:
         raise ShapeError(message("quantile", "there is nothing to take a quantile of", [("input", input._spec())]))
-    ordered, place = sort(rows).values, part.reshape(-1) * (rows.shape[-1] - 1)
-    found = between(lambda at: ordered.index_select(-1, at), place, interpolation)
-    found = where(rows.isnan().any(-1, True), float("nan"), found).movedim(-1, 0)
+    ordered, position = sort(rows).values, part.reshape(-1) * (rows.shape[-1] - 1)
+    result = between(lambda at: ordered.index_select(-1, at), position, interpolation)
+    result = where(rows.isnan().any(-1, True), float("nan"), result).movedim(-1, 0)
     if keepdim and input.ndim:
-        found = found.reshape([-1] + [1] * input.ndim) if d is None else found.unsqueeze(d + 1)
-    return found if part.ndim else found.squeeze(0)
+        result = result.reshape([-1] + [1] * input.ndim) if d is None else result.unsqueeze(d + 1)
+    return result if part.ndim else result.squeeze(0)
 
 
 samples(
@@ -411,16 +411,16 @@ wrong_inputs(
 )
 
 
-def between(elements: Callable[[Tensor], Tensor], place: Tensor, interpolation: str) -> Tensor:
+def between(elements: Callable[[Tensor], Tensor], position: Tensor, interpolation: str) -> Tensor:
     """Elements at fractional places of rows in order; ``elements`` gives those at whole ones."""
     if interpolation == "nearest":
-        place = place.round()
-    low = place.detach().ceil() if interpolation == "higher" else place.detach().floor()
+        position = position.round()
+    low = position.detach().ceil() if interpolation == "higher" else position.detach().floor()
     below = elements(low.long())
     if interpolation not in ("linear", "midpoint"):
         return below
-    above = elements(place.detach().ceil().long())
-    return lerp(below, above, place - low if interpolation == "linear" else 0.5)
+    above = elements(position.detach().ceil().long())
+    return lerp(below, above, position - low if interpolation == "linear" else 0.5)
 
 
 __all__ = [

@@ -66,8 +66,8 @@ def cov(
     left = total - correction * (squares if aweights is not None else 1)
     left = left.clamp(min=0) if isinstance(left, Tensor) else max(left, 0)
     product = weighed @ centred.mH
-    found = product / left if isinstance(left, Tensor) or left else product * (_NAN if x.shape[1] < 2 else math.inf)
-    return found.reshape(()) if x.shape[0] == 1 else found
+    result = product / left if isinstance(left, Tensor) or left else product * (_NAN if x.shape[1] < 2 else math.inf)
+    return result.reshape(()) if x.shape[0] == 1 else result
 
 
 samples(
@@ -100,11 +100,11 @@ def corrcoef(input: Tensor) -> Tensor:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    found = cov(input)
-    if not found.ndim:
-        return found / found
-    spread = found.diagonal().real.sqrt()
-    ratio = found / spread.unsqueeze(1) / spread.unsqueeze(0)
+    covariance = cov(input)
+    if not covariance.ndim:
+        return covariance / covariance
+    spread = covariance.diagonal().real.sqrt()
+    ratio = covariance / spread.unsqueeze(1) / spread.unsqueeze(0)
     if ratio.is_complex():
         from genesis.ops.creation.create import complex as complex_of
 
@@ -208,9 +208,9 @@ def nanquantile(
     part = as_tensor(q, dtype=input.dtype, device=input.device).reshape(-1, *[1] * rows.ndim)
     ordered, known = sort(rows).values, rows.isnan().logical_not().sum(-1, True)
     ordered = where(ordered.isnan(), 0.0, ordered).expand(part.shape[0], *rows.shape)
-    place = part * (known - 1).clamp(min=0).to(ordered.dtype)
-    found = between(lambda at: ordered.gather(-1, at), place, interpolation)
-    return where(known > 0, found, _NAN).squeeze(-1).reshape(plain.shape)  # type: ignore[no-any-return]
+    position = part * (known - 1).clamp(min=0).to(ordered.dtype)
+    result = between(lambda at: ordered.gather(-1, at), position, interpolation)
+    return where(known > 0, result, _NAN).squeeze(-1).reshape(plain.shape)  # type: ignore[no-any-return]
 
 
 samples(
@@ -269,8 +269,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     >>> genesis.isin(genesis.tensor([1, 2, 3]), genesis.tensor([2, 5]))
     tensor([False,  True, False])
     """
-    place = next((x.device for x in (elements, test_elements) if isinstance(x, Tensor)), None)
-    x, known = (as_tensor(given, device=place).detach() for given in (elements, test_elements))
+    device = next((x.device for x in (elements, test_elements) if isinstance(x, Tensor)), None)
+    x, known = (as_tensor(given, device=device).detach() for given in (elements, test_elements))
     known = known.reshape(-1)
     kind = dtypes.result_type(x, known)
     if kind is dtypes.bool:
@@ -280,8 +280,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         return x.new_full(x.shape, invert, dtype=dtypes.bool)
     ordered = sort(known).values
     at = searchsorted(ordered, x).clamp(max=ordered.shape[0] - 1)
-    found = ordered[at] == x
-    return found.logical_not() if invert else found
+    hit = ordered[at] == x
+    return hit.logical_not() if invert else hit
 
 
 samples(isin, lambda t: [case(t.int(2, 3, low=0, high=5), t.int(4, low=0, high=5)), case(t.int(3, low=0, high=3), 2)])

@@ -18,14 +18,14 @@ _ALL = "fcib"
 
 
 def _permuted(input: Tensor, dims: Any) -> tuple[Any, ...]:
-    found = tuple([normalize_dim("permute", d, input.ndim) for d in dims])
-    if sorted(found) != list(range(input.ndim)):
+    order = tuple([normalize_dim("permute", d, input.ndim) for d in dims])
+    if sorted(order) != list(range(input.ndim)):
         raise ShapeError(
             message(
                 "permute", f"dims {list(dims)} are not an order of {input.ndim} dimensions", [("input", input._spec())]
             )
         )
-    return input, found
+    return input, order
 
 
 @view(

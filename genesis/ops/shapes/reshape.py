@@ -104,10 +104,10 @@ def _viewed(input: Any, shape: Any) -> Any:
 
 
 def _view_strides(input: Spec, shape: Any) -> Any:
-    found = reshaped(input.shape, strides_of(input), shape)
-    if found is None:
+    strides = reshaped(input.shape, strides_of(input), shape)
+    if strides is None:
         raise _needs_copy(shape)
-    return found
+    return strides
 
 
 @view(

@@ -31,12 +31,12 @@ from genesis.ops.shapes.reshape import squeeze, unsqueeze
 _ALL = "fcib"
 
 
-def _places(size: Sequence[int], stride: Sequence[int], offset: int = 0) -> np.ndarray[Any, Any]:
+def _offsets(size: Sequence[int], stride: Sequence[int], offset: int = 0) -> np.ndarray[Any, Any]:
     """Where in memory each element is, in elements."""
-    found = np.full((), offset, np.int64)
+    offsets = np.full((), offset, np.int64)
     for n, step in zip(size, stride, strict=True):
-        found = found[..., None] + np.arange(n) * step
-    return found
+        offsets = offsets[..., None] + np.arange(n) * step
+    return offsets
 
 
 def _sources(shape: Sequence[int], steps: Sequence[int], size: Any, stride: Any, offset: int) -> np.ndarray[Any, Any]:
@@ -45,14 +45,14 @@ def _sources(shape: Sequence[int], steps: Sequence[int], size: Any, stride: Any,
     Raises:
         RuntimeError: the result reaches memory that the input does not see
     """
-    mine, wanted = _places(shape, steps).reshape(-1), _places(size, stride, offset)
+    mine, wanted = _offsets(shape, steps).reshape(-1), _offsets(size, stride, offset)
     order = np.argsort(mine, kind="stable")
     at = np.clip(np.searchsorted(mine, wanted, sorter=order), 0, max(len(mine) - 1, 0))
-    found = order[at] if len(mine) else at
-    if wanted.size and (not len(mine) or (mine[found] != wanted).any()):
+    sources = order[at] if len(mine) else at
+    if wanted.size and (not len(mine) or (mine[sources] != wanted).any()):
         text = "this view reaches memory that its input does not see: its gradient is not known"
         raise ShapeError(message("as_strided", text, hint="take it of the whole tensor"))
-    return found
+    return sources
 
 
 def _checked(input: Tensor, size: Any, stride: Any, offset: int, steps: Any) -> tuple[Any, ...]:
@@ -196,7 +196,7 @@ wrong_inputs(
 # ---- shapes that change in place
 
 
-def _in_place(name: str, call: Any) -> Any:
+def _declare_inplace(name: str, call: Any) -> Any:
     """``x.t_()``: the tensor itself is what was a view of it."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -232,6 +232,6 @@ for _name, _call in {
     "transpose_": transpose,
     "unsqueeze_": unsqueeze,
 }.items():
-    _in_place(_name, _call)
+    _declare_inplace(_name, _call)
 
 __all__ = ["as_strided", "as_strided_scatter"]

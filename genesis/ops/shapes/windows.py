@@ -42,7 +42,7 @@ def _unfolded(shape: Sequence[int], dim: int, size: int, step: int) -> tuple[int
     return (*shape[:dim], (shape[dim] - size) // step + 1, *shape[dim + 1 :], size) if shape else (size,)
 
 
-def _places(length: int, size: int, step: int) -> Any:
+def _elements(length: int, size: int, step: int) -> Any:
     """Which elements the windows have, a row for each."""
     return np.arange(0, length - size + 1, step)[:, None] + np.arange(size)
 
@@ -52,15 +52,15 @@ def _folded(g: Tensor, shape: Sequence[int], dim: int, size: int, step: int) -> 
     if not shape:
         return g.sum()
     parts = g.movedim(-1, dim + 1).flatten(dim, dim + 1)  # type: ignore[attr-defined]
-    places = wrap(placed(_places(shape[dim], size, step).ravel(), g.device))
-    return g.new_zeros(shape).index_add(dim, places, parts)  # type: ignore[attr-defined, no-any-return]
+    indices = wrap(placed(_elements(shape[dim], size, step).ravel(), g.device))
+    return g.new_zeros(shape).index_add(dim, indices, parts)  # type: ignore[attr-defined, no-any-return]
 
 
 def _put_back(whole: Tensor, part: Tensor, dim: int, size: int, step: int) -> Tensor:
     """The whole with windows replaced that do not overlap."""
     if not whole.ndim:
         return part.reshape(whole.shape) if size else whole
-    key = (*[slice(None)] * dim, _places(whole.shape[dim], size, step))
+    key = (*[slice(None)] * dim, _elements(whole.shape[dim], size, step))
     return put_by(whole, part.movedim(-1, dim + 1), key)  # type: ignore[attr-defined, no-any-return]
 
 

@@ -200,11 +200,11 @@ def instance_norm(
     if running_mean is not None and running_var is not None:
         with no_grad():
             square = centered(input, dims).square().mean([0, *dims])
-            for running, found in (
+            for running, batch in (
                 (running_mean, input.mean([0, *dims])),
                 (running_var, square * (count / (count - 1))),
             ):  # type: ignore[attr-defined]
-                running.copy_(wide(running) * (1 - momentum) + found * momentum)  # type: ignore[attr-defined]
+                running.copy_(wide(running) * (1 - momentum) + batch * momentum)  # type: ignore[attr-defined]
     return out  # type: ignore[no-any-return]
 
 

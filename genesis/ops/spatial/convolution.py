@@ -133,8 +133,8 @@ def add_windows(out: Any, columns: Any, kernel: Sizes, stride: Sizes, dilation: 
     """Add windows (N, C, *kernel, *count) to where they are in a padded array: the transpose of `windows`."""
     for k in np.ndindex(*kernel):
         starts = [i * d for i, d in zip(k, dilation, strict=True)]
-        place = [slice(a, a + s * (n - 1) + 1, s) for a, s, n in zip(starts, stride, count, strict=True)]
-        out[(..., *place)] += columns[(slice(None), slice(None), *k)]
+        slices = [slice(a, a + s * (n - 1) + 1, s) for a, s, n in zip(starts, stride, count, strict=True)]
+        out[(..., *slices)] += columns[(slice(None), slice(None), *k)]
 
 
 def widened(*arrays: Any) -> list[Any]:

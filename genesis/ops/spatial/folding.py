@@ -83,9 +83,9 @@ def unfold_columns(input: Array, kernel_size: Any, dilation: Any = 1, padding: A
     """
     x = with_border(input.reshape(-1, *input.shape[-3:]), padding)
     count = windows_in(input.shape[-2:], kernel_size, stride, padding, dilation)
-    found = windows(x, kernel_size, stride, dilation, count)
+    columns = windows(x, kernel_size, stride, dilation, count)
     shape = (*input.shape[:-3], input.shape[-3] * math.prod(kernel_size), math.prod(count))
-    return np.array(found, order="C").reshape(shape)
+    return np.array(columns, order="C").reshape(shape)
 
 
 samples(unfold_columns, lambda t: [case(t(1, 2, 3, 4), 2), case(t(2, 4, 3), (3, 2), (1, 2), 1, (2, 1))])

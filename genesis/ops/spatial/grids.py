@@ -54,29 +54,29 @@ def _inside(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor:
     return where((at > 0) & (at < n - 1), at, clipped)  # type: ignore[operator, no-any-return]
 
 
-def _read(input: Tensor, places: list[Tensor], sizes: Sizes) -> Tensor:
+def _read(input: Tensor, positions: list[Tensor], sizes: Sizes) -> Tensor:
     """The elements at whole places (N, *out), with zeros outside: (N, C, *out)."""
     flat: Any = 0
     there: Any = None
-    for at, n in zip(places, sizes, strict=True):
+    for at, n in zip(positions, sizes, strict=True):
         fits = (at >= 0) & (at <= n - 1)  # type: ignore[operator]
         there = fits if there is None else there & fits
         flat = flat * n + where(fits, at, 0.0).long()  # type: ignore[attr-defined]
     batch, channels = input.shape[:2]
     index = flat.reshape(batch, 1, -1).expand(batch, channels, -1)
-    found = input.flatten(2).gather(2, index).reshape(batch, channels, *flat.shape[1:])  # type: ignore[attr-defined]
-    return where(there.unsqueeze(1), found, 0.0)  # type: ignore[no-any-return]
+    elements = input.flatten(2).gather(2, index).reshape(batch, channels, *flat.shape[1:])  # type: ignore[attr-defined]
+    return where(there.unsqueeze(1), elements, 0.0)  # type: ignore[no-any-return]
 
 
-def _between(input: Tensor, places: list[Tensor], sizes: Sizes) -> Tensor:
-    lows = [at.detach().floor() for at in places]  # type: ignore[attr-defined]
+def _between(input: Tensor, positions: list[Tensor], sizes: Sizes) -> Tensor:
+    lows = [at.detach().floor() for at in positions]  # type: ignore[attr-defined]
     total: Any = 0.0
-    for corner in itertools.product((0, 1), repeat=len(places)):
+    for corner in itertools.product((0, 1), repeat=len(positions)):
         weight: Any = 1.0
-        for c, at, low in zip(corner, places, lows, strict=True):
+        for c, at, low in zip(corner, positions, lows, strict=True):
             weight = weight * ((at - low) if c else (low + 1 - at))
-        found = _read(input, [low + c for c, low in zip(corner, lows, strict=True)], sizes)
-        total = total + found * weight.unsqueeze(1)
+        elements = _read(input, [low + c for c, low in zip(corner, lows, strict=True)], sizes)
+        total = total + elements * weight.unsqueeze(1)
     return total  # type: ignore[no-any-return]
 
 
@@ -88,9 +88,9 @@ def _weights(share: Tensor) -> list[Tensor]:
     return [far(x + 1), near(x), near(1 - x), far(2 - x)]
 
 
-def _cubic(input: Tensor, places: list[Tensor], sizes: Sizes, padding_mode: str, corners: bool) -> Tensor:
-    lows = [at.detach().floor() for at in places]  # type: ignore[attr-defined]
-    rows, columns = (_weights(at - low) for at, low in zip(places, lows, strict=True))
+def _cubic(input: Tensor, positions: list[Tensor], sizes: Sizes, padding_mode: str, corners: bool) -> Tensor:
+    lows = [at.detach().floor() for at in positions]  # type: ignore[attr-defined]
+    rows, columns = (_weights(at - low) for at, low in zip(positions, lows, strict=True))
     total: Any = 0.0
     for i, j in itertools.product(range(4), repeat=2):
         at = [_inside(low + k - 1, n, padding_mode, corners) for low, k, n in zip(lows, (i, j), sizes, strict=True)]
@@ -127,16 +127,16 @@ def grid_sample(
     """
     _check(input, grid, mode, padding_mode)
     corners, sizes = bool(align_corners), tuple(input.shape[2:])
-    places = []
+    positions = []
     for i, n in enumerate(sizes):  # the grid names the last dimension first
         g = grid.select(-1, len(sizes) - 1 - i)  # type: ignore[attr-defined]
-        places.append((g + 1) * ((n - 1) / 2) if corners else ((g + 1) * n - 1) / 2)
+        positions.append((g + 1) * ((n - 1) / 2) if corners else ((g + 1) * n - 1) / 2)
     if mode == "bicubic":
-        return _cubic(input, places, sizes, padding_mode, corners)
-    places = [_inside(at, n, padding_mode, corners) for at, n in zip(places, sizes, strict=True)]
+        return _cubic(input, positions, sizes, padding_mode, corners)
+    positions = [_inside(at, n, padding_mode, corners) for at, n in zip(positions, sizes, strict=True)]
     if mode == "nearest":
-        return _read(input, [at.detach().round() for at in places], sizes)  # type: ignore[attr-defined]
-    return _between(input, places, sizes)
+        return _read(input, [at.detach().round() for at in positions], sizes)  # type: ignore[attr-defined]
+    return _between(input, positions, sizes)
 
 
 samples(

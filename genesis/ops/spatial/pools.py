@@ -272,7 +272,7 @@ def _max_unpool(dims: int) -> Any:
     ) -> Tensor:
         return unpooled(name, input, indices, dims, kernel_size, stride, padding, output_size)
 
-    def places(t: Any) -> Tensor:
+    def positions(t: Any) -> Tensor:
         return t.int(2, *[1] * dims, low=0, high=2)  # type: ignore[no-any-return]
 
     return _declared(
@@ -280,11 +280,11 @@ def _max_unpool(dims: int) -> Any:
         dims,
         unpool,
         lambda t: [
-            case(t(2, *[1] * dims), places(t), 2),
-            case(t(2, *[1] * dims), places(t), 2, output_size=[3] * dims),
+            case(t(2, *[1] * dims), positions(t), 2),
+            case(t(2, *[1] * dims), positions(t), 2, output_size=[3] * dims),
         ],
         (
-            lambda t: case(t(2, *[1] * dims), places(t) + 99, 2),
+            lambda t: case(t(2, *[1] * dims), positions(t) + 99, 2),
             RuntimeError,
             f"{name}: index",
         ),

@@ -39,8 +39,8 @@ def sizes_of(rule: Rule, back: bool = False) -> tuple[int, int]:
 @functools.lru_cache(maxsize=512)
 def table(rule: Rule) -> Table:
     """The places and weights of a rule."""
-    places, weights = _RULES[rule[0]](rule[0], *rule[1:])
-    return np.asarray(places, np.int64), weights
+    positions, weights = _RULES[rule[0]](rule[0], *rule[1:])
+    return np.asarray(positions, np.int64), weights
 
 
 @functools.lru_cache(maxsize=512)
@@ -49,31 +49,33 @@ def steps(rule: Rule, back: bool = False) -> tuple[tuple[Any, Any, Any], ...]:
 
     With ``back`` it is the transpose. A step names no element of y twice; the first names all that have any.
     """
-    places, weights = table(rule)
+    positions, weights = table(rule)
     if back:
-        places, weights = _transposed(places, weights, rule[1])
-    found = []
-    for t in range(places.shape[1]):
-        to = np.flatnonzero(places[:, t] >= 0)
+        positions, weights = _transposed(positions, weights, rule[1])
+    result = []
+    for t in range(positions.shape[1]):
+        to = np.flatnonzero(positions[:, t] >= 0)
         if len(to):
             weight = None if weights is None else weights[to, t]
-            found.append((_slice(to), _slice(places[to, t]), None if weight is None or (weight == 1).all() else weight))
-    return tuple(found)
+            result.append(
+                (_slice(to), _slice(positions[to, t]), None if weight is None or (weight == 1).all() else weight)
+            )
+    return tuple(result)
 
 
-def _slice(places: Any) -> Any:
+def _slice(positions: Any) -> Any:
     """Places with equal steps as a slice."""
-    if len(places) == 1:
-        return slice(int(places[0]), int(places[0]) + 1)
-    step = int(places[1] - places[0])
-    if step > 0 and (np.diff(places) == step).all():
-        return slice(int(places[0]), int(places[-1]) + 1, step)
-    return places
+    if len(positions) == 1:
+        return slice(int(positions[0]), int(positions[0]) + 1)
+    step = int(positions[1] - positions[0])
+    if step > 0 and (np.diff(positions) == step).all():
+        return slice(int(positions[0]), int(positions[-1]) + 1, step)
+    return positions
 
 
-def _transposed(places: Any, weights: Any, n: int) -> Table:
-    rows, taps = np.nonzero(places >= 0)
-    columns = places[rows, taps]
+def _transposed(positions: Any, weights: Any, n: int) -> Table:
+    rows, taps = np.nonzero(positions >= 0)
+    columns = positions[rows, taps]
     order = np.argsort(columns, kind="stable")
     rows, taps, columns = rows[order], taps[order], columns[order]
     many = np.bincount(columns, minlength=n)
@@ -91,19 +93,19 @@ def _transposed(places: Any, weights: Any, n: int) -> Table:
 
 
 def _windows(name: str, n: int, m: int, size: int, stride: int, padding: int, dilation: int) -> Table:
-    places = np.arange(m)[:, None] * stride - padding + np.arange(size) * dilation
-    return np.where((places >= 0) & (places < n), places, -1), None
+    positions = np.arange(m)[:, None] * stride - padding + np.arange(size) * dilation
+    return np.where((positions >= 0) & (positions < n), positions, -1), None
 
 
 def _spans(name: str, n: int, m: int) -> Table:
     start, stop = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
-    places = start[:, None] + np.arange(max((stop - start).max(initial=0), 1))
-    return np.where(places < stop[:, None], places, -1), None
+    positions = start[:, None] + np.arange(max((stop - start).max(initial=0), 1))
+    return np.where(positions < stop[:, None], positions, -1), None
 
 
 def _cells(name: str, n: int, m: int) -> Table:
-    places, _ = _spans(name, n, m)
-    return places, np.broadcast_to(1 / np.maximum((places >= 0).sum(1, keepdims=True), 1), places.shape)
+    positions, _ = _spans(name, n, m)
+    return positions, np.broadcast_to(1 / np.maximum((positions >= 0).sum(1, keepdims=True), 1), positions.shape)
 
 
 def _border(name: str, n: int, before: int, after: int) -> Table:
@@ -174,10 +176,10 @@ def _smoothed(n: int, m: int, step: float, reach: int, kernel: Callable[[Any], A
     middle = (np.arange(m) + 0.5) * step
     start = np.maximum((middle - reach * wide + 0.5).astype(np.int64), 0)
     stop = np.minimum((middle + reach * wide + 0.5).astype(np.int64), n)
-    places = start[:, None] + np.arange(max(int((stop - start).max(initial=1)), 1))
-    weights = np.where(places < stop[:, None], kernel((places - middle[:, None] + 0.5) / wide), 0.0)
+    positions = start[:, None] + np.arange(max(int((stop - start).max(initial=1)), 1))
+    weights = np.where(positions < stop[:, None], kernel((positions - middle[:, None] + 0.5) / wide), 0.0)
     total = weights.sum(1, keepdims=True)
-    return np.where(places < stop[:, None], places, -1), weights / np.where(total == 0, 1.0, total)
+    return np.where(positions < stop[:, None], positions, -1), weights / np.where(total == 0, 1.0, total)
 
 
 _RULES: dict[str, Callable[..., Table]] = {

@@ -39,11 +39,11 @@ _K1 = _terms(1, 14, lambda k: _HARMONIC[k] + _HARMONIC[k + 1] - 2 * _EULER)
 
 def _hankel(order: int, count: int) -> list[float]:
     """$a_k(\\nu)$ of the asymptotic series, Abramowitz and Stegun 9.2.9 and 9.7.1."""
-    found, a = [1.0], 1.0
+    coefficients, a = [1.0], 1.0
     for k in range(1, count):
         a *= (4.0 * order * order - (2 * k - 1) ** 2) / (8.0 * k)
-        found.append(a)
-    return found
+        coefficients.append(a)
+    return coefficients
 
 
 _A = [_hankel(0, 26), _hankel(1, 26)]

@@ -63,10 +63,10 @@ def split(key: Key, x: Tensor, shape: Sequence[int]) -> tuple[Tensor | None, Key
     """The index tensors of a key as one operand, where x is, and the key with `AT` instead of them; ``shape`` is that of
     what is indexed, for errors.
     """
-    arrays = [k for k in key if is_places(k)]
+    arrays = [k for k in key if is_index_tensor(k)]
     if not arrays:
         return None, key
-    rest = tuple([AT if is_places(k) else k for k in key])
+    rest = tuple([AT if is_index_tensor(k) else k for k in key])
     tensors = [k if isinstance(k, Tensor) else wrap(_at_home(k, x.device)) for k in arrays]
     if len(tensors) == 1:
         return tensors[0], rest
@@ -99,7 +99,7 @@ def is_array(k: Any) -> bool:
     return isinstance(k, np.ndarray | Dispatched | Tensor)
 
 
-def is_places(k: Any) -> bool:
+def is_index_tensor(k: Any) -> bool:
     """Whether part of a key is an index tensor: masks are not."""
     return is_array(k) and (k._array if isinstance(k, Tensor) else k).dtype.kind != "b"
 
