@@ -15,6 +15,7 @@ from genesis.core.call.out import takes_out
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.names import names
 from genesis.pytorch.stand_ins.common import STORAGES, Values, answer, fork, nothing, out_of_memory, values
+from genesis.pytorch.stand_ins.foreach import functions
 
 
 @values("torch")
@@ -24,7 +25,7 @@ def _torch() -> Values:
         "layout": layouts.layout, "memory_format": layouts.memory_format,
         **{f"{name}Storage": _storage(dtype) for name, dtype in STORAGES.items()},
         **{name: _copied(name.removesuffix("_copy")) for name in names()["torch"] if name.endswith("_copy") and not hasattr(genesis, name)},
-        **_autocast_switches(), **_answers(), **_rearranged(),
+        **_autocast_switches(), **_answers(), **_rearranged(), **functions(),
         "is_anomaly_enabled": genesis.autograd.is_anomaly_enabled, "set_anomaly_enabled": genesis.autograd.set_detect_anomaly,
         "GradScaler": genesis.amp.GradScaler, "fill": lambda input, value: input.clone().fill_(value),
         **dict.fromkeys(("smm", "dsmm", "hspmm"), genesis.spmm),
