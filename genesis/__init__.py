@@ -123,6 +123,7 @@ _LAZY = {
     "optim": "genesis.optim",
     "pytorch": "genesis.pytorch",
     "signal": "genesis.signal",
+    "sklearn": "genesis.sklearn",
     "sparse": "genesis.sparse",
     "special": "genesis.special",
     "testing": "genesis.testing",

@@ -389,6 +389,8 @@ class Tensor(Methods):
 
 
 def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, where: device = CPU) -> Tensor:
+    if isinstance(array, np.ndarray) and (type(array) is not np.ndarray or not array.flags.writeable):
+        array = np.array(array)  # joblib gives arrays in mapped files
     return wrap(array if where == CPU else placed(array, require_available(where)), kind).requires_grad_(requires_grad)
 
 
