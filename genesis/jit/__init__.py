@@ -15,6 +15,7 @@ yet.)
 `binding`    a program with tensors, numbers and streams: a `Graph`
 `rebinding`  the same program with other tensors
 `replay`     running it op by op
+`saved`      traced functions in files, with their tensors
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from genesis.jit.passes import (
     simplification,
 )
 from genesis.jit.program import Call, Program
+from genesis.jit.saved import load, save
 from genesis.jit.tracer import trace
 
 Node = Call  # what it was called before
@@ -50,7 +52,9 @@ __all__ = [
     "decomposition",
     "host",
     "keep",
+    "load",
     "optimized",
+    "save",
     "simplification",
     "trace",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,6 +66,16 @@ class Graph(Printed):
                 (see `changed`)
         """
         return replay(self, args, kwargs)
+
+    __call__ = replay
+
+    def save(self, path: Any) -> None:
+        """Write the function to a file, with the tensors that it captured; `genesis.jit.load` makes it callable again.
+
+        Raises:
+            RuntimeError: it has what no file has a form for, see `genesis.jit.save`
+        """
+        import_module("genesis.jit.saved").save(self, path)
 
     def changed(self) -> list[str]:
         """What is not as it was at the trace: a sentence for each guard that does not hold any more.
@@ -192,8 +203,6 @@ class Graph(Printed):
 
     def draw(self, max_nodes: int = 200) -> Any:
         """A picture of the graph, see `genesis.draw`."""
-        from importlib import import_module
-
         return import_module("genesis.debug.traced").draw_graph(self, max_nodes)
 
 

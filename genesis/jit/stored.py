@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,40 +35,54 @@ def digest(program: Program) -> str:
     del data["name"], data["sites"]
     sha = hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())
     for _, array in program.constants:
-        sha.update(_bytes(array))
+        sha.update(bytes_of(array))
     return sha.hexdigest()
 
 
 def save(program: Program, path: Any) -> None:
     """See `Program.save`."""
+    with archive_at(path) as archive:
+        for name, part in parts_of(program):
+            archive.writestr(name, part)
+
+
+@contextmanager
+def archive_at(path: Any) -> Iterator[zipfile.ZipFile]:
+    """A new archive, which has its name when it is complete."""
     temporary = f"{os.fspath(path)}.{os.getpid()}"
     try:
         with zipfile.ZipFile(temporary, "w") as archive:
-            archive.writestr("program.json", json.dumps(to_data(program), indent=1, allow_nan=False))
-            for i, (_, array) in enumerate(program.constants):
-                archive.writestr(f"constants/{i}", _bytes(array))
+            yield archive
         os.replace(temporary, path)
     finally:
         if os.path.exists(temporary):
             os.remove(temporary)
 
 
+def parts_of(program: Program) -> Iterator[tuple[str, str | bytes]]:
+    """What a file has of a program, by name."""
+    yield "program.json", json.dumps(to_data(program), indent=1, allow_nan=False)
+    for i, (_, array) in enumerate(program.constants):
+        yield f"constants/{i}", bytes_of(array)
+
+
 def load(path: Any) -> Program:
     """See `Program.load`."""
     try:
         with zipfile.ZipFile(path) as archive:
-            data = json.loads(archive.read("program.json"))
-            if data["format"] != FORMAT:
-                raise GraphError(
-                    message(
-                        "load", f"the format is {data['format']!r}, this version reads {FORMAT!r}", [("file", path)]
-                    )
-                )
-            parts = [archive.read(f"constants/{i}") for i in range(len(data["constants"]))]
-        program = from_data(data, parts)
+            return program_of(archive, path)
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise GraphError(message("load", f"this is no program, or a damaged one: {error}", [("file", path)])) from None
-    return program.verify()
+
+
+def program_of(archive: zipfile.ZipFile, path: Any) -> Program:
+    """The program in an archive."""
+    data = json.loads(archive.read("program.json"))
+    if data["format"] != FORMAT:
+        text = f"the format is {data['format']!r}, this version reads {FORMAT!r}"
+        raise GraphError(message("load", text, [("file", path)]))
+    parts = [archive.read(f"constants/{i}") for i in range(len(data["constants"]))]
+    return from_data(data, parts).verify()
 
 
 # ---- to lists and dictionaries, and back
@@ -154,14 +170,19 @@ def from_data(data: dict[str, Any], parts: list[bytes]) -> Program:
 
 
 def _constant(var: Var, part: bytes) -> tuple[Var, np.ndarray[Any, Any]]:
-    spec = var.spec
+    return var, array_of(var.spec, part)
+
+
+def array_of(spec: Spec, part: bytes) -> np.ndarray[Any, Any]:
+    """The array of some bytes."""
     array = np.frombuffer(part, spec.dtype.newbyteorder("<") if spec.dtype.kind in "iufc" else spec.dtype).astype(
         spec.dtype, copy=False
     )
-    return var, array.reshape(spec.shape)
+    return array.reshape(spec.shape)
 
 
-def _bytes(array: np.ndarray[Any, Any]) -> bytes:
+def bytes_of(array: np.ndarray[Any, Any]) -> bytes:
+    """The bytes of an array, row by row and little-endian."""
     little = array.astype(array.dtype.newbyteorder("<"), copy=False) if array.dtype.kind in "iufc" else array
     return little.tobytes()
 

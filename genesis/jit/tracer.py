@@ -47,7 +47,7 @@ def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Graph:
     and `advance`, which the optimizers do; any other number is a constant.
 
     Returns:
-        a `Graph`: ``replay(*args)`` runs it, ``print`` shows it, ``verify()`` checks it, ``draw()`` draws it
+        a `Graph`: ``graph(*args)`` or ``replay(*args)`` runs it, ``save(path)`` writes it to a file, ``print`` shows it, ``verify()`` checks it, ``draw()`` draws it
 
     Raises:
         RuntimeError: the function needs a value (``if x > 0``, ``.item()``, ``.numpy()``), or keeps a tensor that it

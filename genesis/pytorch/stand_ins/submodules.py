@@ -29,7 +29,15 @@ from genesis.pytorch.stand_ins.common import (
 
 # ---- compilers: functions run as they are
 
-_NO_FILES = "programs of TorchScript are not stored here", "save the state_dict"
+
+def _jit_save(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """A traced function in a file; functions and modules that run as they are have none."""
+    importlib.import_module("genesis.jit").save(m, f)
+
+
+def _jit_load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
+    """What `genesis.jit.save` wrote; files of TorchScript are refused."""
+    return importlib.import_module("genesis.jit").load(f)
 
 
 @values("torch.jit")
@@ -41,7 +49,7 @@ def _jit() -> Values:
         "trace": as_it_is, "trace_module": as_it_is, "freeze": as_it_is, "annotate": lambda kind, value: value,
         "Attribute": lambda value, kind: value, "isinstance": builtins.isinstance, "fork": fork,
         "wait": lambda future: future.wait(), "Future": futures.Future, "ScriptModule": nn.Module, "ScriptFunction": Callable,
-        "Error": RuntimeError, "save": refusal("torch.jit.save", *_NO_FILES), "load": refusal("torch.jit.load", *_NO_FILES),
+        "Error": RuntimeError, "save": _jit_save, "load": _jit_load,
         "strict_fusion": NoEffect, "onednn_fusion_enabled": answer(False), "enable_onednn_fusion": nothing,
         "set_fusion_strategy": nothing, "export_opnames": answer([]), "is_scripting": answer(False), "is_tracing": answer(False),
     }  # fmt: skip
