@@ -23,6 +23,7 @@ from genesis import onnx as onnx
 from genesis import optim as optim
 from genesis import pytorch as pytorch
 from genesis import signal as signal
+from genesis import sklearn as sklearn
 from genesis import sparse as sparse
 from genesis import special as special
 from genesis import testing as testing
