@@ -20,6 +20,9 @@ def f(x: Any, flag: bool = True) -> Any:
     if not flag and x < 1:
         g(x)
     return x == 0 or f"{x[1]}"
+
+samples(f, lambda t: [case(t(0), 1)])
+wrong_inputs(f, (lambda t: case(t(2)), RuntimeError, "f: 2"))
 '''
 
 
