@@ -162,6 +162,37 @@ def test_retained_gradients_of_views_and_bases_move_on_together(lib, write):
     assert values([a.grad, v.grad, x.grad]) == [[5, 0], 5, [10, 0]]
 
 
+def test_a_view_whose_base_is_written_to_keeps_its_gradient(lib):
+    w = leaf(lib, 2)
+    rows = lib.zeros(4, dtype=w.dtype)
+    rows[0] = w * 1
+    views = []
+    for i in range(3):
+        views.append(rows[i])
+        views[i].retain_grad()
+        rows[i + 1] = views[i] + w
+    rows[3].backward()
+    assert values([v.grad for v in views]) == [1, 1, 1]
+    assert all(v.retains_grad for v in views)
+
+
+@pytest.mark.parametrize("uses", [[], [0], [1], [0, 1]], ids=str)
+def test_the_gradient_of_a_view_is_kept_where_it_was_used_last(lib, uses):
+    x = leaf(lib, 3, 4)
+    base = x * 1
+    view = base[:1]
+    view.retain_grad()
+    parts = [view * 5]
+    for i in range(2):
+        base.mul_(2)
+        if i in uses:
+            parts.append(view * 7)
+    view.retain_grad()  # it does already
+    sum(parts).sum().backward()
+    assert values(view.grad) == [7 if uses else 5]
+    assert values(x.grad) == [5 + 7 * sum(2 ** (i + 1) for i in uses), 0]
+
+
 def test_tensor_hooks_stay_with_the_version_they_were_put_on(lib):
     log = Log()
     x = leaf(lib, 3)

@@ -24,7 +24,7 @@ from genesis.arrays.spec import memory_order
 from genesis.base.errors import message
 from genesis.core.call.op import Op
 from genesis.core.call.paths import Replay, View
-from genesis.core.graph.hooks import hooks_of
+from genesis.core.graph.hooks import retained_moves
 from genesis.core.graph.modes import enable_grad, grad_mode
 from genesis.core.graph.node import Node, Output, recorded
 from genesis.core.graph.site import line_here
@@ -145,25 +145,19 @@ def rebase(x: Tensor, new: Any) -> None:
             if other is None or other._view is None or other._view.base is not base:
                 continue  # a view of what was detached from this memory has a history of its own
             if other._view.recorded:
-                _come_from(other, again.own(other._view.path)._node)
+                _come_from(other, again.own(other._view.path)._node, other is x)
             elif other is not x:
                 other._node = _lost(other)
 
 
-def _come_from(x: Tensor, new: Any) -> None:
-    """Give a tensor its history after a write; hooks stay with the value before, a gradient that it retains is taken
-    here from now on.
-    """
-    before: Any = x._node
+def _come_from(x: Tensor, new: Any, written: bool = True) -> None:
+    """Give a tensor its history after a write to it, or to its base alone; hooks stay with the value before."""
+    node = x._node.node if x._node.__class__ is Output else x._node
+    hooked = node is not None and node._hooks is not None
+    del node  # who holds it is counted
+    if hooked and new is not None and x.retains_grad:
+        retained_moves(x, new, written)
     x._node = new
-    node, old_index = (before.node, before.index) if before.__class__ is Output else (before, 0)
-    if node is None or node._hooks is None or new is None:
-        return
-    held = node._hooks.retained.get(old_index)
-    if held is not None and held() is x:
-        del node._hooks.retained[old_index]
-        target, index = (new.node, new.index) if new.__class__ is Output else (new, 0)
-        hooks_of(target).retained[index] = held
 
 
 def _lost(view: Tensor) -> Node:

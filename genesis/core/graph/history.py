@@ -16,7 +16,7 @@ from genesis.base.errors import (
 )
 from genesis.core.graph import engine
 from genesis.core.graph.escapes import leaves
-from genesis.core.graph.hooks import RemovableHandle, hooks_of
+from genesis.core.graph.hooks import RemovableHandle, Retaining, hooks_of
 from genesis.core.graph.modes import inference
 from genesis.core.graph.node import AccumulateGrad, Output, leaf
 from genesis.core.graph.seeds import edge_of, inputs_of_backward, seed_for
@@ -126,11 +126,9 @@ def retain_grad(self: Tensor) -> None:
     node = self._node
     if node is None:
         raise GraphError(message("retain_grad", "the tensor does not require grad"))
-    if not node.is_leaf:
-        import weakref
-
+    if not node.is_leaf and not self.retains_grad:
         target = node.node if isinstance(node, Output) else node
-        hooks_of(target).retained[self.output_nr] = weakref.ref(self)
+        hooks_of(target).retained[self.output_nr] = Retaining(self)
 
 
 def zero_grad(self: Tensor, set_to_none: bool = True) -> None:

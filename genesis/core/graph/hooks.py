@@ -10,13 +10,14 @@ one node:
 5. post-hooks of the node (`Node.register_hook`)
 
 A tensor of which nothing but the gradient was asked for (``autograd.grad(z, y)``) has 1 and 2 only: its node does not
-run. After an in-place write hooks stay with the value before it, retained gradients move on to the new one
-(`core/call/views.py`).
+run. After an in-place write hooks stay with the value before it, retained gradients move on to the new one, those of
+the other views of that memory as soon as these are used again (`core/call/views.py`).
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ class NodeHooks:
 
     def __init__(self) -> None:
         self.tensor: dict[int, tuple[int, Callable[[Tensor], Any]]] = {}  # on the gradient of one output
-        self.retained: dict[int, weakref.ref[Tensor]] = {}  # tensors that keep that gradient, by output
+        self.retained: dict[int, Retaining] = {}  # tensors that keep that gradient, by output
         self.pre: dict[int, Callable[..., Any]] = {}  # on all gradients entering the node
         self.post: dict[int, Callable[..., Any]] = {}  # on the gradients it computed
         self.post_accumulate: dict[int, Callable[[Tensor], Any]] = {}  # on a leaf, after .grad was updated
@@ -90,8 +91,8 @@ class NodeHooks:
             for index, hook in hooks:
                 if index == output:
                     parts[index] = replaced(hook(parts[index]), parts[index], "register_hook")
-        for index, tensor in self.retained.items():
-            _retain(tensor(), parts[index])
+        for index, held in self.retained.items():
+            held.take(node, parts[index])
         return parts if node._outputs is not None else parts[0]
 
     def after(self, node: Node, results: Sequence[Any], g: Any) -> Sequence[Any]:
@@ -179,7 +180,61 @@ def _replaced_all(node: Node, name: str, given: Any, before: Sequence[Any]) -> l
     return replacements
 
 
-def _retain(tensor: Tensor | None, g: Tensor | None) -> None:
-    if tensor is not None and g is not None:
-        before = tensor._retained
-        tensor._retained = g.clone() if before is None else before + g
+class Retaining:
+    """A tensor that keeps its gradient, and the node at which it does.
+
+    A view whose base is written to has a new node from then on. It keeps the gradient that arrives at its old node
+    until something is computed from it again; so both nodes know of it.
+    """
+
+    __slots__ = ("node", "tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.node = weakref.ref(_place(tensor._node)[0])
+
+    def take(self, node: Node, g: Tensor | None) -> None:
+        """Keep the gradient that has arrived at one of the nodes, if it is the one that counts."""
+        tensor = self.tensor()
+        if tensor is None or g is None:
+            return
+        if tensor._node is not None:
+            self.follow(tensor)
+        if self.node() is node:
+            before = tensor._retained
+            tensor._retained = g.clone() if before is None else before + g
+
+    def follow(self, tensor: Tensor) -> None:
+        """Go on to the tensor's node if anything was computed from it."""
+        if sys.getrefcount(tensor._node) > _HELD_BY_ITS_TENSOR:
+            self.node = weakref.ref(_place(tensor._node)[0])
+
+
+def retained_moves(x: Tensor, new: Any, written: bool) -> None:
+    """``x``, which retains its gradient, is about to get the history ``new``: it was written to, or only its base."""
+    held = hooks_of(_place(x._node)[0]).retained[x.output_nr]
+    target, index = _place(new)
+    if written:
+        held.node = weakref.ref(target)
+    else:
+        held.follow(x)
+    hooks_of(target).retained[index] = held
+
+
+def _place(edge: Any) -> tuple[Node, int]:
+    """The node of an edge, and which of its outputs."""
+    return (edge.node, edge.index) if hasattr(edge, "index") else (edge, 0)
+
+
+class _Tensor:
+    __slots__ = ("_node",)
+
+
+def _held_by_its_tensor() -> int:
+    """What `sys.getrefcount` says of a node that nothing was computed from yet; versions of Python differ."""
+    tensor = _Tensor()
+    tensor._node = object()
+    return sys.getrefcount(tensor._node)
+
+
+_HELD_BY_ITS_TENSOR = _held_by_its_tensor()

@@ -257,7 +257,7 @@ class Tensor(Methods):
         if node is None or node._hooks is None:
             return False
         held = node._hooks.retained.get(self.output_nr)
-        return held is not None and held() is self
+        return held is not None and held.tensor() is self
 
     @property
     def data(self) -> Tensor:
