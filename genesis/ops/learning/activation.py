@@ -73,6 +73,11 @@ samples(prelu, lambda t: [case(t(2, 3), t(1, low=0.1, high=0.4)), case(t(2, 3, 4
 wrong_inputs(prelu, (lambda t: case(t(2, 3), t(2)), RuntimeError, "prelu: 2 weights for 3 channels"))
 
 
+def _up_to_zero(x: Tensor) -> Tensor:
+    """At most zero, with slope 1 there and at nan, which a limit has not."""
+    return where(x > 0, 0.0, x)
+
+
 @composite(halves="wide", method=False, inplace=True, torch_name="nn.functional.elu")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """$x$ above zero, $\\alpha (e^x - 1)$ below (Clevert et al. 2015).
@@ -81,7 +86,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> genesis.nn.functional.elu(genesis.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
-    return where(input > 0, input, alpha * expm1(input.clamp(max=0)))
+    return where(input > 0, input, alpha * expm1(_up_to_zero(input)))
 
 
 samples(elu, _plain)
@@ -95,7 +100,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> genesis.celu(genesis.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
-    return where(input > 0, input, alpha * expm1((input / alpha).clamp(max=0)))
+    return where(input > 0, input, alpha * expm1(_up_to_zero(input / alpha)))
 
 
 samples(celu, _plain)

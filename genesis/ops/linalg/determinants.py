@@ -9,12 +9,16 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.blas import one_thread
+from genesis.base import dtypes
 from genesis.core.call.kinds import case, composite, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
+from genesis.ops.creation.sequences import eye
 from genesis.ops.linalg import host
 from genesis.ops.linalg.common import FACTORIZATION, fresh, one_square, real_of, regular, results_out
 from genesis.ops.linalg.solving import linalg_inv, linalg_inv_ex
+from genesis.ops.linalg.svd import linalg_svd
+from genesis.ops.pointwise.choice import where
 from genesis.ops.products.matmul import matmul
 
 
@@ -41,8 +45,7 @@ def _infer_numbers(A: Spec) -> Spec:
 def linalg_det(A: Array) -> Any:
     """The determinant of square matrices (\\*, n, n), by LU factors; 1 of an empty one.
 
-    Its gradient is that of the polynomial: there is one for matrices without an inverse, too. Second derivatives need
-    the inverse.
+    Its gradient, and the gradient of that, are those of the polynomial: matrices without an inverse have them, too.
 
     Raises:
         RuntimeError: not square
@@ -61,10 +64,29 @@ wrong_inputs(linalg_det, (lambda t: case(t(2, 3)), RuntimeError, "linalg.det: A 
 
 def _cofactors_rule(g: Tensor, input: Tensor) -> Tensor:
     """Of $C = \\det(A) A^{-T}$."""
+    array = input._array
+    if isinstance(array, np.ndarray) and host.nearly_singular(array):
+        return _cofactors_rule_of_any(g, input)
     right = linalg_inv(input).mH
     value = cofactors(input).conj()
     along = (g * value).sum((-2, -1), True)  # type: ignore[call-arg]
     return along * right - matmul(value, matmul(g.mT, right))
+
+
+def _cofactors_rule_of_any(g: Tensor, input: Tensor) -> Tensor:
+    """The same without an inverse. For $A = U S V^H$ the second differential of the determinant in the directions
+    $U X V^H$ and $U Y V^H$ is $\\det(U) \\det(V^H) \\sum_{ik} P_{ik} (X_{ii} Y_{kk} - X_{ik} Y_{ki})$, where $P_{ik}$ is the
+    product of all singular values but two.
+    """
+    u, s, vh = linalg_svd(input)
+    same = eye(s.shape[-1], dtype=dtypes.bool)
+    one = where(same, 1.0, s[..., None, :])  # (*, i, n)
+    two = where(same, 0.0, where(same, 1.0, one[..., None, :]).prod(-1))  # (*, i, k)
+    x = u.mH @ g.conj() @ vh.mH
+    diagonal = (two * x.diagonal(dim1=-2, dim2=-1)[..., None, :]).sum(-1)
+    inner = diagonal.diag_embed() - (two * x).mT
+    turn = (linalg_det(u) * linalg_det(vh)).conj()[..., None, None]
+    return turn * (u @ inner.conj() @ vh)
 
 
 @primitive(

@@ -219,6 +219,16 @@ def cofactors(a: Any) -> Any:
         return np.swapaxes(turn * ((adjoint(vh) * others[..., None, :]) @ adjoint(u)), -1, -2)
 
 
+def nearly_singular(a: Any) -> bool:
+    """Whether the inverse of one of the matrices has lost half of its digits, or there is none."""
+    with one_thread(), np.errstate(all="ignore"):
+        try:
+            size = np.abs(a).sum(-1).max(-1, initial=0) * np.abs(np.linalg.inv(a)).sum(-1).max(-1, initial=0)
+        except np.linalg.LinAlgError:
+            return True
+    return not bool((size * math.sqrt(np.finfo(a.dtype).eps) < 1).all())
+
+
 # ---- the exponential
 
 _THETA = {4: ((3, 0.4258730016922831), (5, 1.880152677804762), (7, 3.925724783138660)),

@@ -330,13 +330,17 @@ samples(
 
 @composite(halves="wide", inplace=True, out=True)
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Linear interpolation, $x + w (end - x)$.
+    """Linear interpolation, $x + w (end - x)$, from the end that is nearer: with a weight of 1 it is ``end`` itself.
 
     >>> import genesis
     >>> genesis.lerp(genesis.tensor([0., 10.]), genesis.tensor([10., 20.]), 0.5)
     tensor([ 5., 15.])
     """
-    return input + weight * (end - input)
+    if isinstance(weight, Tensor):
+        far = weight.abs() >= 0.5
+        return where(far, end, input) + where(far, weight - 1, weight) * (end - input)
+    start, step = (end, weight - 1) if abs(weight) >= 0.5 else (input, weight)
+    return start + step * (end - input)
 
 
 samples(lerp, lambda t: [case(t(2, 3), t(3), 0.3), case(t(3), t(3), t(3))])

@@ -22,15 +22,15 @@ def _gate(x: Any, y: Any) -> Any:
     """As integers, bits times 0 or 1, x is kept or not whatever it is; `np.where` takes eight times as long."""
     integers = _INTEGERS.get(x.dtype)
     if integers is None:
-        return np.where(np.greater(y, 0), x, x.dtype.type(0))
-    return np.multiply(x.view(integers), np.greater(y, 0)).view(x.dtype)
+        return np.where(np.not_equal(y, 0), x, x.dtype.type(0))
+    return np.multiply(x.view(integers), np.not_equal(y, 0)).view(x.dtype)
 
 
 gate = binary(
     "gate",
-    lambda x, y: np.where(np.greater(y, 0), x, 0),
-    "$x$ where $y$ is positive, zero elsewhere, whatever $x$ is there; the gradient of `relu` and of choices.",
-    "[5., float('inf')], [1., -1.] -> [5., 0.]",
+    lambda x, y: np.where(np.not_equal(y, 0), x, 0),
+    "$x$ where $y$ is not zero, zero elsewhere, whatever $x$ is there; the gradient of `relu` and of choices.",
+    "[5., float('inf')], [1., 0.] -> [5., 0.]",
     vjp=(lambda g, other: gate(g, other), None),
     dtypes="f",
     torch_name="",

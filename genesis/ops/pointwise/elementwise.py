@@ -13,7 +13,7 @@ from genesis.core.call.dispatch import public
 from genesis.core.call.kinds import alias, binary, case, composite, unary
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
-from genesis.ops.pointwise.arithmetic import _is_zero, log_of
+from genesis.ops.pointwise.arithmetic import _is_zero
 from genesis.ops.pointwise.choice import nothing, where
 
 neg = unary(
@@ -90,7 +90,7 @@ expm1 = unary(
     np.expm1,
     "Exponential minus one, $e^x - 1$, accurate near zero.",
     "[0., 1.] -> [0.0000, 1.7183]",
-    vjp=lambda g, out: g * (out + 1),
+    vjp=lambda g, input: g * exp(input),  # of the value + 1 nothing is left where that is near -1
     result="float",
     autocast="float32",
 )
@@ -173,9 +173,10 @@ def _angle_of(y: Any, x: Any) -> Any:
     return np.arctan2(y, x, dtype=np.float64).astype(np.float32) if y.dtype == np.float32 else np.arctan2(y, x)
 
 
-def _squares(y: Any, x: Any) -> Any:
-    """$y^2 + x^2$, and 1 where both are zero, so that the slope of the angle is zero there."""
-    return where((y == 0) & (x == 0), 1.0, y * y + x * x)
+def _over_squares(part: Any, y: Any, x: Any) -> Any:
+    """A coordinate over $y^2 + x^2$: a slope of the angle. Where both are zero it is zero, and has slope zero."""
+    origin = (y == 0) & (x == 0)
+    return where(origin, 0.0, part / where(origin, 1.0, y * y + x * x))
 
 
 atan2 = binary(
@@ -184,8 +185,8 @@ atan2 = binary(
     "Angle of the point $(y, x)$, in radians.",
     "[0., 1.], 1. -> [0.0000, 0.7854]",
     vjp=(
-        lambda g, input, other: g * (other / _squares(input, other)),
-        lambda g, input, other: -(g * (input / _squares(input, other))),
+        lambda g, input, other: g * _over_squares(other, input, other),
+        lambda g, input, other: -(g * _over_squares(input, input, other)),
     ),
     result="float",
     dtypes="fib",
@@ -197,8 +198,18 @@ deg2rad = unary("deg2rad", lambda x: x * (math.pi / 180), "Degrees to radians.",
     vjp=lambda g: g * (math.pi / 180), result="float", dtypes="fib")  # fmt: skip
 rad2deg = unary("rad2deg", lambda x: x * (180 / math.pi), "Radians to degrees.", "[0., 1.] -> [ 0.0000, 57.2958]",
     vjp=lambda g: g * (180 / math.pi), result="float", dtypes="fib")  # fmt: skip
+
+
+def _slope_of_sinc(x: Any, value: Any) -> Any:
+    """$(\\cos \\pi x - sinc(x)) / x$, near zero by its series, where the difference has no digits left."""
+    near = x.abs() < 0.08
+    t = square(where(near, x, 0.0) * math.pi)
+    series = where(near, x, 0.0) * (-(math.pi**2) / 3) * (1 - t / 10 * (1 - t / 28 * (1 - t / 54 * (1 - t / 88))))
+    return where(near, series, (cos(x * math.pi) - value) / where(near, 1.0, x))
+
+
 sinc = unary("sinc", np.sinc, "Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.", "[0., 0.5] -> [1.0000, 0.6366]",
-    vjp=lambda g, input, out: g * where(input == 0, 0.0, (cos(input * math.pi) - out) / where(input == 0, 1.0, input)),
+    vjp=lambda g, input, out: g * _slope_of_sinc(input, out),
     result="float", samples=_positive)  # fmt: skip
 
 
@@ -239,6 +250,13 @@ logaddexp2 = binary(
         lambda g, input, other: g * public("sigmoid")((other - input) * _LN2),
     ),
 )
+
+
+def _times_log(g: Any, x: Any, nowhere: Any) -> Any:
+    """A gradient times $\\ln x$: none where it is zero, whatever x is there, and none where there is no logarithm."""
+    return where(nowhere, 0.0, xlogy(g, where(nowhere, 1.0, x)))
+
+
 xlogy = binary(
     "xlogy",
     lambda x, y: np.where(np.equal(x, 0) & ~np.isnan(y), 0, x * np.log(y)),
@@ -247,7 +265,7 @@ xlogy = binary(
     dtypes="fib",
     result="float",
     vjp=(
-        lambda g, input, other: g * where(_is_zero(input) & (other <= 0), 0.0, log_of(other)),
+        lambda g, input, other: _times_log(g, other, _is_zero(input) & (other <= 0)),
         lambda g, input, other: g * (input / other),
     ),
     samples=lambda t: [case(t(2, 3), t.positive(3)), case(t(3), 2.0)],

@@ -224,10 +224,21 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     for what, x in (("input", input), ("weight", weight)):
         if x.ndim != 3:
             raise ShapeError(message("conv_tbc", f"{what} must have 3 dimensions, it has {x.ndim}"))
+    if input.shape[0] + 2 * pad + 1 == weight.shape[0]:
+        return input[:0] @ weight[0] + bias  # of no steps
+    if not input.shape[0] and pad > 0:
+        input, pad = constant_pad_nd(input, [0, 0, 0, 0, pad, pad]), 0
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)  # type: ignore[attr-defined, no-any-return]
 
 
-samples(conv_tbc, lambda t: [case(t(4, 2, 2), t(3, 2, 3), t(3), 1)])
+samples(
+    conv_tbc,
+    lambda t: [
+        case(t(4, 2, 2), t(3, 2, 3), t(3), 1),
+        case(t(0, 2, 2), t(2, 2, 3), t(3), 1),
+        case(t(2, 2, 2), t(3, 2, 3), t(3)),
+    ],
+)
 wrong_inputs(
     conv_tbc, (lambda t: case(t(4, 2), t(3, 2, 3), t(3)), RuntimeError, "conv_tbc: input must have 3 dimensions")
 )

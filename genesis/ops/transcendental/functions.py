@@ -16,7 +16,7 @@ from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor, known_values
 from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.choice import where
-from genesis.ops.pointwise.elementwise import exp, log
+from genesis.ops.pointwise.elementwise import exp, log, square
 from genesis.ops.pointwise.special import lgamma
 from genesis.ops.transcendental import bessel, incomplete_gamma, polynomials
 
@@ -77,11 +77,29 @@ FUNCTIONS: dict[str, Any] = {
 
 # ---- the normal distribution, entropies
 
+
+def _slope_of_erfcx(x: Any, value: Any) -> Any:
+    """$2 x \\cdot erfcx(x) - 2 / \\sqrt{\\pi}$, from 10 on by its asymptotic series: little is left of the difference."""
+    far = x > 10
+    y = 0.5 / square(where(far, x, 10.0))
+    series = 1.0
+    for odd in (17, 15, 13, 11, 9, 7, 5, 3):
+        series = 1 - odd * y * series
+    return where(far, y * series, 1 - where(far, 0.0, x) * value * math.sqrt(math.pi)) * (-2 / math.sqrt(math.pi))
+
+
+def _slope_of_log_ndtr(x: Any, value: Any) -> Any:
+    """The density over the distribution function; their quotient by `erfcx` has no slope where that is infinite."""
+    right = x > 1
+    far = exp(where(right, -0.5 * x * x - value, 0.0)) * math.sqrt(0.5 / math.pi)
+    return where(right, far, math.sqrt(2 / math.pi) / erfcx(where(right, 0.0, x) * -math.sqrt(0.5)))
+
+
 erfcx = _special("erfcx", incomplete_gamma.erfcx, "Scaled complementary error function, $e^{x^2} erfc(x)$.",
-    "[0., 1.] -> [1.0000, 0.4276]", vjp=lambda g, input, out: g * (2 * input * out - 2 / math.sqrt(math.pi)))  # fmt: skip
+    "[0., 1.] -> [1.0000, 0.4276]", vjp=lambda g, input, out: g * _slope_of_erfcx(input, out))  # fmt: skip
 log_ndtr = _special("log_ndtr", incomplete_gamma.log_ndtr, "Logarithm of the standard normal's cumulative distribution.",
     "[0., -40.] -> [-6.9315e-01, -8.0461e+02]",
-    vjp=lambda g, input: g * (math.sqrt(2 / math.pi) / erfcx(input * -math.sqrt(0.5))))  # fmt: skip
+    vjp=lambda g, input, out: g * _slope_of_log_ndtr(input, out))  # fmt: skip
 ndtri = _special("ndtri", incomplete_gamma.ndtri, "Inverse of the standard normal's cumulative distribution.",
     "[0.5, 0.1] -> [ 0.0000, -1.2816]", samples=_unit,
     vjp=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(0.5 * out * out)))  # fmt: skip
@@ -97,6 +115,11 @@ def _pair(name: str, meaning: Any, doc: str, example: str, path: str | None = No
     return binary(name, meaning, doc, example, result="float", dtypes="fib", **where_, **options)  # type: ignore[arg-type]
 
 
+def _times_log1p(g: Any, x: Any, nowhere: Any) -> Any:
+    """A gradient times $\\ln(1 + x)$: none where it is zero, and none where there is no logarithm."""
+    return where(nowhere, 0.0, xlog1py(g, where(nowhere, 0.0, x)))
+
+
 xlog1py = _pair(
     "special_xlog1py",
     lambda x, y: np.where(np.equal(x, 0) & ~np.isnan(y), 0, x * np.log1p(y)),
@@ -104,13 +127,11 @@ xlog1py = _pair(
     "[0., 2.], [0., 1.] -> [0.0000, 1.3863]",
     "special.xlog1py",
     samples=_pairs,
-    vjp=(lambda g, input, other: g * _log1p_where(input, other), lambda g, input, other: g * input / (other + 1)),
+    vjp=(
+        lambda g, input, other: _times_log1p(g, other, (input == 0) & (other <= -1)),
+        lambda g, input, other: g * input / (other + 1),
+    ),
 )
-
-
-def _log1p_where(x: Any, y: Any) -> Any:
-    """ln(1 + y), and zero where x is zero and y is no number above -1."""
-    return where((x == 0) & (y <= -1), 0.0, y).log1p()
 
 
 zeta = _pair(

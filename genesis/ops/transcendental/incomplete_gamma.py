@@ -41,6 +41,7 @@ def zeta(s: Any, q: Any) -> Any:
         total = np.where(np.isposinf(s), np.where(q > 1, 0.0, np.where(q == 1, 1.0, np.inf)), total)
         pole = (q <= 0) & (q == np.floor(q))
         total = np.where(np.isposinf(q), 0.0, np.where(s == 1, np.inf, total))
+        total = np.where(np.isnan(s) | np.isnan(q), np.nan, total)
         total = np.where(pole, np.inf, np.where((q < 0) & (s != np.floor(s)), np.nan, total))
         out[...] = np.where(s < 1, np.nan, total)
     return out

@@ -225,6 +225,26 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient():
     np.testing.assert_allclose(x.grad, minors, atol=1e-10)
 
 
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", ["real", "complex", "nearly"])
+def test_the_gradient_of_the_determinant_has_one_at_any_matrix(rank, kind):
+    rng = np.random.default_rng(rank)
+    draw = lambda *shape: rng.normal(size=shape) + (1j * rng.normal(size=shape) if kind == "complex" else 0)  # noqa: E731
+    a = draw(2, 3, rank) @ draw(2, rank, 3) + 1e-11 * (kind == "nearly") * draw(2, 3, 3)
+    weights, direction = draw(2, 3, 3), draw(2, 3, 3)
+
+    def slope(at):  # its elements are of second degree, so differences are their derivatives
+        x = genesis.tensor(at, requires_grad=True)
+        return genesis.autograd.grad(linalg.det(x), x, genesis.ones(2, dtype=x.dtype))[0].detach().numpy()
+
+    x = genesis.tensor(a, requires_grad=True)
+    (g,) = genesis.autograd.grad(linalg.det(x), x, genesis.ones(2, dtype=x.dtype), create_graph=True)
+    (h,) = genesis.autograd.grad(g, x, genesis.tensor(weights))
+    along = (slope(a + direction) - slope(a - direction)) / 2
+    found, want = (np.sum(np.conj(u) * v).real for u, v in ((h.numpy(), direction), (weights, along)))
+    assert found == pytest.approx(want, rel=1e-9, abs=1e-9)
+
+
 def test_results_can_be_put_into_tensors():
     x = genesis.randn(3, 3, dtype=genesis.float64)
     out = (genesis.empty(0, dtype=genesis.float64), genesis.empty(0, dtype=genesis.float64))

@@ -175,3 +175,18 @@ def test_16_bits_are_rounded_once(dtype):
     x, w, b = (genesis.tensor(rng.normal(size=s).astype("float32")).to(getattr(genesis, dtype)) for s in ((2, 3, 8, 8), (4, 3, 3, 3), (4,)))  # fmt: skip
     wide = F.conv2d(x.float(), w.float(), b.float()).to(x.dtype)
     assert genesis.equal(F.conv2d(x, w, b), wide)
+
+
+@pytest.mark.parametrize(("steps", "kernel", "pad"), [(0, 1, 0), (0, 1, 1), (0, 2, 1), (0, 3, 1), (0, 3, 2), (1, 2, 0), (2, 3, 0), (3, 3, 1)])  # fmt: skip
+def test_time_first_with_few_steps_or_none(steps, kernel, pad):
+    x, w, b = (genesis.randn(s, dtype=genesis.float64, requires_grad=True) for s in ((steps, 2, 3), (kernel, 3, 4), 4))
+    padded = np.pad(x.detach().numpy(), ((pad, pad), (0, 0), (0, 0)))
+    count = steps + 2 * pad - kernel + 1
+    want = [
+        sum(padded[i + k] @ w.detach().numpy()[k] for k in range(kernel)) + b.detach().numpy() for i in range(count)
+    ]
+    y = genesis.conv_tbc(x, w, b, pad)
+    assert y.shape == (count, 2, 4)
+    np.testing.assert_allclose(y.detach().numpy(), np.reshape(want, (count, 2, 4)), atol=1e-12)
+    gradients = genesis.autograd.grad(y.sum(), (x, w, b))
+    assert [g.shape for g in gradients] == [x.shape, w.shape, b.shape] and gradients[2].tolist() == [2.0 * count] * 4
