@@ -152,7 +152,7 @@ def rebase(x: Tensor, new: Any) -> None:
 
 def _come_from(x: Tensor, new: Any, written: bool = True) -> None:
     """Give a tensor its history after a write to it, or to its base alone; hooks stay with the value before."""
-    node = x._node.node if x._node.__class__ is Output else x._node
+    node: Any = x._node.node if x._node.__class__ is Output else x._node
     hooked = node is not None and node._hooks is not None
     del node  # who holds it is counted
     if hooked and new is not None and x.retains_grad:

@@ -228,6 +228,7 @@ def _place(edge: Any) -> tuple[Node, int]:
 
 class _Tensor:
     __slots__ = ("_node",)
+    _node: Any
 
 
 def _held_by_its_tensor() -> int:
