@@ -378,3 +378,29 @@ def test_a_mode_that_is_interrupted_on_its_way_in_is_not_left_on(mode, monkeypat
 def test_what_is_made_in_inference_mode_is_an_inference_tensor(call):
     with torch.inference_mode():
         assert call(torch.ones(3)).is_inference()
+
+
+def test_batched_gradients_of_what_is_not_used():
+    x, z = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+    y = x * 2
+    gx, gz = torch.autograd.grad(y, (x, z), torch.eye(2), is_grads_batched=True, allow_unused=True, retain_graph=True)
+    assert gx.tolist() == [[2, 0], [0, 2]] and gz is None
+    gx, gz = torch.autograd.grad(
+        y, (x, z), torch.eye(2), is_grads_batched=True, materialize_grads=True, retain_graph=True
+    )
+    assert gz.tolist() == [[0, 0, 0]] * 2
+    with pytest.raises(RuntimeError, match="do not depend on"):
+        torch.autograd.grad(y, (x, z), torch.eye(2), is_grads_batched=True)
+
+
+def test_a_root_that_another_one_uses_waits_for_it():
+    x = torch.tensor(3.0, requires_grad=True)
+    y = x * x
+    z = y * y
+    torch.autograd.backward([y, z])
+    assert x.grad == 6 + 4 * 27
+    x.grad = None
+    y = x * x
+    z = y * y
+    torch.autograd.backward([z, y, y])
+    assert x.grad == 12 + 4 * 27

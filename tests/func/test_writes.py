@@ -30,3 +30,16 @@ def test_a_value_that_has_a_tangent_of_an_outer_transform_only(tracked, argnums)
     if tracked and argnums != 0:
         weights = genesis.tensor([1.0, 2.0, 3.0])
         assert [genesis.autograd.grad((r * weights).sum(), y)[0].tolist() for r in (got, want)] == [[0, 48, 0]] * 2
+
+
+def test_a_value_with_more_dims_is_put_into_a_part_inside_vmap():
+    def f(x, v):
+        x = x.clone()
+        x[0] = v
+        return x
+
+    x, v = genesis.zeros(3, 2, 4), genesis.arange(12.0).reshape(3, 1, 1, 4)
+    found = genesis.func.vmap(f)(x, v)
+    assert found[:, 0].tolist() == v[:, 0, 0].tolist() and not found[:, 1].any()
+    with pytest.raises(RuntimeError, match="does not fit"):
+        genesis.func.vmap(f)(x, genesis.zeros(3, 2, 1, 4))

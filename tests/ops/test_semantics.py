@@ -458,3 +458,77 @@ def test_alpha_keeps_the_dtype_of_bools_and_float_power_is_double():
         assert lib.float_power(lib.tensor([1j]), 2).dtype is lib.complex128
         out = lib.zeros(0)
         assert lib.cat([lib.ones(1), lib.zeros(2)], out=out) is out and out.tolist() == [1, 0, 0]
+
+
+def test_an_element_of_nothing_is_refused_by_the_dim():
+    with pytest.raises(IndexError, match="kthvalue"):
+        torch.zeros(2, 0).kthvalue(1)
+
+
+def test_huge_python_numbers_meet_floating_tensors():
+    x = torch.ones(2, dtype=torch.float64)
+    assert (x * 2**70).tolist() == [2.0**70] * 2 and (x + 2**64).tolist() == [2.0**64] * 2
+    assert torch.where(x > 0, x, 2**80).tolist() == [1, 1]
+
+
+def test_chunks_of_nothing():
+    assert [tuple(piece.shape) for piece in torch.zeros(0, 3).chunk(3)] == [(0, 3)] * 3
+
+
+def test_columns_of_vectors_and_matrices():
+    a, b, c = torch.tensor(7.0), torch.arange(1.0), torch.tensor([[1.0, 2.0]])
+    assert torch.column_stack([a, b, c]).tolist() == [[7, 0, 1, 2]]
+    m = torch.arange(4.0).reshape(2, 2)
+    assert torch.column_stack([torch.tensor([5.0, 6.0]), m]).tolist() == [[5, 0, 1], [6, 2, 3]]
+
+
+def test_reversed_is_along_the_first_dim():
+    x = torch.arange(6).reshape(2, 3)
+    assert reversed(x).tolist() == [[3, 4, 5], [0, 1, 2]]
+
+
+def test_upper_triangles_begin_at_the_diagonal():
+    assert torch.triu_indices(2, 3).tolist() == [[0, 0, 0, 1, 1], [0, 1, 2, 1, 2]]
+    assert torch.tril_indices(2, 3).tolist() == [[0, 1, 1], [0, 0, 1]]
+
+
+def test_the_diagonal_of_a_cube():
+    x = torch.zeros(3, 3, 3).fill_diagonal_(2.0)
+    assert x.sum() == 6 and [x[i, i, i].item() for i in range(3)] == [2, 2, 2]
+    assert torch.zeros(4, 2).fill_diagonal_(1.0).tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
+
+
+def test_sums_of_products_in_place_and_into_a_tensor():
+    x, a, b = torch.ones(2, 2), torch.arange(8.0).reshape(2, 2, 2), torch.ones(2, 2, 2)
+    want = 1 + (a @ b).sum(0)
+    out = torch.empty(0)
+    assert torch.equal(torch.addbmm(x, a, b, out=out), want) and torch.equal(out, want)
+    assert x.addbmm_(a, b) is x and torch.equal(x, want)
+
+
+def test_random_integers_in_place():
+    x = torch.zeros(100)
+    assert set(x.random_(3).tolist()) == {0, 1, 2} and set(x.random_(4, 6).tolist()) == {4, 5}
+    assert (x.random_() >= 0).all() and x.max() > 100
+    for args in ((3, 3), (5, 2)):
+        with pytest.raises(RuntimeError, match="low must be below high"):
+            x.random_(*args)
+
+
+def test_a_weight_of_one_dimension_has_gradients():
+    x, w = (
+        torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True),
+        torch.randn(4, dtype=torch.float64, requires_grad=True),
+    )
+    g = torch.randn(2, 3, dtype=torch.float64)
+    gx, gw = torch.autograd.grad(torch.nn.functional.linear(x, w), (x, w), g)
+    np.testing.assert_allclose(gx.numpy(), g.numpy()[..., None] * w.detach().numpy())
+    np.testing.assert_allclose(gw.numpy(), (g.numpy()[..., None] * x.detach().numpy()).sum((0, 1)))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_nothing(mode):
+    w = torch.ones(3, 2, requires_grad=True)
+    y = torch.nn.functional.embedding_bag(torch.zeros(0, dtype=torch.int64), w, torch.tensor([0, 0]), mode=mode)
+    assert y.tolist() == [[0, 0]] * 2
+    assert torch.autograd.grad(y.sum(), w)[0].tolist() == [[0, 0]] * 3

@@ -191,7 +191,7 @@ class Retaining:
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = weakref.ref(tensor)
-        self.node = weakref.ref(_place(tensor._node)[0])
+        self.node = weakref.ref(_ends_at(tensor._node)[0])
 
     def take(self, node: Node, g: Tensor | None) -> None:
         """Keep the gradient that has arrived at one of the nodes, if it is the one that counts."""
@@ -207,13 +207,13 @@ class Retaining:
     def follow(self, tensor: Tensor) -> None:
         """Go on to the tensor's node if anything was computed from it."""
         if sys.getrefcount(tensor._node) > _HELD_BY_ITS_TENSOR:
-            self.node = weakref.ref(_place(tensor._node)[0])
+            self.node = weakref.ref(_ends_at(tensor._node)[0])
 
 
 def retained_moves(x: Tensor, new: Any, written: bool) -> None:
     """``x``, which retains its gradient, is about to get the history ``new``: it was written to, or only its base."""
-    held = hooks_of(_place(x._node)[0]).retained[x.output_nr]
-    target, index = _place(new)
+    held = hooks_of(_ends_at(x._node)[0]).retained[x.output_nr]
+    target, index = _ends_at(new)
     if written:
         held.node = weakref.ref(target)
     else:
@@ -221,7 +221,7 @@ def retained_moves(x: Tensor, new: Any, written: bool) -> None:
     hooks_of(target).retained[index] = held
 
 
-def _place(edge: Any) -> tuple[Node, int]:
+def _ends_at(edge: Any) -> tuple[Node, int]:
     """The node of an edge, and which of its outputs."""
     return (edge.node, edge.index) if hasattr(edge, "index") else (edge, 0)
 

@@ -152,8 +152,8 @@ def _add_rows(out: Any, index: Any, values: Any) -> None:
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    sums = np.add.reduceat(values[order], starts, axis=0, dtype=out.dtype) if values.shape[1] else values[:0]
     if values.shape[1]:
+        sums = np.add.reduceat(values[order], starts, axis=0, dtype=out.dtype)
         target = ordered[starts]
         out[target] += sums.reshape(len(target), *out.shape[1:])
 

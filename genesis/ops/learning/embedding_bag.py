@@ -96,7 +96,7 @@ def embedding_bag(
     if bags is not None:
         places, there = (tensor(x, device=input.device) for x in bags)
         if not input.shape[0]:
-            return rows.new_zeros((places.shape[0], weight.shape[1]))  # type: ignore[attr-defined, no-any-return]
+            return rows.sum(0).expand(places.shape[0], weight.shape[1]).clone()  # type: ignore[attr-defined, no-any-return]
         rows, counts = rows[places], counts[places] & there  # type: ignore[index]
     return _pooled(rows, counts.unsqueeze(-1), mode)  # type: ignore[attr-defined]
 

@@ -301,3 +301,33 @@ def test_values_and_gradients_are_pytorchs(name, dtype):
         found.append([v.detach() for v in (out, x.grad, y.grad) if v is not None])
     for mine, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(mine.numpy(), theirs.resolve_conj().numpy(), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "qr", "svd", "eigvalsh", "cholesky", "pinv"])
+@pytest.mark.parametrize("dtype", [genesis.float16, genesis.bfloat16])
+def test_floats_of_16_bits_have_too_few_digits(name, dtype):
+    with pytest.raises(RuntimeError, match="has too few digits"):
+        getattr(linalg, name)(genesis.eye(2).to(dtype))
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+@pytest.mark.parametrize("kind", ["float64", "complex128"])
+def test_solutions_from_factors(left, adjoint, kind):
+    genesis.manual_seed(0)
+    a = genesis.randn(3, 3, dtype=getattr(genesis, kind))
+    b = genesis.randn(3, 2, dtype=a.dtype) if left else genesis.randn(2, 3, dtype=a.dtype)
+    lu, pivots = linalg.lu_factor(a)
+    x = linalg.lu_solve(lu, pivots, b, left=left, adjoint=adjoint)
+    whole = a.mH if adjoint else a
+    np.testing.assert_allclose((whole @ x if left else x @ whole).numpy(), b.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rtol"), [("float32", 1e-6), ("float64", 1e-14), ("complex64", 1e-6), ("complex128", 1e-14)]
+)
+@pytest.mark.parametrize("angle", [0.01, 0.3, 1.5, 40.0])
+def test_the_exponential_of_a_rotation(kind, rtol, angle):
+    x = genesis.tensor([[0.0, -angle], [angle, 0.0]], dtype=getattr(genesis, kind))
+    c, s = np.cos(angle), np.sin(angle)
+    np.testing.assert_allclose(linalg.matrix_exp(x).numpy(), [[c, -s], [s, c]], rtol=0, atol=max(1, angle) * rtol)

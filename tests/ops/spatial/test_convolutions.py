@@ -190,3 +190,10 @@ def test_time_first_with_few_steps_or_none(steps, kernel, pad):
     np.testing.assert_allclose(y.detach().numpy(), np.reshape(want, (count, 2, 4)), atol=1e-12)
     gradients = genesis.autograd.grad(y.sum(), (x, w, b))
     assert [g.shape for g in gradients] == [x.shape, w.shape, b.shape] and gradients[2].tolist() == [2.0 * count] * 4
+
+
+def test_transposed_convolutions_have_no_padding_unless_told():
+    for dims in (1, 2, 3):
+        x, w = genesis.ones(1, 1, *[2] * dims), genesis.ones(1, 1, *[2] * dims)
+        y = getattr(F, f"conv_transpose{dims}d")(x, w)
+        assert y.shape == (1, 1, *[3] * dims) and y.sum() == 4**dims
