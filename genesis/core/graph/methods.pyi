@@ -1859,7 +1859,7 @@ class Methods:
     def le_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `le`: writes the result into this tensor and returns it."""
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
-        """Linear interpolation, $x + w (end - x)$.
+        """Linear interpolation, $x + w (end - x)$, from the end that is nearer: with a weight of 1 it is ``end`` itself.
 
         >>> import genesis
         >>> genesis.lerp(genesis.tensor([0., 10.]), genesis.tensor([10., 20.]), 0.5)
