@@ -95,3 +95,35 @@ def test_a_kink_is_moved_off_though_nothing_can_be_said_of_another_input():
         report["gradient of `x`"].words == "correct except at 1 kink, moved off"
         and report["gradient of `y`"].status == "skipped"
     )
+
+
+def test_a_spread_grad_output_is_grad_output_unchanged():
+    found = verify(rule(lambda x: (x * W).sum(), lambda ctx, g: g.expand(2, 3)), X, checks="gradient")
+    assert "is grad_output unchanged" in str(found)
+
+
+def test_a_batch_of_different_samples_shows_that_only_the_first_is_computed():
+    class First(genesis.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2.0
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2.0
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            x = x.movedim(in_dims[0], 0)
+            return (x[:1] * 2.0).expand(x.shape), 0
+
+    assert "a batch gives other values than its samples one by one" in str(verify(First, X))
+
+
+def test_a_gradient_that_is_no_number_is_not_called_nonlinear():
+    def backward(ctx, g):
+        slope = genesis.where(ctx.saved_tensors[0] > 1, float("nan"), W)
+        return genesis.where(g == 0, 0.0, g * slope)
+
+    found = str(verify(rule(lambda x: x * W, backward), X))
+    assert "is wrong only where" in found and "is not linear" not in found

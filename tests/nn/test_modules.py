@@ -239,3 +239,14 @@ def test_batch_norm_without_statistics_takes_those_of_the_batch_in_evaluation():
         assert genesis.allclose(module(x), want, rtol=1e-5, atol=1e-6)
         with pytest.raises(ValueError, match="more than one value per channel"):
             module(x[:1])
+
+
+@pytest.mark.parametrize("layer", [nn.TransformerEncoderLayer, nn.TransformerDecoderLayer])
+def test_wrong_options_of_a_layer_name_the_layer_and_not_a_part_of_it(layer):
+    for options, words in (
+        ({"d_model": "8", "nhead": 2}, "d_model must be an integer"),
+        ({"d_model": 8, "nhead": 2, "dim_feedforward": "x"}, "dim_feedforward must be an integer"),
+        ({"d_model": 8}, "these arguments do not fit"),
+    ):
+        with pytest.raises(TypeError, match=f"{layer.__name__}: {words}"):
+            layer(**options)

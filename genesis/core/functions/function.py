@@ -77,7 +77,7 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
     # as in PyTorch; without it, a forward that needs values runs sample by sample
     generate_vmap_rule: ClassVar[bool] = False
 
-    _watched: ClassVar[bool] = True  # whether forward may read tensors that are no arguments
+    _watched: ClassVar[bool]  # whether forward may read tensors that are no arguments
     _ctx: ClassVar[type[FunctionCtx]]
     _holding: ClassVar[type[FunctionCtx]]  # the same for a call that put tensors on attributes
     _run: ClassVar[Callable[..., Any]]
