@@ -7,6 +7,7 @@ import pytest
 
 import genesis
 from genesis.autograd import verify
+from genesis.autograd.checking.conduct import equal
 from genesis.autograd.checking.differences import SINGLE, slope
 from genesis.autograd.checking.evidence import region_words
 
@@ -127,3 +128,8 @@ def test_a_gradient_that_is_no_number_is_not_called_nonlinear():
 
     found = str(verify(rule(lambda x: x * W, backward), X))
     assert "is wrong only where" in found and "is not linear" not in found
+
+
+def test_an_infinite_element_does_not_make_the_others_equal():
+    a, b = np.array([np.inf, 1.0, np.nan]), np.array([np.inf, 2.0, np.nan])
+    assert equal(a, a, 1e-9) and not equal(a, b, 1e-9)

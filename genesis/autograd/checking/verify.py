@@ -256,7 +256,7 @@ def check_linear(trial: Trial) -> Iterator[Row]:
                 name, "ignores_grad_output", f"the gradient of `{title}` ignores grad_output", "multiply by grad_output"
             )
             return
-        spread = (np.abs(g).max(initial=0) + np.abs(gh).max(initial=0)) * rtol
+        spread = (conduct.largest(g) + conduct.largest(gh)) * rtol
         if not conduct.equal(large, -100 * g, rtol) or not np.allclose(total, g + gh, rtol, spread, equal_nan=True):
             yield failed(
                 name,
