@@ -79,6 +79,7 @@ METHODS = {
     "fmin_",
     "gate",
     "bounded_log",
+    "bounded_log1p",
     "log1pexp",
     "log1pexp_",
     "tanh_rest",

@@ -109,8 +109,8 @@ def _where(b: Builder, condition: Any, x: Any, y: Any) -> str:
 @lowers("gate")
 def _gate(b: Builder, x: Any, y: Any) -> str:
     kind = b.out.dtype  # type: ignore[union-attr]
-    positive = b.node("Greater", b.operand(y, kind), b.constant(0, kind))
-    return b.node("Where", positive, b.operand(x, kind), b.constant(0, kind))  # type: ignore[no-any-return]
+    zero = b.node("Equal", b.operand(y, kind), b.constant(0, kind))
+    return b.node("Where", zero, b.constant(0, kind), b.operand(x, kind))  # type: ignore[no-any-return]
 
 
 # ---- whole numbers, remainders, powers
@@ -236,6 +236,11 @@ def _log10(b: Builder, x: Value) -> str:
 @lowers("bounded_log")
 def _bounded_log(b: Builder, x: Value) -> str:
     return b.node("Max", b.node("Log", x), b.constant(-100, b.out.dtype))  # type: ignore[no-any-return, union-attr]
+
+
+@lowers("bounded_log1p")
+def _bounded_log1p(b: Builder, x: Value) -> str:
+    return b.node("Max", _log1p(b, x), b.constant(-100, b.out.dtype))  # type: ignore[no-any-return, union-attr]
 
 
 @lowers("erfc")

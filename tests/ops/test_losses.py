@@ -286,3 +286,11 @@ def test_binary_cross_entropy_of_certainty_has_a_slope(p, y, slope):
     z = genesis.tensor([200.0 if p else -200.0], requires_grad=True)
     F.binary_cross_entropy(z.sigmoid(), genesis.tensor([float(y)])).backward()
     assert np.isfinite(z.grad.numpy()).all()
+
+
+def test_cross_entropy_of_a_tiny_probability_has_its_digits():
+    p = np.array([1e-30, 1e-9, 3e-6, 0.1], np.float32)
+    x = genesis.from_numpy(p).requires_grad_()
+    loss = F.binary_cross_entropy(x, genesis.zeros(4), reduction="none")
+    np.testing.assert_allclose(loss.detach(), -np.log1p(-p.astype(float)), rtol=1e-6)
+    np.testing.assert_allclose(genesis.autograd.grad(loss.sum(), x)[0], 1 / (1 - p.astype(float)), rtol=1e-6)

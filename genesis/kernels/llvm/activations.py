@@ -22,7 +22,7 @@ def relu(x: Value) -> Value:
 
 
 def gate(x: Value, y: Value) -> Value:
-    return select(y > 0.0, x, 0.0)
+    return select(y.equals(0.0), 0.0, x)
 
 
 def sigmoid(x: Value) -> Value:

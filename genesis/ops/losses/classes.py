@@ -20,7 +20,7 @@ from genesis.core.call.kinds import case
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import expect_tensor
 from genesis.core.graph.tensor import Tensor, known_values
-from genesis.ops.pointwise.curves import bounded_log, log1pexp
+from genesis.ops.pointwise.curves import bounded_log, bounded_log1p, log1pexp
 from genesis.ops.pointwise.choice import where
 from genesis.ops.losses.numbers import _bad_reduction, _loss, _paired, _repairs, reduced, reduction_of
 from genesis.ops.learning.softmax import log_softmax
@@ -371,7 +371,7 @@ def binary_cross_entropy(
     _same_shape("binary_cross_entropy", input, target)
     _check_unit("input", input)
     _check_unit("target", target)
-    loss = -(target * bounded_log(input) + (1 - target) * bounded_log(1 - input))
+    loss = -(target * bounded_log(input) + (1 - target) * bounded_log1p(-input))
     return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction, size_average, reduce)
 
 

@@ -57,6 +57,10 @@ bounded_log = unary("bounded_log", lambda x: np.maximum(np.log(x), -100), "$\\ma
     "[0., 1.] -> [-100.,    0.]", vjp=lambda g, input: g / input.clamp(min=1e-12), dtypes="f", torch_name="",
     path="ops.pointwise.curves.bounded_log", inplace=False, samples=lambda t: [case(t.positive(2, 3))])  # fmt: skip
 
+bounded_log1p = unary("bounded_log1p", lambda x: np.maximum(np.log1p(x), -100), "$\\max(\\ln(1 + x), -100)$, with slope $1 / \\max(1 + x, 10^{-12})$.",
+    "[-1., 0.] -> [-100.,    0.]", vjp=lambda g, input: g / (input + 1).clamp(min=1e-12), dtypes="f", torch_name="",
+    path="ops.pointwise.curves.bounded_log1p", inplace=False, samples=lambda t: [case(t.positive(2, 3))])  # fmt: skip
+
 
 # (x - tanh x) / x^3, of x^2 in [0, 2.56]: to 4e-18
 _REST_P = (1.2530146445147035e-06, 0.0003710136788725669, 0.023489195271290182, 0.3333333333333333)
