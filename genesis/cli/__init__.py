@@ -1,4 +1,4 @@
-"""The command line: ``genesis demo``, ``doctor``, ``run`` and ``check`` (for the last two: `genesis.pytorch`).
+"""The command line: ``genesis demo``, ``doctor``, ``cache``, ``run`` and ``check`` (for the last two: `genesis.pytorch`).
 
 `demo`      the main job, told in three parts     `doctor`   what is installed and what each part adds
 `stages`    the three parts themselves            `terminal` `svg` `report`   how results are shown
@@ -30,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo.add_argument("--json", action="store_true", help="print the results as JSON and nothing else")
     demo.add_argument("--show-code", action="store_true", help="print the code of each part before it runs")
     commands.add_parser("doctor", help="versions, processor, BLAS and threads, optional parts")
+    cache = commands.add_parser("cache", help="machine code that is kept on disk, so that it is not compiled again")
+    cache.add_argument("--clear", action="store_true", help="remove it")
     script = commands.add_parser("run", help="run a script; with --torch, `import torch` gives Genesis")
     script.add_argument("--torch", action="store_true", help="programs written for PyTorch run as they are")
     script.add_argument("script", help="a Python file, or a folder with a __main__.py")
@@ -47,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from genesis.cli.doctor import doctor
 
         return doctor()
+    if options.command == "cache":
+        return _cache(options)
     if options.command == "run":
         return _run(options)
     if options.command == "check":
@@ -54,6 +58,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     from genesis.cli.demo import run
 
     return run(options)
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from genesis.kernels.llvm import objects
+
+    where = objects.folder()
+    if where is None:
+        print("nothing is kept: GENESIS_CACHE_DIR is empty, or there is no home folder")
+    elif options.clear:
+        print(f"{objects.clear()} files removed from {where}")
+    else:
+        kept = [path.stat().st_size for path in objects.files()]
+        print(f"{len(kept)} files, {sum(kept) / 1024:.0f} KiB, in {where}; genesis cache --clear removes them")
+    return 0
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from genesis.base.locks import lock_that_forks_wait_for
+from genesis.kernels.llvm import objects
 
 _compiling = lock_that_forks_wait_for()
 
@@ -66,15 +67,42 @@ def address(name: str, code: str) -> int:
 
 
 def addresses_in(code: str, names: list[str]) -> list[int]:
-    """`address` of several functions."""
+    """`address` of several functions. Machine code that another process has kept is not compiled again (2 ms)."""
     llvm: Any = binding()
     with _compiling:
-        module = llvm.parse_assembly(code)
-        module.verify()
-        machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
-        )
-        engine = llvm.create_mcjit_compiler(module, machine)
+        name = objects.name_of(code, *_target())
+        machine_code = objects.load(name)
+        if machine_code is None:
+            machine_code = _compiled(llvm, code)
+            objects.save(name, machine_code)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(llvm))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
         engine.finalize_object()
         _engines.append(engine)
         return [engine.get_function_address(name) for name in names]
+
+
+def _compiled(llvm: Any, code: str) -> bytes:
+    module = llvm.parse_assembly(code)
+    module.verify()
+    return bytes(_machine(llvm).emit_object(module))
+
+
+@functools.cache
+def _target() -> tuple[str, ...]:
+    """What machine code depends on besides the code: the processor, and the compiler."""
+    llvm: Any = binding()
+    versions = llvmlite_version(), ".".join(map(str, llvm.llvm_version_info))
+    return *versions, llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def llvmlite_version() -> str:
+    import llvmlite
+
+    return str(llvmlite.__version__)
+
+
+def _machine(llvm: Any) -> Any:
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
+    )

@@ -1,0 +1,132 @@
+"""Machine code on disk: used again, and only what is whole and the user's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from genesis.cli import main
+from genesis.kernels.llvm import loops, native, objects
+from genesis.kernels.llvm.nests import Code
+
+compiled = pytest.mark.skipif(not loops.available(), reason="no llvmlite, or a processor without fma")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    where = tmp_path / "kept"
+    monkeypatch.setenv("GENESIS_CACHE_DIR", str(where))
+    return where
+
+
+def _doubled(number):
+    """A new function each time: it multiplies by ``number``."""
+    code = Code(4)
+    with code.loop("0", "%n", "4") as i:
+        code.store(code.mul(code.load("%x", i.index), code.constant(number)), "%x", i.index)
+    run = native.nest("scale", code.function("scale", ["x"], ["n"]), 1, 1)
+    x = np.ones(8, np.float32)
+    run(x.ctypes.data, 8)
+    return x.tolist()
+
+
+@compiled
+def test_it_is_compiled_once(folder, monkeypatch):
+    assert _doubled(3.0) == [3.0] * 8
+    (kept,) = objects.files()
+    assert kept.parent == folder and kept.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(native, "_compiled", lambda *_: pytest.fail("compiled again"))
+    assert _doubled(3.0) == [3.0] * 8
+
+
+@compiled
+@pytest.mark.parametrize("damage", ["shorter", "changed", "empty", "another"])
+def test_damaged_files_are_compiled_again(folder, damage):
+    _doubled(5.0)
+    (kept,) = objects.files()
+    content = kept.read_bytes()
+    broken = {
+        "shorter": content[:-7],
+        "changed": content[:-1] + bytes([content[-1] ^ 1]),
+        "empty": b"",
+        "another": b"x" * 99,
+    }
+    kept.write_bytes(broken[damage])
+    assert _doubled(5.0) == [5.0] * 8
+    assert kept.read_bytes() == content  # and written again
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners of files are POSIX's")
+def test_what_others_could_have_written_is_not_used(folder):
+    objects.save("a.o", b"code")
+    assert objects.load("a.o") == b"code"
+    (folder / "a.o").chmod(0o666)
+    assert objects.load("a.o") is None
+    (folder / "a.o").chmod(0o600)
+    folder.chmod(0o777)
+    assert objects.load("a.o") is None
+    objects.save("b.o", b"code")
+    assert not (folder / "b.o").exists()
+    folder.chmod(0o700)
+    (folder / "c.o").symlink_to(folder / "a.o")
+    assert objects.load("c.o") is None
+
+
+def test_where_nothing_can_be_written_nothing_is_kept(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for where in ("", str(tmp_path / "file")):
+        monkeypatch.setenv("GENESIS_CACHE_DIR", where)
+        objects.save("a.o", b"code")
+        assert objects.load("a.o") is None and objects.files() == []
+
+
+def test_the_oldest_go_first(folder, monkeypatch):
+    monkeypatch.setattr(objects, "LIMIT", 3 * 132)
+    for i in range(5):
+        objects.save(f"{i}.o", bytes(100))
+        os.utime(folder / f"{i}.o", (i, i))
+    objects.save("5.o", bytes(100))
+    assert [path.name for path in objects.files()] == ["3.o", "4.o", "5.o"]
+    assert not list(folder.glob("*.part"))
+
+
+def test_threads_that_write_the_same(folder):
+    threads = [threading.Thread(target=objects.save, args=("a.o", bytes([i]) * 10_000)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(objects.load("a.o"))) == 1 and len(list(folder.iterdir())) == 1
+
+
+@compiled
+def test_another_process_uses_them(folder):
+    _doubled(7.0)
+    program = """
+from tests.kernels.test_objects import _doubled
+from genesis.kernels.llvm import native
+native._compiled = None
+assert _doubled(7.0) == [7.0] * 8
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command(folder, capsys, monkeypatch):
+    objects.save("a.o", bytes(2016))
+    assert main(["cache"]) == 0
+    assert f"1 files, 2 KiB, in {folder}" in capsys.readouterr().out
+    assert main(["cache", "--clear"]) == 0 and objects.files() == []
+    assert "1 files removed" in capsys.readouterr().out
+    monkeypatch.setenv("GENESIS_CACHE_DIR", "")
+    assert main(["cache"]) == 0 and "nothing is kept" in capsys.readouterr().out
+
+
+def test_names_depend_on_everything():
+    names = {objects.name_of(*parts) for parts in (("a", "b"), ("ab",), ("a", "c"), ("a",), ("b", "a"))}
+    assert len(names) == 5
