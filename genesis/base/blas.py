@@ -15,6 +15,7 @@ import ctypes
 import functools
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.locks import process_lock
+from genesis.base.quiet import quietly, unnamed
 from genesis.base.threads import get_num_threads, in_parallel
 
 ALONE = 9_000  # multiplications up to which OpenBLAS uses one thread by itself, for any shapes
@@ -107,9 +109,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+_here = sys.modules[__name__]  # whose `ALONE` may be set: the function below has another namespace
+
+
+@unnamed
 def product(a: Any, b: Any) -> Any:
     """``np.matmul``."""
-    return np.matmul(a, b) if a.size * b.shape[-1] <= ALONE else _large(a, b)
+    return np.matmul(a, b) if a.size * b.shape[-1] <= _here.ALONE else quietly(_here._large, a, b)
 
 
 def _large(a: Any, b: Any) -> Any:

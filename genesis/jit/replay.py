@@ -14,11 +14,11 @@ from genesis.arrays.protocol import Virtual
 from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.base.errors import ArgumentError, GraphError, message
 from genesis.base.pytree import tree_flatten, tree_unflatten
+from genesis.base.quiet import quietly
 from genesis.core.call import dispatch
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.writes import bump, write
 from genesis.core.graph.modes import grad_mode, no_grad
-from genesis.core.graph.quiet import quietly
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var, renamed, variables
 from genesis.jit.guards import hooks_on

@@ -22,11 +22,11 @@ from genesis.base.errors import (
     message,
 )
 from genesis.base.memory import impossible, too_large
+from genesis.base.quiet import quietly
 from genesis.core.call.op import Op
 from genesis.core.call.promotion import cast_operand, compute_dtypes
 from genesis.core.call.strides import packed
 from genesis.core.graph.modes import ACTIVE, interception
-from genesis.core.graph.quiet import quietly
 
 
 def infer_operands(op: Op, operands: Sequence[Any]) -> Any:

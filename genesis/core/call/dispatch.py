@@ -24,6 +24,7 @@ from genesis.base.errors import (
     ArgumentError,
     message,
 )
+from genesis.base.quiet import silent
 from genesis.core.call.computing import compute, compute_operands, infer, infer_operands, intercepted, interpreted
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.operands import KNOWN, array_of, autocast_arguments, lifted, scalar_of
@@ -42,7 +43,6 @@ from genesis.core.call.views import attach_view
 from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import HISTORY_WATCHES
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
-from genesis.core.graph.quiet import quietly
 from genesis.core.graph.tensor import Tensor, wrap
 
 _new = object.__new__
@@ -116,7 +116,19 @@ def _with_numbers_at(op: Op, args: tuple[Any, ...], device: Any) -> tuple[Any, .
 
 def path_of(op: Op) -> Callable[..., Any]:
     """Which of the paths below an op takes."""
+
+    def rebind(attached: Any) -> None:
+        op.silent = attached if op.kind.views else partial(_first_call, op)
+
+    rebind(op.kernel)
+    op.shortcuts.append(rebind)
     return run if op.variadic or op.kind.moves else run_one if op.tensors == (0,) else run_several
+
+
+def _first_call(op: Op, *arrays: Any) -> Any:
+    """What the kernel calls is looked at when all of it is there."""
+    op.silent = silent(op.kernel)
+    return op.silent(*arrays)
 
 
 def run_one(op: Op, args: tuple[Any, ...]) -> Any:
@@ -125,7 +137,7 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     if ACTIVE or not isinstance(input, Tensor) or input._array.__class__ is not np.ndarray:
         return run(op, args)
     try:
-        r = op.kernel(input._array, *args[1:]) if op.kind.views else quietly(op.kernel, input._array, *args[1:])
+        r = op.silent(input._array, *args[1:])
     except Exception:
         return run(op, args)  # fails again, and explains
     if r.__class__ is not np.ndarray:
@@ -171,7 +183,7 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
         if x._node is not None:
             needed = True
     try:
-        r = quietly(op.kernel, *arrays)
+        r = op.silent(*arrays)
     except Exception:
         return run(op, args)  # fails again, and explains
     if r.__class__ is not np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.protocol import Dispatched
+from genesis.base.quiet import silent, unnamed
 from genesis.core.call.dispatch import elementwise, operated
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.op import Op
@@ -23,7 +24,6 @@ from genesis.core.graph.levels import mark_created
 from genesis.core.graph.lost import HISTORY_WATCHES, history_used
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.node import next_number
-from genesis.core.graph.quiet import silent, unnamed
 from genesis.core.graph.saved import pack
 from genesis.core.graph.site import LIBRARY, user_site
 from genesis.core.graph.switches import PACKING

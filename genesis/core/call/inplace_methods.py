@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentError, message
+from genesis.base.quiet import unnamed
 from genesis.core.call.generated import defined, generated
 from genesis.core.call.op import Op
 from genesis.core.call.operands import KNOWN
 from genesis.core.call.writes import bump, inplace
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.node import Node, recorded
-from genesis.core.graph.quiet import unnamed
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.version import INFERENCE, SHARED

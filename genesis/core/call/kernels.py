@@ -43,6 +43,7 @@ from genesis.arrays.protocol import Layer, device_of
 from genesis.arrays.spec import Spec, spec_of
 from genesis.base.device import CPU
 from genesis.base.errors import InplaceError
+from genesis.base.quiet import quietly
 from genesis.core.call import computing
 from genesis.core.call.halves import called
 from genesis.core.call.kinds.others import FUSION
@@ -53,7 +54,6 @@ from genesis.core.graph import engine
 from genesis.core.graph.lost import HISTORY_WATCHES, history_used
 from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
 from genesis.core.graph.node import Node, recorded, stale_message
-from genesis.core.graph.quiet import quietly
 from genesis.core.graph.seeds import edge_of
 from genesis.core.graph.site import site_here
 from genesis.core.graph.switches import PACKING

@@ -93,6 +93,7 @@ class Op:
     written: tuple[str, ...] = ()  # parameters that such a composite writes to: it gets them as they are
     # what runs on NumPy arrays: the meaning, or what was attached (`core/call/kernels.py`)
     kernel: Callable[..., Any] = field(default=lambda: None)
+    silent: Callable[..., Any] = field(default=lambda: None)  # the same without NumPy's warnings, for the lanes
     kernels: dict[type, Any] = field(default_factory=dict)  # what was attached, by the class of arrays
     shortcuts: list[Callable[[Any], None]] = field(default_factory=list)  # tell the fast paths of another kernel
     torch_name: str | None = None  # where PyTorch's name differs; "" when it has no such function

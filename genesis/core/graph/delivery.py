@@ -15,8 +15,8 @@ import numpy as np
 from genesis.arrays.protocol import level_of
 from genesis.base.errors import DeviceError, GraphError, message
 from genesis.base.locks import process_lock
+from genesis.base.quiet import unnamed
 from genesis.core.graph.node import FREED, AccumulateGrad, Edge, Node, Output
-from genesis.core.graph.quiet import quietly
 from genesis.core.graph.site import site_here
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 
 _delivering = process_lock()  # one thread at a time reads and writes `.grad`
+
+
+@unnamed
+def _write(calls: list[tuple[Any, ...]]) -> None:
+    deque(starmap(operator.call, calls), 0)
+
 
 _set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
 
@@ -56,10 +62,7 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
                 )
             else:
                 writes += _writes_of(node, g, create_graph, site)
-        if len(writes) == 1:
-            quietly(*writes[0])
-        else:
-            quietly(deque, starmap(operator.call, writes), 0)
+        _write(writes)
         if create_graph:
             _without_owners([node for node, _ in gradients])
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import UnsupportedError, message
+from genesis.base.quiet import silent
 from genesis.base.threads import in_parallel
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
-from genesis.core.graph.quiet import silent
 from genesis.kernels.cpu import activation, elementwise, memory, pointwise, special  # what they attach comes before
 from genesis.kernels.llvm import activations, functions, loops
 
@@ -26,7 +26,7 @@ BEFORE = activation, elementwise, pointwise, special
 LARGE = {
     "elements": 8192,
     "for threads": 1 << 18,
-}  # a table, since kernels that are called directly have no module (`core/graph/quiet.py`)
+}  # a table, since kernels that are called directly have no module (`base/quiet.py`)
 _KINDS = {"f": "float", "d": "double"}
 
 

@@ -48,7 +48,7 @@ def _in_float64(x: Any, ufunc: Any = None) -> Any:
 
 
 def in_float64(ufunc: Any) -> Callable[[Any], Any]:
-    """A kernel of one function; no closure, so that it is called as directly as a ufunc (`core/graph/quiet.py`)."""
+    """A kernel of one function; no closure, so that it is called as directly as a ufunc (`base/quiet.py`)."""
     return FunctionType(_in_float64.__code__, globals(), ufunc.__name__, (ufunc,))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.blas import product
+from genesis.base.quiet import quietly, unnamed
 from genesis.base.threads import in_parallel
 from genesis.core.call.halves import HALVES
 from genesis.core.call.kernels import attach
@@ -104,6 +105,7 @@ def _compiled(dtype: Any) -> Any:
     return native.function("outer", code, c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_int64, c_int64)
 
 
+@unnamed
 def matmul(input: Any, other: Any) -> Any:
     """The kernel of `genesis.matmul`."""
     kind = input.dtype
@@ -111,8 +113,8 @@ def matmul(input: Any, other: Any) -> Any:
         if input.ndim < 3:  # what is common, without other calls
             return product(input, other)
         if other.ndim > 2 and input.shape[-1] == other.shape[-2] == 1:
-            return outer_products(input, other)
-    return REGISTRY["matmul"].meaning(input, other)
+            return quietly(outer_products, input, other)
+    return quietly(REGISTRY["matmul"].meaning, input, other)
 
 
 attach("matmul", np.ndarray, matmul)

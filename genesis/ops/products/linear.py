@@ -9,6 +9,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.blas import product
+from genesis.base.quiet import unnamed
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import case, composite, contraction
@@ -57,6 +58,7 @@ def _infer_linear(input: Spec, weight: Spec, bias: Spec | None) -> Spec:
     torch_name="",
     autocast="low",
 )
+@unnamed
 def matmul_tn(input: Array, other: Array) -> Any:
     """$X^T Y$ of two matrices with one number of rows; the gradient of `linear` for its weight, without a view on the
     way.
@@ -108,6 +110,7 @@ def _linear_bias(g: Any, bias_shape: Any) -> Any:
     out=True,
     torch_name="nn.functional.linear",
 )
+@unnamed
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     """$x W^T + b$, with weight of shape (out_features, in_features).
 

@@ -12,6 +12,7 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.blas import product
+from genesis.base.quiet import unnamed
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import case, composite, contraction, fails, in_front
@@ -151,6 +152,7 @@ wrong_inputs(
 )
 
 
+@unnamed
 def rows_times(a: Any, b: Any) -> Any:
     """Batches of rows times one matrix, all rows at once: NumPy would multiply batch by batch."""
     if not a.flags.c_contiguous:

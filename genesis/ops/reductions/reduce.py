@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.protocol import Array
+from genesis.base.quiet import unnamed
 from genesis.core.call.kinds import (
     case,
     composite,
@@ -72,6 +73,7 @@ wrong_inputs(sum, _out_of_range, (lambda t: case(t(2, 3), (0, 0)), RuntimeError,
     result="float",
     dtypes="fc",
 )
+@unnamed
 def mean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Mean over ``dim`` (None: all), $\\frac{1}{n} \\sum_i x_i$; nan of nothing.
 
