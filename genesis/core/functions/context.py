@@ -30,11 +30,10 @@ recording = grad_mode.get
 class FunctionCtx(Node):
     """What `forward` is given first and `backward` gets back."""
 
-    __slots__ = ("__dict__",)
+    __slots__ = ("__dict__", "_outputs")
 
     _function: ClassVar[type[Function]]
     _role = FUNCTION
-    _outputs = None
 
     # Rare things are attributes of the instance; these are what an ordinary call has.
     materialize_grads: bool = True
@@ -53,7 +52,7 @@ class FunctionCtx(Node):
 
     def _begin(self, edges: tuple[Any, ...]) -> None:
         """What a context is before `forward` runs; the rest is set when the result is there."""
-        self._edges, self._saved, self._hooks, self._epoch = edges, (), None, WRITES[0]
+        self._edges, self._saved, self._hooks, self._epoch, self._outputs = edges, (), None, WRITES[0], None
 
     # ---- for forward
 
@@ -279,6 +278,7 @@ class FunctionCtx(Node):
     def _arguments_only(self) -> FunctionCtx:
         """A context with the edges of the arguments, to match their gradients."""
         narrow = type(self)()
+        narrow._outputs = None
         narrow._edges, narrow._structures = self._edges[: len(self._edges) - len(self._captured)], self._structures
         narrow._optional = self._optional
         narrow._code, narrow._at = self._code, self._at

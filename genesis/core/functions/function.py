@@ -245,7 +245,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
             else:
                 return apply_general(cls, args, kwargs)
         ctx = make_node()
-        ctx._hooks = None
+        ctx._hooks = ctx._outputs = None
         ctx._saved = ()
         mode = recording()
         needed = needed and mode

@@ -37,9 +37,9 @@ def _write(calls: list[tuple[Any, ...]]) -> None:
 _set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
 
 
-def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bool) -> None:
+def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor, bool]], create_graph: bool) -> None:
     """``.grad += g`` for these leaves, in place where nothing is recorded; a new ``.grad`` is memory that nobody else
-    holds.
+    holds: a copy, where others may hold ``g`` (then the third is True, or it is marked as shared).
 
     All that is to be written is worked out first. The writes are calls of C functions, made by one call in C, so
     neither an error nor Ctrl-C (which Python looks for between its own instructions) comes between them.
@@ -48,7 +48,7 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
     with _delivering:
         site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
         writes: list[tuple[Any, ...]] = []
-        for node, g in gradients:
+        for node, g, held in gradients:
             if (
                 plain
                 and node._grad is None
@@ -57,14 +57,13 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor]], create_graph: bo
                 and not node._virtual
             ):
                 hooks = node._hooks
-                writes.append(
-                    (_set_grad, node, g._apart() if g._counter is SHARED or (hooks is not None and hooks.tensor) else g)
-                )
+                apart = held or g._counter is SHARED or (hooks is not None and hooks.tensor)
+                writes.append((_set_grad, node, g._apart() if apart else g))
             else:
-                writes += _writes_of(node, g, create_graph, site)
+                writes += _writes_of(node, g._shared() if held else g, create_graph, site)
         _write(writes)
         if create_graph:
-            _without_owners([node for node, _ in gradients])
+            _without_owners([node for node, _, _ in gradients])
 
 
 def _writes_of(

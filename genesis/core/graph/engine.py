@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,7 @@ def run(
         if accumulate:
             deliver(task.finished, create_graph)
         else:
-            task.captured.update(task.finished)  # type: ignore[union-attr]
+            task.captured.update({node: g._shared() if held else g for node, g, held in task.finished})  # type: ignore[union-attr]
         for callback in task.at_end:
             callback()
     finally:
@@ -145,26 +145,12 @@ def _tell(error: Exception, node: Node | None) -> None:
 class _Task:
     """One call of backward: the counts, the gradients in flight, and what is to be written at the end."""
 
-    __slots__ = (
-        "__weakref__",
-        "accumulate",
-        "at_end",
-        "captured",
-        "create_graph",
-        "ends",
-        "finished",
-        "given",
-        "grads",
-        "inputs",
-        "keep_graph",
-        "like",
-        "number",
-        "owed",
-        "reached",
-        "ready",
-        "repair",
-        "wanted",
-    )
+    # Rare things are attributes of the instance; these are what an ordinary backward has.
+    inputs: set[Any] | None = None
+    wanted: set[Node] | None = None
+    captured: dict[Any, Tensor | None] | None = None
+    ends: Set[Node] = frozenset()  # nodes that are reached but do not run: their gradient is all that was asked for
+    given: Any = None  # to the rule of the node that was visited last
 
     def __init__(
         self,
@@ -179,14 +165,11 @@ class _Task:
         self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
         self.like: Any = seeds[0] if seeds else None  # what zeros are made like
         self.grads: dict[Node, Any] = {}  # a tensor, or for a node with several outputs a list of them
-        self.finished: list[tuple[AccumulateGrad, Tensor]] = []
+        # leaves, their gradients, and whether others hold these or their memory
+        self.finished: list[tuple[AccumulateGrad, Tensor, bool]] = []
         self.at_end: list[Callable[[], None]] = []
         self.number = number_of_run(sys._getframe(2))  # what it frees remembers it by this
-        self.inputs = self.wanted = None
-        self.ends: set[Node] = set()  # nodes that are reached but do not run: their gradient is all that was asked for
         self.repair = repair.get()
-        self.captured: dict[Any, Tensor | None] | None = None
-        self.given: Any = None  # to the rule of the node that was visited last
         nodes = [edge.node if edge.__class__ is Output else edge for edge in roots]
         self.owed, self.reached = planned(nodes)
         if inputs is not None:
@@ -216,7 +199,7 @@ class _Task:
                 while node is not None:  # a chain of nodes is followed without going through the tables
                     if plain and g is not None and node._hooks is None:
                         if role is LEAF:
-                            finished.append((node, g))  # type: ignore[arg-type]
+                            finished.append((node, g, False))  # type: ignore[arg-type]
                             break
                         before = WRITES[0]
                         if role is FUNCTION and node._epoch is before:  # `Context._pull`, written out: it saves 0.1 us
@@ -234,6 +217,12 @@ class _Task:
                     elif plain and role is LEAF and g is not None and self.inputs is None:
                         self._finish(node, node._hooks.before(node, g))  # type: ignore[union-attr, arg-type]
                         break
+                    elif plain and node._hooks is SPECIAL and g is not None and self.inputs is None:  # saves 1 us
+                        if node._outputs is not None:
+                            g = materialize(node, g)
+                        results = node._pull_special(g)
+                        if not keep_graph:
+                            self._free(node)
                     else:
                         results = self._visit(node, g)
                         g = self.given
@@ -253,18 +242,18 @@ class _Task:
                                 array = gx._array
                             to = target._role
                             # a function or a leaf may write to gx: copied then, unless nobody else holds it or its array
-                            if to is not OP and not (
+                            held = to is not OP and not (
                                 refs(gx) == 4 and refs(array) == 3 and array.base is None if role is FUNCTION
                                 else array.base is None and g.__class__ is not list and array is not g._array
-                            ):  # fmt: skip
+                            )  # fmt: skip
+                            if left is None and edge is target and to is LEAF and plain and target._hooks is None:
+                                finished.append((target, gx, held))
+                                continue
+                            if held:
                                 gx = gx._shared()
-                            if left is None and edge is target:
-                                if to is LEAF and plain and target._hooks is None:
-                                    finished.append((target, gx))
-                                    continue
-                                if following is None:
-                                    following, passed, next_role = edge, gx, to
-                                    continue
+                            if left is None and edge is target and following is None:
+                                following, passed, next_role = edge, gx, to
+                                continue
                             self._add(edge, gx)
                         if left is None:  # this was its only use
                             ready.append(target)
@@ -330,10 +319,13 @@ class _Task:
                 ]
             results = hooks.after(node, results, came)
         if not self.keep_graph:
-            node._release()
-            if node._saved is FREED:
-                node._epoch = self.number
+            self._free(node)
         return results
+
+    def _free(self, node: Node) -> None:
+        node._release()
+        if node._saved is FREED:
+            node._epoch = self.number
 
     def _nothing(self, node: Node) -> Any:
         """What a function gets whose results got no gradient: zeros, or None if it asked for that."""
@@ -370,15 +362,20 @@ class _Task:
         if not self.accumulate or (self.inputs is not None and node not in self.inputs):
             return  # `_capture` has it
         if node._hooks is not None and (node._hooks.post_accumulate or node._hooks.post):
-            deliver([(node, g)], self.create_graph)
+            deliver([(node, g, False)], self.create_graph)
             node._hooks.after_accumulation(node, g)
         else:
-            self.finished.append((node, g))
+            self.finished.append((node, g, False))
 
 
 def materialize(node: Node, g: list[Tensor | None]) -> list[Tensor | None]:
     """Zeros for the outputs that nothing used, unless the node asked for None."""
-    if None not in [part if part is None else 0 for part in g] or not getattr(node, "materialize_grads", True):
+    for part in g:
+        if part is None:
+            break
+    else:
+        return g
+    if not getattr(node, "materialize_grads", True):
         return g
     like = next(part for part in g if part is not None)
     assert node._outputs is not None

@@ -293,20 +293,13 @@ class ComplexNode(Node):
 class Output:
     """An edge to one output of a node that has several."""
 
-    __slots__ = ("index", "node")
+    __slots__ = ("_dtype", "_shape", "index", "node")
     is_leaf = False
 
     def __init__(self, node: Node, index: int) -> None:
         self.node = node
         self.index = index
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return self.node._outputs[self.index][0]  # type: ignore[index]
-
-    @property
-    def _dtype(self) -> np.dtype[Any]:
-        return self.node._outputs[self.index][1]  # type: ignore[index]
+        self._shape, self._dtype = node._outputs[index]  # type: ignore[index, misc]
 
 
 def edge_key(edge: Edge) -> Any:
