@@ -26,6 +26,7 @@ from genesis.base.errors import (
 )
 from genesis.base.quiet import silent
 from genesis.core.call.computing import compute, compute_operands, infer, infer_operands, intercepted, interpreted
+from genesis.core.call.halves import F32
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.operands import KNOWN, array_of, autocast_arguments, lifted, scalar_of
 from genesis.core.call.out import write_out
@@ -151,7 +152,7 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     out._node = out._counter = out._view = None
     edge = input._node
     if edge is not None:
-        if grad_mode.get() and op.node is not None and differentiable(r.dtype):
+        if grad_mode.get() and op.node is not None and (r.dtype is F32 or differentiable(r.dtype)):
             record(op, args, (edge,), out)
         elif HISTORY_WATCHES or grad_mode.get():
             unrecorded(op, (edge,), out)
@@ -192,7 +193,7 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     out._array = r
     out._node = out._counter = out._view = None
     if needed:
-        if grad_mode.get() and op.node is not None and differentiable(r.dtype):
+        if grad_mode.get() and op.node is not None and (r.dtype is F32 or differentiable(r.dtype)):
             record(op, args, tuple(edges), out)
         elif HISTORY_WATCHES or grad_mode.get():
             unrecorded(op, edges, out)

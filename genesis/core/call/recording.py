@@ -22,7 +22,7 @@ from genesis.core.graph.lost import HISTORY_WATCHES, history_used, note
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode, inference
 from genesis.core.graph.node import Output, recorded
 from genesis.core.graph.saved import pack
-from genesis.core.graph.site import user_site
+from genesis.core.graph.site import LIBRARY, user_site
 from genesis.core.graph.switches import PACKING
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
@@ -85,7 +85,11 @@ def record(
     """The node of a primitive with one result."""
     array = out._array
     kind: Any = op.node if array.dtype is F32 else node_for(op, array.dtype)
-    out._node = node = recorded(kind, edges, array, saved_values(op, args, edges, out, outs), user_site(_frame(3)))
+    saved = (op.save or _compile_save(op))(args, edges, out, outs)
+    frame = _frame(3)
+    code = frame.f_code
+    site = user_site(frame) if LIBRARY[code.co_filename] else (code, frame.f_lasti)  # a call less where users call
+    out._node = node = recorded(kind, edges, array, saved, site)
     node._outputs = None
     if ACTIVE or PACKING:
         pack(node)
@@ -111,9 +115,7 @@ def saved_values(
     op: Op, args: tuple[Any, ...], edges: tuple[Any, ...], out: Tensor, outs: tuple[Tensor, ...] | None = None
 ) -> tuple[Any, ...]:
     """What the rules of the inputs that need a gradient ask for by name, see `core/call/op.py`."""
-    if op.save is None:
-        op.save = _compile_save(op)
-    return op.save(args, edges, out, outs)  # type: ignore[no-any-return]
+    return (op.save or _compile_save(op))(args, edges, out, outs)  # type: ignore[no-any-return]
 
 
 def _compile_save(op: Op) -> Callable[..., Any]:
@@ -148,7 +150,8 @@ def _compile_save(op: Op) -> Callable[..., Any]:
         "name": op.name,
         "own": _own,
     }
-    return compiled(generated(lambda: source_code, "save", f"<genesis saves {op.name}>", scope))
+    op.save = compiled(generated(lambda: source_code, "save", f"<genesis saves {op.name}>", scope))
+    return op.save
 
 
 def _own(x: Tensor | None) -> Tensor | None:

@@ -235,7 +235,7 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
         edges = []
         needed = False
         for a in args:
-            if isinstance(a, Tensor):
+            if a.__class__ is Tensor or isinstance(a, Tensor):
                 edge = a._node
                 edges.append(edge)
                 if edge is not None:

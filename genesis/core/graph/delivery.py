@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 _delivering = process_lock()  # one thread at a time reads and writes `.grad`
 
 
-@unnamed
-def _write(calls: list[tuple[Any, ...]]) -> None:
-    deque(starmap(operator.call, calls), 0)
-
-
 _set_grad: Callable[..., None] = AccumulateGrad.__dict__["_grad"].__set__
 
 
@@ -61,7 +56,10 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor, bool]], create_gra
                 writes.append((_set_grad, node, g._apart() if apart else g))
             else:
                 writes += _writes_of(node, g._shared() if held else g, create_graph, site)
-        _write(writes)
+        if len(writes) == 1:
+            operator.call(*writes[0])
+        else:
+            deque(starmap(operator.call, writes), 0)
         if create_graph:
             _without_owners([node for node, _, _ in gradients])
 
@@ -159,3 +157,6 @@ def _check_layers(node: AccumulateGrad, g: Tensor) -> None:
                 "backward() on the result of the transform",
             )
         )
+
+
+deliver = unnamed(deliver)  # it adds

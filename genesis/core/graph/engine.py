@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ShapeError
@@ -40,8 +41,13 @@ refs: Callable[[Any], int] = (
     sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
 )
 
-_running: ContextVar[_Task | None] = ContextVar("genesis_backward", default=None)
-current = _running.get  # the innermost backward that runs in this thread, or None
+_running: dict[int, _Task | None] = {}  # the innermost backward of each thread in which one runs
+
+
+def current() -> _Task | None:
+    """The innermost backward that runs in this thread, or None."""
+    return _running.get(get_ident())
+
 
 # (before, after): hooks around every node of every backward in this thread, see `genesis.autograd.graph`
 around_node: ContextVar[tuple[tuple[Any, Any], ...]] = ContextVar("genesis_every_node", default=())
@@ -82,11 +88,12 @@ def run(
                 accumulate=accumulate,
                 since=since,
             )
-    mode, outer = grad_mode.get(), _running.get()
+    mode, thread = grad_mode.get(), get_ident()
+    outer = _running.get(thread)
     try:
         grad_mode.set(create_graph)
         task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate, since)
-        _running.set(task)
+        _running[thread] = task
         task.loop()
         if accumulate:
             deliver(task.finished, create_graph)
@@ -98,7 +105,10 @@ def run(
         try:  # Ctrl-C may come between the two
             grad_mode.set(mode)
         finally:
-            _running.set(outer)
+            if outer is None:
+                _running.pop(thread, None)
+            else:
+                _running[thread] = outer
     return (
         []
         if inputs is None or task.captured is None

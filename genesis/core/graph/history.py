@@ -110,7 +110,7 @@ def backward(
         from genesis.core.graph.construct import tensor_like
 
         gradient = tensor_like(gradient, self)
-    edge = edge_of(self)
+    edge = edge_of(self) if self._node is None else self._node
     seed = seed_for(self, gradient)
     engine.run(
         [edge],
