@@ -296,6 +296,9 @@ class Output:
     __slots__ = ("_dtype", "_shape", "index", "node")
     is_leaf = False
 
+    _dtype: np.dtype[Any]
+    _shape: tuple[int, ...]
+
     def __init__(self, node: Node, index: int) -> None:
         self.node = node
         self.index = index
