@@ -22,7 +22,7 @@ def read(code: CodeType) -> set[str]:
 
 def test_unnamed_functions_find_all_that_they_look_up():
     (genesis.ones(3, 4) @ genesis.ones(4, 3)).sum().mean()
-    functions = [f for f in gc.get_objects() if isinstance(f, FunctionType) and quiet._is_unnamed(f)]
+    functions = [f for f in gc.get_objects() if type(f) is FunctionType and quiet._is_unnamed(f)]
     assert len(functions) > 50
     missing = {
         (f.__module__, f.__qualname__, name)

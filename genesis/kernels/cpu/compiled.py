@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import UnsupportedError, message
-from genesis.base.quiet import silent
+from genesis.base.quiet import silent, unnamed
 from genesis.base.threads import in_parallel
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
@@ -43,6 +43,7 @@ class Loops(dict[str, Callable[..., Any]]):
         return found
 
 
+@unnamed
 def everywhere(loop: Callable[..., Any], *arrays: Any) -> Any:
     """The loop over all elements of arrays, by several threads where they are many."""
     first = arrays[0]
@@ -56,12 +57,14 @@ def everywhere(loop: Callable[..., Any], *arrays: Any) -> Any:
     return out
 
 
+@unnamed
 def _of_one(x: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
     if x.size < large["elements"]:
         return few(x)
     return many[x.dtype.char](x)
 
 
+@unnamed
 def _of_two(x: Any, y: Any, few: Any = None, many: Any = None, large: Any = None) -> Any:
     if x.size < large["elements"] and y.size < large["elements"]:
         return few(x, y)
@@ -73,7 +76,7 @@ def _attach(op: str, name: str = "", dtypes: str = "fd") -> None:
     before = silent(REGISTRY[op].kernel)
     many = Loops(name or op, before, dtypes)
     form = _of_one if len(REGISTRY[op].tensors) == 1 else _of_two
-    attach(op, np.ndarray, FunctionType(form.__code__, globals(), op, (before, many, LARGE)))
+    attach(op, np.ndarray, FunctionType(form.__code__, form.__globals__, op, (before, many, LARGE)))
 
 
 CHOICES = ("relu", "gate")
