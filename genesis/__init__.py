@@ -23,7 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray as NDArray  # what a tensor on the CPU holds
 
-from genesis import autograd, ops
+from genesis.base.collector import waiting as _waiting
+
+with _waiting():
+    from genesis import autograd, ops
 from genesis.autograd import (
     Context,
     Function,

@@ -9,6 +9,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, DTypeError, message
+from genesis.base.quiet import unnamed
 from genesis.core.call.out import write_out
 from genesis.core.call.kinds import alias, binary, case, composite, elementwise
 from genesis.core.call.op import samples, wrong_inputs
@@ -18,6 +19,7 @@ from genesis.core.graph.tensor import Tensor
 _INTEGERS = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
 
 
+@unnamed
 def _gate(x: Any, y: Any) -> Any:
     """As integers, bits times 0 or 1, x is kept or not whatever it is; `np.where` takes eight times as long."""
     integers = _INTEGERS.get(x.dtype)

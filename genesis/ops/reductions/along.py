@@ -86,7 +86,7 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     """
     axis = None if len(dim) >= x.ndim else dim
     if (
-        x.size <= _LEAF
+        (x.size <= _LEAF or (len(dim) == 1 and x.shape[dim[0]] <= _LEAF))
         or (x.flags.c_contiguous and (axis is None or dim[0] >= x.ndim - len(dim)))
         or (axis is None and x.flags.f_contiguous)
     ):
@@ -94,7 +94,7 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     if len(dim) == 1:
         d = dim[0]
         steps = [abs(s) for s, n in zip(x.strides, x.shape, strict=True) if n > 1]
-        if x.shape[d] <= _LEAF or (len(steps) > 1 and abs(x.strides[d]) == min(steps)):
+        if len(steps) > 1 and abs(x.strides[d]) == min(steps):
             return np.add.reduce(x, d, None, None, keepdim)
         return _tree(x, d, keepdim)
     for d in sorted(dim, key=lambda d: -x.shape[d]):
