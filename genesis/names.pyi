@@ -2182,7 +2182,7 @@ def le(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     tensor([ True, False])
     """
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Linear interpolation, $x + w (end - x)$.
+    """Linear interpolation, $x + w (end - x)$, from the end that is nearer: with a weight of 1 it is ``end`` itself.
 
     >>> import genesis
     >>> genesis.lerp(genesis.tensor([0., 10.]), genesis.tensor([10., 20.]), 0.5)
