@@ -118,7 +118,7 @@ def _call(name: str, x: Any, *arrays: Any) -> None:
     def work(some: slice) -> None:
         run(*given, some.start, some.stop, examples, many, size, whole, int(size != whole), examples * size)
 
-    in_parallel(work, many)
+    in_parallel(work, many, None if 4 * x.size > LARGE["for threads"] else 1)  # as long as waking threads takes
 
 
 def _compiled_forward(x: Any, weight: Any, bias: Any, eps: float) -> Any:

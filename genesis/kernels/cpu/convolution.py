@@ -14,6 +14,7 @@ multiplied with the weights by BLAS.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.spec import Spec
 from genesis.base.blas import one_thread, product
 from genesis.base.threads import in_parallel
 from genesis.core.call.kernels import attach
@@ -32,7 +34,6 @@ from genesis.ops.spatial.convolution import (
     infer_convolution,
     inside,
     is_channels_last,
-    specs,
     spread_sizes,
     widened,
     windows,
@@ -379,6 +380,13 @@ def _tasks(n: int, shape: Shape, x: Any, out: int, rows: int) -> Iterator[list[t
 # ---- attached
 
 
+@functools.lru_cache(maxsize=512)
+def _out_sizes(input: Any, weight: Any, bias: Any, *options: Any) -> Sizes:
+    """The sizes of the result for arrays of these shapes and dtypes."""
+    given = [None if each is None else Spec(*each) for each in (input, weight, bias)]
+    return infer_convolution(*given, *options).shape[2:]
+
+
 @attach("convolution", np.ndarray)
 def convolution(
     input: Any,
@@ -392,9 +400,9 @@ def convolution(
     groups: int,
 ) -> Any:
     """The kernel of `genesis.convolution`."""
-    spec = infer_convolution(*specs(input, weight, bias), stride, padding, dilation, transposed, extra, groups)
+    given = tuple([None if a is None else (a.shape, a.dtype) for a in (input, weight, bias)])
+    sizes = _out_sizes(*given, stride, padding, dilation, transposed, extra, groups)
     x, w, b = widened(input, weight, bias)
-    sizes = spec.shape[2:]
     shape = Shape(w.shape[2:], stride, padding, dilation, groups, x.shape[2:] if transposed else sizes)
     out = _transposed(x, w, b, shape, sizes) if transposed else _forward(x, w, b, shape)
     if (is_channels_last(x) or is_channels_last(w)) and not is_channels_last(out):

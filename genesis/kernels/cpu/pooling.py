@@ -125,8 +125,14 @@ def _loop(taps: int) -> Any:
 def _compiled(g: Any, x: Any, places: Any, dims: int) -> Any:
     gx, size = memory.zeros(x.shape, F32), math.prod(x.shape[x.ndim - dims :])
     run, given = _loop(places.shape[1]), [a.ctypes.data for a in (x, g, gx, places)]
-    in_parallel(lambda some: run(*given, some.start, some.stop, size, len(places)), x.size // size)
+    images = x.size // size
+    in_parallel(lambda some: run(*given, some.start, some.stop, size, len(places)), images, _parts(x))
     return gx
+
+
+def _parts(x: Any) -> int | None:
+    """One slice of the work where waking threads takes as long; else as many as usual."""
+    return 1 if x.size < LARGE["for threads"] else None
 
 
 def _are_pairs(x: Any, rules: Any) -> bool:
@@ -155,5 +161,6 @@ def _of_pairs(name: str, x: Any, *given: Any) -> Any:
     *planes, high, wide = x.shape
     out = memory.empty(x.shape if given else (*planes, high // 2, wide // 2), F32)
     run, addresses = _pairs_loop(name, wide // 2), [a.ctypes.data for a in (x, *given, out)]
-    in_parallel(lambda rows: run(*addresses, rows.start, rows.stop, wide // 2), x.size // wide // 2)
+    rows = x.size // wide // 2
+    in_parallel(lambda some: run(*addresses, some.start, some.stop, wide // 2), rows, _parts(x))
     return out

@@ -111,7 +111,7 @@ class Geometry:
             self.line = max(len(self.to) * lanes, many * self.each)
         self.size = channels * self.channel + (_SPARE + 1) * lanes  # a vector may begin at the last place
         self.images, self.lines = _Scratch(self.size), _Scratch(0 if self.whole else out * self.line)
-        self.tables = [_at(a) for a in (self.begin, self.to)]
+        self.tables = [_at(a) for a in (self.offsets, self.begin, self.to)]
 
     def _rows_of_input(self) -> Any:
         """Of each row of the images where it begins in the input, and where among those of a channel; its length."""
@@ -160,28 +160,29 @@ class _Scratch:
 
 def takes(x: Any, out: int, shape: Any) -> bool:
     """Whether these loops are for a convolution: float32, and worth it."""
-    return x.dtype is F32 and _work(x, out, shape) >= max(LEAST, 1) and loops.available()
+    return x.dtype is F32 and _work(x.shape, out, shape) >= max(LEAST, 1) and loops.available()
 
 
-def _work(x: Any, out: int, shape: Any) -> int:
-    return int(x.shape[0] * math.prod(shape.count) * out * (x.shape[1] // shape.groups) * shape.taps)
+def _work(input: Sizes, out: int, shape: Any) -> int:
+    return int(input[0] * math.prod(shape.count) * out * (input[1] // shape.groups) * shape.taps)
 
 
 _geometry = functools.lru_cache(maxsize=128)(Geometry)
+Blocks = list[tuple[int, Geometry]]
 
 
-def _blocks(x: Any, shape: Any, out: int, spaced: bool = False, most: int | None = None) -> list[tuple[int, Geometry]]:
+def _blocks(input: Sizes, shape: Any, out: int, block: int, spaced: bool = False, most: int | None = None) -> Blocks:
     """The first example of each block, and its geometry."""
-    n, channels, *sizes = x.shape
+    n, channels, *sizes = input
     of = functools.partial(_geometry, shape, tuple(sizes), channels, out)
-    many = max(1, min(n, BLOCK // (4 * channels * of(1, spaced).channel), most or n))
+    many = max(1, min(n, block // (4 * channels * of(1, spaced).channel), most or n))
     found = [(i, of(many, spaced)) for i in range(0, n - many + 1, many)]
     if n % many:
         found.append((n - n % many, of(n % many, spaced)))
     return found
 
 
-def _runs(blocks: list[tuple[int, Geometry]]) -> Iterator[tuple[int, int, Geometry]]:
+def _runs(blocks: Blocks) -> Iterator[tuple[int, int, Geometry]]:
     """The first and the last example of blocks one after the other that are alike."""
     for geometry, run in itertools.groupby(blocks, lambda block: block[1]):
         starts = [start for start, _ in run]
@@ -205,88 +206,124 @@ def _packed(w: Any, groups: int, rows: int, starts: list[int]) -> Any:
     return np.ascontiguousarray(np.stack([each[:, s : s + rows].swapaxes(1, 2) for s in starts], 1))
 
 
-def _steps(array: Any) -> list[int]:
-    return [s // 4 for s in array.strides]
+def _steps(sizes: Sizes) -> Sizes:
+    """Of an array in the order of its dimensions: numbers from one place to the next."""
+    return tuple([math.prod(sizes[d + 1 :]) for d in range(len(sizes))])
+
+
+class _Forward:
+    """What all convolutions of arrays of such sizes have in common; ``steps``: of the array that is written to."""
+
+    def __init__(self, shape: Any, input: Sizes, out: int, steps: Sizes | None, threads: int, block: int) -> None:
+        n, inner, groups, lanes = input[0], input[1], shape.groups, loops.width() // 4
+        self.rows, columns, _ = _registers(out // groups)
+        self.starts, channels = _by_rows(out, groups, self.rows)
+        share = -(-n // threads) if threads > 1 and _work(input, out, shape) > threads * SHARE else n
+        self.blocks = _blocks(input, shape, out, block, steps is not None, share)
+        self.whole = self.blocks[0][1].whole
+        self.run = _forward_loop(self.rows, columns, self.whole, shape.stride[-1] == 1, steps is not None)
+        self.out, (of_example, of_channel, *_) = out, _steps(input)
+        y_example, y_channel, *y_steps = steps or _steps((n, out, *shape.count))
+        self.bytes = 4 * of_example, 4 * y_example
+        part = max(1, block // 2 // (4 * lanes * columns * inner // groups * math.prod(shape.stride))) * columns
+        terms = inner // groups * shape.taps
+        self.given: dict[Geometry, Any] = {}
+        for _, place in self.blocks:
+            vectors = -(-place.vectors // columns) * columns
+            leave = None if self.whole else _at(place.leave(tuple(y_steps)))
+            self.given[place] = (
+                (*place.tables, _at(channels), _at(place.fill), leave, 0),
+                (place.many, inner // groups, out, groups, len(self.starts), terms, -(-terms // sliding.CHUNK), vectors,
+                 part, -(-vectors // part), place.each, place.channel, place.line, place.fill.shape[1],
+                 math.prod(shape.count[:-1]), of_example, of_channel, shape.stride[-1], y_example, y_channel,
+                 y_steps[-1]),
+            )  # fmt: skip
+
+    def work(self, x: int, w: int, bias: int, y: int, blocks: Blocks) -> None:
+        for first, last, place in _runs(blocks):
+            tables, numbers = self.given[place]
+            of_x, of_y = self.bytes
+            with place.images.lent() as images:
+                lines = None if self.whole else memory.empty((self.out * place.line,), F32)
+                scratch = _at(images), None if lines is None else _at(lines)
+                count = (last - first) // place.many
+                self.run(x + first * of_x, w, bias, y + first * of_y, *scratch, *tables, count, *numbers)
+
+
+_forward = functools.lru_cache(maxsize=256)(_Forward)
 
 
 def forward(x: Any, w: Any, bias: Any, shape: Any, y: Any = None) -> Any:
     """The convolution, written to ``y`` if it is given; `takes` said yes."""
-    n, inner, out, groups = x.shape[0], x.shape[1], w.shape[0], shape.groups
-    rows, columns, _ = _registers(out // groups)
-    x = np.ascontiguousarray(x)
-    spaced = y is not None
-    y = memory.empty((n, out, *shape.count), F32) if y is None else y
-    starts, channels = _by_rows(out, groups, rows)
-    terms, lanes, threads = w[0].size, loops.width() // 4, get_num_threads()
-    packed = _packed(w, groups, rows, starts)
+    out, x = w.shape[0], np.ascontiguousarray(x)
+    steps = None if y is None else tuple([s // 4 for s in y.strides])
+    made = _forward(shape, x.shape, out, steps, get_num_threads(), BLOCK)
+    y = memory.empty((x.shape[0], out, *shape.count), F32) if y is None else y
+    packed = _packed(w, shape.groups, made.rows, made.starts)
     added = np.zeros(out, F32) if bias is None else np.ascontiguousarray(bias, F32)
-    share = -(-n // threads) if threads > 1 and _work(x, out, shape) > threads * SHARE else n
-    blocks = _blocks(x, shape, out, spaced, share)
-    part = max(1, BLOCK // 2 // (4 * lanes * columns * inner // groups * math.prod(shape.stride))) * columns
-    whole = blocks[0][1].whole
-    run = _forward_loop(rows, columns, whole, shape.stride[-1] == 1, spaced)
-    (x_example, x_channel, *_), (y_example, y_channel, *y_steps) = _steps(x), _steps(y)
+    addresses = [_at(a) for a in (x, packed, added, y)]
+    in_parallel(lambda some: made.work(*addresses, made.blocks[some]), len(made.blocks))
+    return y
 
-    def block(first: int, last: int, place: Geometry) -> None:
-        vectors = -(-place.vectors // columns) * columns
-        leave = None if whole else place.leave(tuple(y_steps))
-        with place.images.lent() as images:
-            lines = None if whole else memory.empty((out * place.line,), F32)
-            run(
-                _at(x) + 4 * first * x_example, _at(packed), _at(added), _at(y) + 4 * first * y_example, _at(images),
-                lines if lines is None else _at(lines), _at(place.offsets), *place.tables, _at(channels),
-                _at(place.fill), leave if leave is None else _at(leave), 0, (last - first) // place.many, place.many,
-                inner // groups, out, groups, len(starts), terms, -(-terms // sliding.CHUNK), vectors, part,
-                -(-vectors // part), place.each, place.channel, place.line, place.fill.shape[1],
-                math.prod(shape.count[:-1]), x_example, x_channel, shape.stride[-1], y_example, y_channel, y_steps[-1],
+
+class _Weight:
+    """What the gradients for the weight have in common for arrays of such sizes."""
+
+    def __init__(self, shape: Any, input: Sizes, out: int, block: int) -> None:
+        inner, groups = input[1] // shape.groups, shape.groups
+        self.rows, self.columns = _registers(out // groups)[2]
+        self.starts, self.channels = _by_rows(out, groups, self.rows)
+        self.terms = inner * shape.taps
+        self.many = -(-self.terms // self.columns)
+        self.blocks = _blocks(input, shape, out, block)
+        self.parts = min(PARTS, len(self.blocks))
+        self.whole = self.blocks[0][1].whole
+        self.run = _weight_loop(self.rows, self.columns, self.whole, shape.stride[-1] == 1)
+        of_example, of_channel, *_ = _steps(input)
+        g_example, g_channel, *g_steps = _steps((input[0], out, *shape.count))
+        self.bytes = 4 * of_example, 4 * g_example
+        self.given: dict[Geometry, Any] = {}
+        for _, place in self.blocks:
+            offsets = np.concatenate([place.offsets, np.zeros(self.many * self.columns - self.terms, np.int64)])
+            leave = None if self.whole else _at(place.leave(tuple(g_steps)))
+            self.given[place] = (
+                (_at(offsets), *place.tables[1:], _at(self.channels), _at(place.fill), leave, 0),
+                (place.many, inner, out, groups, len(self.starts), self.many, place.vectors, place.each, place.channel,
+                 place.line, place.fill.shape[1], math.prod(shape.count[:-1]), of_example, of_channel,
+                 shape.stride[-1], g_example, g_channel),
+                offsets,
             )  # fmt: skip
 
-    def work(some: slice) -> None:
-        for each in _runs(blocks[some]):
-            block(*each)
+    def work(self, x: int, g: int, sums: Any, part: int) -> None:
+        near = np.empty(self.rows * self.columns * self.many * loops.width() // 4, F32)
+        some = self.blocks[len(self.blocks) * part // self.parts : len(self.blocks) * (part + 1) // self.parts]
+        for first, last, place in _runs(some):
+            tables, numbers, _ = self.given[place]
+            of_x, of_g = self.bytes
+            with place.images.lent() as images, place.lines.lent() as lines:
+                scratch = _at(sums[part]), _at(images), _at(lines), _at(near)
+                count = (last - first) // place.many
+                self.run(x + first * of_x, g + first * of_g, *scratch, *tables, count, *numbers)
 
-    in_parallel(work, len(blocks))
-    return y
+
+_weight = functools.lru_cache(maxsize=256)(_Weight)
 
 
 def weight(x: Any, g: Any, shape: Any) -> Any:
     """The gradient for the weight; None where inf or nan may have been multiplied by the zeros of the border."""
-    inner, out, groups = x.shape[1], g.shape[1], shape.groups
-    rows, columns = _registers(out // groups)[2]
-    starts, channels = _by_rows(out, groups, rows)
-    terms = inner // groups * shape.taps
-    many = -(-terms // columns)
-    blocks = _blocks(x, shape, out)
-    parts = min(PARTS, len(blocks))
-    sums = np.zeros((parts, groups, len(starts) * rows, many * columns), F32)
-    x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
-    whole = blocks[0][1].whole
-    run = _weight_loop(rows, columns, whole, shape.stride[-1] == 1)
-    (x_example, x_channel, *_), (g_example, g_channel, *g_steps) = _steps(x), _steps(g)
-
-    def block(first: int, last: int, place: Geometry, total: Any) -> None:
-        offsets = np.concatenate([place.offsets, np.zeros(many * columns - terms, np.int64)])
-        near = np.empty(rows * columns * many * loops.width() // 4, F32)
-        leave = None if whole else place.leave(tuple(g_steps))
-        with place.images.lent() as images, place.lines.lent() as lines:
-            run(
-                _at(x) + 4 * first * x_example, _at(g) + 4 * first * g_example, _at(total), _at(images), _at(lines),
-                _at(near), _at(offsets), *place.tables, _at(channels), _at(place.fill),
-                leave if leave is None else _at(leave), 0, (last - first) // place.many, place.many, inner // groups,
-                out, groups, len(starts), many, place.vectors, place.each, place.channel, place.line,
-                place.fill.shape[1], math.prod(shape.count[:-1]), x_example, x_channel, shape.stride[-1], g_example,
-                g_channel,
-            )  # fmt: skip
+    x, g, groups = np.ascontiguousarray(x), np.ascontiguousarray(g), shape.groups
+    made = _weight(shape, x.shape, g.shape[1], BLOCK)
+    sums = np.zeros((made.parts, groups, len(made.starts) * made.rows, made.many * made.columns), F32)
+    addresses = _at(x), _at(g)
 
     def work(some: slice) -> None:
-        for i in range(some.start, some.stop):
-            for each in _runs(blocks[len(blocks) * i // parts : len(blocks) * (i + 1) // parts]):
-                block(*each, sums[i])
+        for part in range(some.start, some.stop):
+            made.work(*addresses, sums, part)
 
-    in_parallel(work, parts, parts)
+    in_parallel(work, made.parts, made.parts)
     total = np.add.reduce(sums, 0)
-    if not whole and not np.isfinite(total).all():
+    if not made.whole and not np.isfinite(total).all():
         return None
-    found = np.empty((out, terms), F32)
-    found[channels.ravel()] = total.reshape(-1, many * columns)[:, :terms]
-    return found.reshape(out, inner // groups, *shape.kernel)
+    found = np.empty((g.shape[1], made.terms), F32)
+    found[made.channels.ravel()] = total.reshape(-1, made.many * made.columns)[:, : made.terms]
+    return found.reshape(g.shape[1], x.shape[1] // groups, *shape.kernel)

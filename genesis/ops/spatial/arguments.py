@@ -18,6 +18,8 @@ def per_dim(name: str, what: str, value: Any, dims: int, least: int | None = Non
     >>> per_dim("conv2d", "stride", 2, 2, 1)
     (2, 2)
     """
+    if value.__class__ is int and (least is None or value >= least):
+        return (value,) * dims
     one = is_integer(value)
     if not one and not isinstance(value, list | tuple):
         raise ArgumentError(
