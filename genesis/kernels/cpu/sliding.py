@@ -309,9 +309,112 @@ class _Weight:
 _weight = functools.lru_cache(maxsize=256)(_Weight)
 
 
+# ---- the gradient for the weight where channels of the input fill vectors
+
+NEAR = 1 << 15  # bytes of the rows of images that stay near while all channels and terms pass
+ADDED = 256  # places that are added before they are added to the rest, at most: fewer digits are lost
+
+
+@functools.cache
+def _channels_loop(rows: int, columns: int) -> Any:
+    code = sliding.weight_by_channels(loops.width() // 4, rows, columns)
+    return native.nest("weight_by_channels", code, *map(len, sliding.BY_CHANNELS))
+
+
+class _ByChannels:
+    """What the gradients for the weight have in common for arrays of such sizes."""
+
+    def __init__(self, shape: Any, input: Sizes, out: int, block: int) -> None:
+        (n, inner, *sizes), lanes = input, loops.width() // 4
+        reach = [d * (k - 1) for k, d in zip(shape.kernel, shape.dilation, strict=True)]
+        image = [(o - 1) * s + r + 1 for o, s, r in zip(shape.count, shape.stride, reach, strict=True)]
+        self.depth = -(-inner // lanes) * lanes
+        each = math.prod(image) * self.depth
+        taps = [[i * d for i in range(k)] for k, d in zip(shape.kernel, shape.dilation, strict=True)]
+        offsets = np.add.outer(_places(taps, image) * self.depth, np.arange(0, self.depth, lanes)).ravel()
+        self.rows, self.columns = _channel_registers(out, len(offsets))
+        self.starts, self.channels = _by_rows(out, 1, self.rows)
+        self.term_blocks = -(-len(offsets) // self.columns)
+        self.offsets = np.pad(offsets, (0, self.term_blocks * self.columns - len(offsets)))
+        self.many = max(1, min(n, block // (4 * each)))
+        self.blocks, self.examples = -(-n // self.many), n
+        self.parts = min(PARTS, self.blocks)
+        lines = [*[[i * s for i in range(o)] for o, s in zip(shape.count[:-1], shape.stride, strict=False)], [0]]
+        whole = math.prod(shape.count)
+        examples = np.arange(self.many)
+        self.origins = np.add.outer(examples * each, _places(lines, image) * self.depth).ravel()
+        self.to = np.add.outer(examples * out * whole, np.arange(0, whole, shape.count[-1])).ravel()
+        self.fill = _rows_inside(shape, sizes, image) * np.array([[1], [self.depth], [1]])
+        self.images = _Scratch(self.many * each)
+        self.run = _channels_loop(self.rows, self.columns)
+        of_example, of_channel, *_ = _steps(input)
+        self.bytes = 4 * of_example, 4 * out * whole
+        tables = (self.offsets, self.channels, self.fill, self.origins, self.to)
+        self.tables = [_at(a) for a in tables]
+        self.lines = len(self.to) // self.many
+        self.inner, self.step = inner, self.depth * shape.stride[-1]
+        self.near = max(1, min(NEAR // (4 * self.step), ADDED) // shape.count[-1])
+        self.rest = (shape.count[-1], self.step, each, self.fill.shape[1], of_example, of_channel, out * whole, whole)
+
+    def work(self, x: int, g: int, sums: Any, part: int) -> None:
+        """One part of the blocks; the last of all may have fewer examples."""
+        first, last = (self.blocks * i // self.parts for i in (part, part + 1))
+        with self.images.lent() as images:
+            for start, stop, many in self._runs(first, last):
+                rows = many * self.lines
+                self.run(
+                    x + start * self.bytes[0], g + start * self.bytes[1], _at(sums[part]), _at(images), *self.tables,
+                    0, (stop - start) // many, many, self.inner, self.depth, len(self.starts), self.term_blocks, rows,
+                    self.near, -(-rows // self.near), *self.rest,
+                )  # fmt: skip
+
+    def _runs(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        whole = min(last, self.examples // self.many)
+        if whole > first:
+            yield first * self.many, whole * self.many, self.many
+        if last > whole:
+            yield whole * self.many, self.examples, self.examples - whole * self.many
+
+    def gradient(self, x: Any, g: Any, shape: Any) -> Any:
+        width = self.term_blocks * self.columns * loops.width() // 4
+        sums = memory.zeros((self.parts, len(self.starts) * self.rows, width), F32)
+        addresses = _at(x), _at(g)
+
+        def work(some: slice) -> None:
+            for part in range(some.start, some.stop):
+                self.work(*addresses, sums, part)
+
+        in_parallel(work, self.parts, self.parts)
+        found = np.empty((g.shape[1], shape.taps * self.depth), F32)
+        found[self.channels] = np.add.reduce(sums, 0)[:, : found.shape[1]]
+        found = found.reshape(g.shape[1], *shape.kernel, self.depth)[..., : self.inner]
+        return np.ascontiguousarray(np.moveaxis(found, -1, 1))
+
+
+def _channel_registers(out: int, vectors: int) -> tuple[int, int]:
+    """How many channels of the output and how many vectors have their sums in registers."""
+    columns = 4 if vectors % 3 and not vectors % 4 else 3
+    most = (4 if loops.width() == 32 else 8) if columns == 3 else (3 if loops.width() == 32 else 6)
+    return min(most, out), columns
+
+
+def _rows_inside(shape: Any, sizes: Any, image: Any) -> Any:
+    """Of each row of the input that is in the image: where it begins, and where in the image; its length."""
+    counts = [max(0, min(n, size - p)) for n, size, p in zip(sizes, image, shape.padding, strict=True)]
+    axes = [*map(range, counts[:-1]), [0]]
+    of = _places(axes, sizes)
+    to = _places([[i + p for i in axis] for axis, p in zip(axes, shape.padding, strict=True)], image)
+    return np.array([of, to, np.full(len(of), counts[-1])], np.int64)
+
+
+_by_channels = functools.lru_cache(maxsize=256)(_ByChannels)
+
+
 def weight(x: Any, g: Any, shape: Any) -> Any:
     """The gradient for the weight; None where inf or nan may have been multiplied by the zeros of the border."""
     x, g, groups = np.ascontiguousarray(x), np.ascontiguousarray(g), shape.groups
+    if groups == 1 and x.shape[1] >= loops.width() // 4:
+        return _by_channels(shape, x.shape, g.shape[1], BLOCK).gradient(x, g, shape)
     made = _weight(shape, x.shape, g.shape[1], BLOCK)
     sums = np.zeros((made.parts, groups, len(made.starts) * made.rows, made.many * made.columns), F32)
     addresses = _at(x), _at(g)

@@ -143,6 +143,113 @@ def _weight_tiles(code: Code, rows: int, columns: int, group: str, first: str, g
                 _add_all(code, found, "%sums", code.add(line, str(j)))
 
 
+# ---- the weight, with channels of the input next to each other
+
+BY_CHANNELS = (
+    ("x", "g", "sums", "images", "offsets", "channels", "fill", "from", "to"),
+    ("first", "last", "many", "inner", "depth", "blocks", "term_blocks", "rows", "near", "rounds", "wide", "step",
+     "each", "fills", "x_example", "x_channel", "g_example", "g_channel"),
+)  # fmt: skip
+
+
+def weight_by_channels(lanes: int, rows: int, columns: int) -> str:
+    """The function ``weight_by_channels``: of blocks of ``many`` examples from ``first`` to ``last``, sums over all places
+    for ``rows`` channels of ``g`` and ``columns`` vectors of channels of ``x`` at a time.
+
+    ``sums[c, t] += sum_p g[channels[c], p] x[p, offsets[t]]`` with rows of places from ``from[r]`` and ``to[r]``. Nothing
+    is read across the borders of vectors, and no place of the border is multiplied: `weight` needs no so many channels.
+    """
+    code = Code(lanes)
+    width = code.times("%term_blocks", str(columns * lanes))
+    with code.loop("%first", "%last", "1") as block:
+        example = code.times(block.index, "%many")
+        _turn(code, code.at("%x", code.times(example, "%x_example")))
+        g = code.at("%g", code.times(example, "%g_example"))
+        with code.loop("0", "%rounds", "1") as some:
+            start = code.times(some.index, "%near")
+            stop = code.least(code.add(start, "%near"), "%rows")
+            with code.loop("0", "%blocks", "1") as inside, code.loop("0", "%term_blocks", "1") as terms:
+                first = code.times(inside.index, str(rows))
+                lines = [code.times(c, "%g_channel") for c in _numbers(code, "%channels", first, rows)]
+                offsets = _numbers(code, "%offsets", code.times(terms.index, str(columns)), columns)
+                at = code.add(code.times(first, width), code.times(terms.index, str(columns * lanes)))
+                places = [
+                    code.add(code.add(at, code.times(width, str(i))), str(j * lanes))
+                    for i in range(rows)
+                    for j in range(columns)
+                ]
+                found = _over_rows(code, g, lines, offsets, start, stop)
+                for value, place in zip(found, places, strict=True):
+                    code.store(code.plus(code.load("%sums", place), value), "%sums", place)
+    return code.function("weight_by_channels", *BY_CHANNELS)
+
+
+def _over_rows(code: Code, g: str, lines: list[str], offsets: list[str], start: str, stop: str) -> list[str]:
+    """Sums over all places of some rows."""
+    zeros = [code.constant(0.0)] * (len(lines) * len(offsets))
+    with code.loop(start, stop, "1", zeros) as row:
+        to, begin = code.number("%to", row.index), code.number("%from", row.index)
+        gs = [code.at(g, code.add(line, to)) for line in lines]
+        xs = [code.at("%images", code.add(offset, begin)) for offset in offsets]
+        with code.loop("0", "%wide", "1", row.values) as place:
+            at = code.times(place.index, "%step")
+            vectors = [code.load(x, at) for x in xs]
+            place.next = []
+            for i, line in enumerate(gs):
+                one = code.spread(line, place.index)
+                before = place.values[i * len(xs) : (i + 1) * len(xs)]
+                place.next += [code.fma(one, x, s) for x, s in zip(vectors, before, strict=True)]
+        row.next = place.values
+    return row.values
+
+
+def _turn(code: Code, x: str) -> None:
+    """Copy a block of the input to where it is read: the channels of a place next to each other."""
+    lanes = code.lanes
+    rest = code.put(f"srem i64 %inner, {lanes}")
+    last = code.put(f"sub i64 %inner, {lanes}")
+    with code.loop("0", "%many", "1") as e:
+        source = code.at(x, code.times(e.index, "%x_example"))
+        target = code.at("%images", code.times(e.index, "%each"))
+        with code.loop("0", "%inner", str(lanes)) as c:
+            _turn_rows(code, source, target, c.index)
+        with code.loop("0", code.least(rest, "1"), "1"):  # some of them again
+            _turn_rows(code, source, target, last)
+
+
+def _turn_rows(code: Code, source: str, target: str, channel: str) -> None:
+    lanes = code.lanes
+    source = code.at(source, code.times(channel, "%x_channel"))
+    target = code.at(target, channel)
+    with code.loop("0", "%fills", "1") as r:
+        here = code.at(source, code.number("%fill", r.index))
+        there = code.at(target, code.number("%fill", code.add(r.index, "%fills")))
+        count = code.number("%fill", code.add(r.index, code.times("%fills", "2")))
+        with code.loop("0", count, str(lanes)) as i:
+            vectors = [code.load(here, code.add(code.times("%x_channel", str(k)), i.index)) for k in range(lanes)]
+            for k, vector in enumerate(_transposed(code, vectors)):
+                code.store(vector, there, code.times(code.add(i.index, str(k)), "%depth"))
+        with code.loop(i.index, count, "1") as i, code.loop("0", str(lanes), "1") as k:
+            at = code.at(here, code.add(code.times("%x_channel", k.index), i.index))
+            _copy(code, "float", at, code.at(there, code.add(code.times(i.index, "%depth"), k.index)))
+
+
+def _transposed(code: Code, rows: list[str]) -> list[str]:
+    """As many vectors as each has lanes: in each step blocks of twice the size change places."""
+    lanes, k = code.lanes, 1
+    while k < lanes:
+        found = list(rows)
+        for i in [i for i in range(lanes) if not i & k]:
+            for at, shift in ((i, 0), (i + k, k)):
+                mask = [j + shift if not j & k else lanes + j - k + shift for j in range(lanes)]
+                text = f"<{', '.join([f'i32 {m}' for m in mask])}>"
+                found[at] = code.put(
+                    f"shufflevector {code.vector} {rows[i]}, {code.vector} {rows[i + k]}, <{lanes} x i32> {text}"
+                )
+        rows, k = found, 2 * k
+    return rows
+
+
 # ---- copies
 
 Steps = tuple[str, str, str]  # from a channel to the next, from an example, from a place of a row
