@@ -56,6 +56,10 @@ def test_the_limit_is_met_by_the_size_that_was_not_used_for_the_longest_time():
     assert {size: len(pieces) for size, pieces in memory._kept.items()} == {3000: 1, 5000: 1}
 
 
+def test_vectors_begin_with_a_line():
+    assert all(address(memory.empty((n,), np.uint8)) % 64 == 0 for n in range(1000, 1010))
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 5), (0, 1000)])
 def test_empty_and_0d(shape):
     assert memory.empty(shape, np.float64).shape == shape

@@ -17,6 +17,7 @@ import numpy as np
 
 LARGE = 1 << 18  # bytes of an array from where its memory is kept
 LIMIT = 1 << 29  # bytes that are kept at most
+LINE = 64  # bytes that a cache holds together
 
 # by size, that of the longest unused first; every step on it is a single one, so threads need no lock: where two meet,
 # one piece may go back to the system
@@ -67,8 +68,15 @@ def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     try:
         memory = _kept[size].pop()
     except (KeyError, IndexError):
-        memory = np.empty(size, np.uint8)
+        memory = _aligned(size)
     return np.asarray(_Loan(memory)).view(dtype).reshape(shape)
+
+
+def _aligned(size: int) -> np.ndarray[Any, Any]:
+    """Bytes that begin where a vector may: one that crosses a border of `LINE` bytes is read and written twice."""
+    whole = np.empty(size + LINE, np.uint8)
+    start = -whole.ctypes.data % LINE
+    return whole[start : start + size]
 
 
 def zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:

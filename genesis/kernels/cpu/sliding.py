@@ -7,6 +7,8 @@ vectors of neighbouring places are read where they are. (`genesis.kernels.llvm.s
 Rows of the output that are whole vectors are written where they belong. Others are computed as one line through all
 rows of a block, with the border between them, and their places copied out of it.
 
+The gradient for the weight reads the images with the channels of a place next to each other, where these fill vectors.
+
 A thread calls machine code once for all of its blocks, copies included.
 """
 

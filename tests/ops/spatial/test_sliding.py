@@ -58,6 +58,12 @@ CASES = [
     ((2, 2, 6, 5, 7), (3, 2, 2, 3, 3), {"stride": 2, "padding": 1}),
     ((1, 1, 3, 3), (1, 1, 3, 3), {}),
     ((2, 3, 4, 64), (2, 3, 1, 1), {"stride": 2}),
+    # channels that fill vectors, and some more
+    ((5, 16, 9, 9), (20, 16, 3, 3), {"padding": 1}),
+    ((3, 24, 9, 17), (7, 24, 3, 3), {"padding": 1, "stride": 2}),
+    ((2, 37, 5, 20), (9, 37, 2, 3), {"padding": (0, 2), "dilation": (2, 1)}),
+    ((3, 17, 50), (5, 17, 5), {"padding": 2, "stride": 3}),
+    ((2, 16, 4, 5, 6), (2, 16, 2, 3, 3), {"padding": (0, 3, 1)}),
 ]
 
 
@@ -84,11 +90,11 @@ def test_layouts_and_views(monkeypatch, used):
     both(monkeypatch, x.transpose(3, 2, 1, 0)[::-1, :, ::-1], w.transpose(2, 3, 0, 1)[:, 1:4], None, None)
 
 
-@pytest.mark.parametrize("width", [16, 13])
-def test_infinities_and_nan_stay_where_they_belong(used, width):
+@pytest.mark.parametrize(("width", "channels"), [(16, 2), (13, 2), (16, 18), (13, 16)])
+def test_infinities_and_nan_stay_where_they_belong(used, width, channels):
     rng = np.random.default_rng(0)
     for bad in (np.inf, -np.inf, np.nan):
-        x, w = rng.normal(size=(2, 2, 9, width)).astype("f"), rng.normal(size=(3, 2, 3, 3)).astype("f")
+        x, w = rng.normal(size=(2, channels, 9, width)).astype("f"), rng.normal(size=(3, channels, 3, 3)).astype("f")
         x[0, 0, 4, 0] = x[1, 1, 0, width - 1] = bad
         results = []
         for least in (0, 1 << 62):
@@ -103,9 +109,12 @@ def test_infinities_and_nan_stay_where_they_belong(used, width):
             np.testing.assert_array_equal(one, other)
 
 
-def test_the_bits_do_not_depend_on_threads(used):
+@pytest.mark.parametrize("channels", [3, 16])
+def test_the_bits_do_not_depend_on_threads(monkeypatch, used, channels):
+    monkeypatch.setattr(sliding, "BLOCK", 1 << 16)
+    monkeypatch.setattr(sliding, "SHARE", 1)
     rng = np.random.default_rng(0)
-    x, w = rng.normal(size=(9, 3, 20, 21)).astype("f"), rng.normal(size=(5, 3, 3, 3)).astype("f")
+    x, w = rng.normal(size=(9, channels, 20, 21)).astype("f"), rng.normal(size=(5, channels, 3, 3)).astype("f")
     before, found = genesis.get_num_threads(), []
     try:
         for threads in (1, 2, 5):
