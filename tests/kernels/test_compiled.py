@@ -129,6 +129,19 @@ def test_angles_beyond_reach_are_the_c_librarys():
             np.testing.assert_allclose(compiled._ufunc(name, "f")(short), [exact], rtol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["relu", "gate", "exp", "hypot"])
+def test_threads_take_parts_of_an_array(always, monkeypatch, name):
+    op = REGISTRY[name]
+    arrays = [np.random.default_rng(i).normal(size=(7, 11, 13)).astype("f") for i in range(len(op.tensors))]
+    found = []
+    for threads, elements in ((1, 1 << 60), (3, 1)):
+        monkeypatch.setattr("genesis.base.threads.get_num_threads", lambda threads=threads: threads)
+        monkeypatch.setitem(compiled.LARGE, "for threads", elements)
+        found += [op.call(*[wrap(a) for a in arrays]).numpy(), op.call(*[wrap(a.T) for a in arrays]).numpy().T]
+    for one in found[1:]:
+        np.testing.assert_array_equal(one, found[0])
+
+
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, -1e-40, 1e30, -1e30, 88.7, -104.0, 3.0, -3.0]
 
 

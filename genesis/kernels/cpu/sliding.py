@@ -78,6 +78,13 @@ def _at(array: Any) -> int:
 _SPARE = 8  # vectors after the last: so many are computed together
 
 
+def _size_of_image(count: int, reach: int, stride: int, padding: int, size: int) -> int:
+    """Along a dimension. Without a stride a window may end in the border before the next row, or image."""
+    if stride > 1:
+        return count + reach // stride
+    return max(count + reach - max(padding, 0), min(max(padding + size, 0), count + reach))
+
+
 class Geometry:
     """Where things are in a block of so many examples of such a size, with so many channels of input and output.
 
@@ -87,7 +94,7 @@ class Geometry:
     def __init__(self, shape: Any, sizes: Sizes, channels: int, out: int, many: int, spaced: bool) -> None:
         self.shape, self.sizes, self.out, self.many = shape, sizes, out, many
         reach = [d * (k - 1) for k, d in zip(shape.kernel, shape.dilation, strict=True)]
-        self.image = tuple([o + r // s for o, r, s in zip(shape.count, reach, shape.stride, strict=True)])
+        self.image = tuple(map(_size_of_image, shape.count, reach, shape.stride, shape.padding, sizes))
         self.each = math.prod(self.image)
         self.channel = math.prod(shape.stride) * many * self.each  # from one of the input to the next
         taps = [np.arange(k) * d for k, d in zip(shape.kernel, shape.dilation, strict=True)]
@@ -111,7 +118,8 @@ class Geometry:
             self.vectors = -(-int(end) // lanes)
             self.begin = self.to = np.arange(self.vectors + _SPARE) * lanes
             self.line = max(len(self.to) * lanes, many * self.each)
-        self.size = channels * self.channel + (_SPARE + 1) * lanes  # a vector may begin at the last place
+        # a vector may begin at the last place, and a window at the last of an image
+        self.size = channels * self.channel + self.each + (_SPARE + 1) * lanes
         self.images, self.lines = _Scratch(self.size), _Scratch(0 if self.whole else out * self.line)
         self.tables = [_at(a) for a in (self.offsets, self.begin, self.to)]
 
@@ -395,9 +403,9 @@ class _ByChannels:
 
 def _channel_registers(out: int, vectors: int) -> tuple[int, int]:
     """How many channels of the output and how many vectors have their sums in registers."""
-    columns = 4 if vectors % 3 and not vectors % 4 else 3
-    most = (4 if loops.width() == 32 else 8) if columns == 3 else (3 if loops.width() == 32 else 6)
-    return min(most, out), columns
+    if loops.width() == 32:  # 16 registers, not 32
+        return min(4, out), 3
+    return (min(6, out), 4) if vectors % 3 and not vectors % 4 else (min(8, out), 3)
 
 
 def _rows_inside(shape: Any, sizes: Any, image: Any) -> Any:
