@@ -47,14 +47,14 @@ def _registers(channels: int) -> tuple[int, int, tuple[int, int]]:
 
 
 @functools.cache
-def _forward_loop(rows: int, columns: int, whole: bool, dense: bool, spaced: bool) -> Any:
-    code = sliding.forward(loops.width() // 4, rows, columns, whole, dense, spaced)
+def _forward_loop(rows: int, columns: int, whole: bool, every: int, spaced: bool) -> Any:
+    code = sliding.forward(loops.width() // 4, rows, columns, whole, every, spaced)
     return native.nest("forward", code, *map(len, sliding.FORWARD))
 
 
 @functools.cache
-def _weight_loop(rows: int, columns: int, whole: bool, dense: bool) -> Any:
-    code = sliding.weight(loops.width() // 4, rows, columns, whole, dense)
+def _weight_loop(rows: int, columns: int, whole: bool, every: int) -> Any:
+    code = sliding.weight(loops.width() // 4, rows, columns, whole, every)
     return native.nest("weight", code, *map(len, sliding.WEIGHT))
 
 
@@ -221,6 +221,10 @@ def _steps(sizes: Sizes) -> Sizes:
     return tuple([math.prod(sizes[d + 1 :]) for d in range(len(sizes))])
 
 
+def _every(shape: Any) -> int:
+    return int(shape.stride[-1]) if shape.stride[-1] < 3 else 0
+
+
 class _Forward:
     """What all convolutions of arrays of such sizes have in common; ``steps``: of the array that is written to."""
 
@@ -231,7 +235,7 @@ class _Forward:
         share = -(-n // threads) if threads > 1 and _work(input, out, shape) > threads * SHARE else n
         self.blocks = _blocks(input, shape, out, block, steps is not None, share)
         self.whole = self.blocks[0][1].whole
-        self.run = _forward_loop(self.rows, columns, self.whole, shape.stride[-1] == 1, steps is not None)
+        self.run = _forward_loop(self.rows, columns, self.whole, _every(shape), steps is not None)
         self.out, (of_example, of_channel, *_) = out, _steps(input)
         y_example, y_channel, *y_steps = steps or _steps((n, out, *shape.count))
         self.bytes = 4 * of_example, 4 * y_example
@@ -288,7 +292,7 @@ class _Weight:
         self.blocks = _blocks(input, shape, out, block)
         self.parts = min(PARTS, len(self.blocks))
         self.whole = self.blocks[0][1].whole
-        self.run = _weight_loop(self.rows, self.columns, self.whole, shape.stride[-1] == 1)
+        self.run = _weight_loop(self.rows, self.columns, self.whole, _every(shape))
         of_example, of_channel, *_ = _steps(input)
         g_example, g_channel, *g_steps = _steps((input[0], out, *shape.count))
         self.bytes = 4 * of_example, 4 * g_example

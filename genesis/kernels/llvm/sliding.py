@@ -24,19 +24,20 @@ WEIGHT = (
 )  # fmt: skip
 
 
-def forward(lanes: int, rows: int, columns: int, whole: bool, dense: bool, spaced: bool) -> str:
+def forward(lanes: int, rows: int, columns: int, whole: bool, every: int, spaced: bool) -> str:
     """The function ``forward``: of blocks of ``many`` examples from ``first`` to ``last``, ``rows`` channels of the
     output at ``columns`` vectors of places at a time.
 
     ``y[channels[c] * line + to[v]] = bias[channels[c]] + sum_t w[c, t] x[from[v] + offsets[t]]`` for all vectors; ``w``
     has the weights of ``rows`` channels next to each other for each term. ``x`` is in ``images``; ``y`` the block's part
-    of the output, or not ``whole`` ``lines``, whose places are brought to the output afterwards. ``dense``: places of a
-    row of the images are next to each other in the input; ``spaced``: those of a row of the output are not.
+    of the output, or not ``whole`` ``lines``, whose places are brought to the output afterwards. ``every``: 1 or
+    2 where a row of the images is of every or every second place of the input, else 0; ``spaced``: places of a row of
+    the output are not next to each other in memory.
     """
     code = Code(lanes)
     with code.loop("%first", "%last", "1") as block:
         example = code.times(block.index, "%many")
-        _fill(code, example, dense)
+        _fill(code, example, every)
         y = code.at("%y", code.times(example, "%y_example"))
         target = y if whole else "%lines"
         with code.loop("0", "%parts", "1") as part:
@@ -47,7 +48,7 @@ def forward(lanes: int, rows: int, columns: int, whole: bool, dense: bool, space
                 _forward_tiles(code, rows, columns, group.index, code.times(number, str(rows)), start, stop, target)
         if not whole:
             to = ("%y_channel", "%y_example", "%y_step")
-            _move(code, "%lines", y, "%leave", "%leaves", "%out", ("%line", "%each", "1"), to, not spaced)
+            _move(code, "%lines", y, "%leave", "%leaves", "%out", ("%line", "%each", "1"), to, int(not spaced))
     return code.function("forward", *FORWARD)
 
 
@@ -86,21 +87,21 @@ def _forward_tiles(
                 code.store(value, target, place)
 
 
-def weight(lanes: int, rows: int, columns: int, whole: bool, dense: bool) -> str:
+def weight(lanes: int, rows: int, columns: int, whole: bool, every: int) -> str:
     """The function ``weight``: of blocks of ``many`` examples from ``first`` to ``last``, sums over all vectors of places
     for ``rows`` channels and ``columns`` terms at a time.
 
     ``sums[c, t] += sum_v g[channels[c] * line + to[v]] x[from[v] + offsets[t]]``. ``near`` has a vector for each of the
-    sums of ``rows`` channels. ``whole`` and ``dense`` as in `forward`.
+    sums of ``rows`` channels. ``whole`` and ``every`` as in `forward`.
     """
     code = Code(lanes)
     with code.loop("%first", "%last", "1") as block:
         example = code.times(block.index, "%many")
-        _fill(code, example, dense)
+        _fill(code, example, every)
         g = code.at("%g", code.times(example, "%g_example"))
         if not whole:
             to = ("%line", "%each", "1")
-            _move(code, g, "%lines", "%leave", "%leaves", "%out", ("%g_channel", "%g_example", "1"), to, True, True)
+            _move(code, g, "%lines", "%leave", "%leaves", "%out", ("%g_channel", "%g_example", "1"), to, 1, True)
         with code.loop("0", "%groups", "1") as group, code.loop("0", "%blocks", "1") as inside:
             number = code.add(code.times(group.index, "%blocks"), inside.index)
             _weight_tiles(code, rows, columns, group.index, code.times(number, str(rows)), g if whole else "%lines")
@@ -255,19 +256,19 @@ def _transposed(code: Code, rows: list[str]) -> list[str]:
 Steps = tuple[str, str, str]  # from a channel to the next, from an example, from a place of a row
 
 
-def _fill(code: Code, example: str, dense: bool) -> None:
+def _fill(code: Code, example: str, every: int) -> None:
     """Copy a block of the input to where it is read."""
     x, steps = code.at("%x", code.times(example, "%x_example")), ("%x_channel", "%x_example", "%x_step")
     channels = code.times("%groups", "%inner")
-    _move(code, x, "%images", "%fill", "%fills", channels, steps, ("%channel", "%each", "1"), dense)
+    _move(code, x, "%images", "%fill", "%fills", channels, steps, ("%channel", "%each", "1"), every)
 
 
 def _move(
-    code: Code, source: str, target: str, table: str, rows: str, channels: str, of: Steps, to: Steps, dense: bool,
+    code: Code, source: str, target: str, table: str, rows: str, channels: str, of: Steps, to: Steps, every: int,
     back: bool = False,
 ) -> None:  # fmt: skip
     """Copy rows of numbers: the table has where each begins, where it goes to (``back``: the other way round), and how
-    many numbers it has.
+    many numbers it has. ``every``: of the source's steps where 1 or 2, the target's is 1 then.
     """
     with code.loop("0", channels, "1") as c, code.loop("0", "%many", "1") as e:
         start, end = (
@@ -280,17 +281,28 @@ def _move(
             count = code.number(table, code.add(r.index, code.times(rows, "2")))
             here, there = code.at(start, one), code.at(end, other)
             done = "0"
-            for lanes in [n for n in (16, 8, 4) if n <= code.lanes] * dense:
+            for lanes in [n for n in (16, 8, 4) if n <= code.lanes and every]:
                 with code.loop(done, count, str(lanes)) as i:
-                    _copy(code, f"<{lanes} x float>", code.at(here, i.index), code.at(there, i.index))
+                    first = code.at(here, code.times(i.index, str(every)))
+                    (_copy if every == 1 else _thin)(code, f"<{lanes} x float>", first, code.at(there, i.index))
                 done = i.index
             with code.loop(done, count, "1") as i:
-                places = (i.index, i.index) if dense else (code.times(i.index, of[2]), code.times(i.index, to[2]))
+                places = code.times(i.index, of[2]), code.times(i.index, to[2])
                 _copy(code, "float", code.at(here, places[0]), code.at(there, places[1]))
 
 
 def _copy(code: Code, kind: str, source: str, target: str) -> None:
     code.lines.append(f"  store {kind} {code.put(f'load {kind}, ptr {source}, align 4')}, ptr {target}, align 4")
+
+
+def _thin(code: Code, kind: str, source: str, target: str) -> None:
+    """Every second number of twice as many but one: none is read beyond the last."""
+    lanes = int(kind[1:].split()[0])
+    low = code.put(f"load {kind}, ptr {source}, align 4")
+    high = code.put(f"load {kind}, ptr {code.at(source, str(lanes - 1))}, align 4")
+    mask = ", ".join([f"i32 {i if i < lanes else i + 1}" for i in range(0, 2 * lanes, 2)])
+    found = code.put(f"shufflevector {kind} {low}, {kind} {high}, <{lanes} x i32> <{mask}>")
+    code.lines.append(f"  store {kind} {found}, ptr {target}, align 4")
 
 
 def _numbers(code: Code, table: str, first: str, count: int) -> list[str]:

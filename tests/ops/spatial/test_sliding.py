@@ -60,6 +60,7 @@ CASES = [
     ((2, 3, 4, 64), (2, 3, 1, 1), {"stride": 2}),
     ((3, 2, 5, 7), (3, 2, 3, 3), {"stride": (1, 2), "padding": 2}),
     ((3, 2, 7, 5), (3, 2, 3, 4), {"stride": (2, 1), "padding": (1, 3)}),
+    ((2, 3, 9, 63), (4, 3, 3, 3), {"stride": (1, 2), "padding": 1}),
     # channels that fill vectors, and some more
     ((5, 16, 9, 9), (20, 16, 3, 3), {"padding": 1}),
     ((3, 24, 9, 17), (7, 24, 3, 3), {"padding": 1, "stride": 2}),
