@@ -58,6 +58,7 @@ def real_of(dtype: Any) -> Any:
 
 
 _LEAF = 8  # rows that are added one after the other
+_ROW = 64  # numbers next to each other, from which they are added first, in pairs
 EXACT = {F32: F64, F64: np.dtype(np.longdouble)}  # for the last few rows, whose rounding nothing averages out
 
 
@@ -97,7 +98,12 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         if len(steps) > 1 and abs(x.strides[d]) == min(steps):
             return np.add.reduce(x, d, None, None, keepdim)
         return _tree(x, d, keepdim)
-    for d in sorted(dim, key=lambda d: -x.shape[d]):
+    last = [d for d in dim if d >= x.ndim - sum([each >= d for each in dim])]  # those after which no other comes
+    if x.flags.c_contiguous and math.prod([x.shape[d] for d in last]) >= _ROW:
+        x = np.add.reduce(x, tuple(last), None, None, True)
+    else:
+        last = []
+    for d in sorted(set(dim) - set(last), key=lambda d: -x.shape[d]):
         x = total(x, (d,), True)
     return x if keepdim else x.reshape([n for i, n in enumerate(x.shape) if i not in dim])
 
