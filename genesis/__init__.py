@@ -124,6 +124,7 @@ _LAZY = {
     "nn": "genesis.nn",
     "onnx": "genesis.onnx",
     "optim": "genesis.optim",
+    "profiler": "genesis.profiler",
     "pytorch": "genesis.pytorch",
     "signal": "genesis.signal",
     "sklearn": "genesis.sklearn",

@@ -16,7 +16,7 @@ from genesis.core.graph import engine
 from genesis.core.graph.modes import closed, interception, opened, watchers
 from genesis.core.graph.node import FUNCTION, Node
 from genesis.core.graph.site import Site, line_here
-from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.switches import ACTIVE, ONLOOKERS
 
 
 @dataclass
@@ -65,6 +65,7 @@ class profile(Printed):
 
     def __enter__(self) -> profile:
         ACTIVE.append(self)
+        ONLOOKERS.append(self)
         opened(interception, self._between)
         opened(watchers, self)
         self._begun: list[tuple[Any, float]] = []
@@ -76,6 +77,7 @@ class profile(Printed):
         self._nodes.__exit__(None, None, None)
         closed(watchers, self)
         closed(interception, self._between)
+        ONLOOKERS.pop()
         ACTIVE.pop()
 
     # ---- what happens

@@ -52,11 +52,11 @@ from genesis.core.call.recording import made_inside, refuse_inference
 from genesis.core.call.writes import bump, bump_all, write
 from genesis.core.graph import engine
 from genesis.core.graph.lost import HISTORY_WATCHES, history_used
-from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference
+from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference, interception, watchers
 from genesis.core.graph.node import Node, recorded, stale_message
 from genesis.core.graph.seeds import edge_of
 from genesis.core.graph.site import site_here
-from genesis.core.graph.switches import PACKING
+from genesis.core.graph.switches import ONLOOKERS, PACKING
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import HostNumber, tracer
 from genesis.core.graph.version import WRITES
@@ -189,7 +189,7 @@ class Fused:
         if self.written:
             return self._write(args, arrays)
         try:
-            result = quietly(self.kernel, *arrays)
+            result = quietly(self.kernel, *arrays) if not ONLOOKERS else self._watched(arrays)
         except Exception:
             return NotImplemented  # the composition explains
         array, kept = result if result.__class__ is tuple else (result, None)
@@ -201,14 +201,26 @@ class Fused:
         out = wrap(array)
         if recording:
             out._node = self._record(args, edges, kept, out)
+            for watch in watchers.get() if ONLOOKERS else ():
+                watch.new_node(out._node)
         elif HISTORY_WATCHES and any([edge is not None for edge in edges]):
             history_used(*edges)
         if ACTIVE:
             made_inside(out)
         return out
 
+    def _watched(self, arrays: Sequence[Any]) -> Any:
+        """The call as profiles see it."""
+        run = partial(quietly, self.kernel, *arrays)
+        for between in interception.get():
+            run = partial(between, self.op, arrays, run)
+        return run()
+
     def _write(self, args: tuple[Any, ...], arrays: Sequence[Any]) -> None:
-        quietly(self.kernel, *arrays)
+        if ONLOOKERS:
+            self._watched(arrays)
+        else:
+            quietly(self.kernel, *arrays)
         bump_all([args[i] for i in self.written if args[i] is not None], self.op.name)
 
     def _record(self, args: tuple[Any, ...], edges: tuple[Any, ...], kept: Any, out: Tensor) -> Node:
@@ -365,8 +377,9 @@ def _attach_fused(op: Op, arrays: type, fused: Fused) -> Fused:
 
 
 def open_to_kernels(active: Any) -> bool:
-    """Whether nothing is open but a trace and inference mode: kernels of composites run, or are recorded."""
-    return not LEVELS and not PACKING and (not ACTIVE or len(ACTIVE) == (active is not None) + inference.get())
+    """Whether nothing is open but a trace, inference mode and what looks on: kernels of composites run, or are recorded."""
+    quiet = not LEVELS and not PACKING
+    return quiet and (not ACTIVE or len(ACTIVE) == (active is not None) + inference.get() + len(ONLOOKERS))
 
 
 def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
@@ -376,7 +389,7 @@ def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
     def fused(*args: Any) -> Any:
         if ACTIVE or LEVELS or PACKING:
             active = tracer.get()
-            if (op.written and active is None) or not open_to_kernels(active):
+            if (op.written and active is None and len(ACTIVE) != len(ONLOOKERS)) or not open_to_kernels(active):
                 return NotImplemented
             if active is not None:
                 return _in_trace(table.get(np.ndarray), indices, args, active)

@@ -14,6 +14,8 @@ from typing import Any
 
 # a mode in which ops take their general form: inference, autocast, traces, overrides, ...
 ACTIVE: list[object] = []
+# those of them that only look on, as a profile does: kernels of composites run as they do without
+ONLOOKERS: list[object] = []
 PACKING: list[object] = []  # hooks on saved tensors: `core/graph/saved.py`
 LEVELS: list[object] = []  # a transform: `core/graph/levels.py`
 ESCAPES: list[object] = []  # a watch for values that leave the recorded world: `core/graph/escapes.py`

@@ -170,7 +170,7 @@ def _version() -> Values:
 
 
 _PROFILED = from_module(
-    "genesis.pytorch.profiler",
+    "genesis.profiler",
     "ProfilerAction",
     "ProfilerActivity",
     "profile",
