@@ -414,8 +414,8 @@ class profile:  # noqa: N801
         forward = {e.sequence_nr: e for e in self._events if e.category == "cpu_op" and e.sequence_nr >= 0}
         for event in self._events:
             whole = {"ph": "X", "name": event.name, "cat": "cpu_op" if event.category == "backward" else event.category}
-            place = {"pid": pid, "tid": event.thread, "ts": event.start}
-            out.append({**whole, **place, "dur": event.cpu_time_total, "args": _arguments(event)})
+            where = {"pid": pid, "tid": event.thread, "ts": event.start}
+            out.append({**whole, **where, "dur": event.cpu_time_total, "args": _arguments(event)})
             source = forward.get(event.sequence_nr) if event.category == "backward" else None
             if source is not None:
                 flow = {"name": "fwdbwd", "cat": "fwdbwd", "id": event.sequence_nr, "pid": pid}

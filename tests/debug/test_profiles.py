@@ -102,7 +102,7 @@ def test_the_trace_file(tmp_path):
     starts, ends = ({e["id"] for e in events if e["ph"] == ph} for ph in "sf")
     assert starts == ends and len(starts) >= 4
     linear = next(e for e in events if e["name"] == "linear")
-    assert linear["args"]["Input Dims"] == [[2, 4], [8, 4], [8]] and "test_profiler.py" in linear["args"]["Call stack"]
+    assert linear["args"]["Input Dims"] == [[2, 4], [8, 4], [8]] and "test_profiles.py" in linear["args"]["Call stack"]
     p.export_stacks(tmp_path / "stacks.txt")
     assert "linear " in (tmp_path / "stacks.txt").read_text()
 
