@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,12 +14,24 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
-def test_example(path):
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=ROOT, check=False)
+def test_example(path, tmp_path):
+    picture = tmp_path / "picture.svg"
+    command = [sys.executable, str(path), *([str(picture)] if "svg import" in path.read_text() else [])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
+    assert len(command) == 2 or ElementTree.parse(picture).getroot().tag.endswith("svg")
     assert done.stdout and not done.stderr
     expected = {
         "attention": r"\[(\d), (\d), (\d), (\d), (\d), (\d)\] reversed is \[\6, \5, \4, \3, \2, \1\]",
+        "classify_images": r"epoch 3  loss \d.\d+  held-out accuracy 9\d",
+        "flow_matching": r"flowed  distance to the moons 0\.0",
+        "gan_numbers": r"made: mean -?\d\.\d+, spread (1\.[4-9]|2)",
+        "graph_network": r"epoch 60  .*others [89]\d%",
+        "hf_models": r"the next tokens: \[\d+(, \d+){7}\]",
+        "neural_ode": r"differs by \de-0[5-9]( .*\n)(.*\n)*step 200  loss 0\.0",
+        "reinforce": r"episode 30  the poles stood (100\.0| [89]\d\.\d)",
+        "sparse_variational": r"step 300  nats per point -?0\.\d+  noise 0\.[12]",
+        "vae_digits": r"epoch 14  nats per digit 2\d\.",
         "custom_gradient": r"straight through: tensor\(\[1., 1., 1.\]\)\nthe rule of Power is right: True\nsecond "
         r"derivative, 6 x: tensor\(\[-12.,   3.,  18.\]\)",
         "gpt_text": r"step 150  loss 0\.[0-3]\d+\nthe old tree.{60}",

@@ -18,6 +18,22 @@ class Series(NamedTuple):
     y: Sequence[float]
 
 
+# colours for a picture that stands alone
+STYLE = """text{font:11px sans-serif;fill:#444}.grid{stroke:#ddd}.bar{stroke:#888;stroke-dasharray:5 4}
+.line{fill:none;stroke-width:1.6}.line.c0{stroke:#2166ac}.line.c1{stroke:#d6604d}.line.c2{stroke:#4d9221}
+.line.c3{stroke:#8073ac}.key.c0{fill:#2166ac}.key.c1{fill:#d6604d}.key.c2{fill:#4d9221}.key.c3{fill:#8073ac}
+.ink{fill:#123}.paper,.cell{fill:#fff;stroke:#ddd}.right{fill:#4d9221}.wrong{fill:#d6604d}"""
+
+
+def standalone(svg: str) -> str:
+    """A picture of this file with colours of its own, for a file by itself.
+
+    >>> standalone(line_chart([Series("a", [0, 1], [0, 1])], "a line", "x", "y")).count("<style>")
+    1
+    """
+    return svg.replace("</title>", f"</title><style>{STYLE}</style>", 1)
+
+
 def _svg(width: float, height: float, title: str, body: str) -> str:
     return (
         f'<svg viewBox="0 0 {width:g} {height:g}" role="img" xmlns="http://www.w3.org/2000/svg" '
