@@ -119,12 +119,15 @@ def _direct_method(op: Op, name: str, kernel: Any) -> Callable[..., Tensor]:
 
     def method(self: Tensor, other: Any, *, alpha: Any = None) -> Tensor:
         x = self._array
-        y = other._array if isinstance(other, Tensor) else other
+        y, edge = (other._array, other._node) if isinstance(other, Tensor) else (other, None)
         if alpha is not None:
             if "alpha" not in inspect.signature(op.call).parameters:
                 raise TypeError(f"{name}() got an unexpected keyword argument 'alpha'")
             return inplace(name, op.call, self, (other,), {"alpha": alpha})
-        if grad_mode.get() or ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE or kernel is None:
+        if ACTIVE or x.__class__ is not ndarray or self._counter is INFERENCE or kernel is None:
+            return inplace(name, op.call, self, (other,), {})
+        # to be recorded, or a view of what may be: else a third of the time
+        if (edge is not None or self._node is not None or self._view is not None) and grad_mode.get():
             return inplace(name, op.call, self, (other,), {})
         if y.__class__ is ndarray:
             if y.dtype is not x.dtype or x.dtype.kind != "f":
