@@ -1,7 +1,8 @@
-"""The command line: ``genesis demo``, ``doctor``, ``cache``, ``run`` and ``check`` (for the last two: `genesis.pytorch`).
+"""The command line: ``genesis demo``, ``doctor``, ``docs``, ``cache``, and ``run`` and ``check`` (of `genesis.pytorch`).
 
 `demo`      the main job, told in three parts     `doctor`   what is installed and what each part adds
 `stages`    the three parts themselves            `terminal` `svg` `report`   how results are shown
+`docs`      the pages in a browser
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.add_parser("doctor", help="versions, processor, BLAS and threads, optional parts")
     cache = commands.add_parser("cache", help="machine code that is kept on disk, so that it is not compiled again")
     cache.add_argument("--clear", action="store_true", help="remove it")
+    pages = commands.add_parser("docs", help="the guide and the reference in a browser; rendered where mkdocs is")
+    pages.add_argument("--out", default="genesis-docs", help="folder for the rendered pages (default genesis-docs)")
+    pages.add_argument("--no-open", action="store_true", help="say where they are, open nothing")
     script = commands.add_parser("run", help="run a script; with --torch, `import torch` gives Genesis")
     script.add_argument("--torch", action="store_true", help="programs written for PyTorch run as they are")
     script.add_argument("script", help="a Python file, or a folder with a __main__.py")
@@ -51,6 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return doctor()
     if options.command == "cache":
         return _cache(options)
+    if options.command == "docs":
+        from genesis.cli.docs import docs
+
+        return docs(options.out, not options.no_open)
     if options.command == "run":
         return _run(options)
     if options.command == "check":
