@@ -96,9 +96,9 @@ def _pools(dims: int) -> None:
         options = {**windows(kernel, stride, padding), "dilations": each(dilation, dims), "ceil_mode": int(ceil_mode)}
         if not return_indices:
             return _batched(b, x, dims, lambda name: b.node("MaxPool", name, **options))
-        out, places = _batched(b, x, dims, lambda name: b.node("MaxPool", name, outputs=2, **options))
+        out, indices = _batched(b, x, dims, lambda name: b.node("MaxPool", name, outputs=2, **options))
         sizes = b.node("Shape", x, start=-dims)  # ONNX counts through channels and examples, too
-        return out, b.node("Mod", places, b.node("ReduceProd", sizes, keepdims=0))
+        return out, b.node("Mod", indices, b.node("ReduceProd", sizes, keepdims=0))
 
     @lowers(f"avg_pool{dims}d")
     def _avg(b: Builder, x: Value, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -128,14 +128,14 @@ for _dims in (1, 2, 3):
 
 @lowers("mix")
 def _mix(b: Builder, x: Value, dim: int, rule: Any, back: bool = False) -> str:
-    places, weights = table(rule)
-    if not back and places.shape[1] == 1 and weights is None:
-        return b.node("Gather", x, b.constant(places[:, 0], INT64), axis=dim)
+    positions, weights = table(rule)
+    if not back and positions.shape[1] == 1 and weights is None:
+        return b.node("Gather", x, b.constant(positions[:, 0], INT64), axis=dim)
     n = rule[1]
-    matrix = np.zeros((n, len(places)))
-    for t in range(places.shape[1]):
-        rows = np.flatnonzero(places[:, t] >= 0)
-        np.add.at(matrix, (places[rows, t], rows), 1.0 if weights is None else weights[rows, t])
+    matrix = np.zeros((n, len(positions)))
+    for t in range(positions.shape[1]):
+        rows = np.flatnonzero(positions[:, t] >= 0)
+        np.add.at(matrix, (positions[rows, t], rows), 1.0 if weights is None else weights[rows, t])
     name = b.initializer((matrix.T if back else matrix).astype(x.dtype), rule[0])
     if dim == x.rank - 1:
         return b.node("MatMul", x, name)
@@ -145,13 +145,13 @@ def _mix(b: Builder, x: Value, dim: int, rule: Any, back: bool = False) -> str:
 
 
 @lowers("max_places")
-def _max_places(b: Builder, x: Value, rules: Any) -> str:
+def _max_positions(b: Builder, x: Value, rules: Any) -> str:
     """Where the largest element of each window is: the windows side by side, ArgMax, and a table of places."""
     dims, first = len(rules), x.rank - len(rules)
     tables = [table(rule)[0] for rule in rules]
     name = x.name
-    for i, places in enumerate(tables):
-        name = b.node("Gather", name, b.constant(np.maximum(places, 0), INT64), axis=first + 2 * i)
+    for i, positions in enumerate(tables):
+        name = b.node("Gather", name, b.constant(np.maximum(positions, 0), INT64), axis=first + 2 * i)
     lead = list(range(first))
     name = b.node(
         "Transpose",
@@ -159,7 +159,7 @@ def _max_places(b: Builder, x: Value, rules: Any) -> str:
         perm=[*lead, *[first + 2 * i for i in range(dims)], *[first + 2 * i + 1 for i in range(dims)]],
     )
     counts, taps = [t.shape[0] for t in tables], [t.shape[1] for t in tables]
-    flat, there = _flat_places(tables, [rule[1] for rule in rules])
+    flat, there = _flat_positions(tables, [rule[1] for rule in rules])
     lowest = -math.inf if x.floating else np.iinfo(x.dtype).min
     inside = b.constant(there.reshape(*counts, *taps), np.dtype(bool))
     name = b.node("Where", inside, name, b.constant(lowest, x.dtype))
@@ -169,14 +169,14 @@ def _max_places(b: Builder, x: Value, rules: Any) -> str:
     return b.node("Gather", b.constant(flat.reshape(-1), INT64), b.node("Add", best, offset))
 
 
-def _flat_places(tables: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, Any]:
+def _flat_positions(tables: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, Any]:
     """For all windows and all of their elements: the place in row-major order, and whether there is one."""
     dims = len(tables)
     flat, there = np.zeros((), np.int64), np.ones((), bool)
-    for i, (places, n) in enumerate(zip(tables, sizes, strict=True)):
+    for i, (positions, n) in enumerate(zip(tables, sizes, strict=True)):
         shape = [1] * (2 * dims)
-        shape[i], shape[dims + i] = places.shape
-        flat, there = flat * n + np.maximum(places, 0).reshape(shape), there & (places >= 0).reshape(shape)
+        shape[i], shape[dims + i] = positions.shape
+        flat, there = flat * n + np.maximum(positions, 0).reshape(shape), there & (positions >= 0).reshape(shape)
     return np.ascontiguousarray(flat), np.ascontiguousarray(there)
 
 
@@ -254,8 +254,8 @@ def _unfold(b: Builder, x: Value, kernel: Any, dilation: Any = 1, padding: Any =
     counts = []
     for i, (n, k, d, p, s) in enumerate(zip(x.shape[-2:], kernel, dilation, padding, stride, strict=True)):
         count = (n + 2 * p - d * (k - 1) - 1) // s + 1
-        places = np.arange(k)[:, None] * d + np.arange(count) * s  # (k, count)
-        name = b.node("Gather", name, b.constant(places, INT64), axis=len(lead) + 2 * i)
+        positions = np.arange(k)[:, None] * d + np.arange(count) * s  # (k, count)
+        name = b.node("Gather", name, b.constant(positions, INT64), axis=len(lead) + 2 * i)
         counts.append(count)
     at = len(lead)
     name = b.node("Transpose", name, perm=[*lead, at, at + 2, at + 1, at + 3])

@@ -111,7 +111,7 @@ UNCALLED = {  # public, and not to be called by their users
 @contextmanager
 def settings_kept() -> Iterator[None]:
     """Puts back what a call sets for the thread or the process."""
-    kind, place, threads, interop, state = (
+    kind, device, threads, interop, state = (
         genesis.get_default_dtype(),
         genesis.get_default_device(),
         genesis.get_num_threads(),
@@ -125,7 +125,7 @@ def settings_kept() -> Iterator[None]:
         genesis.autograd.set_detect_anomaly(False)
         nn.allow_loss_broadcast(False)
         genesis.set_default_dtype(kind)
-        genesis.set_default_device(place)
+        genesis.set_default_device(device)
         genesis.set_num_threads(threads)
         genesis.set_num_interop_threads(interop)
         genesis.set_printoptions(profile="default")
@@ -138,12 +138,12 @@ def _of_op(op: Op) -> Calls:
 
 def _names(space: Any) -> list[str]:
     listed = getattr(space, "__all__", None)
-    found = (
+    names = (
         list(listed)
         if listed is not None
         else [n for n, v in vars(space).items() if getattr(v, "__module__", None) == space.__name__]
     )
-    return sorted(n for n in set(found) if not n.startswith("_") and callable(getattr(space, n, None)))
+    return sorted(n for n in set(names) if not n.startswith("_") and callable(getattr(space, n, None)))
 
 
 def public() -> Iterator[tuple[str, Any]]:
@@ -155,10 +155,10 @@ def public() -> Iterator[tuple[str, Any]]:
 
 def targets() -> list[Target]:
     """What the fuzzer calls: each public callable that has valid calls, once."""
-    found: dict[int, Target] = {}
+    fuzzed: dict[int, Target] = {}
     for path, call in public():
         op = getattr(call, "op", None)
         calls = CALLS.get(path) or (_of_op(op) if isinstance(op, Op) and samples_of(op, Maker()) else None)
         if calls is not None:
-            found.setdefault(id(call), Target(path, call, calls, AFTER.get(path)))
-    return list(found.values())
+            fuzzed.setdefault(id(call), Target(path, call, calls, AFTER.get(path)))
+    return list(fuzzed.values())

@@ -43,17 +43,17 @@ class CompressedTensor(SparseTensor):
         self.layout = layout  # type: ignore[misc]
 
     def _with(self, values: Tensor) -> CompressedTensor:
-        return CompressedTensor(self._places, values, self.shape, self.layout)
+        return CompressedTensor(self._coordinates, values, self.shape, self.layout)
 
     def _compressed(self, name: str, dim: int, plain: bool) -> Tensor:
         """The ends of the rows (0) or columns (1), or as ``plain`` indices the coordinates of the elements."""
         if (self.layout is layouts.sparse_csr) != ((dim == 0) != plain):
             raise ShapeError(message(name, f"the tensor has the layout {self.layout}"))
         if plain:
-            return self._places[dim]
+            return self._coordinates[dim]
         counts = zeros(self.shape[dim] + 1, dtype=dtypes.int64, device=self.device)
         ones = counts.new_ones(self._nnz())  # type: ignore[attr-defined]
-        return counts.index_add(0, self._places[dim] + 1, ones).cumsum(0)  # type: ignore[attr-defined, no-any-return]
+        return counts.index_add(0, self._coordinates[dim] + 1, ones).cumsum(0)  # type: ignore[attr-defined, no-any-return]
 
     def crow_indices(self) -> Tensor:
         """For each row how many elements there are before it, and at last how many there are."""
@@ -87,20 +87,20 @@ class CompressedTensor(SparseTensor):
         """In coordinates, or in another layout."""
         if layout in (layouts.sparse_csr, layouts.sparse_csc):
             return _by(self, layout)
-        return SparseTensor(self._places, self._values_, self.shape, self.layout is layouts.sparse_csr)
+        return SparseTensor(self._coordinates, self._values_, self.shape, self.layout is layouts.sparse_csr)
 
     to_sparse_coo = to_sparse
 
     def clone(self) -> CompressedTensor:
         """A copy."""
-        return CompressedTensor(self._places.clone(), self._values_.clone(), self.shape, self.layout)  # type: ignore[attr-defined]
+        return CompressedTensor(self._coordinates.clone(), self._values_.clone(), self.shape, self.layout)  # type: ignore[attr-defined]
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
         """Rows and columns exchanged: what was by rows is by columns."""
         if dim0 % 2 == dim1 % 2:
             return self
         turned = layouts.sparse_csc if self.layout is layouts.sparse_csr else layouts.sparse_csr
-        return CompressedTensor(self._places.flip(0), self._values_, self.shape[::-1], turned)
+        return CompressedTensor(self._coordinates.flip(0), self._values_, self.shape[::-1], turned)
 
     def mm(self, mat2: Any) -> Any:
         """The product with a dense matrix or vector; of two sparse ones, in this one's layout."""
@@ -139,11 +139,11 @@ def _by(x: SparseTensor, layout: layouts.layout) -> CompressedTensor:
         name = f"to_{layout.name}"
         raise ShapeError(message(name, f"a matrix is needed, the tensor has {x.ndim} dimensions"))
     if layout is layouts.sparse_csr:
-        x = SparseTensor(x._places, x._values_, x.shape, x.is_coalesced() and not isinstance(x, CompressedTensor))
+        x = SparseTensor(x._coordinates, x._values_, x.shape, x.is_coalesced() and not isinstance(x, CompressedTensor))
         x = x.coalesce()
-        return CompressedTensor(x._places, x._values_, x.shape)
-    turned = SparseTensor(x._places.flip(0), x._values_, x.shape[::-1]).coalesce()
-    return CompressedTensor(turned._places.flip(0), turned._values_, x.shape, layout)
+        return CompressedTensor(x._coordinates, x._values_, x.shape)
+    turned = SparseTensor(x._coordinates.flip(0), x._values_, x.shape[::-1]).coalesce()
+    return CompressedTensor(turned._coordinates.flip(0), turned._values_, x.shape, layout)
 
 
 def _compressed_tensor(
@@ -152,30 +152,30 @@ def _compressed_tensor(
     """Check what a matrix by rows (or columns) is made of, and make it."""
     words = ("rows", "columns") if layout is layouts.sparse_csr else ("columns", "rows")
     device = options["device"]
-    starts, places = (as_tensor(x, device=device).to(dtypes.int64) for x in (ends, others))
+    starts, numbers = (as_tensor(x, device=device).to(dtypes.int64) for x in (ends, others))
     data = as_tensor(values, dtype=options["dtype"], device=device)
-    if starts.ndim != 1 or not starts.numel() or places.ndim != 1 or data.shape != places.shape:
+    if starts.ndim != 1 or not starts.numel() or numbers.ndim != 1 or data.shape != numbers.shape:
         text = f"ends of {words[0]}, their {words[1]} and values are vectors, the last two of one size"
-        shapes = ", ".join(str(list(x.shape)) for x in (starts, places, data))
+        shapes = ", ".join(str(list(x.shape)) for x in (starts, numbers, data))
         raise ShapeError(message(name, f"{text}; got shapes {shapes}"))
     counts = starts.diff()  # type: ignore[attr-defined]
-    if int(starts[0]) or bool((counts < 0).any()) or int(starts[-1]) != places.numel():
-        text = f"the ends of {words[0]} must grow from 0 to {places.numel()}, the number of values"
+    if int(starts[0]) or bool((counts < 0).any()) or int(starts[-1]) != numbers.numel():
+        text = f"the ends of {words[0]} must grow from 0 to {numbers.numel()}, the number of values"
         raise ShapeError(message(name, f"{text}, got {starts.tolist()}"))
-    count, most = starts.numel() - 1, int(places.max()) if places.numel() else -1
+    count, most = starts.numel() - 1, int(numbers.max()) if numbers.numel() else -1
     shape = [count, most + 1] if layout is layouts.sparse_csr else [most + 1, count]
     if size is not None:
         shape = [int(n) for n in size]
     across = shape[1 if layout is layouts.sparse_csr else 0] if len(shape) == 2 else -1
-    if len(shape) != 2 or shape[words[0] == "columns"] != count or most >= across or bool((places < 0).any()):
+    if len(shape) != 2 or shape[words[0] == "columns"] != count or most >= across or bool((numbers < 0).any()):
         raise ShapeError(message(name, f"{count} {words[0]} with {words[1]} up to {most} do not fit size {shape}"))
     first = repeat_interleave(arange(count, device=data.device), counts)
-    flat = first * across + places
+    flat = first * across + numbers
     if bool((flat.diff() <= 0).any()):  # type: ignore[attr-defined]
-        raise ShapeError(message(name, f"the {words[1]} of each of the {words[0]} must grow, got {places.tolist()}"))
+        raise ShapeError(message(name, f"the {words[1]} of each of the {words[0]} must grow, got {numbers.tolist()}"))
     if options["requires_grad"]:
         data = data.detach().requires_grad_()
-    pair = [first, places] if layout is layouts.sparse_csr else [places, first]
+    pair = [first, numbers] if layout is layouts.sparse_csr else [numbers, first]
     return CompressedTensor(stack(pair), data, shape, layout)
 
 
@@ -294,7 +294,7 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     x = _sparse("sparse.mm", mat1)
     if not isinstance(mat2, Tensor) or x.ndim != 2 or mat2.ndim != 2 or x.shape[1] != mat2.shape[0]:
         raise ShapeError(message("sparse.mm", f"shapes {list(x.shape)} and {list(mat2.shape)} have no product"))
-    rows, columns = x._places
+    rows, columns = x._coordinates
     parts = x._values_.unsqueeze(1) * mat2.index_select(0, columns)  # type: ignore[attr-defined]
     out = parts.new_zeros((x.shape[0], mat2.shape[1]))
     index = rows.unsqueeze(1).expand(-1, mat2.shape[1])  # type: ignore[attr-defined]
@@ -328,7 +328,7 @@ def sampled_addmm(
     if x.ndim != 2 or (mat1.shape[0], mat2.shape[-1]) != tuple(x.shape) or mat1.shape[-1] != mat2.shape[0]:
         text = f"shapes {list(x.shape)}, {list(mat1.shape)} and {list(mat2.shape)} do not fit"
         raise ShapeError(message("sparse.sampled_addmm", text))
-    rows, columns = x._places
+    rows, columns = x._coordinates
     products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)  # type: ignore[attr-defined]
     return x._with(x._values_ * beta + products * alpha)
 
@@ -364,9 +364,9 @@ def _along(name: str, input: SparseTensor, dim: int, dtype: Any) -> tuple[Sparse
     x = x if isinstance(x, CompressedTensor) else x.coalesce()
     values: Any = x._values_ if dtype is None else x._values_.to(dtype)  # type: ignore[attr-defined]
     others = [d for d in range(x.ndim) if d != dim % x.ndim]
-    flat = x._places[0] * 0
+    flat = x._coordinates[0] * 0
     for d in others:
-        flat = flat * x.shape[d] + x._places[d]
+        flat = flat * x.shape[d] + x._coordinates[d]
     rows, group = unique(flat, return_inverse=True)
     largest = (
         values.detach().new_zeros(rows.shape).scatter_reduce(0, group, values.detach(), "amax", include_self=False)
@@ -394,12 +394,12 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
         text = f"{table.shape[0]} diagonals with offsets {shifts} do not fit shape {list(shape)}"
         raise ShapeError(message(name, text))
     m, n = int(shape[0]), int(shape[1])
-    places, values = [], []
+    coordinates, values = [], []
     for row, k in zip(table, shifts, strict=True):
         columns = arange(max(k, 0), max(min(n, m + k, row.shape[0]), max(k, 0)), device=table.device)
-        places.append(stack([columns - k, columns]))
+        coordinates.append(stack([columns - k, columns]))
         values.append(row[columns])
-    x = SparseTensor(cat(places, 1), cat(values, 0), (m, n))
+    x = SparseTensor(cat(coordinates, 1), cat(values, 0), (m, n))
     return x if layout in (None, layouts.sparse_coo) else _by(x, layout)
 
 

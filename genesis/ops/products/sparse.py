@@ -29,12 +29,12 @@ class SparseTensor:
             [1.]])
     """
 
-    __slots__ = ("_coalesced", "_places", "_values_", "shape")
+    __slots__ = ("_coalesced", "_coordinates", "_values_", "shape")
     __array_priority__ = 1000
     is_sparse, is_sparse_csr, is_quantized, layout = True, False, False, layouts.sparse_coo
 
     def __init__(self, indices: Tensor, values: Tensor, size: Sequence[int], coalesced: bool = False) -> None:
-        self._places, self._values_, self.shape, self._coalesced = indices, values, Size(size), coalesced
+        self._coordinates, self._values_, self.shape, self._coalesced = indices, values, Size(size), coalesced
 
     @property
     def dtype(self) -> Any:
@@ -80,7 +80,7 @@ class SparseTensor:
             RuntimeError: they may not be in order, or several may be one: `coalesce` it
         """
         self._in_order("indices")
-        return self._places
+        return self._coordinates
 
     def values(self) -> Tensor:
         """The values at these coordinates."""
@@ -92,7 +92,7 @@ class SparseTensor:
             raise ShapeError(message(name, "the tensor is not coalesced", hint=f"x.coalesce().{name}()"))
 
     def _indices(self) -> Tensor:
-        return self._places
+        return self._coordinates
 
     def _values(self) -> Tensor:
         return self._values_
@@ -103,8 +103,8 @@ class SparseTensor:
 
     def _flat(self) -> Tensor:
         """The number of each coordinate in the flattened tensor."""
-        flat = self._places[0]
-        for n, row in zip(self.shape[1:], self._places[1:], strict=True):
+        flat = self._coordinates[0]
+        for n, row in zip(self.shape[1:], self._coordinates[1:], strict=True):
             flat = flat * n + row
         return flat
 
@@ -113,10 +113,10 @@ class SparseTensor:
         if self._coalesced:
             return self
         if not self._nnz():
-            return SparseTensor(self._places, self._values_, self.shape, True)
-        places, inverse = unique(self._flat(), return_inverse=True)
-        values = self._values_.new_zeros(places.shape).index_add(0, inverse, self._values_)  # type: ignore[attr-defined]
-        return SparseTensor(stack(list(unravel_index(places, self.shape))), values, self.shape, True)
+            return SparseTensor(self._coordinates, self._values_, self.shape, True)
+        flat, inverse = unique(self._flat(), return_inverse=True)
+        values = self._values_.new_zeros(flat.shape).index_add(0, inverse, self._values_)  # type: ignore[attr-defined]
+        return SparseTensor(stack(list(unravel_index(flat, self.shape))), values, self.shape, True)
 
     def to_dense(self) -> Tensor:
         """The tensor with its zeros."""
@@ -128,7 +128,7 @@ class SparseTensor:
         return self
 
     def _with(self, values: Tensor) -> SparseTensor:
-        return SparseTensor(self._places, values, self.shape, self._coalesced)
+        return SparseTensor(self._coordinates, values, self.shape, self._coalesced)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """In another dtype or on another device."""
@@ -156,13 +156,13 @@ class SparseTensor:
 
     def clone(self) -> SparseTensor:
         """A copy."""
-        return SparseTensor(self._places.clone(), self._values_.clone(), self.shape, self._coalesced)  # type: ignore[attr-defined]
+        return SparseTensor(self._coordinates.clone(), self._values_.clone(), self.shape, self._coalesced)  # type: ignore[attr-defined]
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
         """Two dimensions exchanged."""
         order = list(range(self.ndim))
         order[dim0], order[dim1] = order[dim1], order[dim0]
-        return SparseTensor(self._places[order], self._values_, [self.shape[d] for d in order])
+        return SparseTensor(self._coordinates[order], self._values_, [self.shape[d] for d in order])
 
     def t(self) -> SparseTensor:
         """The transpose of a matrix."""
@@ -180,7 +180,7 @@ class SparseTensor:
             raise ArgumentError(message("spmm", f"expected a tensor, got {type(mat2).__name__}"))
         if self.ndim != 2 or mat2.ndim not in (1, 2) or self.shape[1] != mat2.shape[0]:
             raise ShapeError(message("spmm", f"shapes {list(self.shape)} and {list(mat2.shape)} have no product"))
-        rows, columns = self._places
+        rows, columns = self._coordinates
         weights = self._values_ if mat2.ndim == 1 else self._values_.unsqueeze(1)  # type: ignore[attr-defined]
         parts = weights * mat2.index_select(0, columns)  # type: ignore[attr-defined]
         return parts.new_zeros((self.shape[0], *mat2.shape[1:])).index_add(0, rows, parts)
@@ -212,7 +212,7 @@ class SparseTensor:
             )
         kind = dtypes.promote_types(self.dtype, other.dtype)
         values = cat([self._values_.to(kind), other._values_.to(kind)], 0)  # type: ignore[attr-defined]
-        return SparseTensor(cat([self._places, other._places], 1), values, self.shape).coalesce()
+        return SparseTensor(cat([self._coordinates, other._coordinates], 1), values, self.shape).coalesce()
 
     __radd__ = add = __add__
 
@@ -232,7 +232,7 @@ class SparseTensor:
 
     def __repr__(self) -> str:
         return (
-            f"tensor(indices={self._places!r},\n       values={self._values_!r},\n       size={tuple(self.shape)}, "
+            f"tensor(indices={self._coordinates!r},\n       values={self._values_!r},\n       size={tuple(self.shape)}, "
             f"nnz={self._nnz()}, layout=genesis.sparse_coo)"
         )
 
@@ -262,22 +262,22 @@ def sparse_coo_tensor(
     tensor([[0., 3.],
             [4., 0.]])
     """
-    places = as_tensor(indices, device=device).to(dtypes.int64)
+    coordinates = as_tensor(indices, device=device).to(dtypes.int64)
     data = as_tensor(values, dtype=dtype, device=device)
-    if places.ndim != 2 or data.ndim != 1 or places.shape[1] != data.shape[0]:
-        text = f"indices of shape {list(places.shape)} and values of shape {list(data.shape)} do not fit"
+    if coordinates.ndim != 2 or data.ndim != 1 or coordinates.shape[1] != data.shape[0]:
+        text = f"indices of shape {list(coordinates.shape)} and values of shape {list(data.shape)} do not fit"
         raise ShapeError(message("sparse_coo_tensor", text, hint="a column of indices for each value"))
-    largest = places.amax(1).tolist() if places.numel() else [-1] * places.shape[0]
+    largest = coordinates.amax(1).tolist() if coordinates.numel() else [-1] * coordinates.shape[0]
     shape = [n + 1 for n in largest] if size is None else [int(n) for n in size]
     if (
         len(shape) != len(largest)
         or any(a >= n for a, n in zip(largest, shape, strict=True))
-        or bool((places < 0).any())
+        or bool((coordinates < 0).any())
     ):
         raise ShapeError(message("sparse_coo_tensor", f"coordinates up to {largest} do not fit size {shape}"))
     if requires_grad:
         data = data.detach().requires_grad_()
-    return SparseTensor(places, data, shape, bool(is_coalesced))
+    return SparseTensor(coordinates, data, shape, bool(is_coalesced))
 
 
 def spmm(input: SparseTensor, mat2: Any) -> Any:
@@ -293,8 +293,8 @@ def spmm(input: SparseTensor, mat2: Any) -> Any:
 
 def _to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> SparseTensor:
     """The elements that are not zero, at their coordinates."""
-    places = tuple(nonzero(self.detach(), as_tuple=True))
-    return SparseTensor(stack(list(places)), self[places], tuple(self.shape), True)
+    coordinates = tuple(nonzero(self.detach(), as_tuple=True))
+    return SparseTensor(stack(list(coordinates)), self[coordinates], tuple(self.shape), True)
 
 
 Tensor.to_sparse = Tensor.to_sparse_coo = _to_sparse

@@ -86,14 +86,14 @@ def adaptive_rules(name: str, input: Tensor, dims: int, output_size: Any, kind: 
 # ---- the largest
 
 
-def _infer_places(input: Spec, rules: tuple[Rule, ...]) -> Spec:
+def _infer_positions(input: Spec, rules: tuple[Rule, ...]) -> Spec:
     out = tuple([sizes_of(rule)[1] for rule in rules])
     return Spec((*input.shape[: -len(rules)], *out), np.dtype(np.int64), input.device)
 
 
 @primitive(
     "search",
-    infer=_infer_places,
+    infer=_infer_positions,
     batch=as_it_is,
     dtypes="fi",
     method=False,
@@ -120,21 +120,23 @@ def max_places(input: Array, rules: Any) -> Any:
 
 def _largest(x: Any, dim: int, rule: Rule) -> tuple[Any, Any]:
     """The largest elements along a dimension, and where they are."""
-    places = table(rule)[0]
-    shape = (*x.shape[:dim], len(places), *x.shape[dim + 1 :])
-    first = places[np.arange(len(places)), np.argmax(places >= 0, 1)] if len(places) else np.zeros(0, np.int64)
+    positions = table(rule)[0]
+    shape = (*x.shape[:dim], len(positions), *x.shape[dim + 1 :])
+    first = (
+        positions[np.arange(len(positions)), np.argmax(positions >= 0, 1)] if len(positions) else np.zeros(0, np.int64)
+    )
     column = (-1, *[1] * (x.ndim - dim - 1))
     at = np.broadcast_to(first.reshape(column), shape).copy()
     best = np.full(shape, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min, x.dtype)
     before = (slice(None),) * dim
     numbers = np.arange(x.shape[dim])
     for to, source, _ in steps(rule):
-        found = x[(*before, source)]
+        elements = x[(*before, source)]
         held = best[(*before, to)]
-        larger = found > held
+        larger = elements > held
         if x.dtype.kind == "f":
-            larger |= found != found
-        best[(*before, to)] = np.where(larger, found, held)
+            larger |= elements != elements
+        best[(*before, to)] = np.where(larger, elements, held)
         at[(*before, to)] = np.where(larger, numbers[source].reshape(column), at[(*before, to)])
     return best, at
 
@@ -148,11 +150,11 @@ samples(
 )
 
 
-def read_places(input: Tensor, places: Tensor, dims: int) -> Tensor:
+def read_positions(input: Tensor, positions: Tensor, dims: int) -> Tensor:
     """The elements at places among the last dimensions."""
     flat = input.flatten(-dims) if dims > 1 else input  # type: ignore[attr-defined]
-    where = places.flatten(-dims) if dims > 1 else places  # type: ignore[attr-defined]
-    return flat.gather(-1, where).reshape(places.shape)  # type: ignore[no-any-return]
+    where = positions.flatten(-dims) if dims > 1 else positions  # type: ignore[attr-defined]
+    return flat.gather(-1, where).reshape(positions.shape)  # type: ignore[no-any-return]
 
 
 @composite(method=False, torch_name="", dtypes="f")
@@ -164,7 +166,7 @@ def largest(input: Tensor, rules: tuple[Rule, ...]) -> Tensor:
     >>> largest(genesis.tensor([1., 3., 2., 0.]), (("windows", 4, 2, 2, 2, 0, 1),))
     tensor([3., 2.])
     """
-    return read_places(input, max_places(input.detach(), rules), len(rules))
+    return read_positions(input, max_places(input.detach(), rules), len(rules))
 
 
 samples(largest, lambda t: [case(t(2, 5, 4), (("windows", 5, 2, 2, 2, 0, 1), ("windows", 4, 2, 2, 2, 0, 1)))])
@@ -173,8 +175,8 @@ samples(largest, lambda t: [case(t(2, 5, 4), (("windows", 5, 2, 2, 2, 0, 1), ("w
 def pooled(input: Tensor, rules: tuple[Rule, ...], return_indices: bool) -> Any:
     if not return_indices:
         return largest(input, rules)
-    places = max_places(input.detach(), rules)
-    return read_places(input, places, len(rules)), places
+    positions = max_places(input.detach(), rules)
+    return read_positions(input, positions, len(rules)), positions
 
 
 # ---- means
@@ -260,12 +262,12 @@ def unpooled(
         raise DTypeError(message(name, f"indices must be int64, they are {indices.dtype}", hint="indices.long()"))
     sizes = _unpooled_sizes(name, tuple(input.shape[-dims:]), dims, kernel, stride, padding, output_size)
     shape = (*input.shape[:-dims], math.prod(sizes))
-    flat, places = (x.flatten(-dims) if dims > 1 else x for x in (input, indices))  # type: ignore[attr-defined]
-    _check_places(name, indices, shape[-1], sizes)
-    return input.new_zeros(shape).scatter(-1, places, flat).reshape(*input.shape[:-dims], *sizes)  # type: ignore[attr-defined, no-any-return]
+    flat, at = (x.flatten(-dims) if dims > 1 else x for x in (input, indices))  # type: ignore[attr-defined]
+    _check_indices(name, indices, shape[-1], sizes)
+    return input.new_zeros(shape).scatter(-1, at, flat).reshape(*input.shape[:-dims], *sizes)  # type: ignore[attr-defined, no-any-return]
 
 
-def _check_places(name: str, indices: Tensor, size: int, sizes: Sizes) -> None:
+def _check_indices(name: str, indices: Tensor, size: int, sizes: Sizes) -> None:
     array = indices._array
     if isinstance(array, np.ndarray) and array.size and not 0 <= array.min() <= array.max() < size:
         wrong = array.max() if array.max() >= size else array.min()
@@ -317,14 +319,14 @@ def fractional(
         random = rand(examples, input.shape[-dims - 1], dims, dtype=input.dtype, device=input.device)
     elif random.ndim == 3:  # of one example the first samples are taken
         random = random[:examples]
-    places = _random_places(input, random.detach(), kernel, out)
-    found = input.detach().flatten(-dims).gather(-1, places.flatten(-dims - 1)).reshape(places.shape)  # type: ignore[attr-defined]
-    best = places.gather(-1, found.argmax(-1, True)).squeeze(-1)  # type: ignore[attr-defined]
-    values = read_places(input, best, dims)
+    positions = _random_positions(input, random.detach(), kernel, out)
+    elements = input.detach().flatten(-dims).gather(-1, positions.flatten(-dims - 1)).reshape(positions.shape)  # type: ignore[attr-defined]
+    best = positions.gather(-1, elements.argmax(-1, True)).squeeze(-1)  # type: ignore[attr-defined]
+    values = read_positions(input, best, dims)
     return (values, best) if indices else values
 
 
-def _random_places(input: Tensor, random: Tensor, kernel: Sizes, out: Sizes) -> Tensor:
+def _random_positions(input: Tensor, random: Tensor, kernel: Sizes, out: Sizes) -> Tensor:
     """The places in each window, (N, C, *out, kernel elements), from a random number for each channel and dimension."""
     dims, lead = len(kernel), tuple(input.shape[: -len(kernel)])
     random = random.reshape(*lead, dims)

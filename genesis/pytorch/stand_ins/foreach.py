@@ -69,8 +69,8 @@ def _each(name: str, value: Any, count: int) -> Sequence[Any]:
 
 
 def _all_of(call: Callable[..., Any], inplace: bool, *lists: Any) -> Any:
-    found = tuple([call(*each) for each in zip(*lists, strict=True)])
-    return lists[0] if inplace else found
+    results = tuple([call(*each) for each in zip(*lists, strict=True)])
+    return lists[0] if inplace else results
 
 
 def _unary(name: str, inplace: bool) -> Callable[..., Any]:
