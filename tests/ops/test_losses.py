@@ -294,3 +294,16 @@ def test_cross_entropy_of_a_tiny_probability_has_its_digits():
     loss = F.binary_cross_entropy(x, genesis.zeros(4), reduction="none")
     np.testing.assert_allclose(loss.detach(), -np.log1p(-p.astype(float)), rtol=1e-6)
     np.testing.assert_allclose(genesis.autograd.grad(loss.sum(), x)[0], 1 / (1 - p.astype(float)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_of_each_target_has_the_targets_shape(shape, weighted):
+    x = genesis.randn(*shape)
+    count = shape[1] if len(shape) > 1 else shape[0]
+    target = genesis.randint(0, count, shape[:1] + shape[2:] if len(shape) > 1 else ())
+    weight = genesis.ones(count) if weighted else None
+    want = -np.take_along_axis(x.numpy(), np.expand_dims(target.numpy(), min(1, x.ndim - 1)), min(1, x.ndim - 1))
+    found = F.nll_loss(x, target, weight, reduction="none")
+    assert found.shape == target.shape
+    np.testing.assert_array_equal(found.numpy(), want.squeeze(min(1, x.ndim - 1)))
