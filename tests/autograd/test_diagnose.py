@@ -133,3 +133,20 @@ def test_a_gradient_that_is_no_number_is_not_called_nonlinear():
 def test_an_infinite_element_does_not_make_the_others_equal():
     a, b = np.array([np.inf, 1.0, np.nan]), np.array([np.inf, 2.0, np.nan])
     assert equal(a, a, 1e-9) and not equal(a, b, 1e-9)
+
+
+def test_a_saved_tensor_that_forward_writes_to_afterwards_is_stale():
+    class Late(genesis.Function):
+        @staticmethod
+        def forward(ctx, x):
+            kept = x * 1.0
+            ctx.save_for_backward(kept)
+            y = kept * kept
+            kept.add_(0.5)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g * ctx.saved_tensors[0]
+
+    assert "forward changes saved tensor 0 after saving it" in str(verify(Late, X))
