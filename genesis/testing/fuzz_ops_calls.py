@@ -26,7 +26,7 @@ SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-30, -1e30, 1.0, -1.0, 0.
 
 TIES = ("kthvalue", "topk", "median", "nanmedian", "mode", "sort", "argsort", "msort", "unique")  # the order of equals
 # What the others give at nan, infinities and 1e30 is compared by tests/ops/test_ends_of_the_line.py, or PyTorch has none.
-FINITE = ("special_", "i0", "polygamma", "lerp", "mvlgamma", "digamma", "igamma")
+FINITE = ("special_", "i0", "polygamma", "mvlgamma", "digamma", "igamma")
 
 
 @dataclass
