@@ -52,15 +52,15 @@ def _openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 def blas_threads() -> int | None:
     """The threads that BLAS uses outside of Genesis; None where it cannot be asked."""
-    found = _openblas()
-    return None if found is None else found[0]()
+    openblas = _openblas()
+    return None if openblas is None else openblas[0]()
 
 
 def set_blas_threads(num: int) -> None:
     """Let BLAS use so many threads outside of Genesis; nothing where it cannot be told."""
-    found = _openblas()
-    if found is not None and found[0]() != num:
-        found[1](num)
+    openblas = _openblas()
+    if openblas is not None and openblas[0]() != num:
+        openblas[1](num)
 
 
 _lock = process_lock()
@@ -78,25 +78,25 @@ def one_thread() -> Iterator[None]:
 
 
 def _enter() -> None:
-    found = _openblas()
-    if found is None:
+    openblas = _openblas()
+    if openblas is None:
         return
     with _lock:
         _inside[0] += 1
         if _inside[0] == 1:
-            _inside[1] = found[0]()
+            _inside[1] = openblas[0]()
             if _inside[1] > 1:
-                found[1](1)
+                openblas[1](1)
 
 
 def _leave() -> None:
-    found = _openblas()
-    if found is None:
+    openblas = _openblas()
+    if openblas is None:
         return
     with _lock:
         _inside[0] -= 1
         if _inside[0] == 0 and _inside[1] > 1:
-            found[1](_inside[1])
+            openblas[1](_inside[1])
 
 
 def _after_fork() -> None:

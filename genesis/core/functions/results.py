@@ -35,8 +35,8 @@ class _Kinds(dict[type, Any]):
         plain = kind.__module__ in ("builtins", "numpy", "genesis.base.dtypes", "genesis.base.device") or issubclass(
             kind, int | float | str
         )
-        self[kind] = found = CONTAINER if is_container(kind) else None if plain else OBJECT
-        return found
+        self[kind] = way = CONTAINER if is_container(kind) else None if plain else OBJECT
+        return way
 
 
 CONTAINER, OBJECT = object(), object()
