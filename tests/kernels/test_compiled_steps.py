@@ -64,6 +64,27 @@ def test_the_compiled_step_has_the_bits_of_the_blocks(dtype, shape):
     assert steps_on_cpu._compiled.cache_info().currsize
 
 
+def test_many_small_steps_are_compiled_and_change_no_bit(monkeypatch):
+    monkeypatch.setattr(steps_on_cpu, "OFTEN", 4)
+    monkeypatch.setitem(steps_on_cpu._small, "steps", 0)
+    calls = []
+    block = steps_on_cpu._block
+    monkeypatch.setattr(steps_on_cpu, "_block", lambda *a: (calls.append(len(a[0])), block(*a)))
+    ends = []
+    for often in (4, 1 << 62):
+        steps_on_cpu._small["steps"] = 0
+        monkeypatch.setattr(steps_on_cpu, "OFTEN", often)
+        p = genesis.nn.Parameter(genesis.linspace(-1, 1, 7))
+        optimizer = genesis.optim.AdamW([p], lr=0.1)
+        for _ in range(6):
+            optimizer.zero_grad()
+            (p * p).sum().backward()
+            optimizer.step()
+        ends.append(p.detach())
+    assert genesis.equal(*ends)
+    assert calls == [7] * (3 + 6)
+
+
 def test_a_large_parameter_is_trained_as_a_small_one():
     a = genesis.nn.Parameter(genesis.linspace(-1, 1, LARGE["elements"] + 5))
     b = genesis.nn.Parameter(a.detach()[:7].clone())
