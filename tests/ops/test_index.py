@@ -425,3 +425,18 @@ def test_more_dimensions_than_an_index_has_are_refused(dtype):
                 x.index_put(index, values, accumulate)
     with pytest.raises(RuntimeError, match=r"cannot be added at an index of shape \[3, 2\]"):
         genesis.ops.indexing.index.add_at(np.zeros((3, 4)), (slice(None), np.array([0, 1])), np.ones((2, 3, 2, 2)))
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_masks_of_tensors_without_elements_must_fit_too(write):
+    x, nothing, mask = genesis.zeros(0, 3), genesis.zeros(0, dtype=genesis.int64), genesis.zeros(0, dtype=genesis.bool)
+
+    def look(key):
+        if write:
+            x[key] = 1.0
+        return x[key].shape
+
+    for key in ((slice(None), mask), (nothing, mask), (..., mask)):
+        with pytest.raises(IndexError, match=r"a mask of shape \[0\] does not fit sizes \[3\]"):
+            look(key)
+    assert look(mask) == (0, 3) and look((mask, nothing)) == (0,) and look((None, mask)) == (1, 0, 3)

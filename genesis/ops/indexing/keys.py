@@ -299,6 +299,10 @@ def with_places(spec: Spec, key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(items)
 
 
+def _is_mask(k: Any) -> bool:
+    return k.__class__ is np.ndarray and k.ndim > 0 and k.dtype.kind == "b"
+
+
 def is_flag(k: Any) -> bool:
     """Whether part of an index is one bool: a new dimension, of size 1 or 0."""
     return k.__class__ is np.ndarray and not k.ndim and k.dtype.kind == "b"
@@ -334,7 +338,7 @@ def explain_index(shape: Sequence[int], key: tuple[Any, ...]) -> Exception:
             dim = len(shape) - sum(dims_of(later) for later in key[at + 1 :])
             continue
         if isinstance(k, int | np.ndarray) and not (isinstance(k, np.ndarray) and k.dtype.kind == "b"):
-            low, high = (k, k) if isinstance(k, int) else (int(k.min()), int(k.max())) if k.size else (0, 0)
+            low, high = (k, k) if isinstance(k, int) else (int(k.min()), int(k.max())) if k.size else (0, -1)
             if low < -shape[dim] or high >= shape[dim]:
                 bad = low if low < -shape[dim] else high
                 return IndexOutOfRange(
@@ -342,7 +346,7 @@ def explain_index(shape: Sequence[int], key: tuple[Any, ...]) -> Exception:
                         "index", f"index {bad} is out of range for dim {dim} of size {shape[dim]}", [("input", text)]
                     )
                 )
-        if isinstance(k, np.ndarray) and k.dtype.kind == "b" and k.ndim and tuple(shape[dim : dim + k.ndim]) != k.shape:
+        if _is_mask(k) and tuple(shape[dim : dim + k.ndim]) != k.shape:
             return IndexOutOfRange(
                 message(
                     "index", f"a mask of shape {list(k.shape)} does not fit sizes {list(shape[dim : dim + k.ndim])}"
@@ -354,9 +358,14 @@ def explain_index(shape: Sequence[int], key: tuple[Any, ...]) -> Exception:
 
 def pick(x: Any, key: Any) -> Any:
     try:
-        return x[key]
+        picked = x[key]
     except (IndexError, ValueError, MemoryError):
         raise explain_index(x.shape, key) from None
+    if not x.size and key.__class__ is tuple and any([_is_mask(k) and not k.size for k in key]):
+        error = explain_index(x.shape, key)  # NumPy does not look at masks of an array without elements
+        if isinstance(error, IndexOutOfRange):
+            raise error
+    return picked
 
 
 def picked_spec(input: Spec, key: Any) -> Spec:
