@@ -78,7 +78,6 @@ class Builder:
         self.values: dict[Var, Value] = {}
         self.names: set[str] = set()
         self.constants: dict[Any, str] = {}
-        self.folded: dict[str, np.ndarray[Any, Any]] = {}  # initializers whose numbers a lowering may use
         self.extents: dict[tuple[int, ...], str] = {}  # scalars in the graph that are dynamic numbers
         self.out: Value | None = None  # what the call that is lowered gives: for its dtype and shape
         self.outs: tuple[Value, ...] = ()
@@ -165,7 +164,7 @@ class Builder:
         """The same numbers in another dtype."""
         return x.name if x.dtype == dtype else self.node("Cast", x, to=self.code(dtype))
 
-    def shape_of(self, shape: Sequence[Any], source: Value | None = None) -> str:
+    def shape_of(self, shape: Sequence[Any]) -> str:
         """A shape for Reshape; with one dynamic size it is a constant, with -1 in its place."""
         if sum(isinstance(n, Dim) for n in shape) == 1 and 0 not in shape:
             return self.constant([-1 if isinstance(n, Dim) else n for n in shape], INT64)
@@ -185,18 +184,18 @@ class Builder:
         return outs[0] if outputs == 1 else tuple(outs)
 
     def reshape(self, x: Any, shape: Sequence[Any]) -> str:
-        return self.node("Reshape", x, self.shape_of(shape))  # type: ignore[no-any-return]
+        return self.node("Reshape", x, self.shape_of(shape))
 
     def unsqueeze(self, x: Any, *dims: int) -> str:
-        return self.node("Unsqueeze", x, self.constant(list(dims), INT64))  # type: ignore[no-any-return]
+        return self.node("Unsqueeze", x, self.constant(list(dims), INT64))
 
     def slice(self, x: Any, dim: int, start: Any, stop: Any, step: Any = 1) -> str:
-        return self.node("Slice", x, self.ints([start]), self.ints([stop]), self.ints([dim]), self.ints([step]))  # type: ignore[no-any-return]
+        return self.node("Slice", x, self.ints([start]), self.ints([stop]), self.ints([dim]), self.ints([step]))
 
     def reduced(self, op: str, x: Any, dims: Sequence[int], keepdim: bool) -> str:
         """Reduce over dims; of a 0-d tensor over none."""
         axes = self.constant([] if isinstance(x, Value) and not x.rank else list(dims), INT64)
-        return self.node(op, x, axes, keepdims=int(keepdim), noop_with_empty_axes=1)  # type: ignore[no-any-return]
+        return self.node(op, x, axes, keepdims=int(keepdim), noop_with_empty_axes=1)
 
     # ---- calls
 

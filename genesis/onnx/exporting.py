@@ -266,7 +266,7 @@ def _add_captured(b: Builder, model: Any, needed: set[Var], with_values: bool) -
         ):
             names.setdefault(id(tensor), name)
     infos = []
-    for var, tensor in traces_captured(b.traces):
+    for var, tensor in b.traces.graph.captured:
         if var not in needed:
             continue
         name = names.get(id(tensor), "tensor")
@@ -277,11 +277,6 @@ def _add_captured(b: Builder, model: Any, needed: set[Var], with_values: bool) -
             b.values[var] = Value(name, var.spec.dtype, var.spec.shape)
             infos.append(_info(b, name, var))
     return infos
-
-
-def traces_captured(traces: Traces) -> list[tuple[Var, Tensor]]:
-    """The tensors that the model has, by their variables."""
-    return traces.graph.captured
 
 
 def _add_constants(b: Builder, needed: set[Var]) -> None:

@@ -85,10 +85,14 @@ def _written(b: Builder, target: Any, rank: int, shape: Sequence[Any], value: Va
     """``target[key] = value``, or with a reduction added to it."""
     parts = _key(key, rank)
     if indices is None:
-        places = np.arange(int(np.prod(shape))).reshape(tuple(shape))[tuple(parts)]
-        updates = b.reshape(b.node("Expand", value, b.ints(list(places.shape))), [-1])
+        positions = np.arange(int(np.prod(shape))).reshape(tuple(shape))[tuple(parts)]
+        updates = b.reshape(b.node("Expand", value, b.ints(list(positions.shape))), [-1])
         flat = b.node(
-            "ScatterND", b.reshape(target, [-1]), b.constant(places.reshape(-1, 1), INT64), updates, reduction=reduction
+            "ScatterND",
+            b.reshape(target, [-1]),
+            b.constant(positions.reshape(-1, 1), INT64),
+            updates,
+            reduction=reduction,
         )
         return b.reshape(flat, shape)
     dims = _index_dims(parts)

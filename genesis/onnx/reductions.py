@@ -182,8 +182,8 @@ def _top_positions(b: Builder, x: Value, k: int, dim: int, largest: bool) -> str
 
 @lowers("kth_position")
 def _kth_position(b: Builder, x: Value, k: int, dim: int) -> str:
-    found = _top(b, x, k, dim, False)
-    return b.slice(found, dim, k - 1, k) if x.rank else found
+    lowest = _top(b, x, k, dim, False)
+    return b.slice(lowest, dim, k - 1, k) if x.rank else lowest
 
 
 @lowers("mask_places")

@@ -152,12 +152,12 @@ _triangle("triu", 1)
 
 
 def _picked(b: Builder, x: Value, positions: np.ndarray[Any, Any]) -> str:
-    """Elements by their places in row-major order."""
+    """Elements by their positions in row-major order."""
     return b.node("Gather", b.reshape(x, [-1]), b.constant(positions, INT64))
 
 
 def _numbered(x: Value) -> np.ndarray[Any, Any]:
-    """The places of all elements in row-major order."""
+    """The positions of all elements in row-major order."""
     return np.arange(int(np.prod([n + 0 for n in x.shape]))).reshape(x.shape)
 
 

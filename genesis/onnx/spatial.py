@@ -46,26 +46,16 @@ def _mean_of_windows(input: Any, kernel: Any, stride: Any, padding: Any, ceil_mo
     return not ceil_mode and divisor is None  # how a last, smaller window counts has changed between versions of ONNX
 
 
-def _even_cells(input: Any, output_size: Any, *rest: Any) -> bool:
-    """Whether all cells are of one size."""
-    dims = len(output_size) if isinstance(output_size, list | tuple) else 1
-    sizes = output_size if isinstance(output_size, list | tuple) else [output_size]
-    return (
-        None not in sizes
-        and not any(rest)
-        and all([n % m == 0 for n, m in zip(input.shape[-dims:], sizes, strict=True)])
-    )
-
-
 def _cells(dims: int) -> Any:
+    """Whether the cells of an adaptive pool are of one size."""
+
     def even(input: Any, output_size: Any, *rest: Any) -> bool:
-        return _even_cells(input, each(output_size, dims) if output_size is not None else [None], *rest)
+        sizes = output_size if isinstance(output_size, list | tuple) else [output_size]
+        if None in sizes or any(rest) or not input.is_floating_point():
+            return False
+        return all([n % m == 0 for n, m in zip(input.shape[-dims:], each(sizes, dims), strict=True)])
 
-    def sizes_known(input: Any, output_size: Any, *rest: Any) -> bool:
-        given = output_size if isinstance(output_size, list | tuple) else [output_size]
-        return None not in given and input.is_floating_point() and even(input, output_size, *rest)
-
-    return sizes_known
+    return even
 
 
 def _batched(b: Builder, x: Value, dims: int, pool: Any) -> Any:
@@ -235,7 +225,7 @@ def _pad(b: Builder, x: Value, pad: Sequence[int], mode: str, value: Any = None)
     return name
 
 
-# ---- channels and places, windows as columns
+# ---- channels and positions, windows as columns
 
 whole("pixel_shuffle", when=lambda input, factor: input.ndim == 4)
 

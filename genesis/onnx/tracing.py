@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,12 @@ def _refuse_effects(graph: Graph) -> None:
 def _compared(graphs: Sequence[Graph]) -> tuple[list[Call], dict[Var, tuple[Any, ...]]]:
     first = graphs[0].program
     programs = [g.program for g in graphs]
+    captured = [g.binding.captured for g in graphs]
+    if any([len(c) != len(captured[0]) or any(map(is_not, c, captured[0])) for c in captured]) or any(
+        [len(p.constants) != len(first.constants) for p in programs]
+    ):
+        text = "the model uses other tensors at other sizes of the dynamic axes"
+        raise UnsupportedError(message("export", text, hint="leave the axes that decide out of dynamic_axes"))
     same: list[dict[Var, Var]] = [{} for _ in programs]  # the variables of the first, by those of each
     for p, variables in zip(programs, same, strict=True):
         variables.update(zip(p.outside, first.outside, strict=False))
@@ -126,11 +132,11 @@ def _compared(graphs: Sequence[Graph]) -> tuple[list[Call], dict[Var, tuple[Any,
             raise _differ(first, call)
         try:
             used = 1 if call.op == "check_range" else len(call.args)  # the rest is for its message
-            args = tuple([_merged([o.args[k] for o in others], same) for k in range(used)])  # type: ignore[union-attr]
+            args = tuple([_merged([o.args[k] for o in others], same) for k in range(used)])
         except (ValueError, IndexError):
             raise _differ(first, call) from None
         for other, variables in zip(others, same, strict=True):
-            variables.update(zip(other.outs, call.outs, strict=True))  # type: ignore[union-attr]
+            variables.update(zip(other.outs, call.outs, strict=True))
         calls.append(Call(call.op, args, call.outs, call.site))
     shapes: dict[Var, tuple[Any, ...]] = {}
     inverse = [{mine: theirs for theirs, mine in variables.items()} for variables in same]
@@ -203,16 +209,6 @@ def expression(dim: Dim, sizes: Sequence[tuple[int, ...]]) -> list[tuple[int, tu
         ):
             return [(w, m) for w, m in reversed(list(zip(exact, monomials, strict=True))) if w]
     return None
-
-
-def ratio(dim: Dim, other: Dim) -> Fraction | None:
-    """What one number is of another in all traces.
-
-    >>> ratio(Dim((2, 4)), Dim((6, 12)))
-    Fraction(1, 3)
-    """
-    ratios = {Fraction(a, b) for a, b in zip(dim.values, other.values, strict=True) if b}
-    return ratios.pop() if len(ratios) == 1 else None
 
 
 def printed(call: Call) -> str:

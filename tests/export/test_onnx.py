@@ -222,6 +222,16 @@ def test_a_size_that_decides_is_refused():
         genesis.onnx.export(model, x(2, 3), dynamic_axes={"input_0": [0]})
 
 
+def test_tensors_that_a_size_decides_on_are_refused():
+    short, long = x(3), x(3) * 2
+
+    def model(v):
+        return v * (long if v.shape[0] > 3 else short)
+
+    with pytest.raises(NotImplementedError, match="the model uses other tensors at other sizes of the dynamic axes"):
+        genesis.onnx.export(model, x(2, 3), dynamic_axes={"input_0": [0]})
+
+
 def test_a_size_that_is_no_product_is_refused():
     with pytest.raises(NotImplementedError, match="no sum of products|cannot be exported where a dynamic size decides"):
         genesis.onnx.export(
