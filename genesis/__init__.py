@@ -11,7 +11,7 @@
 `genesis.masked`     reductions with masks     `genesis.signal`  windows of signals
 `genesis.library`    ops of users              `genesis.devices` devices of users
 `genesis.sparse`     sparse matrices           `genesis.testing` checks of ops and gradients
-`genesis.pytorch`    programs for PyTorch
+`genesis.pytorch`    programs for PyTorch      `genesis.overrides` classes with __torch_function__
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ _LAZY = {
     "nn": "genesis.nn",
     "onnx": "genesis.onnx",
     "optim": "genesis.optim",
+    "overrides": "genesis.overrides",
     "profiler": "genesis.profiler",
     "pytorch": "genesis.pytorch",
     "signal": "genesis.signal",

@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+from genesis.core.call import subclasses as _subclasses  # noqa: F401  gives `Tensor` its __torch_function__
 from genesis.core.call.op import REGISTRY
 from genesis.ops.creation import (
     convert,

@@ -59,6 +59,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.optim.lr_scheduler": ("genesis.optim.lr_scheduler",),
     "torch.optim.optimizer": ("genesis.optim.optimizer",),
     "torch.optim.swa_utils": ("genesis.optim.swa_utils",),
+    "torch.overrides": ("genesis.overrides",),
     "torch.random": ("genesis",),
     "torch.serialization": ("genesis",),
     "torch.signal.windows": ("genesis.signal.windows",),

@@ -54,7 +54,8 @@ _new = object.__new__
 
 def operated(op: Op, input: Tensor, other: Any) -> Any:
     """`elementwise` for operators, which leave operands of unknown classes to the other side."""
-    return elementwise(op, (input, other)) if isinstance(other, KNOWN) else NotImplemented
+    known = isinstance(other, KNOWN) or hasattr(type(other), "__torch_function__")
+    return elementwise(op, (input, other)) if known else NotImplemented
 
 
 def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
@@ -64,7 +65,9 @@ def elementwise(op: Op, args: tuple[Any, ...], out: Tensor | None = None) -> Ten
     except Exception as error:
         from genesis.core.call.refusal import refuse_op
 
-        refuse_op(op.name, args, error)
+        answer = refuse_op(op.name, args, error)
+        if answer is not None:
+            return answer[0]  # type: ignore[no-any-return]
         raise
 
 

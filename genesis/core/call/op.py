@@ -227,7 +227,9 @@ def _with(variant: type[Node], node: type[Node]) -> type[Node]:
 
 _GUARD = """    except Exception as error:
         from genesis.core.call.refusal import refuse_op
-        refuse_op(_op.name, ARGS, error)
+        answer = refuse_op(_op.name, ARGS, error)
+        if answer is not None:
+            return answer[0]
         raise
 """
 

@@ -31,15 +31,38 @@ _NUMPY = np.__file__.rpartition("__init__")[0]
 _PYTHON = operator.__file__.rpartition("operator")[0]
 
 
-def refuse_op(name: str, args: tuple[Any, ...], error: Exception) -> None:
-    """`refuse` for the op of that name."""
-    if isinstance(error, GenesisError):
-        return
+# asked first of a call that failed, (function, args, kwargs): an argument may say itself what the function does with it
+ANSWERS: list[Callable[..., tuple[Any] | None]] = []
+
+
+def refuse_op(name: str, args: tuple[Any, ...], error: Exception) -> tuple[Any] | None:
+    """`refuse` for the op of that name; or ``(result,)`` where an argument knows one."""
     from genesis.core.call.op import REGISTRY
 
     op = REGISTRY.get(name)
-    if op is not None:
-        refuse(name, op.signature, dict(zip(op.signature.parameters, args, strict=False)), error)
+    if op is None:
+        return None
+    arguments = dict(zip(op.signature.parameters, args, strict=False))
+    answer = _answer(op.call, op.signature, arguments)
+    if answer is None and not isinstance(error, GenesisError):
+        refuse(name, op.signature, arguments, error)
+    return answer
+
+
+def _answer(
+    function: Callable[..., Any], signature: inspect.Signature, arguments: Mapping[str, Any]
+) -> tuple[Any] | None:
+    """What an argument makes of a call, which gets what the user wrote, without defaults."""
+    if not any([hasattr(type(x), "__torch_function__") for v in arguments.values() for x in _parts(v)]):
+        return None
+    given = {k: v for k, v in arguments.items() if v is not signature.parameters[k].default}
+    bound = inspect.BoundArguments(signature, given)
+    answers = [answer(function, bound.args, bound.kwargs) for answer in ANSWERS]
+    return next((x for x in answers if x is not None), None)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value if value.__class__ is list or value.__class__ is tuple else (value,)
 
 
 def refuse(name: str, signature: inspect.Signature, arguments: Mapping[str, Any], error: Exception) -> None:
@@ -229,6 +252,9 @@ _GUARD = """def call({written}):
     try:
         return _function({given})
     except Exception as error:
+        _found = _answer(_function, _signature, {{{named}}})
+        if _found is not None:
+            return _found[0]
         _refuse(_name, _signature, {{{named}}}, error)
         raise
 """
@@ -236,7 +262,7 @@ _GUARD = """def call({written}):
 
 def _guarded(function: Any, name: str) -> Any:
     """The function behind its own signature: 20 to 60 ns a call, where ``*args, **kwargs`` would cost 130."""
-    scope: dict[str, Any] = {"_function": function, "_refuse": refuse, "_name": name}
+    scope: dict[str, Any] = {"_function": function, "_refuse": refuse, "_answer": _answer, "_name": name}
 
     def source() -> str:
         scope["_signature"] = signature = inspect.signature(function)

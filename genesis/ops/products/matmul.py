@@ -176,7 +176,8 @@ Tensor.__rmatmul__ = _rmatmul
 def _matmul_operator(self: Tensor, other: Any) -> Tensor:
     if isinstance(other, np.ndarray):
         return matmul(self, wrap(other))
-    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+    known = isinstance(other, Tensor) or hasattr(type(other), "__torch_function__")
+    return matmul(self, other) if known else NotImplemented
 
 
 Tensor.__matmul__ = _matmul_operator

@@ -82,6 +82,13 @@ def _autograd() -> Values:
     return {"set_multithreading_enabled": NoEffect, "enforce_grad_layout_policy": nothing}
 
 
+@values("torch.nn.functional")
+def _functional() -> Values:
+    overrides = importlib.import_module("genesis.overrides")
+    asked = ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    return {name: getattr(overrides, name) for name in asked}
+
+
 @values("torch.amp")
 def _amp() -> Values:
     return {"is_autocast_available": lambda device_type: device_type == "cpu"}

@@ -12,6 +12,7 @@ from typing import Any
 import genesis
 from genesis.base import layouts
 from genesis.core.call.out import takes_out
+from genesis.core.call.subclasses import disabled
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.names import names
 from genesis.pytorch.stand_ins.common import STORAGES, Values, answer, fork, nothing, out_of_memory, values
@@ -31,6 +32,7 @@ def _torch() -> Values:
         **dict.fromkeys(("smm", "dsmm", "hspmm"), genesis.spmm),
         "typename": typename, "get_device_module": _device_module, "unravel_index": genesis.unravel_index,
         "OutOfMemoryError": out_of_memory(), "AcceleratorError": out_of_memory(),
+        "DisableTorchFunction": disabled, "DisableTorchFunctionSubclass": disabled,
         "Future": importlib.import_module("genesis.pytorch.futures").Future,
         "fork": fork, "wait": lambda future: future.wait(),
         "sym_float": float, "sym_int": int, "sym_not": lambda x: not x, "sym_sqrt": math.sqrt, "sym_max": max, "sym_min": min,

@@ -1,0 +1,356 @@
+"""``__torch_function__``: classes that say what the functions of Genesis do with their objects.
+
+A subclass of `Tensor` gets results of its own class, or with a ``__torch_function__`` whatever that returns. Programs
+without such a class pay nothing: when the first one is defined, the code of the public functions is exchanged for one
+that looks at the classes of its arguments first (about 0.3 us), as `core/call/overrides.py` does for single ops. An object
+of any other class with a ``__torch_function__`` is met where a function fails on it.
+
+Inside of `disabled`, in a backward, and in the methods that a class inherits, nothing is looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CodeType, FunctionType
+from typing import Any
+
+from genesis.base.errors import ArgumentError, message
+from genesis.base.locks import process_lock
+from genesis.core.call.generated import compiled
+from genesis.core.call.op import REGISTRY
+from genesis.core.call.refusal import ANSWERS
+from genesis.core.graph.engine import current
+from genesis.core.graph.parameter import Buffer, Parameter
+from genesis.core.graph.tensor import Tensor
+
+
+class _Kinds(set[type]):
+    """A set that can be a constant of code."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+KINDS = _Kinds()  # classes whose objects are asked, as far as any is known
+ROUTED: dict[FunctionType, FunctionType] = {}  # functions whose code was exchanged, with what they did
+_names: dict[FunctionType, Callable[..., Any]] = {}  # what a function is called to users: x + y is Tensor.add
+_off: ContextVar[bool] = ContextVar("genesis_torch_function_off", default=False)
+_changing = process_lock()
+
+# methods that are no ops, and whose results are of the class; other methods of `core/graph` are left alone
+_PLAIN = {"detach", "__len__", "__repr__"}
+_KEPT = {"as_subclass"}
+_MODULES = ("genesis", "genesis.nn.functional", "genesis.linalg", "genesis.fft", "genesis.special")
+
+
+@contextmanager
+def disabled() -> Iterator[None]:
+    """Inside, functions do what they do with tensors of any class.
+
+    >>> import genesis
+    >>> with disabled():
+    ...     genesis.ones(1) + 1
+    tensor([2.])
+    """
+    token = _off.set(True)
+    try:
+        yield
+    finally:
+        _off.reset(token)
+
+
+def is_disabled() -> bool:
+    return _off.get()
+
+
+def default_torch_function(
+    cls: type, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
+) -> Any:
+    """What `Tensor` does: the function, and tensors among its results become those of the class."""
+    if not all([issubclass(cls, kind) for kind in types]):
+        return NotImplemented
+    with disabled():
+        result = func(*args, **(kwargs or {}))
+        given = {id(x) for x in _flat([*args, *(kwargs or {}).values()])}
+        return _converted(result, cls, given)
+
+
+def no_torch_function(
+    cls: type, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
+) -> Any:
+    """What `Parameter` does: the function, whose results are plain tensors."""
+    with disabled():
+        return func(*args, **(kwargs or {}))
+
+
+def _converted(value: Any, cls: type, given: set[int]) -> Any:
+    if isinstance(value, Tensor):
+        if isinstance(value, cls) or not issubclass(cls, Tensor):
+            return value
+        if value.__class__ is Tensor and id(value) not in given and value.__dict__ == {}:
+            try:
+                value.__class__ = cls  # it is new: nobody else has it
+            except TypeError:  # the class has slots
+                return as_subclass(value, cls)
+            return value
+        return as_subclass(value, cls)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[_converted(x, cls, given) for x in value])
+    if value.__class__ is tuple or value.__class__ is list:
+        return value.__class__(_converted(x, cls, given) for x in value)
+    return value
+
+
+def as_subclass(self: Tensor, cls: type[Tensor]) -> Any:
+    """The same tensor as an object of a subclass: it shares memory and history.
+
+    Raises:
+        TypeError: not a subclass of `Tensor`
+
+    >>> import genesis
+    >>> type(genesis.ones(2).as_subclass(genesis.nn.Parameter)).__name__
+    'Parameter'
+    """
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise ArgumentError(message("as_subclass", f"expected a subclass of Tensor, got {cls!r}"))
+    out = object.__new__(cls)
+    out._array, out._node, out._counter, out._view = self._array, self._node, self._shared_counter(), self._view
+    out._array = self._array
+    return out
+
+
+def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Any:
+    """A leaf of a subclass on the memory of a tensor: what ``torch.Tensor._make_subclass`` is."""
+    out = as_subclass(data.detach(), cls)
+    return out.requires_grad_() if require_grad else out
+
+
+# ---- which arguments are asked
+
+
+def _flat(values: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for x in values:
+        found += x if x.__class__ is list or x.__class__ is tuple else [x]
+    return found
+
+
+def asked(value: Any) -> bool:
+    """Whether the class of a value says what functions do with it."""
+    function = getattr(type(value), "__torch_function__", None)
+    if function is None or _off.get():
+        return False
+    return type(value) is not Tensor and getattr(function, "__func__", function) is not no_torch_function
+
+
+def overloaded(values: Iterable[Any]) -> list[Any]:
+    """The values that are asked, one of each class: subclasses before what they derive from, else in order."""
+    found: list[Any] = []
+    for x in values:
+        if asked(x) and type(x) not in [type(y) for y in found]:
+            at = next((i for i, y in enumerate(found) if issubclass(type(x), type(y))), len(found))
+            found.insert(at, x)
+    return found
+
+
+def handled(func: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the classes of these arguments make of a call.
+
+    Raises:
+        TypeError: none of them knows
+    """
+    found = overloaded(relevant)
+    types = tuple([type(x) for x in found])
+    for x in found:
+        result = type(x).__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    name = getattr(func, "__name__", str(func))
+    if name.startswith("__") and name.endswith("__"):
+        return NotImplemented  # Python asks the other operand, and says that there is no such operation
+    raise ArgumentError(
+        message(name, f"no implementation found: {', '.join(t.__name__ for t in types)} returned NotImplemented")
+    )
+
+
+def _dispatch(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call with an argument of one of `KINDS`."""
+    relevant = _flat([*args, *kwargs.values()])
+    if _off.get() or current() is not None or not any([asked(x) for x in relevant]):
+        return ROUTED[function](*args, **kwargs)
+    return handled(_names.get(function, function), relevant, args, kwargs)
+
+
+def answer_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Of a call that failed: ``(result,)`` if an argument that is no tensor has a ``__torch_function__``, else None."""
+    if not any([not isinstance(x, Tensor) and asked(x) for x in _flat([*args, *kwargs.values()])]):
+        return None
+    relevant = _flat([*args, *kwargs.values()])
+    for x in overloaded(relevant):
+        add_kind(type(x))  # from now on before anything is tried
+    return (handled(function, relevant, args, kwargs),)
+
+
+# ---- the exchange of code
+
+# the names in the code are such as no closure has
+_TEMPLATE = """
+def make({free}):
+    def call(*_args, **_kwargs):
+        if 0: return ({free})
+        _kinds, _function, _original, _dispatch = "kinds", "function", "original", "dispatch"
+        for _x in _args:
+            _kind = _x.__class__
+            if _kind in _kinds or (
+                (_kind is list or _kind is tuple) and not _kinds.isdisjoint([_y.__class__ for _y in _x])
+            ):
+                return _dispatch(_function, _args, _kwargs)
+        for _x in _kwargs.values():
+            if _x.__class__ in _kinds:
+                return _dispatch(_function, _args, _kwargs)
+        return _original(*_args, **_kwargs)
+    return call
+"""
+_PLACES = ("kinds", "function", "original", "dispatch")  # a constant of that code, for which the objects are put
+
+
+@functools.cache
+def _general(free: tuple[str, ...]) -> CodeType:
+    scope: dict[str, Any] = {}
+    exec(_TEMPLATE.format(free=", ".join([*free, ""])), scope)
+    return scope["make"](*free).__code__  # type: ignore[no-any-return]
+
+
+def _routing(function: FunctionType, original: FunctionType) -> CodeType:
+    """Code in the place of a function's own, with the same free variables."""
+    mine = function.__code__
+    code = _general(mine.co_freevars)
+    constants = tuple([(KINDS, function, original, _dispatch) if c == _PLACES else c for c in code.co_consts])
+    return code.replace(
+        co_consts=constants, co_name=mine.co_name, co_qualname=mine.co_qualname, co_filename=mine.co_filename
+    )
+
+
+def _route(function: FunctionType) -> None:
+    if function in ROUTED:
+        return
+    compiled(function)
+    signature = inspect.signature(function)
+    original = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    original.__kwdefaults__, original.__qualname__ = function.__kwdefaults__, function.__qualname__
+    ROUTED[function] = original
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__code__ = _routing(function, original)
+
+
+def overridable() -> dict[Any, dict[str, Callable[..., Any]]]:
+    """The functions that a class may say something about, by the module or class that has them."""
+    found: dict[Any, dict[str, Callable[..., Any]]] = {}
+    for name in _MODULES:
+        module = sys.modules.get(name)
+        if module is not None:
+            public = {k: v for k, v in vars(module).items() if isinstance(v, FunctionType) and not k.startswith("_")}
+            found[module] = {k: v for k, v in public.items() if hasattr(v, "op") or _of_tensors(v)}
+    methods: dict[str, Callable[..., Any]] = {
+        k: v for k, v in vars(Tensor).items() if isinstance(v, FunctionType) and _is_op(k, v)
+    }
+    return found | {Tensor: methods}
+
+
+def _public() -> Iterator[FunctionType]:
+    yield from [op.call for op in REGISTRY.values() if isinstance(op.call, FunctionType)]
+    for place, functions in overridable().items():
+        for name, function in functions.items():
+            if place is Tensor:
+                _call(name, function)  # type: ignore[arg-type]
+            yield function  # type: ignore[misc]
+
+
+def _call(name: str, method: FunctionType) -> None:
+    """Settle under which name classes see a method."""
+    word = name.strip("_")
+    plain = _OPERATORS.get(name, getattr(Tensor, word, None) if word in _SAME and not name.startswith("__r") else None)
+    if name.startswith("__") and plain is not None:
+        _names[method] = getattr(Tensor, plain) if isinstance(plain, str) else plain
+    elif name.startswith("__") or method.__name__.startswith("_"):
+        method.__name__ = name
+
+
+_SAME = frozenset(
+    ("add", "sub", "mul", "matmul", "pow", "neg", "abs", "lt", "le", "gt", "ge", "ne", "eq")
+)  # x + y is x.add(y) to them
+_OPERATORS = {"__radd__": "add", "__rmul__": "mul", "__truediv__": "div", "__itruediv__": "div_"}
+_OPERATORS |= {f"__i{name}__": f"{name}_" for name in ("add", "sub", "mul", "pow")}
+
+
+def _is_op(name: str, method: FunctionType) -> bool:
+    if name in _KEPT or (name.startswith("_") and not name.startswith("__")):
+        return name in _PLAIN
+    return name in _PLAIN or not str(method.__module__).startswith("genesis.core.graph")
+
+
+def _of_tensors(function: FunctionType) -> bool:
+    """Whether a function takes tensors, and computes with them."""
+    return any(
+        part in str(p.annotation)
+        for p in inspect.signature(function).parameters.values()
+        for part in ("Tensor", "Array")
+    )
+
+
+def add_kind(cls: type) -> None:
+    """Ask the objects of a class from now on."""
+    with _changing:
+        if not ROUTED:
+            for function in list(_public()):
+                _route(function)
+        KINDS.add(cls)
+
+
+def take_away() -> None:
+    """Ask no class any more, as if none had been defined: for tests."""
+    with _changing:
+        KINDS.clear()
+        for function, original in ROUTED.items():
+            function.__code__ = original.__code__
+            del function.__signature__  # type: ignore[attr-defined]
+        ROUTED.clear()
+
+
+# ---- subclasses of Tensor
+
+
+def _subclassed(cls: type[Tensor], **kwargs: Any) -> None:
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    function: Any = cls.__torch_function__  # type: ignore[attr-defined]
+    if function.__func__ is not no_torch_function:
+        add_kind(cls)
+    if "__new__" in vars(cls):
+        cls._made = True  # type: ignore[attr-defined]
+        Tensor.__new__ = staticmethod(_constructed)  # type: ignore[method-assign, assignment]
+
+
+def _constructed(cls: type[Tensor], *data: Any, **kwargs: Any) -> Tensor:
+    """``super().__new__(cls, data)`` of a class that makes its objects there; elsewhere ``__init__`` does."""
+    out = object.__new__(cls)
+    if cls._made:  # type: ignore[attr-defined]
+        _init(out, *data, **kwargs)
+    return out
+
+
+_init = Tensor.__init__
+
+
+ANSWERS.append(answer_of)
+Tensor._made = False  # type: ignore[attr-defined]
+Tensor.__init_subclass__ = classmethod(_subclassed)  # type: ignore[assignment, arg-type]
+Tensor.__torch_function__ = classmethod(default_torch_function)  # type: ignore[attr-defined]
+Parameter.__torch_function__ = classmethod(no_torch_function)  # type: ignore[attr-defined]
+Buffer.__torch_function__ = classmethod(no_torch_function)  # type: ignore[attr-defined]
+Tensor.as_subclass, Tensor._make_subclass = as_subclass, staticmethod(make_subclass)  # type: ignore[attr-defined]

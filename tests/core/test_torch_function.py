@@ -1,0 +1,272 @@
+"""Classes with ``__torch_function__``: subclasses of tensors, and objects of any other class."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis import overrides
+from genesis.core.call import subclasses
+from genesis.core.graph.node import AccumulateGrad
+from genesis.nn import functional as F
+
+
+@pytest.fixture(autouse=True)
+def _none_afterwards():
+    yield
+    subclasses.take_away()
+
+
+def named(base=genesis.Tensor, name="Named"):
+    return type(name, (base,), {})
+
+
+def logging():
+    """A class that notes what it is asked, and does what tensors do."""
+
+    class Logging(genesis.Tensor):
+        log = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            cls.log.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    return Logging
+
+
+PLAIN = genesis.tensor([[1.0, 2.0], [3.0, 4.0]])
+CALLS = {
+    "add": lambda x: x + PLAIN, "sub": lambda x: x - 1, "mul": lambda x: 2 * x, "divide": lambda x: x / PLAIN,
+    "__rsub__": lambda x: 1 - x, "matmul": lambda x: PLAIN @ x, "__getitem__": lambda x: x[0], "neg": lambda x: -x,
+    "gt": lambda x: x > PLAIN, "add_": lambda x: x.add_(1), "cat": lambda x: genesis.cat([PLAIN, x]),
+    "where": lambda x: genesis.where(PLAIN > 0, x, PLAIN), "relu": lambda x: F.relu(x),
+    "softmax": lambda x: x.softmax(0), "linear": lambda x: F.linear(x, PLAIN, PLAIN[0]), "clone": lambda x: x.clone(),
+    "mse_loss": lambda x: F.mse_loss(PLAIN, x), "linalg_norm": lambda x: genesis.linalg.norm(x), "sum": lambda x: x.sum(),
+    "ones_like": lambda x: genesis.ones_like(x), "detach": lambda x: x.detach(), "permute": lambda x: x.T,
+    "max": lambda x: x.max(0)[0], "unbind": lambda x: next(iter(x)), "einsum": lambda x: genesis.einsum("ij,ij", PLAIN, x),
+    "fft_fft": lambda x: genesis.fft.fft(x), "exp": lambda x: genesis.exp(input=x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_subclass_sees_each_function_once_and_gets_results_of_its_class(name):
+    expected = CALLS[name](PLAIN.clone())
+    kind = logging()
+    x = PLAIN.clone().as_subclass(kind)
+    out = CALLS[name](x)
+    assert kind.log[0] == name
+    assert type(out) is kind
+    np.testing.assert_array_equal(out.as_subclass(genesis.Tensor).numpy(), expected.numpy())
+    assert type(CALLS[name](PLAIN.clone())) is genesis.Tensor
+
+
+def test_other_results_are_as_they_are():
+    x = PLAIN.as_subclass(named())
+    assert (x.shape, len(x), x[0, 0].item(), x.tolist()) == ((2, 2), 2, 1.0, PLAIN.tolist())
+    x[0] = 0.0
+    assert repr(x) == "Named([[0., 0.],\n       [3., 4.]])"
+    x[0] = genesis.tensor([1.0, 2.0])
+
+
+def test_functions_are_as_before_where_no_class_is_asked():
+    signatures = {name: inspect.signature(getattr(genesis, name)) for name in ("add", "exp", "sum", "cat", "softmax")}
+    codes = {name: getattr(genesis, name).__code__ for name in signatures}
+    kind = named()
+    assert {name: inspect.signature(getattr(genesis, name)) for name in signatures} == signatures
+    assert genesis.add.__code__ is not codes["add"]
+    hash(genesis.add.__code__)
+    with pytest.raises(RuntimeError, match="add: shapes"):
+        genesis.add(genesis.ones(2), genesis.ones(3))
+    assert genesis.add(genesis.ones(2), other=1, out=genesis.empty(2)).tolist() == [2, 2]
+    subclasses.take_away()
+    assert {name: getattr(genesis, name).__code__ for name in codes} == codes
+    assert type(genesis.ones(1).as_subclass(kind) + 1) is genesis.Tensor
+    assert {name: inspect.signature(getattr(genesis, name)) for name in signatures} == signatures
+
+
+def test_gradients_go_through():
+    kind = named()
+    w = genesis.tensor([1.0, 2.0], requires_grad=True)
+    x = w.as_subclass(kind)
+    y = (x * x).exp().sum()
+    assert type(y) is kind
+    y.backward()
+    np.testing.assert_allclose(w.grad.numpy(), 2 * w.detach().numpy() * np.exp(w.detach().numpy() ** 2), rtol=1e-6)
+    leaf = genesis.Tensor._make_subclass(kind, genesis.ones(2), True)
+    (leaf * 3).sum().backward()
+    assert leaf.is_leaf and leaf.grad.tolist() == [3, 3] and type(leaf) is kind
+    assert isinstance(leaf._node, AccumulateGrad)
+
+
+def test_a_result_that_is_an_argument_keeps_its_class():
+    kind = named()
+    plain, x = genesis.ones(2), genesis.ones(2).as_subclass(kind)
+    out = plain.add_(x)
+    assert type(out) is kind and type(plain) is genesis.Tensor
+    out.mul_(2)
+    assert plain.tolist() == [4, 4]
+
+
+def test_the_more_special_class_is_asked_first():
+    base = named()
+    special = named(base, "Special")
+    x, y = genesis.ones(1).as_subclass(base), genesis.ones(1).as_subclass(special)
+    assert type(x + y) is type(y + x) is special
+    other = genesis.ones(1).as_subclass(named(name="Other"))
+    with pytest.raises(TypeError, match="add: no implementation found: Named, Other returned NotImplemented"):
+        x + other
+
+
+def test_parameters_give_plain_tensors():
+    kind = named(genesis.nn.Parameter, "Special")
+    p = kind(genesis.ones(2))
+    assert type(p) is kind and type(p + 1) is genesis.Tensor and not subclasses.ROUTED
+    named()
+    assert type(p + 1) is type(genesis.nn.Parameter(genesis.ones(1)) * 2) is genesis.Tensor
+    assert not overrides.has_torch_function([p, genesis.ones(1), 3])
+
+
+def test_classes_that_make_their_objects_in_new():
+    class Labelled(genesis.Tensor):
+        @staticmethod
+        def __new__(cls, data, label, *args, **kwargs):
+            return super().__new__(cls, data, *args, **kwargs)
+
+        def __init__(self, data, label):
+            self.label = label
+
+    x = Labelled([1.0, 2.0], "a")
+    assert (x.label, x.tolist(), type(x + 1)) == ("a", [1, 2], Labelled)
+    assert genesis.Tensor([3.0]).tolist() == [3]
+    assert named()([1.0, 2.0]).tolist() == [1, 2]
+
+
+Stored = None
+
+
+def test_copies_keep_the_class():
+    global Stored
+    Stored = type("Stored", (genesis.Tensor,), {"__module__": __name__})
+    x = genesis.ones(2).as_subclass(Stored)
+    for y in (copy.deepcopy(x), copy.copy(x), pickle.loads(pickle.dumps(x))):
+        assert type(y) is Stored and y.tolist() == [1, 1]
+
+
+# ---- objects of other classes
+
+
+class Symbol:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, types, len(args), kwargs or {}
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda s: genesis.add(s, 1), ("add", 2, {})),
+        (lambda s: PLAIN + s, ("add", 2, {})),
+        (lambda s: PLAIN @ s, ("matmul", 2, {})),
+        (lambda s: PLAIN.add(s), ("add", 2, {})),
+        (lambda s: genesis.exp(s), ("exp", 1, {})),
+        (lambda s: genesis.mean(s), ("mean", 1, {})),
+        (lambda s: F.relu(s), ("relu", 1, {})),
+        (lambda s: genesis.cat([PLAIN, s]), ("cat", 1, {})),
+        (lambda s: F.mse_loss(s, PLAIN, reduction="sum"), ("mse_loss", 2, {"reduction": "sum"})),
+        (lambda s: genesis.svd_lowrank(s), ("svd_lowrank", 1, {})),
+    ],
+)
+def test_objects_say_what_functions_do_with_them(call, expected, again):
+    if again:
+        genesis.add(Symbol(), 1)  # the class is known from here on
+    name, types, count, kwargs = call(Symbol())
+    assert (name, count, kwargs) == expected and types == (Symbol,)
+
+
+def test_objects_that_do_not_know():
+    class Nothing:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    for call in (lambda x: genesis.add(x, 1), lambda x: PLAIN + x, lambda x: genesis.add(x, 1)):
+        with pytest.raises(TypeError, match="no implementation found: Nothing returned NotImplemented"):
+            call(Nothing())
+
+
+def test_wrong_arguments_are_refused_as_before():
+    with pytest.raises(TypeError, match="expected a tensor or a number, got str"):
+        genesis.add(PLAIN, "a")
+    with pytest.raises(TypeError):
+        PLAIN + object()
+    with pytest.raises(TypeError, match="expected a subclass of Tensor"):
+        PLAIN.as_subclass(int)
+
+
+# ---- the module
+
+
+def test_functions_of_ones_own():
+    @overrides.wrap_torch_function(lambda x, y=None: (x, y))
+    def double(x, y=None):
+        return 2 * x
+
+    assert double(3) == 6 and double(Symbol())[0] == "double" and double(1, y=Symbol())[3].keys() == {"y"}
+    assert overrides.has_torch_function([Symbol()]) and overrides.has_torch_function_unary(Symbol())
+    assert overrides.has_torch_function_variadic(1, Symbol()) and overrides.is_tensor_like(Symbol())
+    assert overrides.handle_torch_function(double, [Symbol()], 1, 2)[2] == 2
+    with overrides.disabled():
+        assert overrides.is_disabled() and not overrides.has_torch_function([Symbol()])
+        assert type(PLAIN.as_subclass(named()) + 1) is genesis.Tensor
+
+
+def test_what_can_be_overridden_is_listed():
+    functions = overrides.get_overridable_functions()
+    assert genesis.add in functions[genesis] and F.relu in functions[F]
+    assert genesis.Tensor.add_ in functions[genesis.Tensor] and genesis.manual_seed in overrides.get_ignored_functions()
+    assert not overrides.get_ignored_functions() & set(functions[genesis])
+    table = overrides.get_testing_overrides()
+    assert table[genesis.add](PLAIN, 1) == -1
+    with pytest.raises(TypeError):
+        table[genesis.exp](PLAIN, 1, 2)
+    assert overrides.resolve_name(genesis.add) == "genesis.add" and overrides.resolve_name(print) is None
+    assert overrides.is_tensor_method_or_property(genesis.Tensor.add_)
+
+
+def test_a_program_for_pytorch():
+    with genesis.pytorch.installed() as torch:
+        from torch.overrides import has_torch_function, is_tensor_like
+
+        handlers = {}
+
+        def implements(function):
+            def decorate(f):
+                handlers[function] = f
+                return f
+
+            return decorate
+
+        class Scalar:
+            def __init__(self, n, value):
+                self.n, self.value = n, value
+
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                if func not in handlers or not all(issubclass(t, (torch.Tensor, Scalar)) for t in types):
+                    return NotImplemented
+                return handlers[func](*args, **(kwargs or {}))
+
+        @implements(torch.mean)
+        def mean(input):
+            return input.value / input.n
+
+        assert torch.mean(Scalar(5, 2.0)) == 0.4 and has_torch_function([Scalar(1, 1)]) and is_tensor_like(Scalar(1, 1))
+        with pytest.raises(TypeError, match="no implementation found: Scalar"):
+            torch.add(Scalar(1, 1), 2)
