@@ -353,4 +353,5 @@ Tensor.__init_subclass__ = classmethod(_subclassed)  # type: ignore[assignment, 
 Tensor.__torch_function__ = classmethod(default_torch_function)  # type: ignore[attr-defined]
 Parameter.__torch_function__ = classmethod(no_torch_function)  # type: ignore[attr-defined]
 Buffer.__torch_function__ = classmethod(no_torch_function)  # type: ignore[attr-defined]
-Tensor.as_subclass, Tensor._make_subclass = as_subclass, staticmethod(make_subclass)  # type: ignore[attr-defined]
+for _name, _method in (("as_subclass", as_subclass), ("_make_subclass", staticmethod(make_subclass))):
+    setattr(Tensor, _name, _method)
