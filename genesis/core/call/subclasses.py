@@ -215,7 +215,7 @@ def make({free}):
         return _original(*_args, **_kwargs)
     return call
 """
-_PLACES = ("kinds", "function", "original", "dispatch")  # a constant of that code, for which the objects are put
+_SLOTS = ("kinds", "function", "original", "dispatch")  # a constant of that code, for which the objects are put
 
 
 @functools.cache
@@ -229,7 +229,7 @@ def _routing(function: FunctionType, original: FunctionType) -> CodeType:
     """Code in the place of a function's own, with the same free variables."""
     mine = function.__code__
     code = _general(mine.co_freevars)
-    constants = tuple([(KINDS, function, original, _dispatch) if c == _PLACES else c for c in code.co_consts])
+    constants = tuple([(KINDS, function, original, _dispatch) if c == _SLOTS else c for c in code.co_consts])
     return code.replace(
         co_consts=constants, co_name=mine.co_name, co_qualname=mine.co_qualname, co_filename=mine.co_filename
     )
@@ -265,9 +265,9 @@ def overridable() -> dict[Any, dict[str, Callable[..., Any]]]:
 
 def _public() -> Iterator[FunctionType]:
     yield from [op.call for op in REGISTRY.values() if isinstance(op.call, FunctionType)]
-    for place, functions in overridable().items():
+    for owner, functions in overridable().items():
         for name, function in functions.items():
-            if place is Tensor:
+            if owner is Tensor:
                 _call(name, function)  # type: ignore[arg-type]
             yield function  # type: ignore[misc]
 
