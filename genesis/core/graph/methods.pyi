@@ -424,6 +424,16 @@ class Methods:
         tensor([[1., 0.],
                 [0., 1.]])
         """
+    def as_subclass(self, cls: builtins.type[Tensor]) -> Any:
+        """The same tensor as an object of a subclass: it shares memory and history.
+
+        Raises:
+            TypeError: not a subclass of `Tensor`
+
+        >>> import genesis
+        >>> type(genesis.ones(2).as_subclass(genesis.nn.Parameter)).__name__
+        'Parameter'
+        """
     def asin(self, *, out: Tensor | None = ...) -> Tensor:
         """Arc sine, in radians.
 
