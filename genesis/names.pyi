@@ -21,6 +21,7 @@ from genesis import masked as masked
 from genesis import nn as nn
 from genesis import onnx as onnx
 from genesis import optim as optim
+from genesis import overrides as overrides
 from genesis import profiler as profiler
 from genesis import pytorch as pytorch
 from genesis import signal as signal
