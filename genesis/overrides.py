@@ -114,7 +114,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     >>> genesis.add in genesis.overrides.get_overridable_functions()[genesis]
     True
     """
-    return {place: list(functions.values()) for place, functions in overridable().items()}
+    return {owner: list(functions.values()) for owner, functions in overridable().items()}
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
@@ -166,10 +166,10 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
     >>> genesis.overrides.resolve_name(genesis.add)
     'genesis.add'
     """
-    for place, functions in overridable().items():
+    for owner, functions in overridable().items():
         for name, function in functions.items():
             if function is f:
-                return f"{'genesis.Tensor' if place is Tensor else place.__name__}.{name}"
+                return f"{'genesis.Tensor' if owner is Tensor else owner.__name__}.{name}"
     return None
 
 

@@ -133,10 +133,10 @@ def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
+    every: list[Any] = []
     for x in values:
-        found += x if x.__class__ is list or x.__class__ is tuple else [x]
-    return found
+        every += x if x.__class__ is list or x.__class__ is tuple else [x]
+    return every
 
 
 def asked(value: Any) -> bool:
@@ -149,12 +149,12 @@ def asked(value: Any) -> bool:
 
 def overloaded(values: Iterable[Any]) -> list[Any]:
     """The values that are asked, one of each class: subclasses before what they derive from, else in order."""
-    found: list[Any] = []
+    asked_ones: list[Any] = []
     for x in values:
-        if asked(x) and type(x) not in [type(y) for y in found]:
-            at = next((i for i, y in enumerate(found) if issubclass(type(x), type(y))), len(found))
-            found.insert(at, x)
-    return found
+        if asked(x) and type(x) not in [type(y) for y in asked_ones]:
+            at = next((i for i, y in enumerate(asked_ones) if issubclass(type(x), type(y))), len(asked_ones))
+            asked_ones.insert(at, x)
+    return asked_ones
 
 
 def handled(func: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -163,9 +163,9 @@ def handled(func: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, 
     Raises:
         TypeError: none of them knows
     """
-    found = overloaded(relevant)
-    types = tuple([type(x) for x in found])
-    for x in found:
+    asked_ones = overloaded(relevant)
+    types = tuple([type(x) for x in asked_ones])
+    for x in asked_ones:
         result = type(x).__torch_function__(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
@@ -251,16 +251,16 @@ def _route(function: FunctionType) -> None:
 
 def overridable() -> dict[Any, dict[str, Callable[..., Any]]]:
     """The functions that a class may say something about, by the module or class that has them."""
-    found: dict[Any, dict[str, Callable[..., Any]]] = {}
+    by_owner: dict[Any, dict[str, Callable[..., Any]]] = {}
     for name in _MODULES:
         module = sys.modules.get(name)
         if module is not None:
             public = {k: v for k, v in vars(module).items() if isinstance(v, FunctionType) and not k.startswith("_")}
-            found[module] = {k: v for k, v in public.items() if hasattr(v, "op") or _of_tensors(v)}
+            by_owner[module] = {k: v for k, v in public.items() if hasattr(v, "op") or _of_tensors(v)}
     methods: dict[str, Callable[..., Any]] = {
         k: v for k, v in vars(Tensor).items() if isinstance(v, FunctionType) and _is_op(k, v)
     }
-    return found | {Tensor: methods}
+    return by_owner | {Tensor: methods}
 
 
 def _public() -> Iterator[FunctionType]:
