@@ -110,6 +110,6 @@ def _put(b: Builder, x: Value, value: Value, indices: Value | None, key: Any) ->
 
 
 @lowers("place")
-def _place(b: Builder, x: Value, indices: Value | None, shape: Sequence[Any], key: Any) -> str:
+def _into_zeros(b: Builder, x: Value, indices: Value | None, shape: Sequence[Any], key: Any) -> str:
     zeros = b.node("Expand", b.constant(0, x.dtype), b.ints(list(shape)))
     return _written(b, zeros, len(shape), shape, x, indices, key, "add")

@@ -187,7 +187,7 @@ def _kth_position(b: Builder, x: Value, k: int, dim: int) -> str:
 
 
 @lowers("mask_places")
-def _mask_places(b: Builder, mask: Value, count: int, dim: int) -> str:
+def _true_positions(b: Builder, mask: Value, count: int, dim: int) -> str:
     if not isinstance(count, int):
         raise UnsupportedError(message("export", "a mask picks another number of elements at other sizes"))
     return b.node("Gather", b.node("NonZero", mask), b.constant(dim, INT64), axis=0)

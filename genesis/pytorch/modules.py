@@ -88,18 +88,18 @@ def find(module: str, name: str) -> Any:
     Raises:
         AttributeError: it is not there; the message says why, and what to write instead
     """
-    found = _own(module).get(name, _NOTHING)
-    if found is not _NOTHING:
-        return found
+    value = _own(module).get(name, _NOTHING)
+    if value is not _NOTHING:
+        return value
     if module == "torch.Tensor":
         return getattr(Tensor, name)
     if is_module(f"{module}.{name}"):
         return importlib.import_module(f"{module}.{name}")
     if not name.startswith("_") and exists(module, name):
         for source in _sources(module):
-            found = getattr(importlib.import_module(source), name, _NOTHING)
-            if found is not _NOTHING and not isinstance(found, ModuleType):  # a file of ours may have a name of theirs
-                return found
+            value = getattr(importlib.import_module(source), name, _NOTHING)
+            if value is not _NOTHING and not isinstance(value, ModuleType):  # a file of ours may have a name of theirs
+                return value
         if module == "torch" and callable(method := getattr(Tensor, name, None)):
             return method  # torch.abs_(x) is x.abs_()
     dotted = f"{module}.{name}"

@@ -120,9 +120,9 @@ class Calls:
             n for title, piece in zip(titles, pieces, strict=True) for n in leaf_names(title, tree_flatten(piece)[1])
         ]
         floating = [i for i, leaf in enumerate(self.leaves) if is_floating(leaf)]
-        self.places = [i for i in floating if self.leaves[i].requires_grad] or (floating if every else [])
-        self.names = [titles[i] for i in self.places]
-        self.arrays: list[Array] = [widened(self.leaves[i].detach().numpy_view()) for i in self.places]
+        self.positions = [i for i in floating if self.leaves[i].requires_grad] or (floating if every else [])
+        self.names = [titles[i] for i in self.positions]
+        self.arrays: list[Array] = [widened(self.leaves[i].detach().numpy_view()) for i in self.positions]
         self.random_state = get_rng_state()
         self.through = False  # whether inputs are passed through a clone, because the function writes to them
 
@@ -133,18 +133,18 @@ class Calls:
         """Call the function on ``arrays`` (double precision unless ``dtype``); ``wanted`` says which inputs require
         grad.
         """
-        inputs, wanted = [], range(len(self.places)) if wanted is None else wanted
+        inputs, wanted = [], range(len(self.positions)) if wanted is None else wanted
         for k, array in enumerate(self.arrays if arrays is None else arrays):
             inputs.append(wrap(layout(_cast(array, dtype))).requires_grad_(k in wanted))
         passed: list[Any] = [self._constant(leaf, dtype) for leaf in self.leaves]
-        for place, x in zip(self.places, inputs, strict=True):
-            passed[place] = x.clone() if self.through else x
-        edges = [passed[place]._node for place in self.places]
+        for position, x in zip(self.positions, inputs, strict=True):
+            passed[position] = x.clone() if self.through else x
+        edges = [passed[position]._node for position in self.positions]
         args, kwargs = tree_unflatten(passed, self.structure)
         set_rng_state(self.random_state)
         result = self.function(*args, **kwargs)
         outs = [y for y in tree_flatten(result)[0] if is_floating(y)]
-        return Run(inputs, [passed[place] for place in self.places], edges, outs)
+        return Run(inputs, [passed[position] for position in self.positions], edges, outs)
 
     def _constant(self, leaf: Any, dtype: Any) -> Any:
         if not isinstance(leaf, Tensor):
@@ -196,7 +196,7 @@ class Run:
         if not pairs or not wanted:
             return [None] * len(self.inputs)
         given = [s if isinstance(s, Tensor) else wrap(np.asarray(s, y._array.dtype)) for y, s in pairs]
-        found = iter(
+        gradients = iter(
             grad(
                 [y for y, _ in pairs],
                 wanted,
@@ -206,7 +206,7 @@ class Run:
                 allow_unused=True,
             )
         )
-        result = [next(found) if x.requires_grad else None for x in self.inputs]
+        result = [next(gradients) if x.requires_grad else None for x in self.inputs]
         return list(result) if create_graph else [None if g is None else g.detach().numpy_view() for g in result]
 
     def nodes(self) -> list[FunctionCtx]:

@@ -35,8 +35,8 @@ def largest(a: Array) -> float:
     return float(np.abs(a).max(initial=0.0, where=np.isfinite(a)))
 
 
-def differing(trial: Trial, found: Measured, expected: Measured, rtol: float) -> list[str]:
-    pairs = zip(trial.names, found.gradients, expected.gradients, strict=True)
+def differing(trial: Trial, measured: Measured, expected: Measured, rtol: float) -> list[str]:
+    pairs = zip(trial.names, measured.gradients, expected.gradients, strict=True)
     return [name for name, a, b in pairs if not equal(a, b, rtol)]
 
 
@@ -110,8 +110,8 @@ def check_interleaved(trial: Trial) -> Iterator[Row]:
         return
     first = trial.run(trial.arrays)
     trial.run([np.roll(x.reshape(-1), 1).reshape(x.shape) * 1.01 for x in trial.arrays])
-    found = trial.pulled(first, trial.seeds())
-    different = found.error is not None or differing(trial, found, trial.base, 0.0)
+    measured = trial.pulled(first, trial.seeds())
+    different = measured.error is not None or differing(trial, measured, trial.base, 0.0)
     if different:
         yield failed(name, "state", "a second call of forward before backward changes the gradients of the first",
                      "keep what backward needs on ctx, not on the class or in a global")  # fmt: skip
@@ -199,16 +199,16 @@ def check_alone(trial: Trial) -> Iterator[Row]:
         yield skipped(name, "one input")
         return
     for k, title in enumerate(trial.names):
-        found = trial.measure(wanted=[k])
-        if found.error is not None:
+        measured = trial.measure(wanted=[k])
+        if measured.error is not None:
             yield failed(
                 name,
                 "needs_input_grad",
-                f"backward fails when only `{title}` requires grad: {refusal(found.error)}",
+                f"backward fails when only `{title}` requires grad: {refusal(measured.error)}",
                 "return None in the places of the others, see ctx.needs_input_grad",
             )
             return
-        if not equal(found.gradients[k], trial.base.gradients[k], loose(trial)):
+        if not equal(measured.gradients[k], trial.base.gradients[k], loose(trial)):
             yield failed(
                 name,
                 "needs_input_grad",
@@ -256,16 +256,16 @@ def check_packed(trial: Trial) -> Iterator[Row]:
         return
     with saved_tensors_hooks(lambda t: t.detach().numpy_view().copy(), wrap):
         run = trial.run(trial.arrays)
-    found = trial.pulled(run, trial.seeds())
-    if found.error is not None:
+    measured = trial.pulled(run, trial.seeds())
+    if measured.error is not None:
         yield failed(
             name,
             "packed",
-            f"backward fails when saved tensors come from a saved-tensor hook: {refusal(found.error)}",
+            f"backward fails when saved tensors come from a saved-tensor hook: {refusal(measured.error)}",
             "use what ctx gives back, not the tensors of forward",
         )
         return
-    different = differing(trial, found, trial.base, 0.0)
+    different = differing(trial, measured, trial.base, 0.0)
     if different:
         yield failed(
             name,

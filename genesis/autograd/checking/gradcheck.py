@@ -69,7 +69,7 @@ def gradcheck(
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     calls = Calls(func, arguments, {}, every=False)
     try:
-        if not calls.places:
+        if not calls.positions:
             raise GradcheckError(
                 message("gradcheck", "no input requires grad", hint="pass tensors with requires_grad=True")
             )
@@ -104,17 +104,17 @@ def _check(trial: Trial, wish: Precision, atol: float, nondet_tol: float, fast: 
                 message("gradcheck", f"two runs of backward differ by more than {nondet_tol}", [("weights", seed)])
             )
         for k, x in enumerate(trial.arrays):
-            found = first.gradients[k]
-            g = np.zeros_like(x) if found is None else found
+            gradient = first.gradients[k]
+            g = np.zeros_like(x) if gradient is None else gradient
             (_along if fast else _elementwise)(trial, k, g, atol, rtol, seed)
         _conduct(trial, first, nondet_tol + (1e-4 if single else 1e-9), seed)
 
 
 def _measured(trial: Trial, seeds: Sequence[Any]) -> Measured:
-    found = trial.pulled(trial.run(trial.arrays), seeds)
-    if found.error is not None:
-        raise found.error
-    return found
+    measured = trial.pulled(trial.run(trial.arrays), seeds)
+    if measured.error is not None:
+        raise measured.error
+    return measured
 
 
 def _close(a: Array | None, b: Array | None, tolerance: float) -> bool:
@@ -178,42 +178,42 @@ def _elementwise(trial: Trial, k: int, g: Array, atol: float, rtol: float, seed:
 def _plain(trial: Trial, k: int) -> Array:
     """The gradient by central differences with one step, as ``eps`` asks for."""
     x, eps = trial.arrays[k], trial.precision.step
-    found = np.zeros(x.size, x.dtype)
+    gradient = np.zeros(x.size, x.dtype)
     for unit in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
         for i in range(x.size):
             above, below = (
                 inner(trial.weights, trial.values(moved(trial.arrays, k, i, s * unit))) for s in (eps, -eps)
             )
-            found[i] += (above - below) / (2 * eps) * unit
-    return found.reshape(x.shape)
+            gradient[i] += (above - below) / (2 * eps) * unit
+    return gradient.reshape(x.shape)
 
 
 def _difference(trial: Trial, k: int, g: Array, expected: Array, wrong: Array, seed: str) -> str:
     distance = np.where(wrong, np.abs(np.nan_to_num(g - expected, nan=np.inf)), -1.0)
     worst = int(np.argmax(distance))
-    place = list(map(int, np.unravel_index(worst, g.shape)))
+    index = list(map(int, np.unravel_index(worst, g.shape)))
     title = trial.names[k]
-    found = None
+    diagnosis = None
     if wrong_elements(g, expected).any():
         col = column(trial.values, trial.arrays, k, SINGLE if trial.precision is SINGLE else DOUBLE)
-        found = trial.diagnosis(k, trial.arrays, trial.base, trial.weights, col, col.gradient(trial.weights))
+        diagnosis = trial.diagnosis(k, trial.arrays, trial.base, trial.weights, col, col.gradient(trial.weights))
     return message(
         "gradcheck",
-        found.words
-        if found is not None and found.kind not in ("unknown", "some")
+        diagnosis.words
+        if diagnosis is not None and diagnosis.kind not in ("unknown", "some")
         else f"the gradient of `{title}` is wrong",
         [
-            (f"`{title}`", trial.calls.leaves[trial.calls.places[k]]._spec()),
+            (f"`{title}`", trial.calls.leaves[trial.calls.positions[k]]._spec()),
             (
                 "element",
-                f"{place}: backward gives {g.reshape(-1)[worst]:.6g}, differences give "
+                f"{index}: backward gives {g.reshape(-1)[worst]:.6g}, differences give "
                 f"{expected.reshape(-1)[worst]:.6g}",
             ),
             ("backward", np.array2string(g, precision=4, threshold=8)),
             ("numerical", np.array2string(expected, precision=4, threshold=8)),
             ("weights", seed),
         ],
-        found.repair if found is not None else f"check the rule of `{title}` in backward",
+        diagnosis.repair if diagnosis is not None else f"check the rule of `{title}` in backward",
     )
 
 
@@ -259,8 +259,10 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
         results = _outputs(func(*values[:count]))
         pairs = [(y, w) for y, w in zip(results, values[count:], strict=True) if y.requires_grad]
         wanted = [x for x in tree_flatten(list(values[:count]))[0] if isinstance(x, Tensor) and x.requires_grad]
-        found = grad([y for y, _ in pairs], wanted, [w for _, w in pairs], create_graph=True, materialize_grads=True)
-        return tuple(g for g in found if g is not None)
+        gradients = grad(
+            [y for y, _ in pairs], wanted, [w for _, w in pairs], create_graph=True, materialize_grads=True
+        )
+        return tuple(g for g in gradients if g is not None)
 
     return gradcheck(first, [*args, *given], **options)
 

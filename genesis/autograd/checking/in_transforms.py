@@ -28,8 +28,8 @@ def _plain(trial: Trial) -> Callable[..., tuple[Tensor, ...]]:
 
     def function(*inputs: Tensor) -> tuple[Tensor, ...]:
         full = list(constants)
-        for place, x in zip(calls.places, inputs, strict=True):
-            full[place] = x.clone() if calls.through else x
+        for position, x in zip(calls.positions, inputs, strict=True):
+            full[position] = x.clone() if calls.through else x
         args, kwargs = tree_unflatten(full, calls.structure)
         set_rng_state(calls.random_state)
         return tuple(y for y in tree_flatten(calls.function(*args, **kwargs))[0] if is_floating(y))
@@ -96,7 +96,7 @@ def check_batches(trial: Trial) -> Iterator[Row]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = vmap(function, randomness="same")(*[wrap(np.stack(column)) for column in zip(*rows, strict=True)])
+            results = vmap(function, randomness="same")(*[wrap(np.stack(column)) for column in zip(*rows, strict=True)])
     except Exception as error:  # what a rule does with a batch may fail in any way
         own = trial.calls.owner is not None and "vmap" in vars(trial.calls.owner)
         yield (
@@ -105,7 +105,7 @@ def check_batches(trial: Trial) -> Iterator[Row]:
             else skipped(name, f"it cannot be batched: {refusal(error)}")
         )
         return
-    for k, y in enumerate(found):
+    for k, y in enumerate(results):
         want = np.stack([e[k] for e in expected])
         if y.shape != want.shape or not np.allclose(
             y.detach().numpy(), want, conduct.loose(trial), 1e-12, equal_nan=True

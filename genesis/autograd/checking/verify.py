@@ -73,7 +73,7 @@ def verify(
         if name not in CHECKS:
             raise ArgumentValueError(message("verify", f"no check {name!r}", hint=f"one of {', '.join(CHECKS)}"))
     calls = Calls(function, args, kwargs)
-    if not calls.places:
+    if not calls.positions:
         raise ArgumentError(
             message(
                 "verify", "no argument is a floating tensor", hint="pass the tensors to differentiate with respect to"
@@ -89,11 +89,11 @@ def _run(trial: Trial, names: list[str]) -> list[Row]:
     rows: list[Row] = []
     for name in names:
         try:
-            found = list(CHECKS[name](trial))
+            checked = list(CHECKS[name](trial))
         except Exception as error:  # a rule can fail in any way, at any call
-            found = [failed(name, "error", f"a call of the function fails: {refusal(error)}")]
-        rows += found
-        if any(row.kind in ("nondeterministic", "state") for row in found) and name == "repeats":
+            checked = [failed(name, "error", f"a call of the function fails: {refusal(error)}")]
+        rows += checked
+        if any(row.kind in ("nondeterministic", "state") for row in checked) and name == "repeats":
             return [*rows, skipped("everything else", "there is no one answer to compare with")]
     return rows
 
@@ -286,11 +286,11 @@ def check_broadcast(trial: Trial) -> Iterator[Row]:
                 continue
             if sorted(tuple(y.shape) for y in run.outs) != before:
                 continue
-            found = trial.pulled(run, trial.seeds())
-            if found.error is not None:
-                refused = f"backward refuses it: {refusal(found.error)}"
+            measured = trial.pulled(run, trial.seeds())
+            if measured.error is not None:
+                refused = f"backward refuses it: {refusal(measured.error)}"
                 continue
-            verdict = trial.judge(k, arrays, found, trial.weights)
+            verdict = trial.judge(k, arrays, measured, trial.weights)
             if not verdict.agrees and verdict.diagnosis is not None:
                 yield _failure(name, verdict.diagnosis, f" when it is broadcast from {list(arrays[k].shape)}")
                 return

@@ -39,8 +39,8 @@ class Loops(dict[str, Callable[..., Any]]):
     def __missing__(self, letter: str) -> Callable[..., Any]:
         if letter not in self.dtypes or not loops.available():
             return self.before
-        self[letter] = found = functools.partial(everywhere, _ufunc(self.name, letter))
-        return found
+        self[letter] = loop = functools.partial(everywhere, _ufunc(self.name, letter))
+        return loop
 
 
 @unnamed
@@ -120,16 +120,16 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
         names: the parameters whose numbers it takes
     """
     parameters = list(REGISTRY[op].signature.parameters)
-    places = [parameters.index(name) - 1 for name in names]
+    positions = [parameters.index(name) - 1 for name in names]
 
     def when(input: Any, *options: Any) -> bool:
-        plain = all([options[i].__class__ in (int, float) for i in places])
+        plain = all([options[i].__class__ in (int, float) for i in positions])
         return plain and choose(*options) is not None and _fits(input)
 
     def forward(input: Any, *options: Any) -> Any:
         loop = _ufunc(str(choose(*options)), input.dtype.char)
         out = memory.empty(input.shape, input.dtype)
-        return loop(input, *[options[i] for i in places], out), (input, *options)
+        return loop(input, *[options[i] for i in positions], out), (input, *options)
 
     def infer(input: Any, *options: Any) -> Any:
         return input, tuple(parameters)
@@ -137,7 +137,7 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         input, *options = kept
         loop = _ufunc(f"{choose(*options)}_gradient", input.dtype.char)
-        return (loop(g, input, *[options[i] for i in places], memory.empty(input.shape, input.dtype)),)
+        return (loop(g, input, *[options[i] for i in positions], memory.empty(input.shape, input.dtype)),)
 
     attach(op, np.ndarray, forward, when=when, infer=infer).backward(backward)
 

@@ -68,9 +68,9 @@ class Shape:
 # ---- blocks
 
 
-def _blocks(examples: int, places: int, rows: int, each: int) -> list[tuple[slice, slice]]:
+def _blocks(examples: int, positions: int, rows: int, each: int) -> list[tuple[slice, slice]]:
     """Slices of examples and of rows of places, ``each`` bytes of columns for a place: as many as fit, at least one row."""
-    whole = max(places * each, 1)
+    whole = max(positions * each, 1)
     if whole <= 4 * BLOCK or rows == 1:
         many = max(BLOCK // whole, 1)
         return [(slice(i, min(i + many, examples)), slice(0, rows)) for i in range(0, examples, many)]
@@ -144,16 +144,18 @@ def _forward(x: Any, w: Any, bias: Any, shape: Shape) -> Any:
         for part, rows in blocks[some]:
             if last:
                 columns = view.of(part, rows, "nokc")
-                place = y[part, rows].reshape(-1, channels)
-                np.matmul(columns.reshape(-1, inner), weights, out=place)
+                target = y[part, rows].reshape(-1, channels)
+                np.matmul(columns.reshape(-1, inner), weights, out=target)
             else:
                 columns = view.of(part, rows, "ncko")
                 many = part.stop - part.start
                 tail = math.prod(out[1:])
-                place = y.reshape(n, shape.groups, -1, math.prod(out))[part, :, :, rows.start * tail : rows.stop * tail]
-                np.matmul(weights, columns.reshape(many, shape.groups, inner, -1), out=place)
+                target = y.reshape(n, shape.groups, -1, math.prod(out))[
+                    part, :, :, rows.start * tail : rows.stop * tail
+                ]
+                np.matmul(weights, columns.reshape(many, shape.groups, inner, -1), out=target)
             if bias is not None:
-                place += bias if last else bias.reshape(shape.groups, -1, 1)
+                target += bias if last else bias.reshape(shape.groups, -1, 1)
 
     with one_thread():
         in_parallel(work, len(blocks))
@@ -174,9 +176,9 @@ def _rows_of(shape: Shape) -> Shape:
 def _matrices(view: _Windows, part: slice, rows: slice, shape: Shape) -> Iterator[tuple[int, Any]]:
     """For each row of the kernel, the matrix (n, groups, terms, places) of its windows."""
     many, step = rows.stop - rows.start, shape.dilation[0]
-    found = view.of(part, slice(rows.start, rows.stop + step * (shape.kernel[0] - 1)), "ncko")
+    window_rows = view.of(part, slice(rows.start, rows.stop + step * (shape.kernel[0] - 1)), "ncko")
     tail = math.prod(shape.count[1:])
-    columns = found.reshape(found.shape[0], shape.groups, -1, (many + step * (shape.kernel[0] - 1)) * tail)
+    columns = window_rows.reshape(window_rows.shape[0], shape.groups, -1, (many + step * (shape.kernel[0] - 1)) * tail)
     for k in range(shape.kernel[0]):
         yield k, columns[..., k * step * tail : (k * step + many) * tail]
 
@@ -191,18 +193,18 @@ def _by_rows(x: Any, w: Any, bias: Any, shape: Shape) -> Any:
     def work(some: slice) -> None:
         view, scratch = _Windows(x, inner, False), np.empty(0, x.dtype)
         for part, rows in blocks[some]:
-            place = y.reshape(n, groups, -1, math.prod(out))[part, :, :, rows.start * tail : rows.stop * tail]
+            target = y.reshape(n, groups, -1, math.prod(out))[part, :, :, rows.start * tail : rows.stop * tail]
             for k, columns in _matrices(view, part, rows, shape):
                 if not k:
-                    np.matmul(weights[0], columns, out=place)
+                    np.matmul(weights[0], columns, out=target)
                     continue
-                if scratch.size < place.size:
-                    scratch = np.empty(place.size, x.dtype)
-                more = scratch[: place.size].reshape(place.shape)
+                if scratch.size < target.size:
+                    scratch = np.empty(target.size, x.dtype)
+                more = scratch[: target.size].reshape(target.shape)
                 np.matmul(weights[k], columns, out=more)
-                np.add(place, more, out=place)
+                np.add(target, more, out=target)
             if bias is not None:
-                np.add(place, bias.reshape(groups, -1, 1), out=place)
+                np.add(target, bias.reshape(groups, -1, 1), out=target)
 
     with one_thread():
         in_parallel(work, len(blocks))
@@ -261,9 +263,9 @@ def _by_phases(x: Any, w: Any, bias: Any, shape: Shape, out: Sizes) -> Any:
             _phase(*each)
             for each in zip(phase, shape.kernel, shape.stride, shape.padding, shape.dilation, out, strict=True)
         ]
-        taps, padding, dilation, places, count = zip(*dims, strict=True)
+        taps, padding, dilation, slices, count = zip(*dims, strict=True)
         kernel = _turned(w[(slice(None), slice(None), *taps)], shape.groups)
-        here = y[(slice(None), slice(None), *places)]
+        here = y[(slice(None), slice(None), *slices)]
         if kernel.size and here.size:
             one = Shape(kernel.shape[2:], (1,) * len(out), padding, dilation, shape.groups, count)
             sliding.forward(x, kernel, None, one, here)
@@ -279,12 +281,12 @@ def _phase(r: int, k: int, s: int, p: int, d: int, n: int) -> tuple[slice, int, 
     taps = [t for t in range(k) if t * d % s == r]
     step, dilation = s // math.gcd(s, d), d // math.gcd(s, d)
     first = max(0, -((r - p) // s))  # the least q
-    places = slice(first * s + r - p, n, s)
-    count = len(range(n)[places])
+    outputs = slice(first * s + r - p, n, s)
+    count = len(range(n)[outputs])
     if not taps:
-        return slice(0, 0), 0, 1, places, count
+        return slice(0, 0), 0, 1, outputs, count
     before = (taps[0] * d - r) // s  # elements of the input between q and the first
-    return slice(taps[0], k, step), before + (len(taps) - 1) * dilation - first, dilation, places, count
+    return slice(taps[0], k, step), before + (len(taps) - 1) * dilation - first, dilation, outputs, count
 
 
 def _scattered(x: Any, w: Any, shape: Shape, out: Sizes) -> Any:
@@ -317,9 +319,9 @@ def _weight(x: Any, g: Any, shape: Shape) -> Any:
     last = groups == 1 and is_channels_last(x)
     inner, channels = x.shape[1] // groups * shape.taps, g.shape[1] // groups
     if not last and sliding.takes(x, g.shape[1], shape):
-        found = sliding.weight(x, g, shape)
-        if found is not None:
-            return found
+        result = sliding.weight(x, g, shape)
+        if result is not None:
+            return result
     by_rows = not last and out >= LEAST and shape.stride[0] == 1 and shape.kernel[0] > 1
     if by_rows:
         return _weight_by_rows(x, g, shape)

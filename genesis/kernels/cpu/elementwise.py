@@ -60,8 +60,8 @@ for _name, (_ufunc, _at) in _FAR_OFF.items():
 @attach("xlogy", np.ndarray, when=lambda x, y: x.dtype is F32)
 def xlogy(x: Any, y: Any) -> Any:
     """Rounded once."""
-    found = x * np.log(y, dtype=F64)
-    return np.where(np.equal(x, 0) & ~np.isnan(y), 0, found).astype(F32)
+    product = x * np.log(y, dtype=F64)
+    return np.where(np.equal(x, 0) & ~np.isnan(y), 0, product).astype(F32)
 
 
 _FEW = 1024  # elements up to which NumPy's own function, one number at a time, is as fast as several vector loops

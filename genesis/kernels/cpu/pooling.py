@@ -21,8 +21,8 @@ from genesis.ops.spatial.tables import sizes_of, steps, table
 
 
 def _fits(input: Any, rules: Any) -> bool:
-    places = [place for rule in rules for to, source, _ in steps(rule) for place in (to, source)]
-    return input.dtype in (F32, F64) and input.size > 0 and all([isinstance(place, slice) for place in places])
+    indices = [index for rule in rules for to, source, _ in steps(rule) for index in (to, source)]
+    return input.dtype in (F32, F64) and input.size > 0 and all([isinstance(index, slice) for index in indices])
 
 
 def _over(x: Any, dim: int, rule: Any) -> Any:
@@ -70,13 +70,13 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     if _are_pairs(x, rules):
         return (_of_pairs("pairs_gradient", np.ascontiguousarray(x), np.ascontiguousarray(g)),)
     if x.dtype is F32 and x.size >= LARGE["elements"] and not has_nan and loops.available():
-        places = _places(rules)
-        if places.shape[1] <= windows.MOST:
-            return (_compiled(np.ascontiguousarray(g), np.ascontiguousarray(x), places, len(rules)),)
+        positions = _positions(rules)
+        if positions.shape[1] <= windows.MOST:
+            return (_compiled(np.ascontiguousarray(g), np.ascontiguousarray(x), positions, len(rules)),)
     out = _largest(x, rules)
     gx = np.zeros(x.shape, x.dtype)
     if has_nan:
-        _at_places(gx, g, REGISTRY["max_places"].kernel(x, rules), len(rules))
+        _add_at(gx, g, REGISTRY["max_places"].kernel(x, rules), len(rules))
         return (gx,)
     apart = all([rule[0] == "windows" and rule[4] >= rule[3] and rule[6] == 1 for rule in rules])
     waiting = np.ones(out.shape, bool)  # of equals the first, in the order of the dimensions
@@ -92,28 +92,30 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     return (gx,)
 
 
-def _at_places(gx: Any, g: Any, places: Any, dims: int) -> None:
+def _add_at(gx: Any, g: Any, positions: Any, dims: int) -> None:
     """Add gradients at places among the last dimensions."""
-    flat, places = gx.reshape(*gx.shape[:-dims], -1), places.reshape(*places.shape[:-dims], -1)
-    rows = np.arange(places.size // max(places.shape[-1], 1)).reshape(*places.shape[:-1], 1) * flat.shape[-1]
-    np.add.at(flat.reshape(-1), (places + rows).reshape(-1), g.reshape(-1))
+    flat, positions = gx.reshape(*gx.shape[:-dims], -1), positions.reshape(*positions.shape[:-dims], -1)
+    rows = np.arange(positions.size // max(positions.shape[-1], 1)).reshape(*positions.shape[:-1], 1) * flat.shape[-1]
+    np.add.at(flat.reshape(-1), (positions + rows).reshape(-1), g.reshape(-1))
 
 
 # ---- compiled
 
 
 @functools.lru_cache(maxsize=64)
-def _places(rules: Any) -> Any:
+def _positions(rules: Any) -> Any:
     """For each window the places of its elements in an image; one that is outside is the first that is not."""
-    found = np.zeros((1, 1), np.int64)
+    positions = np.zeros((1, 1), np.int64)
     for rule in rules:
         at = table(rule)[0]
-        found = np.where(
-            (found[:, None, :, None] < 0) | (at[:, None] < 0), -1, found[:, None, :, None] * rule[1] + at[:, None]
+        positions = np.where(
+            (positions[:, None, :, None] < 0) | (at[:, None] < 0),
+            -1,
+            positions[:, None, :, None] * rule[1] + at[:, None],
         )
-        found = found.reshape(found.shape[0] * found.shape[1], -1)
-    inside = np.take_along_axis(found, np.argmax(found >= 0, 1)[:, None], 1)
-    return np.ascontiguousarray(np.where(found < 0, inside, found))
+        positions = positions.reshape(positions.shape[0] * positions.shape[1], -1)
+    inside = np.take_along_axis(positions, np.argmax(positions >= 0, 1)[:, None], 1)
+    return np.ascontiguousarray(np.where(positions < 0, inside, positions))
 
 
 @functools.cache
@@ -122,11 +124,11 @@ def _loop(taps: int) -> Any:
     return native.nest("largest_gradient", code, len(windows.POINTERS), len(windows.SIZES))
 
 
-def _compiled(g: Any, x: Any, places: Any, dims: int) -> Any:
+def _compiled(g: Any, x: Any, positions: Any, dims: int) -> Any:
     gx, size = memory.zeros(x.shape, F32), math.prod(x.shape[x.ndim - dims :])
-    run, given = _loop(places.shape[1]), [a.ctypes.data for a in (x, g, gx, places)]
+    run, given = _loop(positions.shape[1]), [a.ctypes.data for a in (x, g, gx, positions)]
     images = x.size // size
-    in_parallel(lambda some: run(*given, some.start, some.stop, size, len(places)), images, _parts(x))
+    in_parallel(lambda some: run(*given, some.start, some.stop, size, len(positions)), images, _parts(x))
     return gx
 
 

@@ -58,7 +58,7 @@ def _weight_loop(rows: int, columns: int, whole: bool, every: int) -> Any:
     return native.nest("weight", code, *map(len, sliding.WEIGHT))
 
 
-def _places(axes: Any, sizes: Sizes) -> Any:
+def _flat_indices(axes: Any, sizes: Sizes) -> Any:
     """The numbers of places in an array of these sizes, for all combinations of the places along its dimensions."""
     return _sums([[i * math.prod(sizes[d + 1 :]) for i in at] for d, at in enumerate(axes)])
 
@@ -98,9 +98,9 @@ class Geometry:
         self.each = math.prod(self.image)
         self.channel = math.prod(shape.stride) * many * self.each  # from one of the input to the next
         taps = [np.arange(k) * d for k, d in zip(shape.kernel, shape.dilation, strict=True)]
-        phases = _places([at % s for at, s in zip(taps, shape.stride, strict=True)], shape.stride)
+        phases = _flat_indices([at % s for at, s in zip(taps, shape.stride, strict=True)], shape.stride)
         quotients = [at // s for at, s in zip(taps, shape.stride, strict=True)]
-        one = phases * many * self.each + _places(quotients, self.image)
+        one = phases * many * self.each + _flat_indices(quotients, self.image)
         self.offsets = np.add.outer(np.arange(channels // shape.groups) * self.channel, one).ravel()
         self.fill = self._rows_of_input()
         self.left: dict[Sizes, Any] = {}
@@ -109,12 +109,12 @@ class Geometry:
         if self.whole:
             axes = [*map(np.arange, shape.count[:-1]), np.arange(0, shape.count[-1], lanes)]
             self.line = math.prod(shape.count)
-            begin = np.add.outer(np.arange(many) * self.each, _places(axes, self.image)).ravel()
-            to = np.add.outer(np.arange(many) * out * self.line, _places(axes, shape.count)).ravel()
+            begin = np.add.outer(np.arange(many) * self.each, _flat_indices(axes, self.image)).ravel()
+            to = np.add.outer(np.arange(many) * out * self.line, _flat_indices(axes, shape.count)).ravel()
             self.vectors = len(to)
             self.begin, self.to = (np.pad(table, (0, _SPARE), mode="edge") for table in (begin, to))
         else:
-            end = (many - 1) * self.each + _places([[o - 1] for o in shape.count], self.image)[0] + 1
+            end = (many - 1) * self.each + _flat_indices([[o - 1] for o in shape.count], self.image)[0] + 1
             self.vectors = -(-int(end) // lanes)
             self.begin = self.to = np.arange(self.vectors + _SPARE) * lanes
             self.line = max(len(self.to) * lanes, many * self.each)
@@ -125,7 +125,7 @@ class Geometry:
 
     def _rows_of_input(self) -> Any:
         """Of each row of the images where it begins in the input, and where among those of a channel; its length."""
-        shape, found = self.shape, []
+        shape, rows = self.shape, []
         for number, phase in enumerate(itertools.product(*map(range, shape.stride))):
             lows, counts = [], []
             for f, s, p, n, size in zip(phase, shape.stride, shape.padding, self.sizes, self.image, strict=True):
@@ -133,18 +133,18 @@ class Geometry:
                 lows.append(low)
                 counts.append(max(0, high - low))
             axes = [range(low, low + count) for low, count in zip(lows[:-1], counts[:-1], strict=True)]
-            to = _places([*axes, [lows[-1]]], self.image) + number * self.many * self.each
+            to = _flat_indices([*axes, [lows[-1]]], self.image) + number * self.many * self.each
             steps = zip([*axes, [lows[-1]]], phase, shape.stride, shape.padding, strict=True)
-            of = _places([[f - p + s * i for i in axis] for axis, f, s, p in steps], self.sizes)
-            found += [(a, b, counts[-1]) for a, b in zip(of, to, strict=True) if counts[-1]]
-        return np.array(found, np.int64).reshape(-1, 3).T.copy()
+            of = _flat_indices([[f - p + s * i for i in axis] for axis, f, s, p in steps], self.sizes)
+            rows += [(a, b, counts[-1]) for a, b in zip(of, to, strict=True) if counts[-1]]
+        return np.array(rows, np.int64).reshape(-1, 3).T.copy()
 
     def leave(self, steps: Sizes) -> Any:
         """Of each row of the output where it begins in a line, where in memory with such steps, and its length."""
         if steps in self.left:
             return self.left[steps]
         rows = [*map(range, self.shape.count[:-1]), [0]]
-        of = _places(rows, self.image)
+        of = _flat_indices(rows, self.image)
         to = _sums([[i * step for i in axis] for axis, step in zip(rows, steps, strict=True)])
         self.left[steps] = np.array([of, to, np.full(len(of), self.shape.count[-1])], np.int64)
         return self.left[steps]
@@ -160,12 +160,12 @@ class _Scratch:
     @contextmanager
     def lent(self) -> Iterator[Any]:
         try:
-            found = self.kept.pop()
+            array = self.kept.pop()
         except IndexError:
-            found = np.zeros(self.size, F32)
-        yield found
-        if found.nbytes <= 2 * BLOCK:
-            self.kept.append(found)
+            array = np.zeros(self.size, F32)
+        yield array
+        if array.nbytes <= 2 * BLOCK:
+            self.kept.append(array)
 
 
 def takes(x: Any, out: int, shape: Any) -> bool:
@@ -186,10 +186,10 @@ def _blocks(input: Sizes, shape: Any, out: int, block: int, spaced: bool = False
     n, channels, *sizes = input
     of = functools.partial(_geometry, shape, tuple(sizes), channels, out)
     many = max(1, min(n, block // (4 * channels * of(1, spaced).channel), most or n))
-    found = [(i, of(many, spaced)) for i in range(0, n - many + 1, many)]
+    blocks = [(i, of(many, spaced)) for i in range(0, n - many + 1, many)]
     if n % many:
-        found.append((n - n % many, of(n % many, spaced)))
-    return found
+        blocks.append((n - n % many, of(n % many, spaced)))
+    return blocks
 
 
 def _runs(blocks: Blocks) -> Iterator[tuple[int, int, Geometry]]:
@@ -242,25 +242,25 @@ class _Forward:
         part = max(1, block // 2 // (4 * lanes * columns * inner // groups * math.prod(shape.stride))) * columns
         terms = inner // groups * shape.taps
         self.given: dict[Geometry, Any] = {}
-        for _, place in self.blocks:
-            vectors = -(-place.vectors // columns) * columns
-            leave = None if self.whole else _at(place.leave(tuple(y_steps)))
-            self.given[place] = (
-                (*place.tables, _at(channels), _at(place.fill), leave, 0),
-                (place.many, inner // groups, out, groups, len(self.starts), terms, -(-terms // sliding.CHUNK), vectors,
-                 part, -(-vectors // part), place.each, place.channel, place.line, place.fill.shape[1],
+        for _, geometry in self.blocks:
+            vectors = -(-geometry.vectors // columns) * columns
+            leave = None if self.whole else _at(geometry.leave(tuple(y_steps)))
+            self.given[geometry] = (
+                (*geometry.tables, _at(channels), _at(geometry.fill), leave, 0),
+                (geometry.many, inner // groups, out, groups, len(self.starts), terms, -(-terms // sliding.CHUNK), vectors,
+                 part, -(-vectors // part), geometry.each, geometry.channel, geometry.line, geometry.fill.shape[1],
                  math.prod(shape.count[:-1]), of_example, of_channel, shape.stride[-1], y_example, y_channel,
                  y_steps[-1]),
             )  # fmt: skip
 
     def work(self, x: int, w: int, bias: int, y: int, blocks: Blocks) -> None:
-        for first, last, place in _runs(blocks):
-            tables, numbers = self.given[place]
+        for first, last, geometry in _runs(blocks):
+            tables, numbers = self.given[geometry]
             of_x, of_y = self.bytes
-            with place.images.lent() as images:
-                lines = None if self.whole else memory.empty((self.out * place.line,), F32)
+            with geometry.images.lent() as images:
+                lines = None if self.whole else memory.empty((self.out * geometry.line,), F32)
                 scratch = _at(images), None if lines is None else _at(lines)
-                count = (last - first) // place.many
+                count = (last - first) // geometry.many
                 self.run(x + first * of_x, w, bias, y + first * of_y, *scratch, *tables, count, *numbers)
 
 
@@ -297,13 +297,13 @@ class _Weight:
         g_example, g_channel, *g_steps = _steps((input[0], out, *shape.count))
         self.bytes = 4 * of_example, 4 * g_example
         self.given: dict[Geometry, Any] = {}
-        for _, place in self.blocks:
-            offsets = np.concatenate([place.offsets, np.zeros(self.many * self.columns - self.terms, np.int64)])
-            leave = None if self.whole else _at(place.leave(tuple(g_steps)))
-            self.given[place] = (
-                (_at(offsets), *place.tables[1:], _at(self.channels), _at(place.fill), leave, 0),
-                (place.many, inner, out, groups, len(self.starts), self.many, place.vectors, place.each, place.channel,
-                 place.line, place.fill.shape[1], math.prod(shape.count[:-1]), of_example, of_channel,
+        for _, geometry in self.blocks:
+            offsets = np.concatenate([geometry.offsets, np.zeros(self.many * self.columns - self.terms, np.int64)])
+            leave = None if self.whole else _at(geometry.leave(tuple(g_steps)))
+            self.given[geometry] = (
+                (_at(offsets), *geometry.tables[1:], _at(self.channels), _at(geometry.fill), leave, 0),
+                (geometry.many, inner, out, groups, len(self.starts), self.many, geometry.vectors, geometry.each, geometry.channel,
+                 geometry.line, geometry.fill.shape[1], math.prod(shape.count[:-1]), of_example, of_channel,
                  shape.stride[-1], g_example, g_channel),
                 offsets,
             )  # fmt: skip
@@ -311,12 +311,12 @@ class _Weight:
     def work(self, x: int, g: int, sums: Any, part: int) -> None:
         near = np.empty(self.rows * self.columns * self.many * loops.width() // 4, F32)
         some = self.blocks[len(self.blocks) * part // self.parts : len(self.blocks) * (part + 1) // self.parts]
-        for first, last, place in _runs(some):
-            tables, numbers, _ = self.given[place]
+        for first, last, geometry in _runs(some):
+            tables, numbers, _ = self.given[geometry]
             of_x, of_g = self.bytes
-            with place.images.lent() as images, place.lines.lent() as lines:
+            with geometry.images.lent() as images, geometry.lines.lent() as lines:
                 scratch = _at(sums[part]), _at(images), _at(lines), _at(near)
-                count = (last - first) // place.many
+                count = (last - first) // geometry.many
                 self.run(x + first * of_x, g + first * of_g, *scratch, *tables, count, *numbers)
 
 
@@ -345,7 +345,7 @@ class _ByChannels:
         self.depth = -(-inner // lanes) * lanes
         each = math.prod(image) * self.depth
         taps = [[i * d for i in range(k)] for k, d in zip(shape.kernel, shape.dilation, strict=True)]
-        offsets = np.add.outer(_places(taps, image) * self.depth, np.arange(0, self.depth, lanes)).ravel()
+        offsets = np.add.outer(_flat_indices(taps, image) * self.depth, np.arange(0, self.depth, lanes)).ravel()
         self.rows, self.columns = _channel_registers(out, len(offsets))
         self.starts, self.channels = _by_rows(out, 1, self.rows)
         self.term_blocks = -(-len(offsets) // self.columns)
@@ -356,7 +356,7 @@ class _ByChannels:
         lines = [*[[i * s for i in range(o)] for o, s in zip(shape.count[:-1], shape.stride, strict=False)], [0]]
         whole = math.prod(shape.count)
         examples = np.arange(self.many)
-        self.origins = np.add.outer(examples * each, _places(lines, image) * self.depth).ravel()
+        self.origins = np.add.outer(examples * each, _flat_indices(lines, image) * self.depth).ravel()
         self.to = np.add.outer(examples * out * whole, np.arange(0, whole, shape.count[-1])).ravel()
         self.fill = _rows_inside(shape, sizes, image) * np.array([[1], [self.depth], [1]])
         self.images = _Scratch(self.many * each)
@@ -399,10 +399,10 @@ class _ByChannels:
                 self.work(*addresses, sums, part)
 
         in_parallel(work, self.parts, self.parts)
-        found = np.empty((g.shape[1], shape.taps * self.depth), F32)
-        found[self.channels] = np.add.reduce(sums, 0)[:, : found.shape[1]]
-        found = found.reshape(g.shape[1], *shape.kernel, self.depth)[..., : self.inner]
-        return np.ascontiguousarray(np.moveaxis(found, -1, 1))
+        result = np.empty((g.shape[1], shape.taps * self.depth), F32)
+        result[self.channels] = np.add.reduce(sums, 0)[:, : result.shape[1]]
+        result = result.reshape(g.shape[1], *shape.kernel, self.depth)[..., : self.inner]
+        return np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
 
 def _channel_registers(out: int, vectors: int) -> tuple[int, int]:
@@ -416,8 +416,8 @@ def _rows_inside(shape: Any, sizes: Any, image: Any) -> Any:
     """Of each row of the input that is in the image: where it begins, and where in the image; its length."""
     counts = [max(0, min(n, size - p)) for n, size, p in zip(sizes, image, shape.padding, strict=True)]
     axes = [*map(range, counts[:-1]), [0]]
-    of = _places(axes, sizes)
-    to = _places([[i + p for i in axis] for axis, p in zip(axes, shape.padding, strict=True)], image)
+    of = _flat_indices(axes, sizes)
+    to = _flat_indices([[i + p for i in axis] for axis, p in zip(axes, shape.padding, strict=True)], image)
     return np.array([of, to, np.full(len(of), counts[-1])], np.int64)
 
 
@@ -441,6 +441,6 @@ def weight(x: Any, g: Any, shape: Any) -> Any:
     total = np.add.reduce(sums, 0)
     if not made.whole and not np.isfinite(total).all():
         return None
-    found = np.empty((g.shape[1], made.terms), F32)
-    found[made.channels.ravel()] = total.reshape(-1, made.many * made.columns)[:, : made.terms]
-    return found.reshape(g.shape[1], x.shape[1] // groups, *shape.kernel)
+    result = np.empty((g.shape[1], made.terms), F32)
+    result[made.channels.ravel()] = total.reshape(-1, made.many * made.columns)[:, : made.terms]
+    return result.reshape(g.shape[1], x.shape[1] // groups, *shape.kernel)

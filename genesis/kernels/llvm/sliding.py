@@ -63,11 +63,11 @@ def _forward_tiles(
     lines = [code.times(channel, "%line") for channel in channels]
     with code.loop(start, stop, str(columns)) as tile:
         begin = _numbers(code, "%from", tile.index, columns)
-        places = [[code.add(line, to) for to in _numbers(code, "%to", tile.index, columns)] for line in lines]
-        for channel, row in zip(channels, places, strict=True):
+        outputs = [[code.add(line, to) for to in _numbers(code, "%to", tile.index, columns)] for line in lines]
+        for channel, row in zip(channels, outputs, strict=True):
             bias = code.spread("%bias", channel)
-            for place in row:
-                code.store(bias, target, place)
+            for output in row:
+                code.store(bias, target, output)
         with code.loop("0", "%chunks", "1") as chunk:
             one = code.times(chunk.index, str(CHUNK))
             end = code.least(code.add(one, str(CHUNK)), "%terms")
@@ -80,11 +80,11 @@ def _forward_tiles(
                     w = code.spread(weights, str(i))
                     sums = term.values[i * columns : (i + 1) * columns]
                     term.next += [code.fma(w, x, s) for x, s in zip(vectors, sums, strict=True)]
-            flat = [place for row in places for place in row]
+            flat = [output for row in outputs for output in row]
             # all are read before one is written: the last vectors of a table may be the same
-            found = [code.plus(code.load(target, p), s) for p, s in zip(flat, term.values, strict=True)]
-            for value, place in zip(found, flat, strict=True):
-                code.store(value, target, place)
+            values = [code.plus(code.load(target, p), s) for p, s in zip(flat, term.values, strict=True)]
+            for value, output in zip(values, flat, strict=True):
+                code.store(value, target, output)
 
 
 def weight(lanes: int, rows: int, columns: int, whole: bool, every: int) -> str:
@@ -125,13 +125,13 @@ def _weight_tiles(code: Code, rows: int, columns: int, group: str, first: str, g
             sums = code.times(terms.index, str(each * code.lanes))
             kept = [code.add(sums, str(i * code.lanes)) for i in range(each)]
             before = [code.load("%near", at) for at in kept]
-            with code.loop(start, stop, "1", before) as place:
-                to, begin = code.number("%to", place.index), code.number("%from", place.index)
+            with code.loop(start, stop, "1", before) as vector:
+                to, begin = code.number("%to", vector.index), code.number("%from", vector.index)
                 gs = [code.load(g, code.add(line, to)) for line in lines]
                 xs = [code.load(x, code.add(offset, begin)) for offset in offsets]
                 pairs = [(a, b) for a in gs for b in xs]
-                place.next = [code.fma(a, b, s) for (a, b), s in zip(pairs, place.values, strict=True)]
-            for value, at in zip(place.values, kept, strict=True):
+                vector.next = [code.fma(a, b, s) for (a, b), s in zip(pairs, vector.values, strict=True)]
+            for value, at in zip(vector.values, kept, strict=True):
                 code.store(value, "%near", at)
     width = code.times("%term_blocks", str(columns))
     with code.loop("0", "%term_blocks", "1") as terms:
@@ -140,8 +140,8 @@ def _weight_tiles(code: Code, rows: int, columns: int, group: str, first: str, g
         for i in range(rows):
             line = code.add(code.times(code.add(first, str(i)), width), term)
             for j in range(columns):
-                found = code.load("%near", code.add(sums, str((i * columns + j) * code.lanes)))
-                _add_all(code, found, "%sums", code.add(line, str(j)))
+                total = code.load("%near", code.add(sums, str((i * columns + j) * code.lanes)))
+                _add_all(code, total, "%sums", code.add(line, str(j)))
 
 
 # ---- the weight, with channels of the input next to each other
@@ -174,14 +174,14 @@ def weight_by_channels(lanes: int, rows: int, columns: int) -> str:
                 lines = [code.times(c, "%g_channel") for c in _numbers(code, "%channels", first, rows)]
                 offsets = _numbers(code, "%offsets", code.times(terms.index, str(columns)), columns)
                 at = code.add(code.times(first, width), code.times(terms.index, str(columns * lanes)))
-                places = [
+                indices = [
                     code.add(code.add(at, code.times(width, str(i))), str(j * lanes))
                     for i in range(rows)
                     for j in range(columns)
                 ]
-                found = _over_rows(code, g, lines, offsets, start, stop)
-                for value, place in zip(found, places, strict=True):
-                    code.store(code.plus(code.load("%sums", place), value), "%sums", place)
+                totals = _over_rows(code, g, lines, offsets, start, stop)
+                for value, index in zip(totals, indices, strict=True):
+                    code.store(code.plus(code.load("%sums", index), value), "%sums", index)
     return code.function("weight_by_channels", *BY_CHANNELS)
 
 
@@ -192,15 +192,15 @@ def _over_rows(code: Code, g: str, lines: list[str], offsets: list[str], start: 
         to, begin = code.number("%to", row.index), code.number("%from", row.index)
         gs = [code.at(g, code.add(line, to)) for line in lines]
         xs = [code.at("%images", code.add(offset, begin)) for offset in offsets]
-        with code.loop("0", "%wide", "1", row.values) as place:
-            at = code.times(place.index, "%step")
+        with code.loop("0", "%wide", "1", row.values) as column:
+            at = code.times(column.index, "%step")
             vectors = [code.load(x, at) for x in xs]
-            place.next = []
+            column.next = []
             for i, line in enumerate(gs):
-                one = code.spread(line, place.index)
-                before = place.values[i * len(xs) : (i + 1) * len(xs)]
-                place.next += [code.fma(one, x, s) for x, s in zip(vectors, before, strict=True)]
-        row.next = place.values
+                one = code.spread(line, column.index)
+                before = column.values[i * len(xs) : (i + 1) * len(xs)]
+                column.next += [code.fma(one, x, s) for x, s in zip(vectors, before, strict=True)]
+        row.next = column.values
     return row.values
 
 
@@ -239,15 +239,15 @@ def _transposed(code: Code, rows: list[str]) -> list[str]:
     """As many vectors as each has lanes: in each step blocks of twice the size change places."""
     lanes, k = code.lanes, 1
     while k < lanes:
-        found = list(rows)
+        result = list(rows)
         for i in [i for i in range(lanes) if not i & k]:
             for at, shift in ((i, 0), (i + k, k)):
                 mask = [j + shift if not j & k else lanes + j - k + shift for j in range(lanes)]
                 text = f"<{', '.join([f'i32 {m}' for m in mask])}>"
-                found[at] = code.put(
+                result[at] = code.put(
                     f"shufflevector {code.vector} {rows[i]}, {code.vector} {rows[i + k]}, <{lanes} x i32> {text}"
                 )
-        rows, k = found, 2 * k
+        rows, k = result, 2 * k
     return rows
 
 
@@ -287,8 +287,8 @@ def _move(
                     (_copy if every == 1 else _thin)(code, f"<{lanes} x float>", first, code.at(there, i.index))
                 done = i.index
             with code.loop(done, count, "1") as i:
-                places = code.times(i.index, of[2]), code.times(i.index, to[2])
-                _copy(code, "float", code.at(here, places[0]), code.at(there, places[1]))
+                offsets = code.times(i.index, of[2]), code.times(i.index, to[2])
+                _copy(code, "float", code.at(here, offsets[0]), code.at(there, offsets[1]))
 
 
 def _copy(code: Code, kind: str, source: str, target: str) -> None:
@@ -301,8 +301,8 @@ def _thin(code: Code, kind: str, source: str, target: str) -> None:
     low = code.put(f"load {kind}, ptr {source}, align 4")
     high = code.put(f"load {kind}, ptr {code.at(source, str(lanes - 1))}, align 4")
     mask = ", ".join([f"i32 {i if i < lanes else i + 1}" for i in range(0, 2 * lanes, 2)])
-    found = code.put(f"shufflevector {kind} {low}, {kind} {high}, <{lanes} x i32> <{mask}>")
-    code.lines.append(f"  store {kind} {found}, ptr {target}, align 4")
+    vector = code.put(f"shufflevector {kind} {low}, {kind} {high}, <{lanes} x i32> <{mask}>")
+    code.lines.append(f"  store {kind} {vector}, ptr {target}, align 4")
 
 
 def _numbers(code: Code, table: str, first: str, count: int) -> list[str]:

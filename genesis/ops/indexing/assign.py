@@ -20,7 +20,7 @@ from genesis.core.graph.node import Node, recorded
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 from genesis.ops.indexing.index import check_key, index_by, put_by, select_first
-from genesis.ops.indexing.keys import parse_key, pick, picked_spec, scalar_apart, to_int, unknown, with_places
+from genesis.ops.indexing.keys import parse_key, pick, picked_spec, scalar_apart, to_int, unknown, without_masks
 from genesis.ops.pointwise.choice import where
 from genesis.ops.shapes.expand import sum_to
 
@@ -83,7 +83,7 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
     parsed, basic = parse_key(key)
     if not basic:
         check_key("setitem", self, key)
-        target, rest = select_first(self, with_places(self._spec(), parsed))
+        target, rest = select_first(self, without_masks(self._spec(), parsed))
         if target is not self:
             check_writable(self, "setitem", False)
             return _set(target, rest, value)

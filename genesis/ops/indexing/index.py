@@ -30,7 +30,7 @@ from genesis.ops.indexing.keys import (
     pick,
     picked_spec,
     scalar_apart,
-    with_places,
+    without_masks,
 )
 from genesis.ops.shapes.expand import sum_to
 
@@ -230,7 +230,7 @@ def _apart(key: Any, x: Tensor, shape: Sequence[int]) -> tuple[Tensor | None, An
     if tracer.get() is None:
         key = tuple([k.copy() if k.__class__ is np.ndarray and k.dtype.kind == "b" else k for k in key])
     else:
-        key = with_places(Spec(tuple(shape), np.dtype(np.int8)), key)
+        key = without_masks(Spec(tuple(shape), np.dtype(np.int8)), key)
     return split(key, x, shape)
 
 
@@ -259,7 +259,7 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
         array = parsed[0]
         if array.__class__ is np.ndarray and array.ndim:
             return _rows(self, array)
-    return _taken(*select_first(self, with_places(self._spec(), parsed)))
+    return _taken(*select_first(self, without_masks(self._spec(), parsed)))
 
 
 def check_index(name: str, x: Tensor, index: Tensor) -> None:

@@ -121,16 +121,16 @@ def mask_places(mask: Array, count: int, dim: int) -> Any:
     >>> genesis.ops.indexing.keys.mask_places(genesis.tensor([[True, False], [True, True]]), 3, 1)
     tensor([0, 0, 1])
     """
-    places = np.ascontiguousarray(np.nonzero(mask)[dim])
-    if len(places) != count:
+    positions = np.ascontiguousarray(np.nonzero(mask)[dim])
+    if len(positions) != count:
         raise ShapeError(
             message(
                 "index",
-                f"the mask names {len(places)} elements, {count} when the function was traced",
+                f"the mask names {len(positions)} elements, {count} when the function was traced",
                 [("mask", f"bool{list(mask.shape)}")],
             )
         )
-    return places
+    return positions
 
 
 samples(
@@ -285,7 +285,7 @@ def dims_of(k: Any) -> int:
     return k.ndim if is_array(k) and k.dtype.kind == "b" else 1
 
 
-def with_places(spec: Spec, key: tuple[Any, ...]) -> tuple[Any, ...]:
+def without_masks(spec: Spec, key: tuple[Any, ...]) -> tuple[Any, ...]:
     """The index of a trace, its masks written as places: a mask may be another one at the next replay, with as many
     elements.
     """

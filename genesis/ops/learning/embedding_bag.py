@@ -94,10 +94,10 @@ def embedding_bag(
         rows = rows * per_sample_weights.unsqueeze(-1)  # type: ignore[operator, attr-defined]
     counts = input == input if padding_idx is None else input != padding_idx % weight.shape[0]
     if bags is not None:
-        places, there = (tensor(x, device=input.device) for x in bags)
+        indices, there = (tensor(x, device=input.device) for x in bags)
         if not input.shape[0]:
-            return rows.sum(0).expand(places.shape[0], weight.shape[1]).clone()  # type: ignore[attr-defined, no-any-return]
-        rows, counts = rows[places], counts[places] & there  # type: ignore[index]
+            return rows.sum(0).expand(indices.shape[0], weight.shape[1]).clone()  # type: ignore[attr-defined, no-any-return]
+        rows, counts = rows[indices], counts[indices] & there  # type: ignore[index]
     return _pooled(rows, counts.unsqueeze(-1), mode)  # type: ignore[attr-defined]
 
 

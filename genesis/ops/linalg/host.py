@@ -150,8 +150,8 @@ def permutation(pivots: Any, rows: int, start: int = 0) -> Any:
 def solve_unit(a: Any, b: Any) -> Any:
     """$L^{-1} B$ for lower triangles whose diagonal is one."""
     unit = np.tril(a, -1)
-    places = np.arange(a.shape[-1])
-    unit[..., places, places] = 1
+    diagonal = np.arange(a.shape[-1])
+    unit[..., diagonal, diagonal] = 1
     return solve_triangle(unit, b, False)
 
 

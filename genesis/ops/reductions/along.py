@@ -115,10 +115,10 @@ def fold(ufunc: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
         return total(x, dim, keepdim)
     wide = WIDE.get(dtype, dtype)
     if ufunc is np.add and dtype.kind not in "iub":
-        found = total(x if x.dtype == wide else x.astype(wide), dim, keepdim)
+        result = total(x if x.dtype == wide else x.astype(wide), dim, keepdim)
     else:
-        found = ufunc.reduce(x, axes(x, dim), wide, None, keepdim)
-    return found if wide is dtype else found.astype(dtype)
+        result = ufunc.reduce(x, axes(x, dim), wide, None, keepdim)
+    return result if wide is dtype else result.astype(dtype)
 
 
 @unnamed

@@ -157,9 +157,9 @@ wrong_inputs(prod, _out_of_range)
 # ---- counting
 
 
-def _flag(found: Any, input: Any) -> Any:
+def _flag(result: Any, input: Any) -> Any:
     """bool, but uint8 of uint8: what PyTorch had before it had bool."""
-    return found.astype(np.uint8) if input.dtype == np.uint8 else found
+    return result.astype(np.uint8) if input.dtype == np.uint8 else result
 
 
 @reduction(result="flag")

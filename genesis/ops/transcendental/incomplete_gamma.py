@@ -69,10 +69,10 @@ def _loss(a: Any, x: Any) -> Any:
 def _factorial(a: Any) -> Any:
     """$\\Gamma(a + 1)$ for a in [0, 12): shifted down to [1, 2), where its logarithm is small."""
     rest = a - np.floor(a)
-    found = np.exp(lgamma(1 + rest))
+    product = np.exp(lgamma(1 + rest))
     for k in range(1, 12):
-        found = np.where(rest + k <= a, found * (rest + k), found)
-    return found
+        product = np.where(rest + k <= a, product * (rest + k), product)
+    return product
 
 
 def _prefix(a: Any, x: Any) -> Any:
@@ -103,10 +103,10 @@ def _by_fraction(a: Any, x: Any) -> Any:
     terms is that after which more change nothing.
     """
     n = int(110 / x.min() + 3.2 * math.sqrt(min(x.max(), 1300.0)) + 20)
-    found = x - a + (2 * n + 1)
+    fraction = x - a + (2 * n + 1)
     for k in range(n, 0, -1):
-        found = x - a + (2 * k - 1) - k * (k - a) / found
-    return a * _prefix(a, x) / found
+        fraction = x - a + (2 * k - 1) - k * (k - a) / fraction
+    return a * _prefix(a, x) / fraction
 
 
 def _log_factorial(a: Any) -> Any:
@@ -220,8 +220,8 @@ def _erfcx(x: Any) -> Any:
     tail = _scaled_tail(a)
     square = np.exp(x * x)
     middle = square * error_functions.erfc(np.clip(x, -1, 1))
-    found = np.where(np.abs(x) < error_functions._EDGE, middle, np.where(x < 0, 2 * square - tail, tail))
-    return np.where(np.isnan(x), np.nan, found)
+    result = np.where(np.abs(x) < error_functions._EDGE, middle, np.where(x < 0, 2 * square - tail, tail))
+    return np.where(np.isnan(x), np.nan, result)
 
 
 erfcx = in_float64(_erfcx)
@@ -247,6 +247,6 @@ def ndtri(p: Any) -> Any:
         slope = math.sqrt(2 / math.pi) / _erfcx(-x * math.sqrt(0.5))
         x = x - (log_ndtr(x) - log) / slope
     far = np.where(p > 0.5, -x, x)
-    found = np.where(tail > 0.05, middle, far)
-    found = np.where(p == 0, -np.inf, np.where(p == 1, np.inf, found))
-    return np.where((p < 0) | (p > 1) | np.isnan(p), np.nan, found)
+    result = np.where(tail > 0.05, middle, far)
+    result = np.where(p == 0, -np.inf, np.where(p == 1, np.inf, result))
+    return np.where((p < 0) | (p > 1) | np.isnan(p), np.nan, result)

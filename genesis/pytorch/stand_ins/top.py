@@ -54,8 +54,8 @@ def _copied(name: str) -> Callable[..., Any]:
         if name == "alias":
             return input.clone()
         view = getattr(genesis, name, None) or getattr(Tensor, name)
-        found = view(input, *args, **kwargs)
-        return found.clone() if isinstance(found, Tensor) else type(found)(x.clone() for x in found)
+        result = view(input, *args, **kwargs)
+        return result.clone() if isinstance(result, Tensor) else type(result)(x.clone() for x in result)
 
     copy.__name__ = f"{name}_copy"
     return takes_out(copy)
