@@ -38,3 +38,4 @@ channels_last, channels_last_3d = memory_format("channels_last"), memory_format(
 
 LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged)
 FORMATS = (contiguous_format, preserve_format, channels_last, channels_last_3d)
+FORMAT_DIMS = {channels_last: 4, channels_last_3d: 5}  # how many dimensions a tensor has to have

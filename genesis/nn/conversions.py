@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, message
+from genesis.base.layouts import FORMAT_DIMS, preserve_format
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
 
@@ -18,7 +19,9 @@ class Conversions:
     """The part of `Module` that converts its tensors."""
 
     def to(self, *args: Any, **kwargs: Any) -> Module:
-        """Convert floating parameters and buffers to a dtype, all of them to a device; in place, returns the module."""
+        """Convert floating parameters and buffers to a dtype, all of them to a device, and those of four (five)
+        dimensions to ``memory_format=genesis.channels_last`` (``channels_last_3d``); in place, returns the module.
+        """
         device = kwargs.get("device")
         dtype = kwargs.get("dtype")
         for arg in args:
@@ -30,9 +33,16 @@ class Conversions:
                 device = arg
         if dtype is not None and not (dtypes.as_dtype(dtype).is_floating_point or dtypes.as_dtype(dtype).is_complex):
             raise ArgumentError(message("Module.to", f"only floating or complex dtypes, got {dtypes.as_dtype(dtype)}"))
-        return self._apply(
-            lambda t: t.to(dtype=dtype if t.is_floating_point() or t.is_complex() else None, device=device)
-        )  # type: ignore[attr-defined]
+        order = kwargs.get("memory_format", preserve_format)
+
+        def convert(t: Any) -> Any:
+            kind = dtype if t.is_floating_point() or t.is_complex() else None
+            return t.to(dtype=kind, device=device, memory_format=order if fits(t) else preserve_format)
+
+        def fits(t: Any) -> bool:
+            return t.ndim == FORMAT_DIMS.get(order, t.ndim)
+
+        return self._apply(convert)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
         with no_grad():

@@ -797,7 +797,7 @@ class Methods:
     def const_data_ptr(self) -> builtins.int:
         """The address of the first element."""
     def contiguous(self, memory_format: Any = ...) -> Tensor:
-        """This tensor if its memory is in row-major order, else a copy that is."""
+        """This tensor if its memory is in the order of this format, else a copy that is."""
     def copy_(self, src: Any, non_blocking: builtins.bool = ...) -> Tensor:
         """Write ``src``, broadcast and converted, into this tensor's memory."""
     def copysign(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:

@@ -24,6 +24,7 @@ from genesis.base.errors import (
     GraphError,
     message,
 )
+from genesis.base.layouts import FORMAT_DIMS, contiguous_format
 from genesis.core.graph import conversions, history
 from genesis.core.graph.escapes import leaves
 from genesis.core.graph.methods import Methods
@@ -158,13 +159,19 @@ class Tensor(Methods):
         strides = every[len(every) - self.ndim :]  # dimensions that vmap hides are in front
         return strides if dim is None else strides[dim]
 
-    def is_contiguous(self) -> bool:
-        if isinstance(self._array, np.ndarray):
-            return bool(self._array.flags.c_contiguous)
-        shape = tuple(self._array.shape)
-        return 0 in shape or all(
-            n == 1 or s == t for n, s, t in zip(shape, self.stride(), contiguous_strides(shape), strict=True)
-        )
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        """Whether the elements lie one after the other in memory, in the order of this format."""
+        shape, order = tuple(self._array.shape), tuple(range(self.ndim))
+        if memory_format is contiguous_format:
+            if isinstance(self._array, np.ndarray):
+                return bool(self._array.flags.c_contiguous)
+        elif FORMAT_DIMS.get(memory_format) != self.ndim:
+            return False
+        else:
+            order = 0, *range(2, self.ndim), 1  # channels last
+        strides, sizes = self.stride(), tuple([shape[d] for d in order])
+        steps = contiguous_strides(sizes)
+        return 0 in shape or all([n == 1 or strides[d] == s for d, n, s in zip(order, sizes, steps, strict=True)])
 
     def data_ptr(self) -> int:
         """The address of the first element."""

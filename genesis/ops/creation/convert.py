@@ -12,7 +12,8 @@ from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec, meta
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, as_device, device, names_device, require_available
-from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
+from genesis.base.layouts import FORMAT_DIMS, FORMATS, contiguous_format, preserve_format
 from genesis.core.call.dispatch import public
 from genesis.core.call.op import samples
 from genesis.core.call.kernels import attach
@@ -34,7 +35,9 @@ clone = unary(
 _plain_clone = clone
 
 
-def _clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
+def _clone(self: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+    if _is_format("clone", memory_format) and memory_format in FORMAT_DIMS:
+        return _channels_last(self, FORMAT_DIMS[memory_format])
     return _plain_clone(self)
 
 
@@ -43,15 +46,32 @@ _clone.op = clone.op
 Tensor.clone = _clone
 
 
-def _contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
-    """This tensor if its memory is in row-major order, else a copy that is."""
-    return (
-        self
-        if self.is_contiguous()
-        else _plain_clone(self).reshape(self.shape)
-        if self.is_meta
-        else convert(self, self._array.dtype)
-    )
+def _contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+    """This tensor if its memory is in the order of this format, else a copy that is."""
+    if not _is_format("contiguous", memory_format):
+        raise ArgumentError(message("contiguous", "preserve_format says nothing of an order", hint="x.clone()"))
+    if self.is_contiguous(memory_format):
+        return self
+    if memory_format is not contiguous_format:
+        return _channels_last(self, FORMAT_DIMS[memory_format])
+    return _plain_clone(self).reshape(self.shape) if self.is_meta else convert(self, self._array.dtype)
+
+
+def _is_format(name: str, memory_format: Any) -> bool:
+    """Whether an argument asks for an order of memory."""
+    if memory_format is not None and memory_format not in FORMATS:
+        raise ArgumentError(
+            message(name, f"memory_format must be one of {', '.join(map(str, FORMATS))}, got {memory_format!r}")
+        )
+    return memory_format is not None and memory_format is not preserve_format
+
+
+def _channels_last(x: Tensor, dims: int) -> Tensor:
+    """A copy in whose memory the second dimension is the last."""
+    if x.ndim != dims:
+        problem = f"channels last is for tensors of {dims} dimensions, this one has {x.ndim}"
+        raise ShapeError(message("memory_format", problem, [("input", x._spec())]))
+    return _plain_clone(x.movedim(1, -1)).movedim(-1, 1)
 
 
 Tensor.contiguous = _contiguous
@@ -108,7 +128,7 @@ def _to(
     device: Any = None,
     non_blocking: bool = False,
     copy: bool = False,
-    memory_format: Any = None,
+    memory_format: Any = preserve_format,
 ) -> Tensor:
     """This tensor in another dtype or on another device; itself when nothing changes.
 
@@ -147,7 +167,11 @@ def _to(
                     )
                 )
             out = transfer(out, where, here)
-    return out
+    if not _is_format("to", memory_format):
+        return out
+    if memory_format is contiguous_format and not any([out.is_contiguous(order) for order in FORMAT_DIMS]):
+        return out  # a view of another kind is as good, as in PyTorch
+    return _contiguous(out, memory_format)
 
 
 Tensor.to = _to
@@ -200,8 +224,8 @@ attach(convert, DeviceArray, _cast)
 
 
 def _caster(name: str, kind: Any) -> None:
-    def cast(self: Tensor, memory_format: Any = None) -> Tensor:
-        return self.to(kind)
+    def cast(self: Tensor, memory_format: Any = preserve_format) -> Tensor:
+        return self.to(kind, memory_format=memory_format)
 
     cast.__name__, cast.__doc__ = name, f"This tensor as {kind}."
     setattr(Tensor, name, cast)
