@@ -137,6 +137,12 @@ def test_matrices_of_low_rank_are_found(shape, kind):
     )
 
 
+def test_refinements_without_end_are_refused():
+    for name in ("svd_lowrank", "pca_lowrank"):
+        with pytest.raises(ValueError, match=r"niter must be at most 10000, got 1000000000000"):
+            getattr(genesis, name)(genesis.ones(3, 2), 1, niter=10**12)
+
+
 def test_singular_values_have_gradients():
     x = genesis.tensor(RNG.normal(size=(4, 2)) @ RNG.normal(size=(2, 3)), requires_grad=True)
 

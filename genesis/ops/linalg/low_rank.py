@@ -10,6 +10,9 @@ from genesis.ops.linalg.qr import linalg_qr
 from genesis.ops.linalg.svd import linalg_svd
 
 
+_MOST = 10_000  # refinements: after some tens nothing changes
+
+
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     """Orthonormal columns that span nearly what the columns of A - M do."""
 
@@ -45,7 +48,7 @@ def svd_lowrank(
 
     Raises:
         RuntimeError: A has fewer than two dimensions
-        ValueError: integers
+        ValueError: integers; ``niter`` is more than 10,000
 
     >>> import genesis
     >>> U, S, V = genesis.svd_lowrank(genesis.tensor([[3., 0.], [0., 1.], [0., 0.]]), 1)
@@ -54,6 +57,8 @@ def svd_lowrank(
     """
     _check_matrix("svd_lowrank", A)
     q, niter = 6 if q is None else q, 2 if niter is None else niter
+    if niter > _MOST:
+        raise ArgumentValueError(message("svd_lowrank", f"niter must be at most {_MOST}, got {niter}", hint="niter=2"))
     M = None if M is None else M.broadcast_to(A.shape)
     if A.shape[-2] < A.shape[-1]:
         V, S, U = svd_lowrank(A.mH, q, niter, None if M is None else M.mH)
