@@ -134,6 +134,7 @@ LEFT_OUT = {
     "unique_consecutive": "gives more results in PyTorch where its options are not named",
     "linalg_lstsq": "its rank is 0 in PyTorch where there is no right side",
     "ormqr": "of reflections that are none, numbers of any size",
+    "orgqr": "the same",
 }
 OTHER_SLOPES = (
     "binary_cross_entropy",

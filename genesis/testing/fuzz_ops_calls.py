@@ -26,6 +26,7 @@ SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-30, -1e30, 1.0, -1.0, 0.
 
 TIES = ("kthvalue", "topk", "median", "nanmedian", "mode", "sort", "argsort", "msort", "unique")  # the order of equals
 # What the others give at nan, infinities and 1e30 is compared by tests/ops/test_ends_of_the_line.py, or PyTorch has none.
+SIGNS = ("sign", "sgn")  # of nan it is nan (docs/guide/differences.md)
 FINITE = ("special_", "i0", "polygamma", "mvlgamma", "digamma", "igamma")
 
 
@@ -97,6 +98,7 @@ def written(seed: int, ops: Sequence[Op]) -> Call | None:
     shared: dict[tuple[Any, ...], Memory] = {}
     ends = op.kind.aligned and not op.name.startswith(FINITE)
     special = rng.sample(SPECIAL, 2) if ends and rng.random() < 0.3 else []
+    special = [x for x in special if op.name not in SIGNS or not math.isnan(x)]
     many = [0]
 
     def changed(t: Tensor) -> Memory:

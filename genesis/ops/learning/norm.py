@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.base import dtypes
+from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import case, composite
@@ -75,13 +76,20 @@ def rms_norm(
 
     dims = _trailing("rms_norm", input, normalized_shape)
     small = finfo(input.dtype).eps if eps is None else eps
+    if weight is not None and weight.is_complex() and not input.is_complex():
+        problem = f"complex weights are for complex inputs, this one is {input.dtype}"
+        raise DTypeError(message("rms_norm", problem, [("input", input._spec()), ("weight", weight._spec())]))
     out = input / root_mean_square(input, dims, small)
     return out if weight is None else out * weight
 
 
 samples(rms_norm, lambda t: [case(t(2, 3), (3,)), case(t(2, 3), (3,), t(3)), case(t(2, 3), (3,), None, 1e-6)])
 
-wrong_inputs(rms_norm, _bad)
+wrong_inputs(
+    rms_norm,
+    _bad,
+    (lambda t: case(t(2, 3), (3,), t(3).to(dtypes.complex64)), RuntimeError, "complex weights are for complex inputs"),
+)
 
 
 def _scaled(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
