@@ -1,0 +1,5 @@
+"""Work in phases and chunks, by several threads, in one native call.
+
+`code`     the functions ``run`` and ``worker``, as LLVM code
+`runtime`  tables of phases, the workers, and running a table from Python
+"""

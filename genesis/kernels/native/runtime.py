@@ -1,0 +1,197 @@
+"""Tables of phases, done by this thread and workers in one native call.
+
+    >>> from genesis.kernels.native import runtime
+    >>> from genesis.kernels.llvm import native
+    >>> code = '''define void @mark(ptr %args, i64 %chunk) {
+    ...   %at = getelementptr i64, ptr %args, i64 %chunk
+    ...   store i64 %chunk, ptr %at
+    ...   ret void
+    ... }'''
+    >>> import numpy as np
+    >>> marks = np.zeros(4, np.int64)
+    >>> table = runtime.Table([(native.address("mark", code), marks.ctypes.data, 4)])
+    >>> runtime.run(table)
+    >>> marks
+    array([0, 1, 2, 3])
+
+A row is a phase: the address of a function ``void f(ptr args, i64 chunk)``, the address of its arguments, and how many
+chunks there are. A phase begins when all chunks of the one before have ended; chunks of one phase may run in any order
+and at the same time. Which thread does what never changes a result, so it has the same bits for any number of threads,
+as long as chunks depend on nothing but their number. (`code` says how it works.)
+
+Workers are threads of Python that have gone into native code: they need no lock of the interpreter, they sleep when
+there is nothing to do for `code.SPIN`, and nobody waits for one that the system does not run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import ArgumentValueError, message
+from genesis.base.locks import process_lock
+from genesis.base.threads import get_num_threads
+from genesis.kernels.llvm import native
+from genesis.kernels.native import code
+
+
+class Table:
+    """Phases, one row each: (address of the function, address of its arguments, chunks).
+
+    Rows may be changed between runs (``table.rows[i, 2] = chunks``). What the arguments point to has to stay where it
+    is as long as the table is run; ``kept`` is for what it is to keep alive.
+    """
+
+    __slots__ = ("address", "count", "kept", "rows")
+
+    def __init__(self, rows: Sequence[tuple[int, int, int]], kept: Any = None) -> None:
+        self.rows = np.array(rows, np.int64).reshape(-1, 3)
+        for _, _, chunks in rows:
+            if not 0 <= chunks < code.CHUNKS:
+                raise ArgumentValueError(message("Table", f"expected less than {code.CHUNKS} chunks, got {chunks}"))
+        self.address, self.count, self.kept = self.rows.ctypes.data, len(self.rows), kept
+
+
+def run(table: Table, threads: int | None = None) -> None:
+    """Do all phases of a table, by as many threads as `genesis.get_num_threads` says, or by ``threads`` if that is less.
+
+    It may be called by several threads, and by functions in a table: whoever finds the workers busy does its own work
+    alone.
+    """
+    most = get_num_threads()
+    pool = _pools[0] if _pools else _begin()
+    if most != pool.threads:
+        pool.resize(most)
+    pool.run(pool.control, table.address, table.count, most if threads is None or threads > most else threads)
+
+
+def parallel(function: int, arguments: int | bytes, chunks: int) -> None:
+    """`run` of one phase, where a table would be used once."""
+    most = get_num_threads()
+    pool = _pools[0] if _pools else _begin()
+    if most != pool.threads:
+        pool.resize(most)
+    pool.run_one(pool.control, function, arguments, chunks, most)
+
+
+@dataclass(repr=False)
+class _Pool:
+    """Workers of this process and what they look at. It never goes: they may look at it until the process ends."""
+
+    control: int
+    run: Callable[[int, int, int, int], None]
+    run_one: Callable[[int, int, int | bytes, int, int], None]
+    worker: Callable[[int, int], None]
+    wake: Callable[[int, int], None]
+    memory: list[Any]
+    sleeps: bool  # whether threads can sleep here; else there are no workers
+    threads: int = 1
+    owns: list[Any] = field(default_factory=list)  # of each worker: its index, and whether it is to stop
+
+    def resize(self, threads: int) -> None:
+        """Have as many workers as so many threads need beside the caller."""
+        with _lock:
+            try:
+                while self.sleeps and len(self.owns) < threads - 1:
+                    self._start(len(self.owns))
+            except RuntimeError:  # the interpreter ends, or there are too many threads: those that are there will do
+                pass
+            leaving = self.owns[threads - 1 :]
+            del self.owns[threads - 1 :]
+            for own in leaving:
+                own[code.STOP] = 1
+            if leaving:
+                self.wake(self.control, code.CHUNKS)
+            self.threads = threads
+
+    def _start(self, index: int) -> None:
+        own = _block(code.OWN_WORDS)
+        own[code.INDEX] = index
+        thread = threading.Thread(
+            target=self.worker, args=(self.control, own.ctypes.data), name=f"genesis-native-{index}", daemon=True
+        )
+        thread.start()
+        self.owns.append(own)
+
+
+_lock = process_lock()
+_pools: list[_Pool] = []  # one, as soon as it is needed
+
+
+def _begin() -> _Pool:
+    with _lock:
+        if not _pools:
+            _pools.append(_made())
+        return _pools[0]
+
+
+def _made() -> _Pool:
+    run, run_one, worker, wake, spin = _functions()
+    control = _block(code.WORDS)
+    system, sleeps = code.system(sys.platform, platform.machine()), False
+    if system is not None:
+        addresses = [_library_function(name) for name in system.functions]
+        control[code.WAIT], control[code.WAKE] = addresses
+        sleeps = all(addresses)
+    pool = _Pool(control.ctypes.data, run, run_one, worker, wake, [control], sleeps)
+    control[code.SPINS] = _spins(spin, pool.control)
+    return pool
+
+
+@functools.cache
+def _functions() -> list[Any]:
+    """``run``, ``run_one``, ``worker``, ``wake`` and ``spin``, compiled."""
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    parameters = {
+        "run": (pointer, pointer, number, number),
+        "run_one": (pointer, pointer, pointer, number, number),
+        "worker": (pointer, pointer),
+        "wake": (pointer, number),
+        "spin": (pointer, number),
+    }
+    system = code.system(sys.platform, platform.machine()) or code.NO_SYSTEM
+    where = native.addresses_in(code.module(system), list(parameters))
+    return [ctypes.CFUNCTYPE(None, *p)(at) for p, at in zip(parameters.values(), where, strict=True)]
+
+
+def _library_function(name: str) -> int:
+    """The address of a function of the C library; 0 if it has none of this name."""
+    try:
+        return ctypes.cast(ctypes.CDLL(None)[name], ctypes.c_void_p).value or 0
+    except (AttributeError, OSError):
+        return 0
+
+
+def _block(words: int) -> Any:
+    """Zeros that are never freed, and begin where a line of the cache does."""
+    memory = np.zeros(words + 8, np.int64)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+    return memory[-memory.ctypes.data % 64 // 8 :][:words]
+
+
+def _spins(spin: Callable[[int, int], None], control: int) -> int:
+    """How often a thread looks in `code.SPIN` seconds."""
+    count, times = 500, []
+    for _ in range(3):
+        begun = time.perf_counter()
+        spin(control, count)
+        times.append(time.perf_counter() - begun)
+    return max(1, int(code.SPIN / min(times) * count))
+
+
+def _after_fork() -> None:
+    _pools.clear()  # the threads of the parent are not here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

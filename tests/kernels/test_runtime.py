@@ -1,0 +1,324 @@
+"""Tables of phases: every chunk once, phases one after the other, whoever runs them and whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis.kernels.llvm import native
+from genesis.kernels.native import code, runtime
+
+pytestmark = pytest.mark.skipif(native.binding() is None, reason="no llvmlite")
+
+# count: args[chunk] += 1.  ring: args has n, from, to; to[chunk] = from[chunk - 1] + from[chunk] (mod n, wrapping)
+CODE = """
+define void @count(ptr %args, i64 %chunk) {
+  %at = getelementptr i64, ptr %args, i64 %chunk
+  %old = load i64, ptr %at
+  %new = add i64 %old, 1
+  store i64 %new, ptr %at
+  ret void
+}
+define void @ring(ptr %args, i64 %chunk) {
+  %n = load i64, ptr %args
+  %from_at = getelementptr i64, ptr %args, i64 1
+  %from = load ptr, ptr %from_at
+  %to_at = getelementptr i64, ptr %args, i64 2
+  %to = load ptr, ptr %to_at
+  %above = add i64 %chunk, %n
+  %before = sub i64 %above, 1
+  %left = urem i64 %before, %n
+  %a_at = getelementptr i64, ptr %from, i64 %left
+  %a = load i64, ptr %a_at
+  %b_at = getelementptr i64, ptr %from, i64 %chunk
+  %b = load i64, ptr %b_at
+  %sum = add i64 %a, %b
+  %out = getelementptr i64, ptr %to, i64 %chunk
+  store i64 %sum, ptr %out
+  ret void
+}
+"""
+
+
+@functools.cache
+def functions():
+    return native.addresses_in(CODE, ["count", "ring"])
+
+
+@pytest.fixture(params=[1, 2, 3, 5])
+def threads(request):
+    before = genesis.get_num_threads()
+    genesis.set_num_threads(request.param)
+    yield request.param
+    genesis.set_num_threads(before)
+
+
+def rings(phases, n=7):
+    """A table whose phases read what the one before wrote, and the numbers that they end with and should end with."""
+    memory = np.zeros((2, n), np.int64)
+    memory[0] = np.arange(n)
+    blocks = np.array([[n, memory[i].ctypes.data, memory[1 - i].ctypes.data] for i in range(2)], np.int64)
+    rows = [(functions()[1], blocks[i % 2].ctypes.data, n) for i in range(phases)]
+    want = np.arange(n)
+    for _ in range(phases):
+        want = np.roll(want, 1) + want
+    return runtime.Table(rows, kept=(blocks, memory)), memory[phases % 2], want
+
+
+def test_every_chunk_is_done_once(threads):
+    sizes = [0, 1, 2, 3, 64, 1, 1000, 0, 5]
+    counts = [np.zeros(n, np.int64) for n in sizes]
+    table = runtime.Table([(functions()[0], c.ctypes.data, n) for c, n in zip(counts, sizes, strict=True)])
+    for times in range(1, 201):
+        runtime.run(table)
+        assert all((c == times).all() for c in counts)
+    runtime.run(table, 1)
+    runtime.parallel(functions()[0], counts[4].ctypes.data, 64)
+    assert (counts[6] == 201).all() and (counts[4] == 202).all()
+
+
+def test_a_phase_begins_when_the_one_before_has_ended(threads):
+    for phases in (1, 2, 59, 3000):
+        table, found, want = rings(phases)
+        runtime.run(table)
+        np.testing.assert_array_equal(found, want)
+
+
+def test_a_table_without_rows_and_too_many_chunks():
+    runtime.run(runtime.Table([]))
+    for chunks in (-1, code.CHUNKS):
+        with pytest.raises(ValueError, match="chunks"):
+            runtime.Table([(0, 0, chunks)])
+
+
+@pytest.mark.parametrize("threads", [3], indirect=True)
+def test_no_call_of_a_sleeping_thread_is_missed(threads):
+    """With next to no spinning, both sides sleep and are woken all the time."""
+    pool = runtime._made()
+    pool.memory[0][code.SPINS] = 1
+    pool.resize(3)
+    table, _, _ = rings(40)
+    choose = random.Random(0)
+    for i in range(3000):
+        pool.run(pool.control, table.address, table.count, 3)
+        if i % 10 == 0:
+            time.sleep(choose.random() * 1e-4)
+    pool.resize(1)
+
+
+def meeting(parties):
+    """A phase of as many chunks, which goes on when each is in a thread of its own."""
+    barrier = threading.Barrier(parties, timeout=30)
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(lambda args, chunk: barrier.wait() and None)
+
+
+def address(function):
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def test_as_many_threads_as_are_asked_for_work_at_the_same_time(threads):
+    for pause in (0, 0.01):  # workers that look for work, and such that sleep
+        time.sleep(pause)
+        together = meeting(threads)
+        runtime.run(runtime.Table([(address(together), 0, threads)], kept=together))
+
+
+@pytest.mark.parametrize("threads", [5], indirect=True)
+def test_no_more_threads_than_a_run_may_use(threads):
+    seen = set()
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+    def note(args, chunk):
+        seen.add(threading.get_ident())
+        time.sleep(0.001)
+
+    together = meeting(5)
+    runtime.run(runtime.Table([(address(together), 0, 5)]))
+    runtime.run(runtime.Table([(address(note), 0, 60)]), 2)
+    assert len(seen) <= 2
+
+
+def test_nobody_waits_for_a_worker_that_does_not_come():
+    pool = runtime._made()
+    pool.threads = 4  # though there is none
+    table, found, want = rings(10)
+    pool.run(pool.control, table.address, table.count, 4)
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("threads", [2], indirect=True)
+def test_two_callers_at_once_and_calls_within_calls(threads):
+    inner, found, want = rings(11)
+    free = threading.Event()
+
+    def nested(args, chunk):
+        if chunk == 0:
+            runtime.run(inner)
+        free.wait(30)
+
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(nested)
+    outer = threading.Thread(target=runtime.run, args=(runtime.Table([(address(function), 0, 4)]),))
+    outer.start()
+    other, other_found, other_want = rings(50)
+    runtime.run(other)  # though both threads are in the other run
+    np.testing.assert_array_equal(other_found, other_want)
+    free.set()
+    outer.join(30)
+    np.testing.assert_array_equal(found, want)
+
+
+def test_many_callers(threads):
+    failures = []
+
+    def call():
+        for phases in range(1, 200, 7):
+            table, found, want = rings(phases)
+            runtime.run(table)
+            if not (found == want).all():
+                failures.append(phases)
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+    assert not failures
+
+
+def workers():
+    return [t for t in threading.enumerate() if t.name.startswith("genesis-native")]
+
+
+def test_workers_come_and_go_with_the_number_of_threads():
+    before = genesis.get_num_threads()
+    table, _, _ = rings(3)
+    for number in (5, 2, 4, 1, 3, 1):
+        genesis.set_num_threads(number)
+        runtime.run(table)
+        assert len(runtime._pools[0].owns) == number - 1
+    for _ in range(2000):
+        if not workers():
+            break
+        time.sleep(0.01)
+    assert not workers()
+    genesis.set_num_threads(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_has_workers_of_its_own(threads):
+    table, found, want = rings(20)
+    runtime.run(table)
+    child = os.fork()
+    if child == 0:
+        together = meeting(threads)
+        runtime.run(runtime.Table([(address(together), 0, threads)]))
+        table, found, want = rings(20)
+        runtime.run(table)
+        os._exit(0 if (found == want).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def memory_in_use():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc here")
+@pytest.mark.parametrize("threads", [2], indirect=True)
+def test_memory_stays_flat(threads):
+    table, _, _ = rings(3)
+    count, counts = functions()[0], np.zeros(4, np.int64)
+    for times in (2000, 100_000):
+        before = memory_in_use()
+        for _ in range(times):
+            runtime.run(table)
+            runtime.parallel(count, counts.ctypes.data, 4)
+    assert memory_in_use() - before < 1 << 20
+
+
+def python(text, **options):
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, **options)
+
+
+BEGIN = f"""
+import ctypes, os, signal, threading, time
+import numpy as np, genesis
+from genesis.kernels.llvm import native
+from genesis.kernels.native import runtime
+genesis.set_num_threads(3)
+count, ring = native.addresses_in('''{CODE}''', ['count', 'ring'])
+memory = np.zeros(1000, np.int64)
+table = runtime.Table([(count, memory.ctypes.data, 1000)] * 500)
+runtime.run(table)
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["", "raise SystemExit(0)", "time.sleep(0.05)", "import atexit; atexit.register(runtime.run, table)",
+     "def forever():\n  while True: runtime.run(table)\nthreading.Thread(target=forever, daemon=True).start()"],
+)  # fmt: skip
+def test_the_interpreter_ends_while_workers_look_for_work(end):
+    for _ in range(3):
+        done = python(BEGIN + end)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_comes_between_runs():
+    text = """
+def interrupt():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    for i in range(10**9): runtime.run(table)
+except KeyboardInterrupt:
+    pass
+memory[:] = 0
+runtime.run(table)
+print((memory == 500).all())
+"""
+    done = python(BEGIN + text)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_where_threads_cannot_sleep_there_are_no_workers(monkeypatch):
+    monkeypatch.setattr(code, "system", lambda *_: None)
+    monkeypatch.setattr(runtime, "_functions", runtime._functions.__wrapped__)
+    pool = runtime._made()
+    pool.resize(4)
+    table, found, want = rings(9)
+    pool.run(pool.control, table.address, table.count, 4)
+    assert not pool.owns
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx",
+                                    "x86_64-apple-macosx"])  # fmt: skip
+def test_it_assembles_for_every_system(triple):
+    llvm = native.binding()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine, _, name = triple.split("-")[:3]
+    system = code.system("darwin" if name.startswith("macosx") or "apple" in triple else "linux", machine)
+    module = llvm.parse_assembly(code.module(system))
+    module.verify()
+    text = llvm.Target.from_triple(triple).create_target_machine(opt=2).emit_assembly(module)
+    assert ("pause" if machine == "x86_64" else "yield") in text
+
+
+def test_systems():
+    assert code.system("linux", "aarch64").functions == ("syscall", "syscall")
+    assert "i64 98," in code.system("linux", "arm64").wait and "i64 202," in code.system("linux").wake
+    assert code.system("win32") is None and code.system("linux", "riscv64") is None
