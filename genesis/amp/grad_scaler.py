@@ -109,7 +109,8 @@ class GradScaler:
                             )
                         )
                     p.grad.mul_(1.0 / self._scale)
-                    overflow = overflow or not bool(p.grad.isfinite().all())
+                    values = p.grad.coalesce().values() if p.grad.is_sparse else p.grad
+                    overflow = overflow or not bool(values.isfinite().all())
         return overflow
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -52,7 +52,7 @@ from genesis.ops.learning import (
 from genesis.ops.linalg import low_rank, lu, older, qr
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
-from genesis.ops.products import added, compressed, einsum, geometry, linear, matmul, sparse
+from genesis.ops.products import added, compressed, einsum, geometry, linear, matmul, sparse, sparse_calls
 from genesis.ops.reductions import calculus, extremes, histograms, masked, norms, reduce, scan, search, sort, statistics
 from genesis.ops.shapes import (
     complex_views,
@@ -171,6 +171,7 @@ MODULES = (
     calculus,
     masked,
     sparse,
+    sparse_calls,
     compressed,
     storage,
     laid_out,

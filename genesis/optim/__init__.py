@@ -1,18 +1,20 @@
 """Optimizers and learning-rate schedules.
 
-`optimizer` `options` `state` `hooks` what all share     `sgd` `adam` `rmsprop` `matrix` `lbfgs` the updates
+`optimizer` `options` `state` `hooks` what all share     `sgd` `adam` `rmsprop` `matrix` `lbfgs` `sparse` the updates
+`rows` steps along sparse gradients
 `lr_scheduler` learning rates over time, in `schedules`     `swa_utils` averages of models
 """
 
 from __future__ import annotations
 
 from genesis.optim import lr_scheduler, swa_utils
-from genesis.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
+from genesis.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from genesis.optim.lbfgs import LBFGS
 from genesis.optim.matrix import Adafactor, Muon
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.rmsprop import Adadelta, Adagrad, RMSprop
 from genesis.optim.sgd import ASGD, SGD, Rprop
+from genesis.optim.sparse import SparseAdam
 
 __all__ = [
     "ASGD",

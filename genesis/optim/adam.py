@@ -6,13 +6,12 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from genesis.base.errors import UnsupportedError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import tracer
 from genesis.ops.learning.update import adam_step, add_quotient, add_square, average
 from genesis.ops.pointwise.choice import maximum
-from genesis.optim.optimizer import Group, Optimizer, Stateful
+from genesis.optim.optimizer import Group, Stateful
 from genesis.optim.options import chosen, number, scalar
 
 
@@ -253,24 +252,6 @@ def _rectification(b2: float, step: int) -> float:
         return 0.0
     ratio = (length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)
     return float((ratio * (1 - b2**step)) ** 0.5)
-
-
-class SparseAdam(Optimizer):
-    """`Adam` for sparse gradients, of which there are none here.
-
-    Raises:
-        NotImplementedError: always
-    """
-
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        maximize: bool = False,
-    ) -> None:
-        raise UnsupportedError(message("SparseAdam", "there are no sparse gradients here", hint="Adam, for dense ones"))
 
 
 explain_all(globals())

@@ -176,7 +176,11 @@ def _flat(x: Any) -> Any:
 
 
 def _flat_gradient(params: list[Any]) -> Any:
-    return cat([_flat(p.new_zeros(p.shape) if p.grad is None else p.grad) for p in params])
+    return cat([_flat(p.new_zeros(p.shape) if p.grad is None else _dense(p.grad)) for p in params])
+
+
+def _dense(g: Any) -> Any:
+    return g.to_dense() if g.is_sparse else g
 
 
 def _move(params: list[Any], direction: Any, t: float) -> None:

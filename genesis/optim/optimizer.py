@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from genesis.base.dtypes import float32
-from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
 from genesis.core.call.refusal import expect_function
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.interrupts import uninterrupted
@@ -207,7 +207,11 @@ class Optimizer(Dependable):
         for group in self.param_groups:
             for p in group["params"]:
                 grad = p.grad
-                if grad is not None:
+                if grad is None:
+                    continue
+                if grad.__class__ is not Tensor and grad.is_sparse:
+                    self.update_sparse(p, grad, self.state[p], group)
+                else:
                     self.update(p, grad, self.state[p], group)
         if tracer.get() is not None:
             for state in self.state.values():
@@ -243,6 +247,14 @@ class Optimizer(Dependable):
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place."""
         raise NotImplementedError(f"{type(self).__name__} defines no update")
+
+    def update_sparse(self, param: Tensor, grad: Any, state: dict[str, Any], group: Group) -> None:
+        """Change one parameter in place, along a sparse gradient; subclasses that take none leave this as it is."""
+        text, hint = (
+            "does not support sparse gradients",
+            "SparseAdam, SGD or Adagrad; or sparse=False where they are made",
+        )
+        raise UnsupportedError(message(type(self).__name__, text, [("gradient", grad._spec())], hint))
 
     def state_dict(self) -> dict[str, Any]:
         """State and options, with parameters replaced by their numbers."""

@@ -8,9 +8,11 @@ from typing import Any
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import advance
 from genesis.ops.learning.update import add_quotient, add_scaled, add_square, average
 from genesis.optim.optimizer import Group, Stateful
 from genesis.optim.options import chosen, number
+from genesis.optim.rows import refuse_option
 
 
 class RMSprop(Stateful):
@@ -103,6 +105,20 @@ class Adagrad(Stateful):
         decay = group["lr_decay"]
         size = add_square(state["sum"], g, 1).sqrt().add_(float(group["eps"]))
         add_quotient(param, g, size, number(group, state, lambda lr, step: -lr / (1 + (step - 1) * decay)))
+
+    def update_sparse(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        for option in ("weight_decay", "fused", "differentiable"):
+            if group[option]:
+                refuse_option("Adagrad", option)
+        if not state:
+            self.begin(param, state, group)
+        advance(state, "step")
+        g, decay = (-grad if group["maximize"] else grad).coalesce(), group["lr_decay"]
+        at, values = tuple(g.indices()), g.values()
+        if values.numel():
+            state["sum"][at] = squares = state["sum"][at] + values * values
+            rate = number(group, state, lambda lr, step: -lr / (1 + (step - 1) * decay))
+            param[at] = param[at] + values / squares.sqrt().add_(group["eps"]) * rate
 
 
 class Adadelta(Stateful):

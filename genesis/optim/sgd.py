@@ -15,6 +15,7 @@ from genesis.ops.learning.update import add_scaled, plus
 from genesis.ops.pointwise.choice import where
 from genesis.optim.optimizer import Group, Stateful
 from genesis.optim.options import chosen, number
+from genesis.optim.rows import refuse_option, step_down
 
 
 class SGD(Stateful):
@@ -74,6 +75,21 @@ class SGD(Stateful):
                 buffer.add_(g) if group["dampening"] == 0 else add_scaled(buffer, g, 1 - group["dampening"])
             g = plus(g, buffer, group["momentum"]) if group["nesterov"] else buffer
         add_scaled(param, g, number(group, state, lambda lr, step: -lr))
+
+    def update_sparse(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        for option in ("weight_decay", "fused", "differentiable"):
+            if group[option]:
+                refuse_option("SGD", option)
+        g: Any = -grad if group["maximize"] else grad
+        if group["momentum"]:
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = state["momentum_buffer"] = g.clone()
+            else:  # in order: PyTorch's grows with each step
+                buffer = (buffer * group["momentum"] + g * (1 - group["dampening"])).coalesce()
+                state["momentum_buffer"] = buffer
+            g = g + buffer * group["momentum"] if group["nesterov"] else buffer
+        step_down(param, g, number(group, state, lambda lr, step: -lr))
 
 
 class ASGD(Stateful):

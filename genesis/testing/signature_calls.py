@@ -104,7 +104,7 @@ UNCALLED = {  # public, and not to be called by their users
     ),
     **dict.fromkeys(("nn.BroadcastWarning", "autograd.GradcheckError", "autograd.VerifyError"), "warnings and errors"),
     "autograd.from_ctypes": "takes a function of a C library",
-    "optim.SparseAdam": "refuses: there are no sparse gradients",
+    "optim.SparseAdam": "steps along sparse gradients alone",
 }
 
 

@@ -190,7 +190,7 @@ def test_differentiable_adam_knows_its_betas():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda p: optim.SparseAdam([p]), NotImplementedError, "SparseAdam: there are no sparse gradients here"),
+        (lambda p: optim.SparseAdam([p], eps=0.0), ValueError, "SparseAdam: eps must be positive, got 0.0"),
         (lambda p: optim.Muon([p]), ValueError, "Muon: parameters must be matrices, got 1 dimensions"),
         (lambda p: optim.Muon([p.reshape(1, 1).detach()], adjust_lr_fn="x"), ValueError, "unknown adjust_lr_fn 'x'"),
         (lambda p: optim.Rprop([p], etas=(1.5, 2.0)), ValueError, r"Rprop: etas must be a < 1 < b, got 1.5 and 2.0"),

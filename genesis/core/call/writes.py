@@ -118,6 +118,8 @@ def inplace(
         call = kernel_form(call)
     since = next_number() if recording else 0
     result = call(old, *[old if a is x else a for a in args], **kwargs)
+    if result.__class__ is not Tensor and result.is_sparse:  # of a dense tensor and a sparse one
+        result = result.to_dense()
     fits(op_name, x, result)
     # a copy of something that is no part of the transform
     if LEVELS and result._node is not None and isinstance(x._array, Layer):

@@ -86,6 +86,8 @@ def _writes_of(
         return node.writes_of(g)
     if create_graph or before._node is not None:
         return node.writes_of(before + g)
+    if before.is_sparse and not g.is_sparse:
+        return node.writes_of(g + before)
     return _inplace_sum(before, g, site)
 
 

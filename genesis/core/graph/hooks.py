@@ -146,7 +146,7 @@ def replaced(result: Tensor | None, g: Tensor | None, name: str) -> Tensor | Non
                 hint="return None when it is given None",
             )
         )
-    if not isinstance(result, type(g)):
+    if not isinstance(result, type(g)) and not hasattr(result, "_array"):  # of a sparse one a dense one
         raise ArgumentError(message(name, f"the hook returned {type(result).__name__}, expected a tensor or None"))
     if tuple(result._array.shape) != tuple(g._array.shape):
         raise ShapeError(

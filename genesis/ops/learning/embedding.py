@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.errors import ArgumentValueError, DTypeError, ShapeError, message
+from genesis.base.errors import ArgumentValueError, DTypeError, GraphError, ShapeError, message
 from genesis.base.memory import impossible, too_large
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.kinds import case, composite
 from genesis.base.dtypes import int64
+from genesis.core.functions.function import Function
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import tracer
 from genesis.ops.creation.sequences import arange
 from genesis.ops.pointwise.choice import where
+from genesis.ops.products.sparse import SparseTensor
 from genesis.ops.reductions.norms import norm
 from genesis.ops.indexing.keys import in_range
 
@@ -39,7 +44,8 @@ def embedding(
     Args:
         max_norm: rows that are looked up and whose ``norm_type``-norm is larger are scaled down to it, in place
         scale_grad_by_freq: the gradient of a row is divided by how often it was looked up
-        sparse: accepted; gradients are dense
+        sparse: the gradient of ``weight`` is a sparse tensor, of the rows that were looked up; not with
+            ``scale_grad_by_freq``
 
     Raises:
         IndexError: a number without a row
@@ -61,6 +67,8 @@ def embedding(
         return wrap(Spec((*input._array.shape, weight.shape[1]), weight._array.dtype, input.device))
     if max_norm is not None:
         _shorten(input, weight, max_norm, norm_type)
+    if sparse and weight._node is not None and _plain(weight, input) and tracer.get() is None:
+        return SparseRows.apply(weight, input, padding_idx, scale_grad_by_freq)
     rows = weight[input.reshape(-1)].reshape((*input._array.shape, weight.shape[1]))
     if scale_grad_by_freq and weight.requires_grad:
         rows = _scaled_gradient(rows, input, weight.shape[0])
@@ -68,6 +76,32 @@ def embedding(
         return rows
     padding = padding_idx % weight.shape[0]
     return where((input == padding).unsqueeze(-1), rows.detach(), rows)
+
+
+def _plain(*tensors: Tensor) -> bool:
+    return all([x._array.__class__ is np.ndarray for x in tensors])
+
+
+class SparseRows(Function):
+    """Rows of a matrix, whose gradient names the rows: the others are not even looked at."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, input: Tensor, padding_idx: int | None, scaled: bool) -> Tensor:  # type: ignore[override]
+        ctx.flat, ctx.size, ctx.scaled = input.detach().reshape(-1).to(int64), tuple(weight.shape), scaled
+        ctx.padding = None if padding_idx is None else padding_idx % weight.shape[0]
+        return weight[ctx.flat].reshape((*input.shape, weight.shape[1]))
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
+        if ctx.scaled:
+            raise GraphError(message("embedding", "scale_grad_by_freq is not supported with sparse gradients"))
+        flat, values = ctx.flat, g.reshape(-1, ctx.size[1])
+        if ctx.padding is not None:
+            kept = flat != ctx.padding
+            flat, values = flat[kept], values[kept]
+        if values._node is None:
+            values = values._shared()  # the gradient's memory may be another's
+        return SparseTensor(flat.unsqueeze(0), values, ctx.size), None, None, None
 
 
 def _shorten(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:

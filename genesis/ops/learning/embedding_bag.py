@@ -80,6 +80,8 @@ def embedding_bag(
         raise ArgumentValueError(message(NAME, f"mode must be 'sum', 'mean' or 'max', got {mode!r}"))
     if mode == "max" and scale_grad_by_freq:
         raise ArgumentValueError(message(NAME, "scale_grad_by_freq is for 'sum' and 'mean'"))
+    if mode == "max" and sparse:
+        raise ArgumentValueError(message(NAME, "sparse gradients are for 'sum' and 'mean'"))
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise ArgumentValueError(message(NAME, "per_sample_weights must have the input's shape",
                                  [("input", input._spec()), ("per_sample_weights", per_sample_weights._spec())]))  # fmt: skip
@@ -89,7 +91,7 @@ def embedding_bag(
         count = input.shape[0] if offsets is None else offsets.shape[0] - include_last_offset
         return weight.new_empty((count, weight.shape[1]), device=input.device)  # type: ignore[attr-defined, no-any-return]
     bags = _bags(input, offsets, include_last_offset)
-    rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    rows = embedding(input, weight, padding_idx if sparse else None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)  # type: ignore[operator, attr-defined]
     counts = input == input if padding_idx is None else input != padding_idx % weight.shape[0]

@@ -113,13 +113,14 @@ class CompressedTensor(SparseTensor):
         product = self.to_sparse() * (other.to_dense() if isinstance(other, SparseTensor) else other)
         return _by(product, self.layout)
 
-    __rmul__ = mul = __mul__
+    __rmul__ = mul = multiply = __mul__
 
-    def __add__(self, other: Any) -> Any:
-        total = self.to_sparse() + (other.to_sparse() if isinstance(other, SparseTensor) else other)
+    def __add__(self, other: Any, *, alpha: Any = 1) -> Any:
+        given = other.to_sparse() if isinstance(other, SparseTensor) else other
+        total = self.to_sparse().__add__(given, alpha=alpha)
         return _by(total, self.layout) if isinstance(total, SparseTensor) else total
 
-    __radd__ = add = __add__
+    add = __add__
 
     def __repr__(self) -> str:
         csr = self.layout is layouts.sparse_csr
@@ -375,6 +376,16 @@ def _along(name: str, input: SparseTensor, dim: int, dtype: Any) -> tuple[Sparse
     return x, shifted, values.new_zeros(rows.shape).index_add(0, group, shifted.exp())[group]
 
 
+def sparse_sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
+    """The sum of all elements, or along dimensions: sparse while there is a sparse dimension left.
+
+    >>> import genesis
+    >>> genesis.sparse.sum(genesis.eye(2).to_sparse(), 0).to_dense()
+    tensor([1., 1.])
+    """
+    return _sparse("sparse.sum", input).sum(dim, dtype)
+
+
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> SparseTensor:
     """A sparse matrix with the rows of ``diagonals`` on the diagonals ``offsets``, element j of a row in column j.
 
@@ -434,7 +445,7 @@ for _name in ("crow_indices", "col_indices", "ccol_indices", "row_indices"):
     setattr(SparseTensor, _name, _refused(_name))
 
 SPARSE = {"mm": sparse_mm, "addmm": sparse_addmm, "sampled_addmm": sampled_addmm, "softmax": sparse_softmax,
-          "log_softmax": sparse_log_softmax, "spdiags": spdiags}  # fmt: skip
+          "log_softmax": sparse_log_softmax, "sum": sparse_sum, "spdiags": spdiags}  # fmt: skip
 SPARSE = {name: explained(call, f"sparse.{name}") for name, call in SPARSE.items()}
 explain_all(globals(), "sparse_csr_tensor", "sparse_csc_tensor", "sparse_compressed_tensor")
 

@@ -1,26 +1,31 @@
-"""Sparse matrices in coordinates, and their products with dense ones: what networks on graphs need.
+"""Sparse tensors in coordinates: what networks on graphs need, and gradients of tables of which few rows were used.
 
-A sparse tensor is a class of its own, around two tensors: the coordinates of its elements, and their values. Gradients go
-through the values and through dense operands; what is not here, `SparseTensor.to_dense` gives.
+A sparse tensor holds two tensors: the coordinates of its elements, and their values. Gradients go through the values and
+through dense operands; what is not here, `SparseTensor.to_dense` gives. The values may be slices: of a tensor whose
+first dimensions are sparse and whose others are dense.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from genesis.arrays.sparse import SparseArray
 from genesis.base import dtypes, layouts
-from genesis.base.errors import ArgumentError, ShapeError, message
-from genesis.core.call.refusal import explain_all
-from genesis.core.graph.tensor import Size, Tensor
-from genesis.ops.creation.outside import as_tensor
+from genesis.base.errors import ArgumentError, GraphError, ShapeError, UnsupportedError, message
+from genesis.core.call.computing import INTERPRETERS
+from genesis.core.call.subclasses import no_torch_function
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tensor import Tensor
+from genesis.ops.creation.sequences import arange
 from genesis.ops.indexing.mask import nonzero
 from genesis.ops.indexing.scattered import unravel_index
-from genesis.ops.reductions.search import unique
+from genesis.ops.reductions.search import searchsorted, unique
 from genesis.ops.shapes.join import cat, stack
 
 
-class SparseTensor:
+class SparseTensor(Tensor):
     """Elements at coordinates, and zeros everywhere else; made by `sparse_coo_tensor` and ``x.to_sparse()``.
 
     >>> import genesis
@@ -29,46 +34,28 @@ class SparseTensor:
             [1.]])
     """
 
-    __slots__ = ("_coalesced", "_coordinates", "_values_", "shape")
-    __array_priority__ = 1000
+    __slots__ = ("_coalesced", "_coordinates", "_values_")
+    __torch_function__ = classmethod(no_torch_function)  # type: ignore[assignment, arg-type]
     is_sparse, is_sparse_csr, is_quantized, layout = True, False, False, layouts.sparse_coo
 
     def __init__(self, indices: Tensor, values: Tensor, size: Sequence[int], coalesced: bool = False) -> None:
-        self._coordinates, self._values_, self.shape, self._coalesced = indices, values, Size(size), coalesced
+        self._node = self._counter = self._view = None
+        self._hold(indices, values, size, coalesced)
 
-    @property
-    def dtype(self) -> Any:
-        return self._values_.dtype
+    def _hold(self, indices: Tensor, values: Any, size: Sequence[int], coalesced: bool) -> None:
+        self._coordinates, self._values_, self._coalesced = indices, values, coalesced
+        self._array = SparseArray(tuple([int(n) for n in size]), values._array.dtype, values.device)
 
-    @property
-    def device(self) -> Any:
-        return self._values_.device
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def requires_grad(self) -> bool:
-        return self._values_.requires_grad
-
-    def dim(self) -> int:
-        """How many dimensions it has."""
-        return len(self.shape)
-
-    sparse_dim = dim
+    def sparse_dim(self) -> int:
+        """How many of the dimensions have coordinates: the first ones."""
+        return int(self._coordinates.shape[0])
 
     def dense_dim(self) -> int:
-        """0: each value is one number."""
-        return 0
+        """How many dimensions each value has: 0 where it is one number."""
+        return self._values_.ndim - 1  # type: ignore[no-any-return]
 
-    def size(self, dim: int | None = None) -> Any:
-        """The shape, or one size of it."""
-        return self.shape if dim is None else self.shape[dim]
-
-    def numel(self) -> int:
-        """How many elements it has, zeros included."""
-        return self.shape.numel()
+    def _sparse_shape(self) -> tuple[int, ...]:
+        return tuple(self.shape[: self.sparse_dim()])
 
     def _nnz(self) -> int:
         return int(self._values_.shape[0])
@@ -85,7 +72,7 @@ class SparseTensor:
     def values(self) -> Tensor:
         """The values at these coordinates."""
         self._in_order("values")
-        return self._values_
+        return self._values_  # type: ignore[no-any-return]
 
     def _in_order(self, name: str) -> None:
         if not self._coalesced:
@@ -95,16 +82,18 @@ class SparseTensor:
         return self._coordinates
 
     def _values(self) -> Tensor:
-        return self._values_
+        return self._values_  # type: ignore[no-any-return]
 
     def is_coalesced(self) -> bool:
         """Whether the coordinates are in order, and each there once."""
         return self._coalesced
 
-    def _flat(self) -> Tensor:
-        """The number of each coordinate in the flattened tensor."""
+    def _flat(self) -> Any:
+        """The number of each coordinate in the flattened sparse dimensions."""
+        if not self.sparse_dim():
+            return arange(0).new_zeros(self._nnz())  # type: ignore[attr-defined]
         flat = self._coordinates[0]
-        for n, row in zip(self.shape[1:], self._coordinates[1:], strict=True):
+        for n, row in zip(self._sparse_shape()[1:], self._coordinates[1:], strict=True):
             flat = flat * n + row
         return flat
 
@@ -112,35 +101,122 @@ class SparseTensor:
         """The same elements in order, those at one coordinate added."""
         if self._coalesced:
             return self
-        if not self._nnz():
+        if self._nnz() < 2:
             return SparseTensor(self._coordinates, self._values_, self.shape, True)
         flat, inverse = unique(self._flat(), return_inverse=True)
-        values = self._values_.new_zeros(flat.shape).index_add(0, inverse, self._values_)  # type: ignore[attr-defined]
-        return SparseTensor(stack(list(unravel_index(flat, self.shape))), values, self.shape, True)
+        values = self._values_.new_zeros((flat.shape[0], *self._values_.shape[1:]))
+        values = values.index_add(0, inverse, self._values_)
+        rows = list(unravel_index(flat, self._sparse_shape())) if self.sparse_dim() else []
+        coordinates = stack(rows) if rows else self._coordinates[:, : flat.shape[0]]
+        return SparseTensor(coordinates, values, self.shape, True)
 
-    def to_dense(self) -> Tensor:
+    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
         """The tensor with its zeros."""
-        flat = self._values_.new_zeros(self.numel())  # type: ignore[attr-defined]
-        return flat.index_add(0, self._flat(), self._values_).reshape(self.shape)  # type: ignore[no-any-return]
+        values = self._values_ if dtype is None else self._values_.to(dtype)
+        if values.dtype == dtypes.bool:  # numbers of one place: any of them
+            return self._with(values.to(dtypes.uint8)).to_dense().to(dtypes.bool)  # type: ignore[attr-defined, no-any-return]
+        flat = values.new_zeros((math.prod(self._sparse_shape()), *values.shape[1:]))
+        return flat.index_add(0, self._flat(), values).reshape(self.shape)  # type: ignore[no-any-return]
 
     def to_sparse(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """Itself."""
         return self
 
-    def _with(self, values: Tensor) -> SparseTensor:
+    to_sparse_coo = to_sparse
+
+    def _with(self, values: Any) -> SparseTensor:
         return SparseTensor(self._coordinates, values, self.shape, self._coalesced)
+
+    def _of_each(self, f: Callable[[Any], Any]) -> SparseTensor:
+        """A function that keeps zeros, of the elements in order."""
+        x = self.coalesce()
+        return x._with(f(x._values_))
+
+    # ---- its gradient story is that of its values
+
+    @property
+    def requires_grad(self) -> bool:
+        return bool(self._values_.requires_grad)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
+        """Begin (or stop) recording what is done with the values."""
+        self._values_.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:  # type: ignore[override]
+        return bool(self._values_.is_leaf)
+
+    @property
+    def grad_fn(self) -> Any:
+        return self._values_.grad_fn
+
+    @property
+    def grad(self) -> Any:
+        g = self._values_.grad
+        return None if g is None else self._with(g)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._values_.grad = value._values_ if isinstance(value, SparseTensor) else value
+
+    def detach(self) -> SparseTensor:
+        """Without history."""
+        return self._with(self._values_.detach())
+
+    def detach_(self) -> SparseTensor:
+        """Forget the history of the values, in place."""
+        self._values_ = self._values_.detach()
+        return self
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> Any:
+        """Call ``hook(gradient)`` with the sparse gradient; it may return another at the same coordinates."""
+
+        def of_values(g: Tensor) -> Any:
+            result = hook(self._with(g))
+            return result._values_ if isinstance(result, SparseTensor) else result
+
+        return self._values_.register_hook(of_values)
+
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """Refused: a loss is one number."""
+        raise ArgumentError(message("backward", "a sparse tensor is no loss", hint="x.to_dense().sum().backward()"))
+
+    @property
+    def data(self) -> Any:
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._hold(value._coordinates, value._values_, value.shape, value._coalesced)
+
+    def _shared(self) -> SparseTensor:
+        return self._with(self._values_ if self._values_._node is not None else self._values_._shared())
+
+    _apart = _shared
+
+    def _alias(self, node: Any) -> SparseTensor:
+        return self._with(self._values_._alias(None if node is None else self._values_._node))
+
+    def _own_memory(self) -> None:
+        """Values that others may read are copied when they are written to."""
+
+    def _zeros(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        return self._values_._zeros(shape, dtype)  # type: ignore[no-any-return]
+
+    def _ones(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        return self._values_._ones(shape, dtype)  # type: ignore[no-any-return]
+
+    # ---- other dtypes, devices, copies
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """In another dtype or on another device."""
-        return self._with(self._values_.to(*args, **kwargs))  # type: ignore[attr-defined]
-
-    def float(self) -> SparseTensor:
-        """As float32."""
-        return self.to(dtypes.float32)
-
-    def double(self) -> SparseTensor:
-        """As float64."""
-        return self.to(dtypes.float64)
+        values = self._values_.to(*args, **kwargs)
+        return SparseTensor(self._coordinates.to(values.device), values, self.shape, self._coalesced)  # type: ignore[attr-defined]
 
     def cpu(self) -> SparseTensor:
         """On the CPU."""
@@ -148,29 +224,59 @@ class SparseTensor:
 
     def cuda(self, device: Any = None) -> SparseTensor:
         """On a GPU; an error where there is none."""
-        return self._with(self._values_.cuda(device))  # type: ignore[attr-defined]
+        return self._with(self._values_.cuda(device))
 
-    def detach(self) -> SparseTensor:
-        """Without history."""
-        return self._with(self._values_.detach())
+    def type(self, dtype: Any = None) -> Any:
+        """The name of its class and dtype as PyTorch has it, or the tensor in another dtype."""
+        return self._values_.type().replace("torch.", "torch.sparse.") if dtype is None else self.to(dtype)
 
-    def clone(self) -> SparseTensor:
+    def clone(self, *, memory_format: Any = None) -> SparseTensor:
         """A copy."""
         return SparseTensor(self._coordinates.clone(), self._values_.clone(), self.shape, self._coalesced)  # type: ignore[attr-defined]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
+        memo[id(self)] = copy = self.detach().clone()
+        return copy.requires_grad_(self.requires_grad)
+
+    def __reduce__(self) -> Any:
+        return _rebuilt, (self._coordinates, self._values_, tuple(self.shape), self._coalesced)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Zeros: there is no memory to step through."""
+        return (0,) * self.ndim if dim is None else 0
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """False: the elements do not lie one after the other."""
+        return False
+
+    def permute(self, *dims: Any) -> SparseTensor:
+        """The dimensions in another order, sparse ones among themselves and dense ones among themselves."""
+        order = [d % self.ndim for d in (dims[0] if len(dims) == 1 and isinstance(dims[0], list | tuple) else dims)]
+        n = self.sparse_dim()
+        if sorted(order[:n]) != list(range(n)) or sorted(order) != list(range(self.ndim)):
+            text = (
+                f"dimensions {order}: the first {n} are sparse, and stay in front of the {self.dense_dim()} dense ones"
+            )
+            raise ShapeError(message("permute", text))
+        values = self._values_.permute(0, *[d - n + 1 for d in order[n:]])
+        same = self._coalesced and order[:n] == list(range(n))
+        return SparseTensor(self._coordinates[order[:n]], values, [self.shape[d] for d in order], same)
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
         """Two dimensions exchanged."""
         order = list(range(self.ndim))
         order[dim0], order[dim1] = order[dim1], order[dim0]
-        return SparseTensor(self._coordinates[order], self._values_, [self.shape[d] for d in order])
+        return self.permute(order)
 
     def t(self) -> SparseTensor:
         """The transpose of a matrix."""
-        return self.transpose(0, 1)
+        return self if self.ndim < 2 and not self.dense_dim() else self.transpose(0, 1)
 
     @property
     def T(self) -> SparseTensor:  # noqa: N802
         return self.t()
+
+    # ---- arithmetic
 
     def mm(self, mat2: Any) -> Any:
         """The product with a dense matrix or vector, or with a sparse matrix: $C_{ik} = \\sum_j A_{ij} B_{jk}$."""
@@ -180,124 +286,123 @@ class SparseTensor:
             raise ArgumentError(message("spmm", f"expected a tensor, got {type(mat2).__name__}"))
         if self.ndim != 2 or mat2.ndim not in (1, 2) or self.shape[1] != mat2.shape[0]:
             raise ShapeError(message("spmm", f"shapes {list(self.shape)} and {list(mat2.shape)} have no product"))
+        if self.dense_dim():
+            return self.to_dense() @ mat2
         rows, columns = self._coordinates
-        weights = self._values_ if mat2.ndim == 1 else self._values_.unsqueeze(1)  # type: ignore[attr-defined]
+        weights = self._values_ if mat2.ndim == 1 else self._values_.unsqueeze(1)
         parts = weights * mat2.index_select(0, columns)  # type: ignore[attr-defined]
         return parts.new_zeros((self.shape[0], *mat2.shape[1:])).index_add(0, rows, parts)
 
-    matmul = __matmul__ = mm
+    matmul = __matmul__ = mv = mm
 
     def __rmatmul__(self, other: Tensor) -> Tensor:
         return self.t().mm(other.t()).t()  # type: ignore[attr-defined, no-any-return]
 
     def __mul__(self, other: Any) -> SparseTensor:
-        if isinstance(other, SparseTensor | Tensor) and tuple(other.shape):
-            return (self.to_dense() * (other.to_dense() if isinstance(other, SparseTensor) else other)).to_sparse()
-        return self._with(self._values_ * other)
+        if isinstance(other, SparseTensor):
+            return self._common(other)
+        if not isinstance(other, Tensor) or not other.ndim:
+            return self._with(self._values_ * other)
+        at = other.expand(self.shape)[tuple(self._coordinates)] if self.sparse_dim() else other  # type: ignore[attr-defined]
+        return self._with(self._values_ * at)
 
-    __rmul__ = mul = __mul__
+    __rmul__ = mul = multiply = __mul__
+
+    def _common(self, other: SparseTensor) -> SparseTensor:
+        """The products at the coordinates that both have."""
+        if self.shape != other.shape or self.sparse_dim() != other.sparse_dim():
+            text = f"shapes {list(self.shape)} and {list(other.shape)} of sparse tensors differ"
+            raise ShapeError(message("mul", text))
+        x, y = self.coalesce(), other.coalesce()
+        mine, others = x._flat(), y._flat()
+        at = searchsorted(others, mine).clamp(max=max(y._nnz() - 1, 0))  # type: ignore[attr-defined]
+        both = nonzero(others[at] == mine).reshape(-1) if y._nnz() else mine[:0]  # type: ignore[attr-defined]
+        return SparseTensor(x._coordinates[:, both], x._values_[both] * y._values_[at[both]], x.shape, True)
 
     def __truediv__(self, other: Any) -> SparseTensor:
+        if isinstance(other, Tensor) and other.ndim:
+            text = f"a sparse tensor is divided by one number, the divisor has shape {list(other.shape)}"
+            raise ShapeError(message("div", text, hint="x * (1 / divisor)"))
         return self._with(self._values_ / other)
+
+    div = divide = true_divide = __truediv__
+
+    def __floordiv__(self, other: Any) -> SparseTensor:
+        return self._of_each(lambda values: values // other)
+
+    floor_divide = __floordiv__
+
+    def __pow__(self, exponent: Any) -> SparseTensor:
+        if isinstance(exponent, Tensor) or exponent == 0:
+            raise ShapeError(message("pow", f"the exponent of a sparse tensor is a number and not 0, got {exponent!r}"))
+        return self._of_each(lambda values: values**exponent)
+
+    pow = __pow__
 
     def __neg__(self) -> SparseTensor:
         return self._with(-self._values_)
 
-    def __add__(self, other: Any) -> Any:
+    neg = negative = __neg__
+
+    def __add__(self, other: Any, *, alpha: Any = 1) -> Any:
         if not isinstance(other, SparseTensor):
-            return self.to_dense() + other
-        if self.shape != other.shape:
+            return self.to_dense() + (other if alpha == 1 else other * alpha)
+        if self.shape != other.shape or self.sparse_dim() != other.sparse_dim():
             raise ShapeError(
                 message("add", f"shapes {list(self.shape)} and {list(other.shape)} of sparse tensors differ")
             )
         kind = dtypes.promote_types(self.dtype, other.dtype)
-        values = cat([self._values_.to(kind), other._values_.to(kind)], 0)  # type: ignore[attr-defined]
-        return SparseTensor(cat([self._coordinates, other._coordinates], 1), values, self.shape).coalesce()
+        added = other._values_ if alpha == 1 else other._values_ * alpha
+        values = cat([self._values_.to(kind), added.to(kind)], 0)
+        total = SparseTensor(cat([self._coordinates, other._coordinates], 1), values, self.shape)
+        return total.coalesce() if self._coalesced and other._coalesced else total
 
-    __radd__ = add = __add__
+    add = __add__
 
-    def __sub__(self, other: Any) -> Any:
-        return self + -other
+    def __radd__(self, other: Any) -> Any:
+        return self.__add__(other)
+
+    def __sub__(self, other: Any, *, alpha: Any = 1) -> Any:
+        return self.__add__(other, alpha=-alpha)
+
+    sub = subtract = __sub__
 
     def __rsub__(self, other: Any) -> Any:
-        return -self + other
+        return (-self).__add__(other)
 
-    def sum(self, dim: Any = None) -> Any:
-        """The sum of all elements, or along dimensions, dense."""
-        return self._values_.sum() if dim is None else self.to_dense().sum(dim)  # type: ignore[attr-defined]
+    # ---- in place: `sparse_parts`
 
-    def backward(self, *args: Any) -> None:
-        """Refused: a loss is one number."""
-        raise ArgumentError(message("backward", "a sparse tensor is no loss", hint="x.to_dense().sum().backward()"))
+    def _become(self, name: str, x: Any) -> SparseTensor:
+        """These elements from now on; nothing of it is recorded."""
+        if not isinstance(x, SparseTensor):
+            raise ShapeError(message(name, "the result is dense, this tensor is sparse", hint="dense.add_(sparse)"))
+        if grad_mode.get() and self.requires_grad and self.is_leaf:
+            text = "a leaf that requires grad is written to in place"
+            raise GraphError(message(name, text, hint="write under no_grad()"))
+        self._hold(x._coordinates, x._values_, x.shape, x._coalesced)
+        return self
 
     def __repr__(self) -> str:
+        indices, values = _indented(self._coordinates, 15), _indented(self._values_, 14)
         return (
-            f"tensor(indices={self._coordinates!r},\n       values={self._values_!r},\n       size={tuple(self.shape)}, "
+            f"tensor(indices={indices},\n       values={values},\n       size={tuple(self.shape)}, "
             f"nnz={self._nnz()}, layout=genesis.sparse_coo)"
         )
 
 
-def sparse_coo_tensor(
-    indices: Any,
-    values: Any,
-    size: Any = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-    is_coalesced: bool | None = None,
-) -> SparseTensor:
-    """A sparse tensor of values at coordinates, a row of ``indices`` for each dimension; those at one coordinate add up.
-
-    Args:
-        size: the shape; the smallest that holds all coordinates for None
-
-    Raises:
-        RuntimeError: not one coordinate for each value, or one outside ``size``
-
-    >>> import genesis
-    >>> genesis.sparse_coo_tensor([[0, 1], [1, 0]], [3., 4.], (2, 2)).to_dense()
-    tensor([[0., 3.],
-            [4., 0.]])
-    """
-    coordinates = as_tensor(indices, device=device).to(dtypes.int64)
-    data = as_tensor(values, dtype=dtype, device=device)
-    if coordinates.ndim != 2 or data.ndim != 1 or coordinates.shape[1] != data.shape[0]:
-        text = f"indices of shape {list(coordinates.shape)} and values of shape {list(data.shape)} do not fit"
-        raise ShapeError(message("sparse_coo_tensor", text, hint="a column of indices for each value"))
-    largest = coordinates.amax(1).tolist() if coordinates.numel() else [-1] * coordinates.shape[0]
-    shape = [n + 1 for n in largest] if size is None else [int(n) for n in size]
-    if (
-        len(shape) != len(largest)
-        or any(a >= n for a, n in zip(largest, shape, strict=True))
-        or bool((coordinates < 0).any())
-    ):
-        raise ShapeError(message("sparse_coo_tensor", f"coordinates up to {largest} do not fit size {shape}"))
-    if requires_grad:
-        data = data.detach().requires_grad_()
-    return SparseTensor(coordinates, data, shape, bool(is_coalesced))
+def _rebuilt(indices: Tensor, values: Tensor, size: Any, coalesced: bool) -> SparseTensor:
+    return SparseTensor(indices, values, size, coalesced)
 
 
-def spmm(input: SparseTensor, mat2: Any) -> Any:
-    """The product of a sparse matrix and a dense one; `SparseTensor.mm`.
-
-    >>> import genesis
-    >>> genesis.spmm(genesis.eye(2).to_sparse(), genesis.ones(2, 1))
-    tensor([[1.],
-            [1.]])
-    """
-    return input @ mat2
+def _indented(x: Tensor, by: int) -> str:
+    return f"{x!r}".replace("\n", "\n" + " " * by)
 
 
-def _to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> SparseTensor:
-    """The elements that are not zero, at their coordinates."""
-    coordinates = tuple(nonzero(self.detach(), as_tuple=True))
-    return SparseTensor(stack(list(coordinates)), self[coordinates], tuple(self.shape), True)
+def _refused(op: Any, arrays: tuple[Any, ...], top: Any) -> Any:
+    """Ops that know nothing of sparse tensors, and ways of them that these do not have."""
+    raise UnsupportedError(message(op.name, "it is not there for sparse tensors", hint=f"x.to_dense().{op.name}(...)"))
 
 
-Tensor.to_sparse = Tensor.to_sparse_coo = _to_sparse
-explain_all(globals(), "sparse_coo_tensor", "spmm")
+INTERPRETERS[SparseArray] = _refused
 
-__all__ = ["SparseTensor", "sparse_coo_tensor", "spmm"]
+__all__ = ["SparseTensor"]

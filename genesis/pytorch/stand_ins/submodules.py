@@ -156,7 +156,7 @@ def _sparse() -> Values:
         return lambda indices, values, size=None: genesis.sparse_coo_tensor(indices, values, size, dtype=dtype)
 
     return {
-        **SPARSE, "sum": lambda input, dim=None: input.sum(dim), "check_sparse_tensor_invariants": NoEffect,
+        **SPARSE, "check_sparse_tensor_invariants": NoEffect,
         **{f"{name}Tensor": of_dtype(getattr(genesis, dtype)) for name, dtype in STORAGES.items()},
     }  # fmt: skip
 

@@ -70,6 +70,7 @@ CALLS: dict[str, Calls] = {
     "sparse.mm": lambda t: [case(genesis.eye(2).to_sparse_csr(), t(2, 3).float(), "mean")],
     "sparse.addmm": lambda t: [case(t(2, 3).float(), genesis.eye(2).to_sparse_csr(), t(2, 3).float())],
     "sparse.sampled_addmm": lambda t: [case(genesis.eye(2).to_sparse_csr(), t(2, 3).float(), t(3, 2).float())],
+    "sparse.sum": lambda t: [case(genesis.eye(2).to_sparse(), 0)],
     "sparse.softmax": lambda t: [case(genesis.eye(2).to_sparse(), 1)],
     "sparse.log_softmax": lambda t: [case(genesis.eye(2).to_sparse(), 1)],
     "sparse.spdiags": lambda t: [case(t(2, 3), genesis.tensor([0, 1]), (3, 3))],
