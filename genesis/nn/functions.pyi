@@ -467,7 +467,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: builtins.int | None = 
     Args:
         max_norm: rows that are looked up and whose ``norm_type``-norm is larger are scaled down to it, in place
         scale_grad_by_freq: the gradient of a row is divided by how often it was looked up
-        sparse: accepted; gradients are dense
+        sparse: the gradient of ``weight`` is a sparse tensor, of the rows that were looked up; not with
+            ``scale_grad_by_freq``
 
     Raises:
         IndexError: a number without a row

@@ -771,6 +771,8 @@ class Methods:
         >>> genesis.clone(genesis.tensor([1., 2.]))
         tensor([1., 2.])
         """
+    def coalesce(self) -> Any:
+        """Refused: only a sparse tensor has it."""
     def col_indices(self) -> Any:
         """Refused: only a compressed sparse matrix has it."""
     def conj(self) -> Tensor:
@@ -949,6 +951,8 @@ class Methods:
         """
     def deg2rad_(self) -> Tensor:
         """In-place form of `deg2rad`: writes the result into this tensor and returns it."""
+    def dense_dim(self) -> builtins.int:
+        """How many dimensions it has: all are dense."""
     def det(self) -> Tensor:
         """`linalg.det`.
 
@@ -1627,6 +1631,8 @@ class Methods:
         >>> genesis.index_select(genesis.tensor([1., 2., 3.]), 0, genesis.tensor([2, 0]))
         tensor([3., 1.])
         """
+    def indices(self) -> Any:
+        """Refused: only a sparse tensor has it."""
     def inner(self, other: Tensor) -> Tensor:
         """Products summed over the last dimensions.
 
@@ -2829,6 +2835,8 @@ class Methods:
     def resize_as(self, tensor: Any) -> Any: ...
     def resize_as_(self, the_template: Tensor, *, memory_format: Any = ...) -> Tensor:
         """`resize_` to the shape of another tensor."""
+    def resize_as_sparse_(self) -> Tensor:
+        """Refused: only a sparse tensor has it."""
     def resolve_conj(self, *args: Any, **kwargs: Any) -> Tensor:
         """The tensor itself: its conjugate is computed at once."""
     def resolve_neg(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -3083,6 +3091,19 @@ class Methods:
         >>> genesis.sort(genesis.tensor([3., 1., 2.])).values
         tensor([1., 2., 3.])
         """
+    def sparse_dim(self) -> builtins.int:
+        """0: no dimension has coordinates."""
+    def sparse_mask(self, mask: Any) -> Any:
+        """The elements at the coordinates of a sparse tensor.
+
+        >>> import genesis
+        >>> genesis.arange(4.).reshape(2, 2).sparse_mask(genesis.eye(2).to_sparse()).values()
+        tensor([0., 3.])
+        """
+    def sparse_resize_(self) -> Tensor:
+        """Refused: only a sparse tensor has it."""
+    def sparse_resize_and_clear_(self) -> Tensor:
+        """Refused: only a sparse tensor has it."""
     def split(self, split_size: Any, dim: Any = ...) -> Any: ...
     def split_with_sizes(self, split_size: Any, dim: Any = ...) -> Any: ...
     def sqrt(self, *, out: Tensor | None = ...) -> Tensor:
@@ -3310,10 +3331,14 @@ class Methods:
         """
     def to_dense(self, *args: Any, **kwargs: Any) -> Tensor:
         """The tensor itself, which is dense."""
-    def to_sparse(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements that are not zero, at their coordinates."""
-    def to_sparse_coo(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements that are not zero, at their coordinates."""
+    def to_sparse(self, sparse_dim: builtins.int | None = ..., *, layout: Any = ..., blocksize: Any = ..., dense_dim: builtins.int | None = ...) -> Any:
+        """The elements that are not zero, at their coordinates; of ``sparse_dim`` dimensions the slices that are not, or in
+        another layout.
+        """
+    def to_sparse_coo(self, sparse_dim: builtins.int | None = ..., *, layout: Any = ..., blocksize: Any = ..., dense_dim: builtins.int | None = ...) -> Any:
+        """The elements that are not zero, at their coordinates; of ``sparse_dim`` dimensions the slices that are not, or in
+        another layout.
+        """
     def to_sparse_csc(self, dense_dim: builtins.int | None = ...) -> Any:
         """The matrix by columns."""
     def to_sparse_csr(self, dense_dim: builtins.int | None = ...) -> Any:
@@ -3489,6 +3514,8 @@ class Methods:
         """In-place form of `unsqueeze`: the tensor itself gets the other shape; returns it."""
     def untyped_storage(self) -> Any:
         """The whole memory that this tensor and its views share, as bytes."""
+    def values(self) -> Any:
+        """Refused: only a sparse tensor has it."""
     def var(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ..., out: Tensor | None = ...) -> Tensor:
         """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless
         given.
