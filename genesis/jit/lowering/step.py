@@ -11,8 +11,14 @@ from genesis.base.errors import UnsupportedError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.jit.arguments import Var
+from genesis.jit.lowering import regions
+from genesis.jit.lowering.compiled import compiled
+from genesis.jit.lowering.phases import Phase
+from genesis.jit.lowering.plan import dense, planned
+from genesis.jit.lowering.runner import Runner
 from genesis.jit.program import Program, Write
-from genesis.jit.replay import Plan
+from genesis.jit.replay import Plan as Replay
+from genesis.kernels.llvm import loops
 
 Array = np.ndarray[Any, Any]
 
@@ -39,9 +45,10 @@ class Step:
         for var in (*program.outside, *[v for call in program.calls for v in call.outs]):
             if var.spec.device.type not in ("cpu", "meta"):
                 raise UnsupportedError(message("compile", f"a value of {program.name} is on {var.spec.device}"))
-        numbers, gradients = [v for v, _ in program.numbers], [x.var for x in program.leaves if x.var is not None]
+        gradients = [x.var for x in program.leaves if x.var is not None]
         self.takes: tuple[Var, ...] = (*program.arguments, *program.captured, *gradients)
-        self.in_place = tuple([self._target(w) is not None for w in program.writes])
+        self.targets = {i: target for i, w in enumerate(program.writes) if (target := self._target(w)) is not None}
+        self.in_place = tuple([i in self.targets for i in range(len(program.writes))])
         aliases = dict(program.aliases)
         self.returns: tuple[Var, ...] = (
             *[r for i, r in enumerate(program.results) if isinstance(r, Var) and i not in aliases],
@@ -52,10 +59,7 @@ class Step:
                 if w.value is not None and not here
             ],
         )
-        self._plan = Plan(program)
-        self._constants = [wrap(array) for _, array in program.constants]
-        self._middle = len(self.takes) - len(gradients)
-        assert len(list(program.outside)) == len(self.takes) + len(numbers) + len(self._constants)
+        self._runner: Any = self._native(regions.phases(program)) if loops.available() else _Replayed(self)
 
     def _target(self, w: Write) -> Var | None:
         """The variable whose array a write goes into; None if it is the caller's."""
@@ -87,23 +91,38 @@ class Step:
             GraphError: two arrays that are written to overlap
             Exception: what an op raises that the host computes; then nothing has been written to
         """
-        middle = self._middle
+        return self._runner.run(arrays, numbers, starts)  # type: ignore[no-any-return]
+
+    def _native(self, phases: Sequence[Phase]) -> Runner:
+        plan = planned(self.program, phases, self.takes, self.returns, self.targets)
+        returns = [dense(v.spec) for v in self.returns]
+        data = compiled(self.program, plan, self.takes, returns, set(self.targets.values()))
+        return Runner(data, [array for _, array in self.program.constants])
+
+
+class _Replayed:
+    """A step op by op, where there is no native code."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.plan = Replay(step.program)
+        self.constants = [wrap(array) for _, array in step.program.constants]
+
+    def run(self, arrays: Sequence[Array], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]) -> list[Array]:
+        """See `Step.run`."""
+        step, slots = self.step, self.plan.slots
+        border = len(step.program.arguments) + len(step.program.captured)
         inputs = [wrap(array) for array in arrays]
         with no_grad():
-            values = self._plan.run([*inputs[:middle], *self._constants, *numbers, *inputs[middle:]], list(starts))
-        slots = self._plan.slots
-        own = [np.asarray(_array(values[slots[v]])).copy("K") for v in self.returns]
-        new = [
-            None if w.value is None else _array(values[slots[w.value]]).copy("K") if here else None
-            for w, here in zip(self.program.writes, self.in_place, strict=True)
-        ]
-        where = dict(zip(self.takes, arrays, strict=True))
-        for w, value in zip(self.program.writes, new, strict=True):
-            target = self._target(w)
-            if target is not None:
-                where[target][...] = value
-        return own
+            values = self.plan.run([*inputs[:border], *self.constants, *numbers, *inputs[border:]], list(starts))
 
+        def own(var: Var | None) -> Array:
+            value = values[slots[var]]
+            return np.asarray(getattr(value, "_array", value)).copy("K")
 
-def _array(value: Any) -> Any:
-    return getattr(value, "_array", value)
+        returns = [own(var) for var in step.returns]
+        where = dict(zip(step.takes, arrays, strict=True))
+        new = [(target, own(step.program.writes[i].value)) for i, target in step.targets.items()]
+        for target, value in new:
+            where[target][...] = value
+        return returns

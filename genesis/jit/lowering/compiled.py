@@ -1,0 +1,151 @@
+"""A planned program as plain data: rows of a table for what is native, programs for what the host computes.
+
+Nothing in here is a variable or an address, so it can be kept on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from genesis.arrays.spec import Spec
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.code import functions_of
+from genesis.jit.lowering.plan import Plan, Where
+from genesis.jit.program import Call, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A phase: its function, the cell where the addresses of its operands begin, and its chunks."""
+
+    function: str
+    cell: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Calls that the host computes: a program of its own, whose arguments are at ``inputs``.
+
+    Its results are the arrays ``outputs`` of kind "host". Cells are to have their addresses, and some arrays are over
+    then.
+    """
+
+    program: Program
+    inputs: tuple[tuple[Where, Spec], ...]
+    outputs: tuple[int, ...]
+    cells: tuple[tuple[int, tuple[int, ...]], ...]  # for each of the outputs that has some
+    over: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A step: code, and what is done with it."""
+
+    code: str
+    rows: tuple[Row, ...]
+    parts: tuple[tuple[int, int] | Host, ...]  # in their order: rows from and to, and what the host does
+    cells: tuple[Where, ...]  # whose address each cell has
+    takes: tuple[Spec, ...]
+    written: tuple[bool, ...]  # for each of these
+    returns: tuple[Spec, ...]
+    numbers: int
+    hosts: int  # arrays of kind "host"
+    size: int  # of the arena
+
+
+def compiled(
+    program: Program, plan: Plan, takes: Sequence[Var], returns: Sequence[Spec], written: set[Var]
+) -> Compiled:
+    """The data of a plan."""
+    native = [phase for phase in plan.phases if phase.stages]
+    code, names = functions_of(native)
+    rows: list[Row] = []
+    cells: list[Where] = []
+    for phase, name in zip(native, names, strict=True):
+        rows.append(Row(name, len(cells), phase.chunks))
+        cells += [plan.where[var] for stage in phase.stages for var in stage.operands]
+    hosts = sum(where.kind == "host" for where in plan.where.values())
+    return Compiled(
+        code,
+        tuple(rows),
+        tuple(_parts(program, plan, cells)),
+        tuple(cells),
+        tuple([v.spec for v in takes]),
+        tuple([v in written for v in takes]),
+        tuple(returns),
+        len(program.numbers),
+        hosts,
+        plan.size,
+    )
+
+
+def _parts(program: Program, plan: Plan, cells: list[Where]) -> Iterator[tuple[int, int] | Host]:
+    done = 0
+    last = _last_uses(program, plan)
+    views = {v: call for call in program.calls for v in call.outs if v in program.regions}
+    for is_native, group in groupby(enumerate(plan.phases), key=lambda item: bool(item[1].stages)):
+        phases = list(group)
+        if is_native:
+            yield done, done + len(phases)
+            done += len(phases)
+        else:
+            over = {index for index, phase in last.items() if phases[0][0] <= phase <= phases[-1][0]}
+            calls = [call for _, phase in phases for call in phase.calls]
+            yield _host(program, plan, _with_views(calls, views), cells, over)
+
+
+def _last_uses(program: Program, plan: Plan) -> dict[int, int]:
+    """For each array of kind "host" the last phase that needs it."""
+    last: dict[int, int] = {}
+    for index, phase in enumerate(plan.phases):
+        used = [v for stage in phase.stages for v in stage.operands]
+        if not phase.stages:
+            used += [_root(program, v) for call in phase.calls for v in (*call.inputs, *call.outs)]
+        last |= {plan.where[v].index: index for v in used if v in plan.where and plan.where[v].kind == "host"}
+    return last
+
+
+def _root(program: Program, var: Var) -> Var:
+    region = program.regions.get(var)
+    return var if region is None else region.root
+
+
+def _with_views(calls: list[Call], views: dict[Var, Call]) -> list[Call]:
+    """Calls, and before each the views that it needs."""
+    every: dict[Var, Call] = {}  # by its first result
+
+    def need(call: Call) -> None:
+        for var in call.inputs:
+            if var in views and var not in every:
+                need(views[var])
+        every[call.outs[0]] = call
+
+    for call in calls:
+        need(call)
+    return list(every.values())
+
+
+def _host(program: Program, plan: Plan, calls: list[Call], cells: list[Where], over: set[int]) -> Host:
+    """What the host does in neighbouring phases."""
+    made = {v for call in calls for v in call.outs}
+    inputs = tuple(dict.fromkeys([v for call in calls for v in call.inputs if v not in made]))
+    outs = [v for v in made if v in plan.where]
+    outputs = tuple([plan.where[v].index for v in outs])
+    positions: dict[int, list[int]] = {index: [] for index in outputs}
+    for i, where in enumerate(cells):
+        if where.kind == "host" and where.index in positions:
+            positions[where.index].append(i)
+    part = replace(
+        program, calls=tuple(calls), arguments=inputs, captured=(), constants=(), numbers=(), counts=0, leaves=(),
+        results=tuple(outs), writes=(), made=(), aliases=(),
+    )  # fmt: skip
+    return Host(
+        part,
+        tuple([(plan.where[v], v.spec) for v in inputs]),
+        outputs,
+        tuple([(index, tuple(at)) for index, at in positions.items() if at]),
+        tuple(sorted(over)),
+    )

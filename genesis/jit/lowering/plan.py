@@ -1,0 +1,271 @@
+"""Where the values of a program lie in memory while it runs.
+
+    arena     memory of a step, planned here: two values may have the same if they do not live at the same time
+    outside   an array that the call is given. A value that is written to it at the end is computed right in it, where
+              nothing reads the old one later, and the host computes nothing later (it may raise)
+    result    an array that the call returns, new for each call
+    number, constant    what they say
+    host      the array that an op has returned that the host computed
+
+What is not computed where it has to be at the end is copied by phases behind the others, and these cannot fail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from genesis.arrays.spec import Spec, memory_order, strides_of
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.copies import copy_kernel
+from genesis.jit.lowering.phases import Phase, Stage
+from genesis.jit.program import Program
+from genesis.jit.storage import Region
+
+LINE = 64  # bytes: where values of the arena begin
+
+
+class Where(NamedTuple):
+    """A piece of memory: its kind, and the offset in the arena in bytes or which one it is."""
+
+    kind: str
+    index: int
+
+
+class Life(NamedTuple):
+    """The first phase that writes a value and the last that reads or writes it, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Phases with those that copy, and where their operands are."""
+
+    phases: tuple[Phase, ...]
+    where: dict[Var, Where]
+    lives: dict[Var, Life]
+    size: int  # of the arena, in bytes
+
+
+def planned(
+    program: Program, phases: Sequence[Phase], takes: Sequence[Var], returns: Sequence[Var], targets: dict[int, Var]
+) -> Plan:
+    """A plan.
+
+    Args:
+        takes: the variables that the call is given arrays for
+        returns: those that it returns arrays of
+        targets: by the index of a write that is made in place, the variable whose array it goes to
+    """
+    return _Planner(program, phases, takes, returns, targets).plan()
+
+
+class _Planner:
+    def __init__(
+        self, program: Program, phases: Sequence[Phase], takes: Sequence[Var], returns: Sequence[Var], targets: dict[int, Var]
+    ) -> None:  # fmt: skip
+        self.program, self.phases, self.takes = program, list(phases), takes
+        self.where: dict[Var, Where] = {var: Where("outside", i) for i, var in enumerate(takes)}
+        self.where |= {var: Where("number", i) for i, (var, _) in enumerate(program.numbers)}
+        self.where |= {var: Where("constant", i) for i, (var, _) in enumerate(program.constants)}
+        self.results = [Var(dense(v.spec)) for v in returns]
+        self.ends = list(zip(returns, self.results, strict=True))  # what has to be where
+        for i, w in enumerate(program.writes):
+            if i in targets:
+                assert w.value is not None
+                self.ends.append((w.value, targets[i]))
+        self.written = set(targets.values())
+        self.reads: dict[Var, list[tuple[int, Stage | None]]] = {}
+        self.writers: dict[Var, list[tuple[int, Stage]]] = {}
+        self.last_host, self.hosts = -1, 0
+        for index, phase in enumerate(self.phases):
+            self._look(index, phase)
+
+    def region(self, var: Var) -> Region:
+        """The memory of a value, as a part of the value at its root."""
+        return self.program.regions.get(var) or Region(var, 0, strides_of(var.spec))
+
+    def _look(self, index: int, phase: Phase) -> None:
+        """Who reads and writes what."""
+        for stage in phase.stages:
+            for position, var in enumerate(stage.operands):
+                if position in stage.kernel.writes:
+                    self.writers.setdefault(var, []).append((index, stage))
+                else:
+                    self.reads.setdefault(var, []).append((index, stage))
+        if not phase.stages:
+            self.last_host = index
+            for call in phase.calls:
+                for var in call.inputs:
+                    self.reads.setdefault(self.region(var).root, []).append((index, None))
+                for var in call.outs:
+                    self.where[var] = Where("host", self.hosts)
+                    self.hosts += 1
+
+    def plan(self) -> Plan:
+        self._old_values()
+        for value, target in self.ends:
+            if target in self.written and self._fits(value, target):
+                self.where[value] = self.where[target]
+        for i, (value, result) in enumerate(zip([v for v, _ in self.ends], self.results, strict=False)):
+            self.where[result] = Where("result", i)
+            if value in self.writers and value not in self.where and _same_layout(value.spec, result.spec):
+                self.where[value] = self.where[result]
+        self._copies()
+        lives = {var: self._life(var) for var in self.writers if var not in self.where}
+        offsets, size = packed(self._blocks(lives))
+        self.where |= {var: Where("arena", offset) for var, offset in offsets.items()}
+        return Plan(tuple(self.phases), self.where, lives, size)
+
+    # ---- what has to be somewhere at the end
+
+    def _old_values(self) -> None:
+        """What is read at the end, from an array that is written to then, is copied before."""
+        for i, (value, target) in enumerate(self.ends):
+            if self.region(value).root in self.written:
+                old = Var(dense(value.spec))
+                self.phases.append(self._copy(value, old))
+                self.ends[i] = old, target
+
+    def _fits(self, value: Var, target: Var) -> bool:
+        """Whether a value can be computed in the memory of a target."""
+        writers = self.writers.get(value)
+        if writers is None or value in self.where or not _same_layout(value.spec, target.spec):
+            return False
+        first = writers[0][0]
+        if first <= self.last_host:
+            return False
+        return all(
+            index < first or (index == first and stage is writers[0][1] and _over(stage, target, value) and len(writers) == 1)
+            for index, stage in self.reads.get(target, ())
+        )  # fmt: skip
+
+    def _copies(self) -> None:
+        """Phases that bring to their place what is not there."""
+        for value, target in self.ends:
+            if value not in self.where or self.where[value] != self.where[target]:
+                self.phases.append(self._copy(value, target))
+
+    def _copy(self, value: Var, target: Var) -> Phase:
+        region = self.region(value)
+        kernel = copy_kernel(value.spec, region.offset, region.strides, strides_of(target.spec))
+        phase = Phase((Stage(kernel, (region.root, target)),), (), "what leaves the program is copied")
+        self._look(len(self.phases), phase)
+        return phase
+
+    # ---- the arena
+
+    def _life(self, var: Var) -> Life:
+        uses = [index for index, _ in (*self.writers[var], *self.reads.get(var, ()))]
+        return Life(self.writers[var][0][0], max(uses))
+
+    def _blocks(self, lives: dict[Var, Life]) -> list[Block]:
+        """The values of the arena in blocks: one that is computed over another is in the block of that."""
+        blocks: dict[Var, Block] = {}
+        for var in sorted(lives, key=lambda v: lives[v].first):
+            over = next((v for v in self._under(var, lives) if blocks[v].values[-1] is v), None)
+            if over is None:
+                blocks[var] = Block([var], lives[var], size_of(var.spec))
+            else:
+                block = blocks[var] = blocks[over]
+                block.values.append(var)
+                block.life = Life(block.life.first, lives[var].last)
+        return list({id(block): block for block in blocks.values()}.values())
+
+    def _under(self, var: Var, lives: dict[Var, Life]) -> Iterator[Var]:
+        """The values of the arena that this one may be computed over: nothing but its kernel reads them then or later."""
+        (index, stage), *others = self.writers[var]
+        for read, written in stage.kernel.over:
+            old = stage.operands[read]
+            if (
+                stage.operands[written] is var
+                and not others
+                and old in lives
+                and lives[old].last == index
+                and lives[old].first < index
+                and size_of(old.spec) == size_of(var.spec)
+                and all(s is stage for i, s in self.reads[old] if i == index)
+                and stage.operands.count(old) == 1
+            ):
+                yield old
+
+
+def _over(stage: Stage | None, old: Var, new: Var) -> bool:
+    """Whether a kernel may compute a value in the memory of another that it reads."""
+    if stage is None or stage.operands.count(old) != 1:
+        return False
+    return any(stage.operands[r] is old and stage.operands[w] is new for r, w in stage.kernel.over)
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Values that share memory."""
+
+    values: list[Var]
+    life: Life
+    size: int
+
+
+def packed(blocks: Iterable[Block]) -> tuple[dict[Var, int], int]:
+    """Offsets of blocks so that none overlaps another that lives at the same time, and the size of all: the largest
+    first, each in the smallest gap that fits.
+    """
+    lying: list[tuple[int, int, int, int]] = []  # (offset, end, first phase, last phase), by offset
+    offsets: dict[Var, int] = {}
+    for block in sorted(blocks, key=lambda b: (-b.size, b.life)):
+        first, last = block.life
+        size = -(-block.size // LINE) * LINE
+        best, gap, end = -1, math.inf, 0
+        for offset, after, begun, over in lying:
+            if begun <= last and over >= first:
+                if size <= offset - end < gap:
+                    best, gap = end, offset - end
+                end = max(end, after)
+        at = end if best < 0 else best
+        offsets |= dict.fromkeys(block.values, at)
+        if size:
+            lying.append((at, at + size, first, last))
+            lying.sort()
+    return offsets, max([after for _, after, _, _ in lying], default=0)
+
+
+def size_of(spec: Spec) -> int:
+    """Bytes of an array."""
+    return math.prod(spec.shape) * spec.dtype.itemsize
+
+
+def _same_layout(a: Spec, b: Spec) -> bool:
+    """Whether an element is at the same offset in both, and they have no gaps."""
+    if (a.shape, a.dtype) != (b.shape, b.dtype):
+        return False
+    if 0 in a.shape:
+        return True
+    same = [n == 1 or s == t for n, s, t in zip(a.shape, strides_of(a), strides_of(b), strict=True)]
+    return all(same) and is_dense(a)
+
+
+def is_dense(spec: Spec) -> bool:
+    """Whether an array has no gaps, and begins with its first element."""
+    strides = strides_of(spec)
+    step = 1
+    for d in reversed(memory_order(strides)):
+        if spec.shape[d] > 1:
+            if strides[d] != step:
+                return False
+            step *= spec.shape[d]
+    return True
+
+
+def dense(spec: Spec) -> Spec:
+    """The same array without gaps, with its dimensions in the same order."""
+    if is_dense(spec):
+        return spec
+    strides, step = [0] * len(spec.shape), 1
+    for d in reversed(memory_order(strides_of(spec))):
+        strides[d] = step
+        step *= max(spec.shape[d], 1)
+    return Spec(spec.shape, spec.dtype, spec.device, tuple(strides))
