@@ -31,9 +31,9 @@ class Runner:
     What a call computes with is a `_Context`; as many calls as there are of these may run at the same time.
     """
 
-    def __init__(self, step: Compiled, constants: Sequence[Array]) -> None:
+    def __init__(self, step: Compiled, constants: Sequence[tuple[Spec, Array]]) -> None:
         self.step = step
-        self.constants = [_laid_out(array, None) for array in constants]
+        self.constants = [_laid_out(array, spec) for spec, array in constants]
         names = list(dict.fromkeys([row.function for row in step.rows]))
         self.functions = dict(zip(names, native.addresses_in(step.code, names), strict=True)) if names else {}
         self.hosts = [_Hosted(part) if isinstance(part, Host) else part for part in step.parts]
@@ -222,17 +222,11 @@ def _maker(spec: Spec) -> Callable[[], Array]:
     return lambda: memory.empty(shape, spec.dtype).transpose(back)
 
 
-def _laid_out(array: Array, spec: Spec | None) -> Array:
-    """An array with the strides of a spec, and memory of its own where it has others; of a contiguous one without."""
-    if spec is None:
-        spec = Spec(array.shape, array.dtype)
-        same = bool(array.flags.c_contiguous)
-    else:
-        strides = [s * spec.dtype.itemsize for s in strides_of(spec)]
-        same = all([n == 1 or s == t for n, s, t in zip(array.shape, array.strides, strides, strict=True)])
-    if same or not array.size:
-        return array
-    return _copy_as(array, spec)
+def _laid_out(array: Array, spec: Spec) -> Array:
+    """An array with the strides of a spec: itself, or a copy."""
+    strides = [s * spec.dtype.itemsize for s in strides_of(spec)]
+    same = all([n == 1 or s == t for n, s, t in zip(array.shape, array.strides, strides, strict=True)])
+    return array if same or not array.size else _copy_as(array, spec)
 
 
 def _copy_as(array: Array, spec: Spec) -> Array:

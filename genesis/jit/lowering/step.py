@@ -14,7 +14,7 @@ from genesis.jit.arguments import Var
 from genesis.jit.lowering import regions
 from genesis.jit.lowering.compiled import compiled
 from genesis.jit.lowering.phases import Phase
-from genesis.jit.lowering.plan import dense, planned
+from genesis.jit.lowering.plan import Plan, dense, planned
 from genesis.jit.lowering.runner import Runner
 from genesis.jit.program import Program, Write
 from genesis.jit.replay import Plan as Replay
@@ -40,7 +40,7 @@ class Step:
         UnsupportedError: the program has values on another device than the CPU
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, phases: Sequence[Phase] | None = None) -> None:
         self.program = program
         for var in (*program.outside, *[v for call in program.calls for v in call.outs]):
             if var.spec.device.type not in ("cpu", "meta"):
@@ -59,7 +59,8 @@ class Step:
                 if w.value is not None and not here
             ],
         )
-        self._runner: Any = self._native(regions.phases(program)) if loops.available() else _Replayed(self)
+        self.plan: Plan | None = None
+        self._runner: Any = self._native(phases or regions.phases(program)) if loops.available() else _Replayed(self)
 
     def _target(self, w: Write) -> Var | None:
         """The variable whose array a write goes into; None if it is the caller's."""
@@ -94,10 +95,10 @@ class Step:
         return self._runner.run(arrays, numbers, starts)  # type: ignore[no-any-return]
 
     def _native(self, phases: Sequence[Phase]) -> Runner:
-        plan = planned(self.program, phases, self.takes, self.returns, self.targets)
+        plan = self.plan = planned(self.program, phases, self.takes, self.returns, self.targets)
         returns = [dense(v.spec) for v in self.returns]
         data = compiled(self.program, plan, self.takes, returns, set(self.targets.values()))
-        return Runner(data, [array for _, array in self.program.constants])
+        return Runner(data, [(var.spec, array) for var, array in self.program.constants])
 
 
 class _Replayed:
