@@ -1,6 +1,10 @@
 """From a program to machine code that runs it in one call.
 
-`phases`   what a compiled program is made of: kernels, and when they run
-`regions`  which calls run together
-`step`     the whole program as one call
+`phases`    what a compiled program is made of: kernels, and when they run
+`regions`   which calls run together
+`plan`      where values lie in memory; `copies` has the kernels that bring them where they have to be at the end
+`compiled`  a planned program as plain data
+`code`      its kernels as one piece of code, and what a call begins with
+`runner`    running it; `layouts`: arrays as specs say
+`step`      the whole program as one call
 """

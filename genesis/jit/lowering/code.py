@@ -60,11 +60,18 @@ def function_of(phase: Phase) -> tuple[str, str]:
     return name, "\n".join([*lines, "  ret void", "}", ""])
 
 
-def gather(items: int, data: int) -> str:
-    """The code of ``i64 gather(ptr words, ptr takes, ptr returns, i64 check)``: the addresses of arrays, in two tuples of
-    Python, go where kernels look for them.
+FIXED = 16  # words of a context before those that a call sets
+FIELDS = (
+    "takes", "returns", "entries_count", "known", "now", "extents", "written", "entries", "cells",
+    "task", "run", "control", "rows", "count", "threads",
+)  # fmt: skip
+GATHER, CHECK, RUN = 1, 2, 4  # bits of the task
 
-    The words: how many arrays are taken and returned, and how many entries there are; then the addresses of
+
+def enter(items: int, data: int) -> str:
+    """The code of ``i64 enter(ptr words)``, what a call of a step goes through.
+
+    The words, see `FIELDS`: how many arrays are taken and returned, and how many entries there are; the addresses of
 
         known     the address of each array at the last call
         now       the same of this call
@@ -73,44 +80,43 @@ def gather(items: int, data: int) -> str:
         entries   pairs: which array (those that are returned count on), and which cell is to have its address
         cells
 
-    With ``check`` it returns whether an array that is written to may overlap another, if the address of one of the two
-    is a new one.
+    then the task: to bring the addresses of arrays, which are in two tuples of Python, into cells (`GATHER`); to check
+    (`CHECK`) whether one that is written to may overlap another, if the address of one of the two is a new one, and if
+    so return 1; to run a table (`RUN`): the address of what does, ``run(control, rows, count, threads)``, and what it
+    is called with. Behind `FIXED` words are the addresses of the two tuples, and the numbers of the host.
 
     Args:
         items: where a tuple's items begin, in bytes
         data: where in an array's object its address is
     """
-    return _GATHER.replace("ITEMS", str(items)).replace("DATA", str(data))
+    fields = "\n".join(
+        [
+            f"  %{name}_at = getelementptr i64, ptr %words, i64 {k}\n"
+            f"  %{name} = load {'ptr' if name in _POINTERS else 'i64'}, ptr %{name}_at"
+            for k, name in enumerate((*FIELDS, "", "takes_tuple", "returns_tuple"))
+            if name
+        ]
+    )
+    return _ENTER.replace("FIELDS", fields).replace("ITEMS", str(items)).replace("DATA", str(data))
 
 
-_GATHER = """
-define i64 @gather(ptr %words, ptr %takes, ptr %returns, i64 %check) {
+_POINTERS = ("known", "now", "extents", "written", "entries", "cells", "run", "control", "rows", "takes_tuple", "returns_tuple")  # fmt: skip
+_ENTER = """
+define i64 @enter(ptr %words) {
 begin:
-  %m_at = getelementptr i64, ptr %words, i64 1
-  %e_at = getelementptr i64, ptr %words, i64 2
-  %known_at = getelementptr i64, ptr %words, i64 3
-  %now_at = getelementptr i64, ptr %words, i64 4
-  %extents_at = getelementptr i64, ptr %words, i64 5
-  %written_at = getelementptr i64, ptr %words, i64 6
-  %entries_at = getelementptr i64, ptr %words, i64 7
-  %cells_at = getelementptr i64, ptr %words, i64 8
-  %n = load i64, ptr %words
-  %m = load i64, ptr %m_at
-  %e = load i64, ptr %e_at
-  %known = load ptr, ptr %known_at
-  %now = load ptr, ptr %now_at
-  %extents = load ptr, ptr %extents_at
-  %written = load ptr, ptr %written_at
-  %entries = load ptr, ptr %entries_at
-  %cells = load ptr, ptr %cells_at
-  %rest = getelementptr i64, ptr %now, i64 %n
-  call void @read(ptr %takes, i64 %n, ptr %now)
-  call void @read(ptr %returns, i64 %m, ptr %rest)
+FIELDS
+  %gather_bit = and i64 %task, 1
+  %gathers = icmp ne i64 %gather_bit, 0
+  br i1 %gathers, label %gather, label %finish
+gather:
+  %rest = getelementptr i64, ptr %now, i64 %takes
+  call void @read(ptr %takes_tuple, i64 %takes, ptr %now)
+  call void @read(ptr %returns_tuple, i64 %returns, ptr %rest)
   br label %each
 each:
-  %i = phi i64 [ 0, %begin ], [ %next_i, %same ]
-  %bad_i = phi i64 [ 0, %begin ], [ %bad_s, %same ]
-  %more_i = icmp slt i64 %i, %n
+  %i = phi i64 [ 0, %gather ], [ %next_i, %same ]
+  %bad_i = phi i64 [ 0, %gather ], [ %bad_s, %same ]
+  %more_i = icmp slt i64 %i, %takes
   br i1 %more_i, label %look, label %fill
 look:
   %a_at = getelementptr i64, ptr %now, i64 %i
@@ -130,12 +136,13 @@ changed:
   %high_i = add i64 %a, %hi_i
   %w_at = getelementptr i64, ptr %written, i64 %i
   %w_i = load i64, ptr %w_at
+  %check = and i64 %task, 2
   %checked = icmp ne i64 %check, 0
   br i1 %checked, label %other, label %same
 other:
   %j = phi i64 [ 0, %changed ], [ %next_j, %compare ]
   %bad_j = phi i64 [ %bad_i, %changed ], [ %bad, %compare ]
-  %more_j = icmp slt i64 %j, %n
+  %more_j = icmp slt i64 %j, %takes
   br i1 %more_j, label %compare, label %same
 compare:
   %b_at = getelementptr i64, ptr %now, i64 %j
@@ -167,8 +174,8 @@ same:
   br label %each
 fill:
   %f = phi i64 [ 0, %each ], [ %next_f, %put ]
-  %more_f = icmp slt i64 %f, %e
-  br i1 %more_f, label %put, label %done
+  %more_f = icmp slt i64 %f, %entries_count
+  br i1 %more_f, label %put, label %gathered
 put:
   %f2 = shl i64 %f, 1
   %which_at = getelementptr i64, ptr %entries, i64 %f2
@@ -181,8 +188,20 @@ put:
   store i64 %address, ptr %to
   %next_f = add i64 %f, 1
   br label %fill
+gathered:
+  %fine = icmp eq i64 %bad_i, 0
+  br i1 %fine, label %finish, label %refuse
+refuse:
+  ret i64 1
+finish:
+  %run_bit = and i64 %task, 4
+  %runs = icmp ne i64 %run_bit, 0
+  br i1 %runs, label %do, label %done
+do:
+  call void %run(ptr %control, ptr %rows, i64 %count, i64 %threads)
+  br label %done
 done:
-  ret i64 %bad_i
+  ret i64 0
 }
 
 define internal void @read(ptr %tuple, i64 %n, ptr %to) {
@@ -209,9 +228,9 @@ done:
 
 
 def serial() -> str:
-    """The code of ``void serial(ptr rows, i64 count)``: the phases of a table, all chunks in order, by this thread."""
+    """The code of ``void serial(ptr, ptr rows, i64 count, i64)``: the phases of a table, all chunks in order."""
     return """
-define void @serial(ptr %rows, i64 %count) {
+define void @serial(ptr %control, ptr %rows, i64 %count, i64 %threads) {
 begin:
   br label %row
 row:

@@ -10,19 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genesis.arrays.spec import Spec, memory_order, strides_of
-from genesis.base.errors import GraphError, message
+from genesis.arrays.spec import Spec, strides_of
+from genesis.base.errors import GraphError, UnsupportedError, message
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.jit.lowering import code
 from genesis.jit.lowering.compiled import Compiled, Host
-from genesis.jit.lowering.plan import LINE, Where, is_dense
+from genesis.jit.lowering.layouts import Array, aligned, copy_as, extent, laid_out, maker, share
+from genesis.jit.lowering.plan import Where
 from genesis.jit.replay import Plan as Replay
-from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import native
-
-Array = np.ndarray[Any, Any]
-_NOWHERE = -(1 << 62)  # the end of an array without elements: it overlaps nothing
 
 
 class Runner:
@@ -33,11 +30,12 @@ class Runner:
 
     def __init__(self, step: Compiled, constants: Sequence[tuple[Spec, Array]]) -> None:
         self.step = step
-        self.constants = [_laid_out(array, spec) for spec, array in constants]
+        self.constants = [laid_out(array, spec) for spec, array in constants]
         names = list(dict.fromkeys([row.function for row in step.rows]))
         self.functions = dict(zip(names, native.addresses_in(step.code, names), strict=True)) if names else {}
-        self.hosts = [_Hosted(part) if isinstance(part, Host) else part for part in step.parts]
-        self.extents = np.array([_extent(spec) for spec in step.takes], np.int64).reshape(-1, 2)
+        self.parallel = any([row.chunks > 1 for row in step.rows])
+        self.parts = [_Hosted(part) if isinstance(part, Host) else part for part in step.parts]
+        self.extents = np.array([extent(spec) for spec in step.takes], np.int64).reshape(-1, 2)
         self.written = np.array(step.written, np.int64)
         entries = [
             (where.index + (len(step.takes) if where.kind == "result" else 0), cell)
@@ -45,34 +43,70 @@ class Runner:
             if where.kind in ("outside", "result")
         ]
         self.entries = np.array(entries, np.int64).reshape(-1, 2)
-        self.makers = [_maker(spec) for spec in step.returns]
-        self.pack = struct.Struct(f"{step.numbers}d").pack_into
-        self._free: list[_Context] = []
+        self.free: list[_Context] = []
+        self.run = self._function()
 
-    def run(self, arrays: Sequence[Array], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]) -> list[Array]:
-        """See `Step.run`."""
-        takes = tuple(arrays)
-        returns = tuple([make() for make in self.makers])
+    def _function(self) -> Callable[..., tuple[Array, ...]]:
+        """What runs a call, see `Step.run`: straight lines, for it is to cost little."""
+        makers = [maker(spec) for spec in self.step.returns]
+        entry = "context.threads(entry())\n        " if self.parallel else ""
+        source = f"""
+def run(arrays, numbers=(), starts=()):
+    takes = tuple(arrays)
+    returns = ({"".join([f"make{i}(), " for i in range(len(makers))])})
+    try:
+        context = free.pop()
+    except IndexError:
+        context = new(runner)
+    try:
+        pack(context.block, {8 * code.FIXED}, id(takes), id(returns), *numbers)
+        {entry}if enter(context.at):
+            takes = separate(context, takes)
+        {"more(context, takes, returns, numbers, starts)" if self._mixed() else ""}
+    finally:
+        free.append(context)
+    return returns
+"""
+        scope = {f"make{i}": make for i, make in enumerate(makers)} | {
+            "free": self.free, "new": _Context, "runner": self, "enter": _enter(), "entry": _entry,
+            "pack": struct.Struct(f"QQ{self.step.numbers}d").pack_into, "separate": self._separate, "more": self._more,
+        }  # fmt: skip
+        exec(compile(source, "<genesis step>", "exec"), scope)
+        return scope["run"]  # type: ignore[no-any-return]
+
+    def _mixed(self) -> bool:
+        """Whether the host computes a part."""
+        return any([isinstance(part, _Hosted) for part in self.parts])
+
+    def _more(
+        self,
+        context: _Context,
+        takes: tuple[Array, ...],
+        returns: tuple[Array, ...],
+        numbers: Sequence[float],
+        starts: Sequence[tuple[Any, int]],
+    ) -> None:
+        """The parts in turn, where the host computes some."""
+        call = _Call(context, self.constants, takes, returns, numbers, starts)
         try:
-            context = self._free.pop()
-        except IndexError:
-            context = _Context(self)
-        try:
-            self.pack(context.numbers, 0, *numbers)
-            if _gather()(context.words_at, id(takes), id(returns), 1):
-                context.known.fill(0)
-                takes = self._separated(takes)
-                _gather()(context.words_at, id(takes), id(returns), 0)
-                context.known.fill(0)
-            for part in self.hosts:
-                if part.__class__ is tuple:
-                    _run(context.rows_at + 24 * part[0], part[1] - part[0])
+            for part in self.parts:
+                if isinstance(part, _Hosted):
+                    part.run(call)
                 else:
-                    part.run(_Call(context, self.constants, takes, returns, numbers, starts))
+                    context.run(*part)
         finally:
             context.hosts[:] = [None] * len(context.hosts)
-            self._free.append(context)
-        return list(returns)
+
+    def _separate(self, context: _Context, takes: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Begin a call again whose arrays overlap."""
+        context.known.fill(0)  # the next one is checked anew
+        separate = self._separated(takes)
+        task, context.words[_TASK] = int(context.words[_TASK]), code.GATHER | (context.words[_TASK] & code.RUN)
+        context.words[code.FIXED] = id(separate)
+        _enter()(context.at)
+        context.words[_TASK] = task
+        context.known.fill(0)
+        return separate
 
     def _separated(self, takes: tuple[Array, ...]) -> tuple[Array, ...]:
         """The arrays, with copies of those that are read and overlap one that is written to."""
@@ -82,8 +116,8 @@ class Runner:
             others = [takes[j] for j in written if j != i and np.may_share_memory(array, takes[j])]
             if i not in written:
                 if others:
-                    separate[i] = _copy_as(array, self.step.takes[i])
-            elif any([_share(array, other) for other in others]):
+                    separate[i] = copy_as(array, self.step.takes[i])
+            elif any([share(array, other) for other in others]):
                 raise GraphError(
                     message("compile", "two tensors that are written to overlap", [("one of them", array.shape)])
                 )
@@ -91,37 +125,57 @@ class Runner:
 
 
 class _Context:
-    """What one call needs: the arena, cells with addresses, a table."""
+    """What one call needs: the arena, the addresses of operands, a table, and what `code.enter` goes by."""
 
     def __init__(self, runner: Runner) -> None:
         step = runner.step
-        self.arena = _aligned(step.size)
-        self.numbers = np.zeros(step.numbers, np.float64)
+        self.arena = aligned(step.size)
+        self.words = np.zeros(code.FIXED + 2 + step.numbers, np.int64)
+        self.block = memoryview(self.words).cast("B")
+        self.at = self.words.ctypes.data
         self.known = np.zeros(len(step.takes), np.int64)
         self.now = np.zeros(len(step.takes) + len(step.returns), np.int64)
-        bases = {"arena": self.arena.ctypes.data}
-        at = self.numbers.ctypes.data
+        self.cells = self._cells(runner)
+        rows = [(runner.functions[r.function], self.cells.ctypes.data + 8 * r.cell, r.chunks) for r in step.rows]
+        self.rows = np.array(rows, np.int64).reshape(-1, 3)
+        self.entry = _entry() if runner.parallel else _serial()
+        mixed = runner._mixed()
+        task = code.GATHER | (code.CHECK if any(step.written) else 0) | (0 if mixed else code.RUN)
+        parts = (self.known, self.now, runner.extents, runner.written, runner.entries, self.cells)
+        self.words[: len(code.FIELDS)] = [
+            len(step.takes), len(step.returns), len(runner.entries), *[part.ctypes.data for part in parts],
+            task, *self.entry[:2], self.rows.ctypes.data, len(rows), self.entry[2],
+        ]  # fmt: skip
+        self.hosts: list[Any] = [None] * step.hosts  # the arrays of kind "host"
+        self.views: dict[tuple[Where, int], Array] = {}
+
+    def _cells(self, runner: Runner) -> Array:
+        """The addresses of all operands; those of arrays come with a call."""
+        begin = {"arena": self.arena.ctypes.data, "number": self.at + 8 * (code.FIXED + 2)}
+        constants = [array.ctypes.data for array in runner.constants]
 
         def address(where: Where) -> int:
             if where.kind == "constant":
-                return int(runner.constants[where.index].ctypes.data)
-            if where.kind == "number":
-                return int(at + 8 * where.index)
-            return bases[where.kind] + where.index if where.kind in bases else 0
+                return int(constants[where.index])
+            return int(begin[where.kind] + where.index * (8 if where.kind == "number" else 1))
 
-        self.cells = np.array([address(where) for where in step.cells], np.int64)
-        self.rows = np.array(
-            [(runner.functions[row.function], self.cells.ctypes.data + 8 * row.cell, row.chunks) for row in step.rows],
-            np.int64,
-        ).reshape(-1, 3)
-        self.rows_at = self.rows.ctypes.data
-        parts = (self.known, self.now, runner.extents, runner.written, runner.entries, self.cells)
-        self.words = np.array(
-            [len(step.takes), len(step.returns), len(runner.entries), *[part.ctypes.data for part in parts]], np.int64
-        )
-        self.words_at = self.words.ctypes.data
-        self.hosts: list[Any] = [None] * step.hosts  # the arrays of kind "host"
-        self.views: dict[tuple[Where, int], Array] = {}
+        fixed = ("arena", "number", "constant")
+        return np.array([address(w) if w.kind in fixed else 0 for w in runner.step.cells], np.int64)
+
+    def threads(self, entry: tuple[int, int, int]) -> None:
+        """Go by another number of threads, or other workers."""
+        if entry != self.entry:
+            self.entry = entry
+            self.words[_RUN : _RUN + 2], self.words[_THREADS] = entry[:2], entry[2]
+
+    def run(self, begin: int, end: int) -> None:
+        """Run some rows of the table."""
+        task, count = self.words[_TASK], self.words[_COUNT]
+        self.words[[_TASK, _ROWS, _COUNT]] = code.RUN, self.rows.ctypes.data + 24 * begin, end - begin
+        try:
+            _enter()(self.at)
+        finally:
+            self.words[[_TASK, _ROWS, _COUNT]] = task, self.rows.ctypes.data, count
 
     def view(self, where: Where, spec: Spec) -> Array:
         """A value of the arena as an array."""
@@ -150,7 +204,7 @@ class _Hosted:
             values = self.replay.run([call.value(where, spec) for where, spec in self.host.inputs], list(call.starts))
         for index, slot, spec in self.outs:
             value = values[slot]
-            hosts[index] = _laid_out(np.asarray(getattr(value, "_array", value)), spec)
+            hosts[index] = laid_out(np.asarray(getattr(value, "_array", value)), spec)
         for index, positions in self.host.cells:
             cells[list(positions)] = hosts[index].__array_interface__["data"][0]
         for index in self.host.over:
@@ -181,77 +235,27 @@ class _Call(NamedTuple):
 # ---- native functions
 
 
+_TASK, _RUN, _ROWS, _COUNT, _THREADS = [code.FIELDS.index(name) for name in ("task", "run", "rows", "count", "threads")]
+
+
 @functools.cache
-def _gather() -> Callable[[int, int, int, int], int]:
-    """See `code.gather`."""
+def _enter() -> Callable[[int], int]:
+    """See `code.enter`."""
     items, data = tuple.__basicsize__, object.__basicsize__
     probe = np.empty(3)
     if ctypes.c_void_p.from_address(id(probe) + data).value != probe.ctypes.data:
-        raise AssertionError("this interpreter keeps arrays in another way")
-    address = native.address("gather", code.gather(items, data))
-    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64)(address)
+        raise UnsupportedError(message("compile", "this interpreter keeps arrays in another way than CPython"))
+    address = native.address("enter", code.enter(items, data))
+    function: Any = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(address)
     return function  # type: ignore[no-any-return]
+
+
+def _entry() -> tuple[int, int, int]:
+    """What runs a table: its address, what it is called with first, and the number of threads."""
+    return _serial()
 
 
 @functools.cache
-def _serial() -> Callable[[int, int], None]:
-    function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(native.address("serial", code.serial()))
-    return function  # type: ignore[no-any-return]
-
-
-def _run(rows: int, count: int) -> None:
-    _serial()(rows, count)
-
-
-# ---- memory
-
-
-def _aligned(size: int) -> Array:
-    whole = memory.empty((size + LINE,), np.uint8)
-    start = -whole.ctypes.data % LINE
-    return whole[start : start + size]
-
-
-def _maker(spec: Spec) -> Callable[[], Array]:
-    """What makes an array laid out as a spec says, without gaps."""
-    if spec.strides is None or not spec.shape:
-        make = memory.empty if np.prod(spec.shape) * spec.dtype.itemsize >= memory.LARGE else np.empty
-        return functools.partial(make, spec.shape, spec.dtype)
-    order = memory_order(strides_of(spec))
-    shape, back = [spec.shape[d] for d in order], np.argsort(order)
-    return lambda: memory.empty(shape, spec.dtype).transpose(back)
-
-
-def _laid_out(array: Array, spec: Spec) -> Array:
-    """An array with the strides of a spec: itself, or a copy."""
-    strides = [s * spec.dtype.itemsize for s in strides_of(spec)]
-    same = all([n == 1 or s == t for n, s, t in zip(array.shape, array.strides, strides, strict=True)])
-    return array if same or not array.size else _copy_as(array, spec)
-
-
-def _copy_as(array: Array, spec: Spec) -> Array:
-    """A copy with the strides of a spec, which may have gaps."""
-    if is_dense(spec):
-        copy = _maker(spec)()
-    else:
-        low, high = _extent(spec)
-        strides = [s * spec.dtype.itemsize for s in strides_of(spec)]
-        copy = np.ndarray(spec.shape, spec.dtype, np.empty(high - low, np.uint8), -low, strides)
-    copy[...] = array
-    return copy
-
-
-def _extent(spec: Spec) -> tuple[int, int]:
-    """Where the elements of an array begin and end, in bytes from its address."""
-    if 0 in spec.shape:
-        return 0, _NOWHERE
-    steps = [(n - 1) * s * spec.dtype.itemsize for n, s in zip(spec.shape, strides_of(spec), strict=True)]
-    return sum([s for s in steps if s < 0]), sum([s for s in steps if s > 0]) + spec.dtype.itemsize
-
-
-def _share(a: Array, b: Array) -> bool:
-    """Whether two arrays have an element in common, or that is too hard to say."""
-    try:
-        return np.shares_memory(a, b, max_work=1 << 16)
-    except np.exceptions.TooHardError:
-        return True
+def _serial() -> tuple[int, int, int]:
+    """`_entry` where all is done by this thread."""
+    return native.address("serial", code.serial()), 0, 1

@@ -61,6 +61,7 @@ class Step:
         )
         self.plan: Plan | None = None
         self._runner: Any = self._native(phases or regions.phases(program)) if loops.available() else _Replayed(self)
+        self.run = self._runner.run  # type: ignore[method-assign]  # without a call between
 
     def _target(self, w: Write) -> Var | None:
         """The variable whose array a write goes into; None if it is the caller's."""
@@ -72,7 +73,7 @@ class Step:
 
     def run(
         self, arrays: Sequence[Array], numbers: Sequence[float] = (), starts: Sequence[tuple[Any, int]] = ()
-    ) -> list[Array]:
+    ) -> Sequence[Array]:
         """Compute the program, and make its writes in place.
 
         The arrays have shape, dtype and strides as the specs of ``takes`` say (strides of dimensions of one element, or
@@ -109,7 +110,9 @@ class _Replayed:
         self.plan = Replay(step.program)
         self.constants = [wrap(array) for _, array in step.program.constants]
 
-    def run(self, arrays: Sequence[Array], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]) -> list[Array]:
+    def run(
+        self, arrays: Sequence[Array], numbers: Sequence[float] = (), starts: Sequence[tuple[Any, int]] = ()
+    ) -> Sequence[Array]:
         """See `Step.run`."""
         step, slots = self.step, self.plan.slots
         border = len(step.program.arguments) + len(step.program.captured)
@@ -121,7 +124,7 @@ class _Replayed:
             value = values[slots[var]]
             return np.asarray(getattr(value, "_array", value)).copy("K")
 
-        returns = [own(var) for var in step.returns]
+        returns = tuple([own(var) for var in step.returns])
         where = dict(zip(step.takes, arrays, strict=True))
         new = [(target, own(step.program.writes[i].value)) for i, target in step.targets.items()]
         for target, value in new:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+import zlib
 
 import numpy as np
 
 from genesis.arrays.spec import contiguous_strides, strides_of
 from genesis.core.graph.tensor import wrap
 from genesis.jit.arguments import Var
+from genesis.jit.lowering.layouts import copy_as
 from genesis.jit.lowering.phases import Kernel, Phase, Stage
-from genesis.jit.lowering.runner import _copy_as
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
 from genesis.jit.storage import Region
@@ -68,7 +69,7 @@ def _stage(program: Program, call: Call, rng: random.Random) -> Stage | None:
     per = -(-n // chunks)
     reads = [(operands.index(r.root), r.offset, s) for r, s in zip(regions, strides, strict=True)]
     flat = all([s == list(contiguous_strides(shape)) and r.offset == 0 for s, r in zip(strides, regions, strict=True)])
-    name = f"{'flat' if flat else 'any'}_{call.op}_{abs(hash((shape, per, str(reads), len(operands)))):x}"
+    name = f"{'flat' if flat else 'any'}_{call.op}_{zlib.crc32(repr((shape, per, reads, len(operands))).encode()):x}"
     over = [(k, len(operands) - 1) for k in range(len(operands) - 1) if flat]
     code = _code(name, OPS[call.op], shape, n, per, reads, len(operands) - 1)
     return Stage(Kernel(name, code, chunks, frozenset({len(operands) - 1}), tuple(over)), operands)
@@ -135,7 +136,7 @@ class Stepped:
         begin = border + len(program.constants)
         numbers = inputs[begin : begin + len(program.numbers)]
         given = [x._array for x in (*inputs[:border], *inputs[begin + len(numbers) :])]
-        arrays = tuple([_copy_as(x, v.spec) for x, v in zip(given, self.step.takes, strict=True)])
+        arrays = tuple([copy_as(x, v.spec) for x, v in zip(given, self.step.takes, strict=True)])
         values = [None] * len(self.slots)
         returns = self.step.run(arrays, numbers, starts)
         for var, array in zip(self.step.returns, returns, strict=True):

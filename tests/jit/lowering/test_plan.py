@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
 from by_elements import Stepped, phases
+
 from genesis import jit
-from genesis.jit.lowering.plan import planned, size_of
+from genesis.jit.lowering.plan import size_of
 from genesis.jit.lowering.step import Step
 from genesis.kernels.llvm import loops
 from genesis.testing import fuzz_traces
