@@ -18,8 +18,8 @@ def module(codes: Iterable[str]) -> str:
     groups: dict[str, int] = {}  # of attributes: their numbers, by content
     for code in codes:
         numbers = {
-            found[1]: groups.setdefault(found[2], len(groups))
-            for found in re.finditer(r"^attributes #(\d+) = (\{.*\})$", code, re.M)
+            match[1]: groups.setdefault(match[2], len(groups))
+            for match in re.finditer(r"^attributes #(\d+) = (\{.*\})$", code, re.M)
         }
         for item in _items(code):
             symbol = _SYMBOL.search(item)
@@ -27,7 +27,7 @@ def module(codes: Iterable[str]) -> str:
             if item.startswith("attributes "):
                 continue
             if key not in items or items[key].startswith("declare"):
-                items[key] = _GROUP.sub(lambda found, new=numbers: f"#{new[found[1]]}", item)  # type: ignore[misc]
+                items[key] = _GROUP.sub(lambda match, new=numbers: f"#{new[match[1]]}", item)  # type: ignore[misc]
     return "\n".join([*items.values(), *[f"attributes #{number} = {text}" for text, number in groups.items()]]) + "\n"
 
 

@@ -30,8 +30,8 @@ class Step:
         takes: the variables that `run` is given arrays for, in order: arguments, captured tensors, and the ``.grad`` of
             leaves that have a variable
         returns: the variables that `run` returns arrays of, in order: the results that are variables and no aliases, the
-            memory that several results share (``program.made``), and the values of writes that are not ``in_place``
-        in_place: for each of ``program.writes`` whether `run` makes it: it is then in the array that was given for the
+            memory that several results share (``program.made``), and the values of writes that are not ``overwrites``
+        overwrites: for each of ``program.writes`` whether `run` makes it, over what was there: it is then in the array that was given for the
             argument, the captured tensor, or the ``.grad`` of the leaf (also where that was made for the call, because
             there was no ``.grad``: the caller then sets it). The others are ``new grad``, ``no grad``, and ``grad`` of
             leaves without a variable: they are the caller's.
@@ -48,14 +48,14 @@ class Step:
         gradients = [x.var for x in program.leaves if x.var is not None]
         self.takes: tuple[Var, ...] = (*program.arguments, *program.captured, *gradients)
         self.targets = {i: target for i, w in enumerate(program.writes) if (target := self._target(w)) is not None}
-        self.in_place = tuple([i in self.targets for i in range(len(program.writes))])
+        self.overwrites = tuple([i in self.targets for i in range(len(program.writes))])
         aliases = dict(program.aliases)
         self.returns: tuple[Var, ...] = (
             *[r for i, r in enumerate(program.results) if isinstance(r, Var) and i not in aliases],
             *program.made,
             *[
                 w.value
-                for w, here in zip(program.writes, self.in_place, strict=True)
+                for w, here in zip(program.writes, self.overwrites, strict=True)
                 if w.value is not None and not here
             ],
         )

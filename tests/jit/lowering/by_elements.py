@@ -27,18 +27,18 @@ OPS = {
 def phases(program: Program, seed: int) -> list[Phase]:
     """Phases at random: some calls are kernels, of some chunks, and neighbours of as many chunks may be one phase."""
     rng = random.Random(seed)
-    share, found = rng.choice([0.3, 0.7, 1.0]), []
+    share, made = rng.choice([0.3, 0.7, 1.0]), []
     for call in program.calls:
         if call.outs[0] in program.regions:
             continue
         stage = _stage(program, call, rng) if rng.random() < share else None
         if stage is None:
-            found.append(Phase((), (call,), "left to the host"))
-        elif found and found[-1].stages and _joins(found[-1], stage) and rng.random() < 0.7:
-            found[-1] = Phase((*found[-1].stages, stage), (*found[-1].calls, call))
+            made.append(Phase((), (call,), "left to the host"))
+        elif made and made[-1].stages and _joins(made[-1], stage) and rng.random() < 0.7:
+            made[-1] = Phase((*made[-1].stages, stage), (*made[-1].calls, call))
         else:
-            found.append(Phase((stage,), (call,)))
-    return found
+            made.append(Phase((stage,), (call,)))
+    return made
 
 
 def _joins(phase: Phase, stage: Stage) -> bool:
