@@ -79,6 +79,16 @@ def _aligned(size: int) -> np.ndarray[Any, Any]:
     return whole[start : start + size]
 
 
+def aligned(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+    """``np.empty`` that begins where a vector may, however small it is.
+
+    >>> aligned((3, 4), np.float32).ctypes.data % LINE
+    0
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    return _aligned(size).view(dtype).reshape(shape) if size < LARGE else empty(shape, dtype)
+
+
 def zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     """``np.zeros``, in such memory."""
     array = empty(shape, dtype)

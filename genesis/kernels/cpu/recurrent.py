@@ -18,7 +18,7 @@ from genesis.base.threads import get_num_threads, in_parallel
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory
-from genesis.kernels.cpu.recurrent_code import BACK, GATES, INPUTS, POINTERS, SIZES, Target, backward, forward, inputs
+from genesis.kernels.cpu.recurrent_code import BACK, GATES, INPUTS, KEPT, POINTERS, SIZES, Target, backward, forward, inputs
 from genesis.kernels.llvm import native
 
 STEPS = 4  # from how many steps it pays to bring the weights in order
@@ -114,11 +114,16 @@ class Layer:
     def packed(self, weight: Any) -> Any:
         """Of each group of hidden units, for each number of the other side, the weights of all gates."""
         columns = self.by_gate(weight).reshape(self.gates, -1, self.lanes, weight.shape[1])
-        return np.ascontiguousarray(columns.transpose(1, 3, 0, 2))
+        return _aligned(columns.transpose(1, 3, 0, 2))
+
+    def packed_back(self, weight: Any, columns: int) -> Any:
+        """Of so many groups of hidden units, for each row of the weights, their numbers."""
+        whole = self.padded(self.by_gate(weight)).reshape(self.gates * self.width, -1, columns * self.lanes)
+        return _aligned(whole.transpose(1, 0, 2))
 
     def products(self, input: Any, weight: Any) -> Any:
-        """Of all rows of the input with the weights of all gates."""
-        out, packed, rows = self.empty(self.rows, self.gates), self.packed(weight), np.ascontiguousarray(input)
+        """Of all rows of the input with the weights of all gates, where these will be in the records."""
+        out, packed, rows = self.empty(self.rows, KEPT[self.kind]), self.packed(weight), np.ascontiguousarray(input)
         addresses = [a.ctypes.data for a in (rows, packed, out)]
         parts = min(get_num_threads(), rows.size * self.gates * self.size // PART)
         function = _inputs(self.kind)
@@ -149,29 +154,21 @@ def _run(kind: str, states: int, arguments: Any) -> Any:
         *arguments[1 + states : 7 + states],
     )
     layer = Layer(kind, weight_hh.shape[1], *_steps(batch_sizes, reverse))
-    gates = layer.products(input, weight_ih)
-    given = [np.array(layer.padded(s), F32, order="C") for s in arguments[1 : 1 + states]]
+    kept = layer.products(input, weight_ih)
+    given = [_aligned(layer.padded(s)) for s in arguments[1 : 1 + states]]
     result = layer.empty(layer.rows + states * layer.batch)
-    out, before = result[: layer.rows], layer.empty(layer.rows)
-    arrays = [gates, layer.packed(weight_hh), _bias(layer, bias_ih, bias_hh), given[0], out, before]
-    if kind == "lstm":
-        more = [layer.empty(layer.rows), layer.empty(layer.rows)]
-        arrays += [given[1], *more]
-    else:
-        more = [layer.empty(layer.rows)] if kind == "gru" else []
-        arrays += more
+    before, bias = layer.empty(layer.rows), _bias(layer, bias_ih, bias_hh)
+    arrays = [kept, layer.packed(weight_hh), bias, given[0], result[: layer.rows], before, *given[1:]]
     layer.run(_forward(kind), False, arrays)
     result[layer.rows :].reshape(states, layer.batch, -1)[:] = given
     result = result if layer.width == layer.size else np.ascontiguousarray(result[:, : layer.size])
-    gates = out.copy() if layer.gates == 1 else gates  # the result may be written to
-    return result, (input, weight_ih, weight_hh, layer.counts, layer.offsets, gates, before, *more)
+    return result, (input, weight_ih, weight_hh, layer.counts, layer.offsets, kept, before)
 
 
 def _infer(kind: str, states: int, arguments: Any) -> tuple[Spec, tuple[Any, ...]]:
     size, batch_sizes = arguments[2 + states].shape[1], arguments[5 + states]
     rows, width, numbers = sum(batch_sizes), _padded(size), Spec((len(batch_sizes),), np.dtype(np.int64))
-    own, more = Spec((rows, width), F32), {"lstm": 2, "gru": 1}.get(kind, 0)
-    kept = (numbers, numbers, Spec((rows, GATES[kind] * width), F32), own, *[own] * more)
+    kept = (numbers, numbers, Spec((rows, KEPT[kind] * width), F32), Spec((rows, width), F32))
     return Spec((rows + states * batch_sizes[0], size), F32), ("input", "weight_ih", "weight_hh", *kept)
 
 
@@ -186,31 +183,43 @@ def _bias(layer: Layer, bias_ih: Any, bias_hh: Any) -> Any:
 
 def _pull(kind: str, states: int, g: Any, kept: Any, needs: Any) -> Any:
     """The gradients of the arguments."""
-    input, weight_ih, weight_hh, counts, offsets, gates, before, *more = kept
+    input, weight_ih, weight_hh, counts, offsets, records, before = kept
     layer = Layer(kind, weight_hh.shape[1], counts, offsets)
     g = layer.padded(g)
-    of_states = [g[start : start + layer.batch].copy() for start in range(layer.rows, len(g), layer.batch)]
-    groups = layer.width // layer.lanes
-    columns = next(n for n in (4, 2, 1) if groups % n == 0)
-    each = layer.lanes * columns
-    packed = layer.padded(layer.by_gate(weight_hh)).reshape(layer.gates * layer.width, -1, each).transpose(1, 0, 2)
+    of_states = [_aligned(g[start : start + layer.batch]) for start in range(layer.rows, len(g), layer.batch)]
+    columns = _columns(layer)
     of_gates = layer.empty(layer.rows, 4 if kind == "gru" else layer.gates)
-    arrays = [g, gates, np.ascontiguousarray(packed), of_states[0], of_gates]
-    arrays += [of_states[1], *more] if kind == "lstm" else [*more, before] if kind == "gru" else []
+    arrays = [g, records, layer.packed_back(weight_hh, columns), of_states[0], of_gates]
+    arrays += [of_states[1]] if kind == "lstm" else [before] if kind == "gru" else []
     layer.run(_backward(kind, columns), True, arrays)
     of_gates = layer.cut(of_gates)
     ours = theirs = of_gates
     if kind == "gru":  # the last gate first, and its recurrent part behind the others
         ours, theirs = of_gates[:, : 3 * layer.size], of_gates[:, layer.size :]
         ours = np.concatenate([ours[:, layer.size :], ours[:, : layer.size]], 1)
+    of_bias = _over_rows(ours) if needs[3 + states] or needs[4 + states] else None
     return (
         product(ours, weight_ih) if needs[0] else None,
         *[np.ascontiguousarray(s[:, : layer.size]) for s in of_states],
         product(ours.T, np.ascontiguousarray(input)) if needs[1 + states] else None,
         product(theirs.T, before[:, : layer.size]) if needs[2 + states] else None,
-        _over_rows(ours) if needs[3 + states] else None,
-        _over_rows(theirs) if needs[4 + states] else None,
+        of_bias,
+        of_bias if of_bias is None else of_bias.copy() if theirs is ours else _over_rows(theirs),
     )
+
+
+def _columns(layer: Layer) -> int:
+    """How many groups of hidden units are computed at a time on the way back: many where rows are few."""
+    groups = layer.width // layer.lanes
+    wanted = 2 if layer.batch >= 8 else 4
+    return next(n for n in (wanted, 2, 1) if groups % n == 0)
+
+
+def _aligned(x: Any) -> Any:
+    """A copy whose rows are vectors that cross no border of what a cache holds together."""
+    copy = memory.aligned(x.shape, F32)
+    np.copyto(copy, x)
+    return copy
 
 
 def _over_rows(x: Any) -> Any:

@@ -4,6 +4,10 @@ follows element by element, while the sums are still in registers.
 A row of a step is one sequence. Hidden units are in groups of as many as a vector has lanes; rows of arrays are padded
 with zeros to whole groups. ``offsets[s]`` is the first row of step s in the arrays of all steps, ``counts[s]`` how many
 sequences take part in it: the first ones, of those from ``first`` to ``last``.
+
+What is kept for the gradients is a *record* for each row and group, its vectors next to each other: the gates, which
+are the products of the inputs before, and what `KEPT` says. Of arrays of their own, one vector here and one there, each
+had to be waited for: they are more than the caches hold, and the processor sees no order in which to fetch them.
 """
 
 from __future__ import annotations
@@ -14,6 +18,9 @@ from dataclasses import dataclass
 from genesis.kernels.llvm.nests import Code
 
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
+# vectors of a record: behind the gates the cell before and the tanh of the cell, or the last gate's recurrent part; of a
+# layer without gates the result
+KEPT = {"lstm": 6, "gru": 4, "tanh": 1, "relu": 1}
 ROWS = {"lstm": 4, "gru": 4, "tanh": 8, "relu": 8}  # computed at a time: accumulators for 32 registers
 
 
@@ -29,12 +36,11 @@ class Target:
 
 
 def blocks_of_rows(code: Code, first: str, last: str, rows: int, body: Callable[[str, int], None]) -> None:
-    """``body(row, count)`` for ``rows`` rows at a time, then for one at a time."""
-    with code.loop(first, last, str(rows)) as loop:
-        body(loop.index, rows)
-    if rows > 1:
-        with code.loop(loop.index, last, "1") as rest:
-            body(rest.index, 1)
+    """``body(row, count)`` for ``rows`` rows at a time, then for half as many, down to one."""
+    while rows:
+        with code.loop(first, last, str(rows)) as loop:
+            body(loop.index, rows)
+        first, rows = loop.index, rows // 2
 
 
 def products(
@@ -54,7 +60,13 @@ def products(
     return [loop.values[i * columns : (i + 1) * columns] for i in range(rows)]
 
 
-INPUTS = ("input", "packed", "gates"), ("first", "last", "features", "width")
+def _record(code: Code, kind: str, row: str, unit: str) -> list[str]:
+    """Where the vectors of a record are."""
+    first = code.times(code.add(code.times(row, "%width"), unit), str(KEPT[kind]))
+    return [code.add(first, str(j * code.lanes)) for j in range(KEPT[kind])]
+
+
+INPUTS = ("input", "packed", "kept"), ("first", "last", "features", "width")
 
 
 def inputs(kind: str, target: Target) -> str:
@@ -68,35 +80,32 @@ def inputs(kind: str, target: Target) -> str:
             zeros = [[code.constant(0.0)] * gates for _ in rows]
             left = [("%input", code.times(r, "%features")) for r in rows]
             for r, sums in zip(rows, products(code, zeros, left, panel, "%features"), strict=True):
-                for j, value in enumerate(sums):
-                    at = code.add(code.times(r, str(gates)), str(j))
-                    code.store(value, "%gates", code.add(code.times(at, "%width"), units.index))
+                for value, at in zip(sums, _record(code, kind, r, units.index), strict=False):
+                    code.store(value, "%kept", at)
 
         blocks_of_rows(code, "%first", "%last", target.rows(kind), block)
     return code.function("inputs", *INPUTS)
 
 
 POINTERS = {
-    "lstm": ("gates", "packed", "bias", "hidden", "out", "before", "cell", "cell_before", "tanh_cell"),
-    "gru": ("gates", "packed", "bias", "hidden", "out", "before", "inner"),
-    "tanh": ("gates", "packed", "bias", "hidden", "out", "before"),
+    "lstm": ("kept", "packed", "bias", "hidden", "out", "before", "cell"),
+    "gru": ("kept", "packed", "bias", "hidden", "out", "before"),
 }
-POINTERS["relu"] = POINTERS["tanh"]
+POINTERS["tanh"] = POINTERS["relu"] = POINTERS["gru"]
 ORDER = ("offsets", "counts")
 SIZES = ("steps", "first", "last", "size", "width")  # width: the size, padded
 
 
 def forward(kind: str, target: Target) -> str:
-    """The function ``forward``: ``gates`` holds the products of the inputs, and then the gates."""
+    """The function ``forward``: ``kept`` has the products of the inputs where the gates will be."""
     code, gates = Code(target.lanes), GATES[kind]
-    line = code.times("%width", str(gates))
     with code.loop("0", "%steps", "1") as step:
         offset, last = code.number("%offsets", step.index), code.least(code.number("%counts", step.index), "%last")
         with code.loop("0", "%width", str(code.lanes)) as units:
             panel = code.at("%packed", code.times(code.times(units.index, "%size"), str(gates)))
 
             def block(row: str, count: int) -> None:
-                _forward_block(code, kind, line, offset, units.index, panel, row, count)
+                _forward_block(code, kind, offset, units.index, panel, row, count)
 
             blocks_of_rows(code, "%first", last, target.rows(kind), block)
         with code.loop("%first", last, "1") as row, code.loop("0", "%width", str(code.lanes)) as units:
@@ -107,59 +116,55 @@ def forward(kind: str, target: Target) -> str:
     return code.function("forward", [*POINTERS[kind], *ORDER], SIZES)
 
 
-def _forward_block(code: Code, kind: str, line: str, offset: str, unit: str, panel: str, row: str, count: int) -> None:
+def _forward_block(code: Code, kind: str, offset: str, unit: str, panel: str, row: str, count: int) -> None:
     """Some rows of one step, for one group of hidden units."""
     gates, rows = GATES[kind], [code.add(row, str(i)) for i in range(count)]
     parts = [code.add(unit, code.times("%width", str(j))) for j in range(gates + (kind == "gru"))]
     bias = [code.load("%bias", part) for part in parts]
-    at = [code.add(code.times(code.add(r, offset), line), unit) for r in rows]
-    offsets = [[code.add(a, code.times("%width", str(j))) for j in range(gates)] for a in at]
-    given = [[code.load("%gates", a) for a in line] for line in offsets]
-    sums = [[code.plus(x, b) for x, b in zip(line, bias, strict=False)] for line in given]
-    of_input = [line[-1] for line in sums]
+    records = [_record(code, kind, code.add(r, offset), unit) for r in rows]
+    sums = [[code.plus(code.load("%kept", at), b) for at, b in zip(line, bias, strict=False)] for line in records]
+    of_input = [line[gates - 1] for line in sums]
     if kind == "gru":  # the last gate's recurrent part is scaled before it is added
-        sums = [[*line[:-1], bias[-1]] for line in sums]
+        sums = [[*line[:2], bias[-1]] for line in sums]
+    else:
+        sums = [line[:gates] for line in sums]
     starts = [code.times(r, "%width") for r in rows]
     sums = products(code, sums, [("%hidden", start) for start in starts], panel, "%size")
-    for r, start, line, gate_offsets, x in zip(rows, starts, sums, offsets, of_input, strict=True):
+    for r, start, line, record, x in zip(rows, starts, sums, records, of_input, strict=True):
         here = code.add(start, unit)
-        there = code.add(code.times(code.add(r, offset), "%width"), unit)
         if kind == "lstm":
-            _lstm(code, line, gate_offsets, here, there)
+            out, kept = _lstm(code, line, here)
         elif kind == "gru":
-            _gru(code, line, x, gate_offsets, here, there)
+            out, kept = _gru(code, line, x, here)
         else:
             zero = code.constant(0.0)
-            y = code.tanh(line[0]) if kind == "tanh" else code.where("olt", line[0], zero, zero, line[0])
-            code.store(y, "%out", there)
+            out = code.tanh(line[0]) if kind == "tanh" else code.where("olt", line[0], zero, zero, line[0])
+            kept = [out]
+        for value, at in zip(kept, record, strict=True):
+            code.store(value, "%kept", at)
+        code.store(out, "%out", code.add(code.times(code.add(r, offset), "%width"), unit))
 
 
-def _lstm(code: Code, line: Sequence[str], offsets: Sequence[str], here: str, there: str) -> None:
+def _lstm(code: Code, line: Sequence[str], here: str) -> tuple[str, list[str]]:
+    """The result, and what is kept."""
     i, f, o = (code.sigmoid(line[j]) for j in (0, 1, 3))
     g, before = code.tanh(line[2]), code.load("%cell", here)
     cell = code.fma(f, before, code.mul(i, g))
     tanh = code.tanh(cell)
-    for value, offset in zip((i, f, g, o), offsets, strict=True):
-        code.store(value, "%gates", offset)
-    code.store(before, "%cell_before", there)
     code.store(cell, "%cell", here)
-    code.store(tanh, "%tanh_cell", there)
-    code.store(code.mul(o, tanh), "%out", there)
+    return code.mul(o, tanh), [i, f, g, o, before, tanh]
 
 
-def _gru(code: Code, line: Sequence[str], x: str, offsets: Sequence[str], here: str, there: str) -> None:
+def _gru(code: Code, line: Sequence[str], x: str, here: str) -> tuple[str, list[str]]:
     r, z = code.sigmoid(line[0]), code.sigmoid(line[1])
     n = code.tanh(code.fma(r, line[2], x))
-    for value, offset in zip((r, z, n), offsets, strict=True):
-        code.store(value, "%gates", offset)
-    code.store(line[2], "%inner", there)
-    code.store(code.fma(z, code.minus(code.load("%hidden", here), n), n), "%out", there)
+    return code.fma(z, code.minus(code.load("%hidden", here), n), n), [r, z, n, line[2]]
 
 
 BACK = {
-    "lstm": ("g", "gates", "packed", "gh", "ggates", "gc", "cell_before", "tanh_cell"),
-    "gru": ("g", "gates", "packed", "gh", "ggates", "inner", "before"),
-    "tanh": ("g", "gates", "packed", "gh", "ggates"),
+    "lstm": ("g", "kept", "packed", "gh", "ggates", "gc"),
+    "gru": ("g", "kept", "packed", "gh", "ggates", "before"),
+    "tanh": ("g", "kept", "packed", "gh", "ggates"),
 }
 BACK["relu"] = BACK["tanh"]
 
@@ -167,8 +172,8 @@ BACK["relu"] = BACK["tanh"]
 def backward(kind: str, target: Target, columns: int) -> str:
     """The function ``backward``: gradients of what went into the gates, from the last step to the first.
 
-    ``gh`` and ``gc`` are the gradients of the states after the steps, and then before them; ``gates`` of a layer without
-    gates its results. ``columns`` groups of hidden units are computed at a time.
+    ``gh`` and ``gc`` are the gradients of the states after the steps, and then before them. ``columns`` groups of hidden
+    units are computed at a time.
     """
     code, gates = Code(target.lanes), GATES[kind]
     parts = 4 if kind == "gru" else gates  # what is stored of each row: a GRU's last gate has two gradients
@@ -209,17 +214,17 @@ def _backward_unit(code: Code, kind: str, here: str, row: str, unit: str, line: 
     """Gradients of one group of units in one row of a step."""
     there = code.add(code.times(row, "%width"), unit)
     gh = code.plus(code.load("%gh", here), code.load("%g", there))
-    to = code.add(code.times(row, line), unit)
+    kept = [code.load("%kept", at) for at in _record(code, kind, row, unit)]
     if kind == "lstm":
-        gradients = _lstm_gradients(code, gh, here, there, to)
+        gradients = _lstm_gradients(code, gh, kept, here)
     elif kind == "gru":
-        gradients = _gru_gradients(code, gh, here, there, code.add(code.times(there, "3"), code.times(unit, "-2")))
+        gradients = _gru_gradients(code, gh, kept, here, there)
     elif kind == "tanh":
-        y = code.load("%gates", there)
-        gradients = [code.mul(gh, code.complement(code.mul(y, y)))]
+        gradients = [code.mul(gh, code.complement(code.mul(kept[0], kept[0])))]
     else:
         zero = code.constant(0.0)
-        gradients = [code.where("ogt", code.load("%gates", there), zero, gh, zero)]
+        gradients = [code.where("ogt", kept[0], zero, gh, zero)]
+    to = code.add(code.times(row, line), unit)
     for j, value in enumerate(gradients):
         code.store(value, "%ggates", code.add(to, code.times("%width", str(j))))
 
@@ -229,9 +234,8 @@ def _slope(code: Code, y: str) -> str:
     return code.mul(y, code.complement(y))
 
 
-def _lstm_gradients(code: Code, gh: str, here: str, there: str, at: str) -> list[str]:
-    i, f, g, o = (code.load("%gates", code.add(at, code.times("%width", str(j)))) for j in range(4))
-    tanh, before = code.load("%tanh_cell", there), code.load("%cell_before", there)
+def _lstm_gradients(code: Code, gh: str, kept: Sequence[str], here: str) -> list[str]:
+    i, f, g, o, before, tanh = kept
     gc = code.fma(code.mul(gh, o), code.complement(code.mul(tanh, tanh)), code.load("%gc", here))
     code.store(code.mul(gc, f), "%gc", here)
     return [
@@ -242,10 +246,10 @@ def _lstm_gradients(code: Code, gh: str, here: str, there: str, at: str) -> list
     ]
 
 
-def _gru_gradients(code: Code, gh: str, here: str, there: str, at: str) -> list[str]:
+def _gru_gradients(code: Code, gh: str, kept: Sequence[str], here: str, there: str) -> list[str]:
     """Of the last gate, of the first two, and of the last one's recurrent part."""
-    r, z, n = (code.load("%gates", code.add(at, code.times("%width", str(j)))) for j in range(3))
-    inner, before = code.load("%inner", there), code.load("%before", there)
+    r, z, n, inner = kept
+    before = code.load("%before", there)
     code.store(code.mul(gh, z), "%gh", here)
     gn = code.mul(code.mul(gh, code.complement(z)), code.complement(code.mul(n, n)))
     gr = code.mul(code.mul(gn, inner), _slope(code, r))
