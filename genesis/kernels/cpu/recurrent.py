@@ -18,7 +18,18 @@ from genesis.base.threads import get_num_threads, in_parallel
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory
-from genesis.kernels.cpu.recurrent_code import BACK, GATES, INPUTS, KEPT, POINTERS, SIZES, Target, backward, forward, inputs
+from genesis.kernels.cpu.recurrent_code import (
+    BACK,
+    GATES,
+    INPUTS,
+    KEPT,
+    POINTERS,
+    SIZES,
+    Target,
+    backward,
+    forward,
+    inputs,
+)
 from genesis.kernels.llvm import native
 
 STEPS = 4  # from how many steps it pays to bring the weights in order

@@ -17,9 +17,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ BLOCK = 1 << 19  # bytes of the images of a block: they stay in the cache while 
 LEAST = 1 << 18  # multiplications from where it is worth to have llvmlite
 SHARE = 1 << 22  # multiplications of a block, at least, where blocks are made smaller for more threads
 PARTS = 4  # of a sum over examples
+MOST = 16  # threads whose memory is kept
+FEW = 20  # blocks that threads take one at a time
 
 
 @functools.cache
@@ -151,21 +153,24 @@ class Geometry:
 
 
 class _Scratch:
-    """Memory with zeros at first, used again; what is not written in a call is zero forever."""
+    """Memory with zeros at first, used again; what is not written in a call is zero forever.
+
+    A thread gets what it had before: of another's, each line would have to be brought from that one's cache.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.kept: deque[Any] = deque(maxlen=8)
+        self.kept: dict[int, Any] = {}
 
     @contextmanager
     def lent(self) -> Iterator[Any]:
-        try:
-            array = self.kept.pop()
-        except IndexError:
-            array = np.zeros(self.size, F32)
+        array = self.kept.pop(get_ident(), None)
+        if array is None:
+            array = memory.aligned((self.size,), F32)
+            array.fill(0)
         yield array
-        if array.nbytes <= 2 * BLOCK:
-            self.kept.append(array)
+        if array.nbytes <= 2 * BLOCK and len(self.kept) < MOST:
+            self.kept[get_ident()] = array
 
 
 def takes(x: Any, out: int, shape: Any) -> bool:
@@ -181,15 +186,22 @@ _geometry = functools.lru_cache(maxsize=128)(Geometry)
 Blocks = list[tuple[int, Geometry]]
 
 
-def _blocks(input: Sizes, shape: Any, out: int, block: int, spaced: bool = False, most: int | None = None) -> Blocks:
-    """The first example of each block, and its geometry."""
+def _blocks(input: Sizes, shape: Any, out: int, block: int, share: int, spaced: bool = False) -> Blocks:
+    """The first example of each block, and its geometry: `_count` blocks, the larger ones first."""
     n, channels, *sizes = input
     of = functools.partial(_geometry, shape, tuple(sizes), channels, out)
-    many = max(1, min(n, block // (4 * channels * of(1, spaced).channel), most or n))
-    blocks = [(i, of(many, spaced)) for i in range(0, n - many + 1, many)]
-    if n % many:
-        blocks.append((n - n % many, of(n % many, spaced)))
-    return blocks
+    each, larger = divmod(n, count := _count(n, block // (4 * channels * of(1, spaced).channel), share))
+    return [(i * each + min(i, larger), of(each + (i < larger), spaced)) for i in range(count)]
+
+
+def _count(n: int, many: int, share: int) -> int:
+    """In how many blocks of ``many`` examples at most, if that can be, the same number for each of ``share`` threads."""
+    return min(n, -(-n // max(1, many) // share) * share)
+
+
+def _share(input: Sizes, out: int, shape: Any, threads: int) -> int:
+    """Of how many threads each gets as many blocks as another; one where blocks would be too small."""
+    return threads if _work(input, out, shape) > threads * SHARE else 1
 
 
 def _runs(blocks: Blocks) -> Iterator[tuple[int, int, Geometry]]:
@@ -232,8 +244,7 @@ class _Forward:
         n, inner, groups, lanes = input[0], input[1], shape.groups, loops.width() // 4
         self.rows, columns, _ = _registers(out // groups)
         self.starts, channels = _by_rows(out, groups, self.rows)
-        share = -(-n // threads) if threads > 1 and _work(input, out, shape) > threads * SHARE else n
-        self.blocks = _blocks(input, shape, out, block, steps is not None, share)
+        self.blocks = _blocks(input, shape, out, block, _share(input, out, shape, threads), steps is not None)
         self.whole = self.blocks[0][1].whole
         self.run = _forward_loop(self.rows, columns, self.whole, _every(shape), steps is not None)
         self.out, (of_example, of_channel, *_) = out, _steps(input)
@@ -276,7 +287,8 @@ def forward(x: Any, w: Any, bias: Any, shape: Any, y: Any = None) -> Any:
     packed = _packed(w, shape.groups, made.rows, made.starts)
     added = np.zeros(out, F32) if bias is None else np.ascontiguousarray(bias, F32)
     addresses = [_at(a) for a in (x, packed, added, y)]
-    in_parallel(lambda some: made.work(*addresses, made.blocks[some]), len(made.blocks))
+    count = len(made.blocks)
+    in_parallel(lambda some: made.work(*addresses, made.blocks[some]), count, count if count < FEW else None)
     return y
 
 
@@ -289,7 +301,7 @@ class _Weight:
         self.starts, self.channels = _by_rows(out, groups, self.rows)
         self.terms = inner * shape.taps
         self.many = -(-self.terms // self.columns)
-        self.blocks = _blocks(input, shape, out, block)
+        self.blocks = _blocks(input, shape, out, block, _share(input, out, shape, PARTS))
         self.parts = min(PARTS, len(self.blocks))
         self.whole = self.blocks[0][1].whole
         self.run = _weight_loop(self.rows, self.columns, self.whole, _every(shape))
@@ -350,7 +362,7 @@ class _ByChannels:
         self.starts, self.channels = _by_rows(out, 1, self.rows)
         self.term_blocks = -(-len(offsets) // self.columns)
         self.offsets = np.pad(offsets, (0, self.term_blocks * self.columns - len(offsets)))
-        self.many = max(1, min(n, block // (4 * each)))
+        self.many = -(-n // _count(n, block // (4 * each), _share(input, out, shape, PARTS)))
         self.blocks, self.examples = -(-n // self.many), n
         self.parts = min(PARTS, self.blocks)
         lines = [*[[i * s for i in range(o)] for o, s in zip(shape.count[:-1], shape.stride, strict=False)], [0]]
