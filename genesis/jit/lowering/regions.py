@@ -2,14 +2,217 @@
 
 from __future__ import annotations
 
-from genesis.jit.lowering.phases import Phase
-from genesis.jit.program import Program, op_of
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from genesis.base.errors import UnsupportedError
+from genesis.jit.arguments import Var
+from genesis.jit.lowering import many, pointwise, products, reductions, steps
+from genesis.jit.lowering.assemble import assembled, flat
+from genesis.jit.lowering.emit_llvm import emitted
+from genesis.jit.lowering.emit_python import interpreted
+from genesis.jit.lowering.groups import Group, without_ones
+from genesis.jit.lowering.loops import Nest
+from genesis.jit.lowering.parts import RULES, Memory, Part, Unknown
+from genesis.jit.lowering.phases import Kernel, Phase, Stage
+from genesis.jit.program import Call, Program, op_of
+from genesis.kernels.llvm import loops
+
+__all__ = ["phases", "pointwise", "reductions", "steps"]  # the rules are declared when they are imported
+
+
+@dataclass(slots=True)
+class _Item:
+    """Something that runs: a group of parts, or calls that have kernels of their own or are left to the host."""
+
+    group: Group | None = None
+    calls: list[Call] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+    why: str = ""
+    joined: bool = False  # with others, whose kernel does it
 
 
 def phases(program: Program) -> list[Phase]:
-    """The phases of a program: each call one that the host computes. Views are no calls, they are parts of their root."""
-    return [
-        Phase((), (call,), why=f"there is no kernel for {op_of(call).name}")
-        for call in program.calls
-        if call.outs[0] not in program.regions
-    ]
+    """The phases of a program. Views are no calls, they are parts of their root. Without llvmlite the host computes all
+    calls.
+    """
+    calls = [call for call in program.calls if call.outs[0] not in program.regions]
+    if not loops.available():
+        return [_of_host(call, "there is no llvmlite") for call in calls]
+    return _Regions(program, calls).phases()
+
+
+def _of_host(call: Call, why: str = "") -> Phase:
+    return Phase((), (call,), why or f"there is no kernel for {op_of(call).name}")
+
+
+class _Regions:
+    def __init__(self, program: Program, calls: list[Call]) -> None:
+        self.program = program
+        self.memory = Memory(program.regions, {v for v, _ in program.numbers})
+        self.items: list[_Item] = []
+        self.ready: dict[Var, int] = {}  # the number of the item that gives a value
+        self.ordered: dict[Var, int] = {}
+        for call in calls:
+            self._add(call)
+
+    def root(self, var: Var) -> Var:
+        region = self.program.regions.get(var)
+        return var if region is None else region.root
+
+    # ---- into groups
+
+    def _add(self, call: Call) -> None:
+        try:
+            if call.op in ("linear", "matmul", "matmul_tn"):
+                self._multiply(call)
+                return
+            parts = self._parts(call)
+        except (Unknown, UnsupportedError) as error:
+            self._last(_Item(calls=[call], why=f"{op_of(call).name}: {error}"), call.outs)
+            return
+        for part in parts:
+            self._into_group(without_ones(part))
+
+    def _parts(self, call: Call) -> list[Part]:
+        op = op_of(call)
+        if any([v.spec.dtype.kind in "cV" and v.spec.dtype.name != "bfloat16" for v in (*call.inputs, *call.outs)]):
+            raise Unknown("there are no kernels for complex numbers")
+        if call.op in RULES:
+            return RULES[call.op](self.memory, call)
+        if op.kind == "elementwise":
+            return pointwise.elementwise(self.memory, call)
+        raise Unknown("there is no kernel")
+
+    def _multiply(self, call: Call) -> None:
+        given = products.operands(self.memory, call)
+        if given.product.c[1] == 1 != given.product.c[2] and given.bias is None:
+            given = replace(given, product=given.product.transposed(), a=given.b, b=given.a)
+        if not products.suits(given):
+            self._into_group(without_ones(products.as_part(self.memory, call)))
+            return
+        if given.product.b[2] != 1:
+            part, given = products.packed(self.memory, call, given)
+            self._into_group(without_ones(part))
+        operands = [given.a.root, given.b.root, given.out, *([given.bias.root] if given.bias else [])]
+        lanes = loops.width() // 4
+        kernel = products.kernel("k" + _digest(repr(given.product), str(lanes)), given.product, lanes)
+        self._last(_Item(calls=[call], stages=[Stage(kernel, tuple(operands))]), call.outs)
+
+    def _last(self, item: _Item, outs: Iterable[Var]) -> None:
+        self.items.append(item)
+        self.ready.update(dict.fromkeys(outs, len(self.items) - 1))
+
+    def _into_group(self, part: Part) -> None:
+        """Into the first group that can take it, from the one on that gives the last of what it reads."""
+        if all([0 in g.var.spec.shape for g in part.gives]):
+            return  # nothing is stored
+        first = max([self.ready.get(r.root, -1) for r in part.reads], default=-1)
+        first = max([first, *[self.ready.get(g.var, -1) for g in part.gives]])  # parts of a result, in order
+        why = ""
+        for i in range(max(first, 0), len(self.items)):
+            group = self.items[i].group
+            if group is None:
+                continue
+            reason = group.takes(part)
+            if not reason:
+                self.ready.update(dict.fromkeys([g.var for g in part.gives], i))
+                self.items[i].calls.append(part.call)
+                return
+            why = why or reason
+        group = Group(part)
+        self._last(_Item(group, [part.call], why=why), [g.var for g in part.gives])
+
+    # ---- out of groups
+
+    def _used(self, item: _Item) -> set[Var]:
+        used = item.group.roots if item.group else {self.root(v) for call in item.calls for v in call.inputs}
+        return used | {v for stage in item.stages for v in stage.operands}
+
+    def _stored(self) -> list[set[Var]]:
+        """For each item the values that others read."""
+        readers: dict[Var, set[int]] = {self.root(v): {-1} for v in self.program.ends}
+        for i, item in enumerate(self.items):
+            for root in self._used(item):
+                readers.setdefault(root, set()).add(i)
+        return [
+            {v for v in item.group.given if readers.get(v, set()) - {i}} if item.group else set()
+            for i, item in enumerate(self.items)
+        ]
+
+    def _join_alike(self, stored: list[set[Var]]) -> None:
+        """Groups that do the same to other tensors become one kernel, where the last of them stands; nothing between may
+        read what the others give.
+        """
+        alike: dict[str, list[tuple[int, Nest, list[Var], int]]] = {}
+        for i, item in enumerate(self.items):
+            told = flat(item.group, stored[i]) if item.group else None
+            if told is not None and told[0].writes:
+                alike.setdefault(emitted(told[0], "NAME", loops.width()), []).append((i, *told))
+            self._break_up(item, alike)
+        for same in alike.values():
+            self._join(same)
+
+    def _break_up(self, reader: _Item, alike: dict[str, list[tuple[int, Nest, list[Var], int]]]) -> None:
+        """What is read here can't be given later: those groups are joined now."""
+        used = self._used(reader)
+        for key, same in alike.items():
+            early = [self.items[i] for i, *_ in same if self.items[i] is not reader]
+            if any([used & set(item.group.given) for item in early if item.group]):
+                done = [each for each in same if self.items[each[0]] is not reader]
+                alike[key] = [each for each in same if self.items[each[0]] is reader]
+                self._join(done)
+
+    def _join(self, same: list[tuple[int, Nest, list[Var], int]]) -> None:
+        if len(same) > 1:
+            last = self.items[same[-1][0]]
+            kernel = many.kernel(
+                lambda text: "k" + _digest(text), same[0][1], [size for *_, size in same], loops.width()
+            )
+            last.stages = [Stage(kernel, tuple([v for _, _, operands, _ in same for v in operands]))]
+            last.calls = [call for i, *_ in same for call in self.items[i].calls]
+            for i, *_ in same:
+                self.items[i].joined = True
+
+    def phases(self) -> list[Phase]:
+        out: list[Phase] = []
+        all_stored = self._stored()
+        self._join_alike(all_stored)
+        for item, stored in zip(self.items, all_stored, strict=True):
+            if item.joined and not item.stages:
+                continue
+            if item.stages:
+                out.append(Phase(tuple(item.stages), tuple(item.calls), item.why))
+            elif item.group is None:
+                out += [_of_host(call, item.why) for call in item.calls]
+            else:
+                for nest, operands in assembled(item.group, stored):
+                    out.append(
+                        Phase((_stage(nest, operands),), tuple({id(c): c for c in item.calls}.values()), item.why)
+                    )
+        return _serial(out)
+
+
+def _stage(nest: Nest, operands: list[Var]) -> Stage:
+    code = emitted(nest, "NAME", loops.width())
+    name = "k" + _digest(code)
+    code = code.replace("@NAME(", f"@{name}(") + loops.attributes()
+    kernel = Kernel(name, code, nest.chunks, nest.writes, nest.over, python=interpreted(nest))
+    return Stage(kernel, tuple(operands))
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def _serial(all_phases: list[Phase]) -> list[Phase]:
+    """Phases of one chunk after each other are stages of one phase."""
+    out: list[Phase] = []
+    for phase in all_phases:
+        last = out[-1] if out else None
+        if last and last.stages and phase.stages and last.chunks == phase.chunks == 1:
+            out[-1] = Phase((*last.stages, *phase.stages), (*last.calls, *phase.calls), last.why)
+        else:
+            out.append(phase)
+    return out

@@ -214,13 +214,14 @@ def in_lanes(name: str, where: Value, near: Value, *operands: Value) -> Value:
     """What was found, and in lanes where ``where`` holds what the C library says."""
     code = near.code
     code.declared[name] = f"declare double @{name}({', '.join(['double'] * len(operands))})"
-    code.declared[f"{name}_lanes"] = _lanes(name, len(operands), code.lanes)
+    lanes = f"{name}_lanes{code.lanes}"
+    code.declared[lanes] = _lanes(name, len(operands), code.lanes)
     label, vector = code.name()[1:], code.vector("double")
     before = code.block
     code.lines.append(f"br i1 {where.any()}, label %{label}far, label %{label}near")
     code.mark(f"{label}far")
     given = ", ".join([f"{vector} {x}" for x in (near, *operands)])
-    far = code.write("double", f"call {vector} @{name}_lanes({code.vector('i1')} {where}, {given})")
+    far = code.write("double", f"call {vector} @{lanes}({code.vector('i1')} {where}, {given})")
     code.lines.append(f"br label %{label}near")
     code.mark(f"{label}near")
     return code.write("double", f"phi {vector} [ {near}, %{before} ], [ {far}, %{label}far ]")
@@ -232,7 +233,7 @@ def _lanes(name: str, operands: int, lanes: int) -> str:
     given = ", ".join([f"{vector} %x{i}" for i in numbers])
     taken = "\n".join([f"  %e{i} = extractelement {vector} %x{i}, i64 %k" for i in numbers])
     return f"""
-define internal {vector} @{name}_lanes(<{lanes} x i1> %where, {vector} %found, {given}) noinline #0 {{
+define internal {vector} @{name}_lanes{lanes}(<{lanes} x i1> %where, {vector} %found, {given}) noinline #0 {{
 entry:
   br label %test
 test:

@@ -1,0 +1,364 @@
+"""From a group of parts to loops.
+
+    for rows:                        in chunks
+        for columns: totals          that need nothing but elements
+        for columns: totals          that need the totals before; and elements that can be stored now
+        ...
+        store what a row gives
+
+What a part reads of another part is that part's expression. The vectors are those of the axis along which most operands
+lie beside each other: of columns, or, where sums go down the columns of a matrix, of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from genesis.arrays.spec import Spec
+from genesis.core.call.scalars import Expression
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.groups import Group
+from genesis.jit.lowering.loops import (
+    CALLED,
+    CHUNK,
+    Affine,
+    Axis,
+    DType,
+    For,
+    Load,
+    Nest,
+    Statement,
+    Store,
+    Total,
+    Value,
+    arguments,
+)
+from genesis.jit.lowering.scalar_code import WIDE
+
+WORK = 1 << 16  # operations of a chunk, where there are several
+CHUNKS = 128  # at most
+LANES = 64  # chunks of vectors are multiples of it
+SERIAL = 1 << 15  # elements of one total from which chunks have totals of their own
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """A result: what it is, where it is stored, and whether a row has one number of it."""
+
+    var: Var
+    value: Value
+    at: Affine
+    of_row: bool
+    stored: bool
+
+
+def assembled(group: Group, stored: set[Var]) -> list[tuple[Nest, list[Var]]]:
+    """The loops of a group, with their operands; ``stored`` are the values that somebody else reads."""
+    return _Assembly(group, stored).nests()
+
+
+def flat(group: Group, stored: set[Var]) -> tuple[Nest, list[Var], int] | None:
+    """The loops of a group that goes through memory from one end to the other, as a loop that is told where to begin and to
+    end, and how many elements there are; None for other groups.
+    """
+    if group.rows is not None or not all([g.whole for g in group.given.values()]):
+        return None
+    assembly = _Assembly(group, stored, told=True)
+    if len(assembly.axes) != 1 or any([s not in (0, 1) for each in assembly.strides for s in each[-1:]]):
+        return None
+    return (*assembly.nests()[0], group.size)
+
+
+class _Assembly:
+    def __init__(self, group: Group, stored: set[Var], told: bool = False) -> None:
+        self.group, self.stored = group, stored
+        self.operands: list[Var] = []
+        self.dtypes: list[DType] = []
+        self.values: dict[object, Value] = {}  # by what they are: the same is computed once
+        self.depths: dict[Value, int] = {}
+        self.newer: dict[Value, Value] = {}  # totals that read what was stored before
+        self._choose_axes(told)
+        self.given = self._given()
+
+    # ---- axes
+
+    def _choose_axes(self, told: bool) -> None:
+        group = self.group
+        rows = group.rows if group.rows is not None else 0
+        self.strides = strides = self._outside_strides()
+        axes, members = _joined_axes(group.axes, rows, strides)
+        self.members = members
+        split = sum([m[-1] < rows for m in members])
+        beside = [sum([s[m[-1]] == 1 for s in strides]) for m in members]
+        columns = list(range(split, len(axes)))
+        best = max(range(len(axes)), key=lambda i: (beside[i], i >= split, i), default=0)
+        self.down = group.rows is not None and best < split and axes[best] > 1  # vectors of rows
+        order = list(range(len(axes)))
+        if order:
+            last = best if self.down else max(columns, key=lambda i: (beside[i], i), default=None)
+            if last is not None:
+                block = order[:split] if self.down else order[split:]
+                block = [*[i for i in block if i != last], last]
+                order = [*block, *order[split:]] if self.down else [*order[:split], *block]
+        self.order, self.split = order, split
+        extents = [axes[i] for i in order]
+        self.chunks, size = self._chunks(extents)
+        self.axes = [Axis(n, size if i == 0 and self.chunks > 1 else None) for i, n in enumerate(extents)]
+        if told:
+            self.axes = [Axis(CALLED) for _ in extents]
+
+    def _outside_strides(self) -> list[tuple[int, ...]]:
+        strides: list[tuple[int, ...]] = []
+        inside = self.group.given
+        for part in self.group.parts:
+            strides += [r.strides for r in part.reads if r.root not in inside]
+            strides += [g.strides for g in part.gives if g.var in self.stored or not g.whole]
+        return strides
+
+    def _chunks(self, extents: Sequence[int]) -> tuple[int, int]:
+        """How many chunks, and how many rounds of the first axis they have."""
+        if not extents or math.prod(extents) == 0:
+            return 1, 0
+        n = extents[0]
+        work = math.prod(extents) * self._cost()
+        wanted = min(n, CHUNKS, work // WORK)
+        of_vectors = len(extents) == 1 if not self.down else self.split == 1
+        if of_vectors:
+            wanted = min(wanted, n // LANES)
+        if self.group.rows is not None and self.split == 0:
+            wanted = wanted if math.prod(extents) >= SERIAL and self._may_split() else 1
+        if wanted <= 1:
+            return 1, n
+        size = -(-n // wanted)
+        size = -(-size // LANES) * LANES if of_vectors else size
+        return -(-n // size), size
+
+    def _cost(self) -> int:
+        names = [e.name for p in self.group.parts for g in p.gives for e in g.value.walk()]
+        return 2 + sum([20 if name in WIDE else 1 for name in names])
+
+    def _may_split(self) -> bool:
+        """Whether totals need no others, and nothing but numbers are made of them."""
+        totals: set[Var] = set()
+        for part in self.group.parts:
+            late = any([r.root in totals for r in part.reads])
+            for give in part.gives:
+                deep = [e for e in give.value.walk() if e.name.startswith("total ")]
+                if deep and (late or any([x.name.startswith("total ") for e in deep for x in e.args[0].walk()])):
+                    return False
+                if late or deep:
+                    totals.add(give.var)
+                    if any(give.strides):
+                        return False
+        return True
+
+    def affine(self, offset: int, strides: Sequence[int]) -> Affine:
+        own = [strides[self.members[i][-1]] for i in self.order]
+        return Affine(offset, tuple([(axis, s) for axis, s in zip(self.axes, own, strict=True) if s]))
+
+    # ---- values
+
+    def operand(self, var: Var, dtype: DType) -> int:
+        if var not in self.operands:
+            self.operands.append(var)
+            self.dtypes.append(dtype)
+        return self.operands.index(var)
+
+    def once(self, key: object, value: Value) -> Value:
+        return self.values.setdefault(key, value)
+
+    def _given(self) -> list[_Given]:
+        given: dict[Var, _Given] = {}
+        results = []
+        for part in self.group.parts:
+            leaves = []
+            for read in part.reads:
+                if read.root in given:
+                    leaves.append(given[read.root].value)
+                else:
+                    operand, at = self.operand(read.root, read.dtype), self.affine(read.offset, read.strides)
+                    leaves.append(self.once((operand, at), Load(operand, at, read.dtype)))
+            for give in part.gives:
+                value = self._made(give.value, leaves)
+                rows = self.group.rows
+                of_row = rows is not None and not any(give.strides[rows:]) and not self._of_column(value)
+                stored = give.var in self.stored or not give.whole
+                each = _Given(give.var, value, self.affine(give.offset, give.strides), of_row, stored)
+                given[give.var] = each
+                results.append(each)
+        return results
+
+    def _of_column(self, value: Value) -> bool:
+        """Whether a value is another one for each column."""
+        columns = self.axes[self.split :]
+        if isinstance(value, Load):
+            return any([value.at.stride(axis) for axis in columns])
+        return not isinstance(value, Total) and any([self._of_column(a) for a in arguments(value)])
+
+    def _made(self, expression: Expression, leaves: list[Value]) -> Value:
+        done: dict[int, Value] = {}
+        for each in expression.walk():
+            args = [done[id(a)] if isinstance(a, Expression) else a for a in each.args]
+            key = (each.name, tuple([a if isinstance(a, Value) else repr(a) for a in args]), each.dtype.name)
+            if each.name == "x":
+                value = leaves[each.args[0]]
+            elif each.name.startswith("total "):
+                columns = tuple(self.axes[self.split :]) or (_ONE,)
+                value = self.once(key, Total(each.name.removeprefix("total "), args[0], columns))
+            else:
+                value = self.once(key, Expression(each.name, tuple(args), each.dtype))
+            done[id(each)] = value
+        return done[id(expression)]
+
+    def depth(self, value: Value) -> int:
+        """How many loops over columns have to be behind before a value can be computed."""
+        if value not in self.depths:
+            below = max([self.depth(a) for a in arguments(value)], default=0)
+            self.depths[value] = below + isinstance(value, Total)
+        return self.depths[value]
+
+    # ---- loops
+
+    def nests(self) -> list[tuple[Nest, list[Var]]]:
+        if self.group.rows is None:
+            stores = tuple([self._store(g, g.value) for g in self.given if g.stored])
+            return [
+                (Nest(tuple(self.dtypes), (self._loop(self.axes, stores, vector=True),), self.chunks), self.operands)
+            ]
+        if self.split == 0 and self.chunks > 1:
+            return self._in_parts()
+        rows, body = self.axes[: self.split], self._of_rows()
+        if rows:
+            body = (self._loop(rows, body, vector=self.down),)
+        return [(Nest(tuple(self.dtypes), body, self.chunks), self.operands)]
+
+    def _loop(
+        self, axes: Sequence[Axis], body: Sequence[Statement], totals: Sequence[Total] = (), vector: bool = False
+    ) -> For:
+        return For(tuple(axes) or (_ONE,), tuple(body), tuple(totals), vector)
+
+    def _store(self, given: _Given, value: Value) -> Store:
+        return Store(self.operand(given.var, given.var.spec.dtype), given.at, value)
+
+    def _all_totals(self) -> list[Total]:
+        totals: dict[Total, None] = {}
+        seen: set[Value] = set()
+
+        def visit(value: Value) -> None:
+            if value not in seen:
+                seen.add(value)
+                for a in arguments(value):
+                    visit(a)
+                if isinstance(value, Total):
+                    totals[value] = None
+
+        for each in self.given:
+            if each.stored:
+                visit(each.value)
+        return list(totals)
+
+    def _of_rows(self) -> tuple[Statement, ...]:
+        """The loops over columns, and behind them what a row gives."""
+        totals, columns = self._all_totals(), self.axes[self.split :]
+        elements = [g for g in self.given if g.stored and not g.of_row]
+        last = max([self.depth(t) - 1 for t in totals] + [self.depth(g.value) for g in elements], default=-1)
+        body: list[Statement] = []
+        earlier: list[_Given] = []  # stored in loops before
+        for level in range(last + 1):
+            now = [g for g in elements if self.depth(g.value) == level]
+            known: dict[Value, Value] = {g.value: self._again(g) for g in earlier if not isinstance(g.value, Load)}
+            stores = [self._store(g, self._with(g.value, known)) for g in now]
+            new = []
+            for old in [t for t in totals if self.depth(t) == level + 1]:
+                new.append(self._replaced(old, known))
+            if stores or new:
+                body.append(self._loop(columns, stores, new, vector=not self.down))
+            earlier += now
+        rows = [self._store(g, self._with(g.value, {})) for g in self.given if g.stored and g.of_row]
+        return (*body, *rows)
+
+    def _again(self, given: _Given) -> Load:
+        return Load(self.operand(given.var, given.var.spec.dtype), given.at, given.var.spec.dtype)
+
+    def _replaced(self, total: Total, known: dict[Value, Value]) -> Total:
+        """A total of what was stored already; from now on it stands for the other."""
+        value = self._with(total.value, known)
+        new = total if value is total.value else Total(total.op, value, total.axes)
+        self.newer[total] = new
+        return new
+
+    def _with(self, value: Value, known: dict[Value, Value]) -> Value:
+        """A value that reads what was stored in loops before."""
+        done: dict[Value, Value] = {}
+
+        def changed(v: Value) -> Value:
+            if v not in done:
+                if v in known:
+                    done[v] = known[v]
+                elif isinstance(v, Total):
+                    done[v] = self.newer.get(v, v)
+                elif isinstance(v, Load) or not arguments(v):
+                    done[v] = v
+                else:
+                    args = tuple([changed(a) if isinstance(a, Value) else a for a in v.args])
+                    done[v] = (
+                        v
+                        if all([a is b for a, b in zip(args, v.args, strict=True)])
+                        else Expression(v.name, args, v.dtype)
+                    )
+            return done[v]
+
+        return changed(value)
+
+    # ---- one number of many elements
+
+    def _in_parts(self) -> list[tuple[Nest, list[Var]]]:
+        """Chunks have totals of their own, which are joined in their order, by one chunk behind them."""
+        totals = self._all_totals()
+        parts = [Var(Spec((self.chunks,), t.dtype)) for t in totals]
+        stores = [self._store(g, g.value) for g in self.given if g.stored and not g.of_row]
+        first: list[Statement] = [self._loop(self.axes, stores, totals, vector=True)]
+        for total, part in zip(totals, parts, strict=True):
+            first.append(Store(self.operand(part, total.dtype), Affine(0, ((CHUNK, 1),)), total))
+        nests = [(Nest(tuple(self.dtypes), tuple(first), self.chunks), self.operands)]
+        count = Axis(self.chunks)
+        new: dict[Total, Total] = {}
+        before, self.operands, self.dtypes = self.operands, [], []
+        for total, part in zip(totals, parts, strict=True):
+            load = Load(self.operand(part, total.dtype), Affine(0, ((count, 1),)), total.dtype)
+            new[total] = Total(total.op, load, (count,))
+        second: list[Statement] = [self._loop((count,), (), list(new.values()))]
+        for given in self.given:
+            if given.stored and given.of_row:
+                second.append(self._store(given, self._elsewhere(given.value, new, before)))
+        return [*nests, (Nest(tuple(self.dtypes), tuple(second)), self.operands)]
+
+    def _elsewhere(self, value: Value, new: dict[Total, Total], before: list[Var]) -> Value:
+        """The same value in another kernel, whose operands have other numbers."""
+        if isinstance(value, Total):
+            return new[value]
+        if isinstance(value, Load):
+            return Load(self.operand(before[value.operand], value.dtype), value.at, value.dtype)
+        args = tuple([self._elsewhere(a, new, before) if isinstance(a, Value) else a for a in value.args])
+        return Expression(value.name, args, value.dtype)
+
+
+_ONE = Axis(1)
+
+
+def _joined_axes(
+    axes: Sequence[int], rows: int, strides: Sequence[tuple[int, ...]]
+) -> tuple[list[int], list[list[int]]]:
+    """Neighbours are one axis where all operands go through them as through one; which axes each one is made of."""
+    out: list[int] = []
+    members: list[list[int]] = []
+    for i, n in enumerate(axes):
+        if out and i != rows and all([s[i - 1] == s[i] * n for s in strides]):
+            out[-1] *= n
+            members[-1].append(i)
+        else:
+            out.append(n)
+            members.append([i])
+    return out, members

@@ -1,0 +1,151 @@
+"""Parts that run together: over the same axes, each element once, so that what one gives the next reads in a register.
+
+Axes are the same where one list can be cut into the other: (16, 128, 192) and (2048, 192) both are (16, 128, 192). A part
+may read what another of its group gives where it reads just the element that is given in the same round, or the number
+of the same row; where it reads another element, it has to wait until all are there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.parts import Give, Part, Read
+
+FEW = 1 << 14  # elements that one chunk may go through, where rows are too few for several
+ROWS = 16  # rows from which several chunks are worth it
+MOST = 48  # parts of a group
+
+
+def refined(a: Sequence[int], b: Sequence[int]) -> list[int] | None:
+    """Axes that both can be cut into; None if there are none.
+
+    >>> refined([16, 128, 192], [2048, 192]), refined([6, 4], [4, 6])
+    ([16, 128, 192], None)
+    """
+    left, right, out = list(a), list(b), []
+    while left and right:
+        x, y = left.pop(), right.pop()
+        small, large = min(x, y), max(x, y)
+        if small == 0 or large % small:
+            return None
+        if large > small:
+            (left if x > y else right).append(large // small)
+        out.append(small)
+    return None if left or right else out[::-1]
+
+
+def cut(axes: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+    """The strides over axes that these were cut into.
+
+    >>> cut([2048, 192], [192, 1], [16, 128, 192])
+    (24576, 192, 1)
+    """
+    out, at = [], len(new)
+    for n, stride in zip(reversed(axes), reversed(strides), strict=True):
+        done = 1
+        while done < n:
+            at -= 1
+            out.append(stride * done)
+            done *= new[at]
+    return tuple(out[::-1])
+
+
+def without_ones(part: Part) -> Part:
+    """The part without axes of one round."""
+    kept = [i for i, n in enumerate(part.axes) if n != 1]
+    rows = None if part.rows is None else sum([i < part.rows for i in kept])
+    return _with_axes(replace(part, rows=rows), [part.axes[i] for i in kept], lambda s: tuple([s[i] for i in kept]))
+
+
+def _with_axes(part: Part, axes: Sequence[int], change) -> Part:  # type: ignore[no-untyped-def]
+    reads = tuple([Read(r.root, r.dtype, r.offset, change(r.strides)) for r in part.reads])
+    gives = tuple([Give(g.var, g.offset, change(g.strides), g.value, g.whole) for g in part.gives])
+    return replace(part, axes=tuple(axes), reads=reads, gives=gives)
+
+
+class Group:
+    """Parts over the same axes; the first ``rows`` of them are rows, if any of the parts has columns."""
+
+    def __init__(self, part: Part) -> None:
+        self.axes, self.rows, self.parts = part.axes, part.rows, [part]
+        self.given = {g.var: g for g in part.gives}
+        self.why = ""
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.axes)
+
+    @property
+    def roots(self) -> set[Var]:
+        """What is read, also of what is given inside."""
+        return {r.root for part in self.parts for r in part.reads}
+
+    def takes(self, part: Part) -> str:
+        """Take a part in; if that can't be, the reason."""
+        if len(self.parts) >= MOST:
+            return "the kernel is large"
+        for axes, rows, fitted in self._fits(part):
+            mine = [_cut_part(p, axes, self.rows) for p in self.parts]
+            given = {g.var: g for p in mine for g in p.gives}
+            why = self._refused(axes, rows, fitted, given)
+            if not why:
+                self.axes, self.rows, self.parts, self.given = tuple(axes), rows, [*mine, fitted], given
+                self.given.update({g.var: g for g in fitted.gives})
+                return ""
+            return why
+        return "it goes over other axes"
+
+    def _fits(self, part: Part) -> Iterable[tuple[list[int], int | None, Part]]:
+        """The axes that both are cut into, how many are rows, and the part over these axes."""
+        size = math.prod(part.axes)
+        if size == self.size:
+            axes = refined(self.axes, part.axes)
+            if axes is None:
+                return
+            borders = {_border(axes, p.axes, p.rows) for p in (self, part) if p.rows is not None}
+            if len(borders) <= 1:
+                yield axes, next(iter(borders), None), _cut_part(part, axes, part.rows)
+        elif self.rows is not None and part.rows is None and size == math.prod(self.axes[: self.rows]):
+            axes = refined(self.axes[: self.rows], part.axes)
+            if axes is not None:
+                columns = self.axes[self.rows :]
+                whole = [*axes, *columns]
+                zeros = (0,) * len(columns)
+                yield whole, len(axes), _with_axes(part, whole, lambda s: (*cut(part.axes, s, axes), *zeros))
+
+    def _refused(self, axes: Sequence[int], rows: int | None, part: Part, given: dict[Var, Give]) -> str:
+        shared = False
+        for read in part.reads:
+            own = given.get(read.root)
+            if own is None:
+                shared |= read.root in self.roots and math.prod(part.axes) > 1
+            elif not own.whole or (own.offset, own.strides) != (read.offset, read.strides):
+                return "it reads other elements than those of the same round"
+            else:
+                shared = True
+        if any([g.var in given for g in part.gives]):
+            return "it stores to what the other stores to"
+        if not shared:
+            return "nothing is shared"
+        if rows is not None and math.prod(axes) > FEW and math.prod(axes[:rows]) < ROWS:
+            return "there are few rows"
+        return ""
+
+
+def _border(axes: Sequence[int], own: Sequence[int], rows: int) -> int:
+    """How many of the finer axes are rows."""
+    columns, at = math.prod(own[rows:]), len(axes)
+    done = 1
+    while done < columns:
+        at -= 1
+        done *= axes[at]
+    return at
+
+
+def _cut_part(part: Part, axes: Sequence[int], rows: int | None) -> Part:
+    if list(part.axes) == list(axes):
+        return part
+    return _with_axes(part, axes, lambda s: cut(part.axes, s, axes))
