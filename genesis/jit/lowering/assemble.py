@@ -25,6 +25,7 @@ from genesis.jit.lowering.loops import (
     CHUNK,
     Affine,
     Axis,
+    Count,
     DType,
     For,
     Load,
@@ -35,6 +36,7 @@ from genesis.jit.lowering.loops import (
     Value,
     arguments,
 )
+from genesis.jit.lowering.parts import COUNTED, Read
 from genesis.jit.lowering.scalar_code import WIDE
 
 WORK = 1 << 16  # operations of a chunk, where there are several
@@ -178,8 +180,7 @@ class _Assembly:
                 if read.root in given:
                     leaves.append(given[read.root].value)
                 else:
-                    operand, at = self.operand(read.root, read.dtype), self.affine(read.offset, read.strides)
-                    leaves.append(self.once((operand, at), Load(operand, at, read.dtype)))
+                    leaves.append(self._read(read, leaves))
             for give in part.gives:
                 value = self._made(give.value, leaves)
                 rows = self.group.rows
@@ -190,11 +191,19 @@ class _Assembly:
                 results.append(each)
         return results
 
+    def _read(self, read: Read, leaves: list[Value]) -> Value:
+        at = self.affine(read.offset, read.strides)
+        if read.root is COUNTED:
+            return self.once(at, Count(at))
+        operand = self.operand(read.root, read.dtype)
+        index = None if read.index is None else self._made(read.index, leaves)
+        return self.once((operand, at, index, read.step), Load(operand, at, read.dtype, index, read.step))
+
     def _of_column(self, value: Value) -> bool:
         """Whether a value is another one for each column."""
         columns = self.axes[self.split :]
-        if isinstance(value, Load):
-            return any([value.at.stride(axis) for axis in columns])
+        if isinstance(value, Load | Count) and any([value.at.stride(axis) for axis in columns]):
+            return True
         return not isinstance(value, Total) and any([self._of_column(a) for a in arguments(value)])
 
     def _made(self, expression: Expression, leaves: list[Value]) -> Value:
@@ -299,7 +308,9 @@ class _Assembly:
                     done[v] = known[v]
                 elif isinstance(v, Total):
                     done[v] = self.newer.get(v, v)
-                elif isinstance(v, Load) or not arguments(v):
+                elif isinstance(v, Load) and v.index is not None:
+                    done[v] = Load(v.operand, v.at, v.dtype, changed(v.index), v.step)
+                elif not isinstance(v, Expression) or not arguments(v):
                     done[v] = v
                 else:
                     args = tuple([changed(a) if isinstance(a, Value) else a for a in v.args])
@@ -340,7 +351,10 @@ class _Assembly:
         if isinstance(value, Total):
             return new[value]
         if isinstance(value, Load):
-            return Load(self.operand(before[value.operand], value.dtype), value.at, value.dtype)
+            index = None if value.index is None else self._elsewhere(value.index, new, before)
+            return Load(self.operand(before[value.operand], value.dtype), value.at, value.dtype, index, value.step)
+        if isinstance(value, Count):
+            return value
         args = tuple([self._elsewhere(a, new, before) if isinstance(a, Value) else a for a in value.args])
         return Expression(value.name, args, value.dtype)
 

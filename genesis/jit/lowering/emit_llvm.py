@@ -19,6 +19,7 @@ from genesis.jit.lowering.loops import (
     CHUNK,
     Affine,
     Axis,
+    Count,
     For,
     Load,
     Needs,
@@ -99,7 +100,8 @@ class _Printer:
         known = self._known(value)
         if known is None:
             assert not isinstance(value, Total), "a total is there behind its loop"
-            known = self._loaded(value) if isinstance(value, Load) else self._computed(value)
+            write = {Load: self._loaded, Count: self._counting}.get(type(value), self._computed)
+            known = write(value)  # type: ignore[operator]
             self.scopes[-1][value] = known
         return known
 
@@ -114,6 +116,15 @@ class _Printer:
         if value.name == "where":
             return scalar_code.chosen(*operands)
         return scalar_code.applied(value.name, code, arguments(value)[0].dtype, operands)
+
+    def _counting(self, value: Count) -> values.Value:
+        code, lanes = self.code, self.lanes(value)
+        one = code.write("i64", f"insertelement <1 x i64> poison, i64 {self._offset(value.at)}, i32 0")
+        first = code.write("i64", f"shufflevector <1 x i64> {one}, <1 x i64> poison, <{lanes} x i32> zeroinitializer")
+        stride = value.at.stride(self.axis)
+        code.lanes = lanes
+        steps = ", ".join([f"i64 {stride * i}" for i in range(lanes)])
+        return first if lanes == 1 else first + values.Value(code, f"<{steps}>", "i64")
 
     # ---- memory
 
@@ -142,22 +153,36 @@ class _Printer:
             known = self.scopes[-1][text] = self.code.write("i64", text)
         return str(known)
 
-    def _addresses(self, operand: int, at: Affine, lanes: int) -> tuple[str, str, str]:
+    def _addresses(self, each: Load | Store, lanes: int) -> tuple[str, str, str]:
         """A pointer, the type of elements in memory, and for strided lanes a vector of pointers."""
-        dtype = self.nest.operands[operand]
+        dtype, code = self.nest.operands[each.operand], self.code
         kind = "i8" if dtype.kind == "b" else kind_of(dtype)
-        pointer = str(self.code.write("ptr", f"getelementptr {kind}, ptr {self.pointers[operand]}, "
-                                             f"i64 {self._offset(at)}"))  # fmt: skip
-        stride = at.stride(self.axis)
+        pointer = f"{self.pointers[each.operand]}, i64 {self._offset(each.at)}"
+        pointer = str(code.write("ptr", f"getelementptr {kind}, ptr {pointer}"))
+        stride = each.at.stride(self.axis)
+        if each.index is not None:
+            own = self.lanes(each.index)
+            index = self.wanted(each.index, own)
+            code.lanes = own
+            index = index * each.step
+            if own > 1:
+                offsets = index + values.Value(code, f"<{', '.join([f'i64 {stride * i}' for i in range(own)])}>", "i64")
+                return (
+                    pointer,
+                    kind,
+                    str(code.write("ptr", f"getelementptr {kind}, ptr {pointer}, <{own} x i64> {offsets}")),
+                )
+            first = code.write("i64", f"extractelement <1 x i64> {index}, i32 0")
+            pointer = str(code.write("ptr", f"getelementptr {kind}, ptr {pointer}, i64 {first}"))
         if lanes == 1 or stride == 1:
             return pointer, kind, ""
         steps = ", ".join([f"i64 {stride * i}" for i in range(lanes)])
-        many = self.code.write("ptr", f"getelementptr {kind}, ptr {pointer}, <{lanes} x i64> <{steps}>")
+        many = code.write("ptr", f"getelementptr {kind}, ptr {pointer}, <{lanes} x i64> <{steps}>")
         return pointer, kind, str(many)
 
-    def _loaded(self, load: Load) -> values.Value:
-        lanes, code = self.lanes(load), self.code
-        pointer, kind, many = self._addresses(load.operand, load.at, lanes)
+    def _loaded(self, load: Load, lanes: int = 0) -> values.Value:
+        lanes, code = lanes or self.lanes(load), self.code
+        pointer, kind, many = self._addresses(load, lanes)
         code.lanes = lanes
         vector, size = code.vector(kind), SIZES[kind]
         if not many:
@@ -176,9 +201,13 @@ class _Printer:
         code = self.code
         code.lanes = lanes
         dtype = self.nest.operands[store.operand]
+        if store.adds:
+            there = self._loaded(Load(store.operand, store.at, dtype, store.index, store.step), lanes)
+            value = scalar_code.applied("add", code, dtype, [there, value])
         if dtype.kind == "b":
             value = code.write("i8", f"zext {code.vector('i1')} {value} to {code.vector('i8')}")
-        pointer, kind, many = self._addresses(store.operand, store.at, lanes)
+        pointer, kind, many = self._addresses(store, lanes)
+        code.lanes = lanes
         vector, size = code.vector(kind), SIZES[kind]
         if not many:
             code.lines.append(f"store {vector} {value}, ptr {pointer}, align {size}")
@@ -205,6 +234,7 @@ class _Printer:
 
     def _store_lanes(self, store: Store) -> int:
         varies = self.axis is not None and store.at.stride(self.axis) != 0
+        varies |= store.index is not None and self.axis in self.needs(store.index)
         return self.width if varies else self.lanes(store.value)
 
     def loop(self, loop: For) -> None:

@@ -5,6 +5,7 @@ An axis of vectors is taken whole, as an array of counts; the others are loops.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
@@ -19,6 +20,7 @@ from genesis.jit.lowering.loops import (
     CHUNK,
     Affine,
     Axis,
+    Count,
     For,
     Load,
     Nest,
@@ -45,17 +47,21 @@ def run_some(nest: Nest, operands: list[Array], chunk: Any) -> None:
 
 
 def _block(body: tuple[Statement, ...], operands: list[Array], counts: dict[Axis, Any], totals: dict[Any, Any]) -> None:
-    stores: list[tuple[Store, Any]] = []
+    stores: list[tuple[Store, Any, Any]] = []
     known: dict[Any, Any] = {}
     for each in body:
         if isinstance(each, For):
             _loop(each, operands, counts, totals)
             known = {}
         else:
-            stores.append((each, _value(each.value, operands, counts, totals, known)))
-    for store, value in stores:
-        target = operands[store.operand]
-        target[_where(store.at, counts)] = value
+            index = 0 if each.index is None else _value(each.index, operands, counts, totals, known) * each.step
+            stores.append((each, index, _value(each.value, operands, counts, totals, known)))
+    for store, index, value in stores:
+        target, where = operands[store.operand], _where(store.at, counts) + index
+        if store.adds:
+            np.add.at(target, where, value)
+        else:
+            target[where] = value
 
 
 def _loop(loop: For, operands: list[Array], counts: dict[Axis, Any], totals: dict[Any, Any]) -> None:
@@ -103,7 +109,12 @@ def _value(value: Value, operands: list[Array], counts: dict[Axis, Any], totals:
         if isinstance(value, Total):
             known[value] = totals[value]
         elif isinstance(value, Load):
-            known[value] = operands[value.operand][_where(value.at, counts)].astype(value.dtype)
+            more = 0
+            if value.index is not None:
+                more = _value(value.index, operands, counts, totals, known) * value.step
+            known[value] = operands[value.operand][_where(value.at, counts) + more].astype(value.dtype)
+        elif isinstance(value, Count):
+            known[value] = np.asarray(_where(value.at, counts), value.dtype)
         else:
             given = [_value(a, operands, counts, totals, known) for a in arguments(value)]
             known[value] = _computed(value, given)
@@ -115,5 +126,53 @@ def _computed(value: Expression, given: list[Any]) -> Any:
         kinds = [a.dtype for a in arguments(value)]
         leaves = tuple([Expression("x", (i,), kind) for i, kind in enumerate(kinds)])
         return evaluate(Expression(value.name, leaves or value.args, value.dtype), *given)
+    if value.name in _CURVES:
+        with np.errstate(all="ignore"):
+            return np.asarray(_CURVES[value.name](*[np.asarray(x, np.float64) for x in given])).astype(value.dtype)
     meaning = REGISTRY[value.name].meaning
     return np.asarray(getattr(meaning, "__wrapped__", meaning)(*[np.asarray(x) for x in given]))
+
+
+# ---- functions that are no ops, in float64
+
+
+def _meaning(name: str, x: Any) -> Any:
+    meaning = REGISTRY[name].meaning
+    return getattr(meaning, "__wrapped__", meaning)(x)
+
+
+def _gate(x: Any) -> Any:
+    return _meaning("sigmoid", x)
+
+
+def _curve(x: Any) -> Any:
+    return 2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+
+
+def _curve_slope(x: Any) -> Any:
+    return 2 * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
+
+
+def _density(x: Any) -> Any:
+    return np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+_CURVES: dict[str, Callable[..., Any]] = {
+    "gelu": lambda x: x * _meaning("normal_cdf", x),
+    "gelu_gradient": lambda g, x: g * (_meaning("normal_cdf", x) + x * _density(x)),
+    "gelu_tanh": lambda x: x * _gate(_curve(x)),
+    "gelu_tanh_gradient": lambda g, x: g * _gate(_curve(x)) * (1 + x * _curve_slope(x) * (1 - _gate(_curve(x)))),
+    "silu": lambda x: x * _gate(x),
+    "times_sigmoid": lambda x: x * _gate(x),
+    "silu_gradient": lambda g, x: g * _gate(x) * (1 + x * (1 - _gate(x))),
+    "elu": lambda x, a: np.where(x > 0, x, a * np.expm1(x)),
+    "elu_gradient": lambda g, x, a: np.where(x > 0, g, g * a * np.exp(x)),
+    "celu": lambda x, a: np.where(x > 0, x, a * np.expm1(x / a)),
+    "celu_gradient": lambda g, x, a: np.where(x > 0, g, g * np.exp(x / a)),
+    "leaky_relu": lambda x, a: np.where(x > 0, x, a * x),
+    "leaky_relu_gradient": lambda g, x, a: np.where(x > 0, g, a * g),
+    "hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "hardsigmoid_gradient": lambda g, x: np.where(np.abs(x) < 3, g / 6, 0),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "hardswish_gradient": lambda g, x: g * np.clip(x + 3, 0, 6) / 6 + np.where(np.abs(x) < 3, g * x / 6, 0),
+}

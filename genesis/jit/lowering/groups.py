@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from genesis.jit.arguments import Var
-from genesis.jit.lowering.parts import Give, Part, Read
+from genesis.jit.lowering.parts import COUNTED, Give, Part
 
 FEW = 1 << 14  # elements that one chunk may go through, where rows are too few for several
 ROWS = 16  # rows from which several chunks are worth it
@@ -61,8 +61,8 @@ def without_ones(part: Part) -> Part:
 
 
 def _with_axes(part: Part, axes: Sequence[int], change) -> Part:  # type: ignore[no-untyped-def]
-    reads = tuple([Read(r.root, r.dtype, r.offset, change(r.strides)) for r in part.reads])
-    gives = tuple([Give(g.var, g.offset, change(g.strides), g.value, g.whole) for g in part.gives])
+    reads = tuple([replace(r, strides=change(r.strides)) for r in part.reads])
+    gives = tuple([replace(g, strides=change(g.strides)) for g in part.gives])
     return replace(part, axes=tuple(axes), reads=reads, gives=gives)
 
 
@@ -120,8 +120,10 @@ class Group:
         shared = False
         for read in part.reads:
             own = given.get(read.root)
+            if own is not None and read.index is not None:
+                return "it reads elements that an index says"
             if own is None:
-                shared |= read.root in self.roots and math.prod(part.axes) > 1
+                shared |= read.root is not COUNTED and read.root in self.roots and math.prod(part.axes) > 1
             elif not own.whole or (own.offset, own.strides) != (read.offset, read.strides):
                 return "it reads other elements than those of the same round"
             else:

@@ -4,7 +4,8 @@
                axis is taken in vectors: its rounds must not depend on each other.
     Store      writes a value to an operand, at a `Affine`: a number of elements that is a sum of counts times strides, so
                that views, broadcasting and transposes are nothing but strides.
-    Load       reads one element.
+    Load       reads one element; with an index, from where a number that was read says.
+    Count      is the number of the round.
     Total      joins what a value is in all rounds of a loop, and is a value behind the loop.
     Expression computes with values, element by element: what `core/call/scalars.py` makes of the meaning of an op.
 
@@ -63,6 +64,16 @@ class Load:
     operand: int
     at: Affine
     dtype: DType
+    index: Value | None = None  # a number that is read, times `step`, is added to where it is
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Count:
+    """The number that ``at`` says, as a value."""
+
+    at: Affine
+    dtype: DType = np.dtype(np.int64)  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +89,7 @@ class Total:
         return self.value.dtype
 
 
-Value = Expression | Load | Total
+Value = Expression | Load | Total | Count
 
 TOTALS = {"add": 0, "multiply": 1, "maximum": -np.inf, "minimum": np.inf, "bitwise_or": 0, "bitwise_and": -1}
 
@@ -99,6 +110,9 @@ class Store:
     operand: int
     at: Affine
     value: Value
+    index: Value | None = None  # as in `Load`
+    step: int = 0
+    adds: bool = False  # to what is there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,11 +149,11 @@ class Nest:
             or any([isinstance(s, For) for s in self.body[0].body])
         ):
             return ()
-        stores = [s for s in self.body[0].body if isinstance(s, Store)]
+        stores = [s for s in self.body[0].body if isinstance(s, Store) and s.index is None]
         loads: dict[int, set[Affine]] = {}
         for value in values_of(self.body[0]):
             for each in loads_of(value):
-                loads.setdefault(each.operand, set()).add(each.at)
+                loads.setdefault(each.operand, set()).add(each.at if each.index is None else Affine(-1))
         return tuple(
             [
                 (operand, s.operand)
@@ -165,7 +179,9 @@ def arguments(value: Value) -> tuple[Value, ...]:
     """The values that a value is computed from."""
     if isinstance(value, Total):
         return (value.value,)
-    return () if isinstance(value, Load) else tuple([a for a in value.args if isinstance(a, Value)])
+    if isinstance(value, Load | Count):
+        return () if isinstance(value, Count) or value.index is None else (value.index,)
+    return tuple([a for a in value.args if isinstance(a, Value)])
 
 
 def values_of(loop: For) -> Iterator[Value]:
@@ -173,6 +189,8 @@ def values_of(loop: For) -> Iterator[Value]:
     for each in loop.body:
         if isinstance(each, Store):
             yield each.value
+            if each.index is not None:
+                yield each.index
         else:
             yield from values_of(each)
     yield from [total.value for total in loop.totals]
@@ -209,11 +227,10 @@ class Needs:
     def __call__(self, value: Value) -> frozenset[Axis | Total]:
         known = self._known.get(value)
         if known is None:
-            if isinstance(value, Load):
-                known = frozenset([axis for axis, stride in value.at.steps if stride])
-            else:
-                known = frozenset().union(*[self(a) for a in arguments(value)])
-                if isinstance(value, Total):
-                    known = (known - set(value.axes)) | {value}
+            known = frozenset().union(*[self(a) for a in arguments(value)])
+            if isinstance(value, Load | Count):
+                known |= {axis for axis, stride in value.at.steps if stride}
+            if isinstance(value, Total):
+                known = (known - set(value.axes)) | {value}
             self._known[value] = known
         return known

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from genesis.arrays.spec import memory_order, strides_of
+from genesis.arrays.spec import Spec, memory_order, strides_of
 from genesis.core.call.scalar_lowering import lowered
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
@@ -36,6 +36,11 @@ class Read:
     dtype: DType
     offset: int
     strides: tuple[int, ...]
+    index: Expression | None = None  # of the reads before: a number that, times `step`, is added to where it is
+    step: int = 0
+
+
+COUNTED = Var(Spec((), np.dtype(np.int64)))  # as the root of a read: its value is the number where it would be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +70,20 @@ class Unknown(Exception):
 class Memory:
     """Where values lie."""
 
-    def __init__(self, regions: dict[Var, Region], numbers: set[Var]) -> None:
-        self.regions, self.numbers = regions, numbers
+    def __init__(
+        self, regions: dict[Var, Region], numbers: set[Var], constants: dict[Var, np.ndarray[Any, Any]] | None = None
+    ) -> None:
+        self.regions, self.numbers, self.constants = regions, numbers, constants or {}
+        self.limits: dict[Var, int] = {}  # values whose elements are checked to be below these, and not below 0
+
+    def check(self, index: Var, size: int) -> None:
+        """Refuse an index that may be another number than 0, ..., size - 1."""
+        root = index if index not in self.regions else self.regions[index].root
+        array = self.constants.get(root)
+        if array is not None and (not array.size or (array.min() >= 0 and array.max() < size)):
+            return
+        if index.spec.dtype.kind not in "iu" or self.limits.get(root, size + 1) > size:
+            raise Unknown("an index that is not checked")
 
     def read(self, var: Var, strides: Sequence[int]) -> Read:
         """A read with other strides over other axes than the value has dimensions."""
@@ -124,6 +141,18 @@ class Builder:
         self.reads.append(read)
         return Symbol(Expression("x", (len(self.reads) - 1,), read.dtype))
 
+    def taken(self, var: Var, strides: Sequence[int], index: Any, step: int) -> Any:
+        """A value, of which an index says in which row."""
+        read = self.memory.read(var, strides)
+        own = _checked(lowered(index.astype(I64).expression))
+        self.reads.append(replace(read, index=own, step=step))
+        return Symbol(Expression("x", (len(self.reads) - 1,), read.dtype))
+
+    def count(self, dim: int) -> Any:
+        """The number of the round of a dimension."""
+        self.reads.append(Read(COUNTED, I64, 0, tuple([int(d == dim) for d in range(len(self.shape))])))
+        return Symbol(Expression("x", (len(self.reads) - 1,), I64))
+
     def give(
         self, var: Var, value: Any, strides: Sequence[int] | None = None, offset: int = 0, whole: bool = True
     ) -> None:
@@ -139,8 +168,8 @@ class Builder:
         def ordered(strides: tuple[int, ...]) -> tuple[int, ...]:
             return tuple([strides[d] for d in self.order])
 
-        reads = [Read(r.root, r.dtype, r.offset, ordered(r.strides)) for r in self.reads]
-        gives = [Give(g.var, g.offset, ordered(g.strides), g.value, g.whole) for g in self.gives]
+        reads = [replace(r, strides=ordered(r.strides)) for r in self.reads]
+        gives = [replace(g, strides=ordered(g.strides)) for g in self.gives]
         return Part(self.call, tuple([self.shape[d] for d in self.order]), self.rows, tuple(reads), tuple(gives))
 
 
@@ -173,7 +202,8 @@ def in_order_of_memory(var: Var) -> list[int]:
     return memory_order(strides_of(var.spec))
 
 
-Rule = Callable[[Memory, Call], list[Part]]
+# parts in their order, and calls that the host makes between
+Rule = Callable[[Memory, Call], Sequence[Part | Call]]
 RULES: dict[str, Rule] = {}
 
 

@@ -30,6 +30,9 @@ from genesis.kernels.llvm.nests import Code, declarations
 
 F32 = np.dtype(np.float32)
 TERMS = 256  # of a block
+HIGH = 96  # rows of a block, about
+UNITS = 6  # of blocks, at least, where there is enough to do
+COPIED = 96  # terms from which operands are copied
 FEW = 1 << 17  # multiplications of a chunk, at least
 
 
@@ -183,18 +186,27 @@ class Plan:
         self.rows = min(p.m, {1: 16, 2: 12, 3: 8}[vectors] if many else {1: 8, 2: 6}[vectors])
         self.width = vectors * lanes
         self.vectors = vectors
-        work = p.n * p.k
-        self.high = min(p.m, max(self.rows, -(-FEW // work) // self.rows * self.rows, 96 // self.rows * self.rows))
+        least = max(-(-FEW // max(p.n * p.k, 1)), HIGH)  # rows of a block
+        self.blocks = max(p.m // least, 1)
+        self.high = _multiple(-(-p.m // self.blocks), self.rows, p.m)
         self.blocks = -(-p.m // self.high)
         self.count = math.prod([n for n, *_ in p.batch])
-        self.wide = p.n
-        if self.blocks * self.count < 8 and p.n > self.width:
-            panels = max(-(-FEW // max(self.width * p.k * self.high, 1)), 1)
-            self.wide = min(p.n, panels * self.width)
+        panels = -(-p.n // self.width)
+        work = self.high * self.width * p.k  # of a panel
+        self.columns = min(-(-UNITS // (self.blocks * max(self.count, 1))), max(panels * work // FEW, 1), panels)
+        self.wide = _multiple(-(-p.n // self.columns), self.width, p.n)
         self.columns = -(-p.n // self.wide)
         self.units = self.blocks * self.count * self.columns
+        # rows of the first matrix that lie in columns, and panels of the second, are copied when several tiles read them
+        self.copies_a = p.a[1] == 1 and p.a[2] > 1 and p.k >= COPIED and self.high > self.rows
+        self.copies_b = p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width
+        self.apart = self.rows * TERMS + 16  # copied tiles begin in different sets of the cache
         self.each = max(1, min(self.units, FEW // max(self.high * self.wide * p.k, 1)))
         self.chunks = max(1, -(-self.units // self.each))
+
+
+def _multiple(size: int, step: int, most: int) -> int:
+    return min(-(-size // step) * step, most)
 
 
 def kernel(name: str, p: Product, lanes: int) -> Kernel:
@@ -206,6 +218,12 @@ def kernel(name: str, p: Product, lanes: int) -> Kernel:
 def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
     out = _Code(lanes)
     bases = [out.put(f"load ptr, ptr {out.at('%addresses', str(i), 'ptr')}") for i in range(3 + (p.bias is not None))]
+    out.plan = plan
+    if plan.copies_a:
+        tiles = -(-plan.high // plan.rows)
+        out.lines.append(f"  %tiles = alloca [{tiles * plan.apart} x float], align 64")
+    if plan.copies_b:
+        out.lines.append(f"  %panel = alloca [{TERMS * plan.width} x float], align 64")
     start = out.times("%chunk", str(plan.each))
     stop = out.least(out.add(start, str(plan.each)), str(plan.units))
     with out.loop(start, stop, "1") as unit:
@@ -228,8 +246,13 @@ def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
             begin = out.times(terms.index, str(TERMS))
             out.terms = begin, out.least(out.add(begin, str(TERMS)), str(p.k))
             out.fresh = out.put(f"icmp eq i64 {terms.index}, 0") if blocks > 1 else ""
+            out.first = first[0]
+            if plan.copies_a:
+                out.copy_rows(p, first[0], last[0])
             for columns, at in _pieces(p.n, plan.width):
                 with out.loop(first[1] if at < 0 else str(at), last[1], str(columns)) as panel:
+                    if plan.copies_b:
+                        out.copy_panel(p, columns, panel.index)
                     for rows, top in _pieces(p.m, plan.rows):
                         with out.loop(first[0] if top < 0 else str(top), last[0], str(rows)) as tile:
                             out.tile(p, rows, columns, tile.index, panel.index)
@@ -249,17 +272,53 @@ def _pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
 class _Code(Code):
     a = b = c = bias = fresh = ""
     terms = "", ""
+    first = "0"
+    plan: Plan
+
+    def copy_rows(self, p: Product, first: str, last: str) -> None:
+        """The rows of the block, term by term: those of a tile beside each other."""
+        with self.loop(*self.terms, "1") as term:
+            line = self.at(self.a, self.times(term.index, str(p.a[2])))
+            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
+            for rows, top in _pieces(p.m, self.plan.rows):
+                with self.loop(first if top < 0 else str(top), last, str(rows)) as tile:
+                    values = self.put(f"load <{rows} x float>, ptr {self.at(line, tile.index)}, align 4")
+                    target = self.at(self._tile(tile.index), self.times(below, str(rows)))
+                    self.lines.append(f"  store <{rows} x float> {values}, ptr {target}, align 4")
+
+    def _tile(self, row: str) -> str:
+        number = self.put(f"udiv i64 {self.put(f'sub i64 {row}, {self.first}')}, {self.plan.rows}")
+        return self.at("%tiles", self.times(number, str(self.plan.apart)))
+
+    def copy_panel(self, p: Product, columns: int, column: str) -> None:
+        """The rows of a panel, one after the other."""
+        panel = self.at(self.b, column)
+        with self.loop(*self.terms, "1") as term:
+            line = self.at(panel, self.times(term.index, str(p.b[1])))
+            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
+            target = self.at("%panel", self.times(below, str(self.plan.width)))
+            for v in range(-(-columns // self.lanes)):
+                self.store(self.some(line, v, columns), target, str(v * self.lanes))
 
     def tile(self, p: Product, rows: int, columns: int, row: str, column: str) -> None:
         """The terms of one block, for so many rows and columns."""
         lanes = self.lanes
         vectors = -(-columns // lanes)
         lines = [self.at(self.a, self.times(self.add(row, str(r)), str(p.a[1]))) for r in range(rows)]
+        if self.plan.copies_a:
+            tile = self._tile(row)
+            lines = [self.at(tile, str(r)) for r in range(rows)]
         panel = self.at(self.b, column)
         zeros = [self.constant(0.0)] * (rows * vectors)
         with self.loop(*self.terms, "1", zeros) as term:
-            line, at = self.at(panel, self.times(term.index, str(p.b[1]))), self.times(term.index, str(p.a[2]))
-            others = [self.some(line, v, columns) for v in range(vectors)]
+            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
+            at = self.times(below, str(rows)) if self.plan.copies_a else self.times(term.index, str(p.a[2]))
+            if self.plan.copies_b:
+                line = self.at("%panel", self.times(below, str(self.plan.width)))
+                others = [self.load(line, str(v * lanes)) for v in range(vectors)]
+            else:
+                line = self.at(panel, self.times(term.index, str(p.b[1])))
+                others = [self.some(line, v, columns) for v in range(vectors)]
             term.next = []
             for r in range(rows):
                 x = self.spread(lines[r], at)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from genesis.base.errors import UnsupportedError
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import many, pointwise, products, reductions, steps
+from genesis.jit.lowering import fused, indexing, many, pointwise, products, reductions, steps
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.emit_llvm import emitted
 from genesis.jit.lowering.emit_python import interpreted
@@ -19,7 +19,7 @@ from genesis.jit.lowering.phases import Kernel, Phase, Stage
 from genesis.jit.program import Call, Program, op_of
 from genesis.kernels.llvm import loops
 
-__all__ = ["phases", "pointwise", "reductions", "steps"]  # the rules are declared when they are imported
+__all__ = ["fused", "phases", "pointwise", "reductions", "steps"]  # the rules are declared when they are imported
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ def _of_host(call: Call, why: str = "") -> Phase:
 class _Regions:
     def __init__(self, program: Program, calls: list[Call]) -> None:
         self.program = program
-        self.memory = Memory(program.regions, {v for v, _ in program.numbers})
+        self.memory = Memory(program.regions, {v for v, _ in program.numbers}, dict(program.constants))
         self.items: list[_Item] = []
         self.ready: dict[Var, int] = {}  # the number of the item that gives a value
         self.ordered: dict[Var, int] = {}
@@ -68,14 +68,22 @@ class _Regions:
             if call.op in ("linear", "matmul", "matmul_tn"):
                 self._multiply(call)
                 return
+            if call.op in indexing.SUMS and call.args[1 if call.op == "place" else 3] is not None:
+                self._last(_Item(calls=[call], stages=[_stage(*indexing.sums(self.memory, call))]), call.outs)
+                return
             parts = self._parts(call)
         except (Unknown, UnsupportedError) as error:
             self._last(_Item(calls=[call], why=f"{op_of(call).name}: {error}"), call.outs)
+            if call.op == "check_range":
+                self.memory.limits[call.outs[0]] = call.args[2]
             return
         for part in parts:
-            self._into_group(without_ones(part))
+            if isinstance(part, Call):
+                self._last(_Item(calls=[part], why=f"{part.op} of {call.op}"), part.outs)
+            else:
+                self._into_group(without_ones(part))
 
-    def _parts(self, call: Call) -> list[Part]:
+    def _parts(self, call: Call) -> Sequence[Part | Call]:
         op = op_of(call)
         if any([v.spec.dtype.kind in "cV" and v.spec.dtype.name != "bfloat16" for v in (*call.inputs, *call.outs)]):
             raise Unknown("there are no kernels for complex numbers")

@@ -187,10 +187,12 @@ DIRECT: dict[str, Callable[..., Value]] = {
     "isnan": _is_nan,
     "signbit": _signbit,
     "conjugate": lambda x: x,
-    "relu": activations.relu,
-    "gate": activations.gate,
+    **{name: getattr(activations, name) for name in ("relu", "gate", "leaky_relu", "leaky_relu_gradient", "hardsigmoid",
+                                                     "hardsigmoid_gradient", "hardswish", "hardswish_gradient")},
     "frac": functions.frac,
-}
+}  # fmt: skip
+FLOATING = {"divide", "sqrt", "copysign", "relu", "gate", "frac", "leaky_relu", "leaky_relu_gradient", "hardsigmoid",
+            "hardsigmoid_gradient", "hardswish", "hardswish_gradient"}  # fmt: skip
 # in float64: of float32 numbers the results are rounded once
 WIDE: dict[str, Callable[..., Value]] = {
     **{
@@ -201,9 +203,7 @@ WIDE: dict[str, Callable[..., Value]] = {
     **{
         name: getattr(activations, name)
         for name in ("sigmoid", "log1pexp", "sigmoid_gradient", "tanh_gradient", "silu", "silu_gradient", "gelu",
-                     "gelu_gradient", "gelu_tanh", "gelu_tanh_gradient", "leaky_relu", "leaky_relu_gradient", "elu",
-                     "elu_gradient", "celu", "celu_gradient", "hardsigmoid", "hardsigmoid_gradient", "hardswish",
-                     "hardswish_gradient")
+                     "gelu_gradient", "gelu_tanh", "gelu_tanh_gradient", "elu", "elu_gradient", "celu", "celu_gradient")
     },
     "times_sigmoid": activations.silu,
     "tanh": _tanh,
@@ -227,7 +227,7 @@ def supports(name: str, dtype: DType) -> bool:
         return False
     if name in WIDE:
         return dtype.char in "fd"
-    return name in DIRECT and not (name in ("divide", "sqrt", "copysign", "relu", "gate", "frac") and dtype.kind != "f")
+    return name in DIRECT and (name not in FLOATING or dtype.kind == "f")
 
 
 # those that ask the C library, lane by lane: LLVM passes masks of a power of two of lanes only

@@ -1,0 +1,148 @@
+"""Parts of composites that have kernels of their own: activations with their gradients, and cross entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec
+from genesis.core.call.scalars import Expression, Symbol
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.parts import (
+    F64,
+    I64,
+    Builder,
+    Memory,
+    Part,
+    Unknown,
+    in_order_of_memory,
+    row_strides,
+    rule,
+    total,
+)
+from genesis.jit.program import Call
+
+# op: the function for its options, and where the number that it takes is among them
+ACTIVATIONS: dict[str, tuple[Callable[..., str | None], int | None]] = {
+    "gelu": ({"none": "gelu", "tanh": "gelu_tanh"}.get, None),
+    "hardsigmoid": (lambda *_: "hardsigmoid", None),
+    "hardswish": (lambda *_: "hardswish", None),
+    "leaky_relu": (lambda *_: "leaky_relu", 0),
+    "elu": (lambda *_: "elu", 0),
+    "celu": (lambda *_: "celu", 0),
+}
+
+
+def _function(name: str, options: tuple[Any, ...]) -> tuple[str, list[Any]]:
+    choose, number = ACTIVATIONS[name]
+    function = choose(*options)
+    if function is None:
+        raise Unknown(f"{name} of these options")
+    return function, [] if number is None else [options[number]]
+
+
+def _called(function: str, operands: list[Any], numbers: list[Any], dtype: Any) -> Any:
+    args = [x.astype(dtype).expression for x in operands]
+    args += [Expression("number", (float(x),), np.dtype(dtype)) for x in numbers]
+    return Symbol(Expression(function, tuple(args), np.dtype(dtype)))
+
+
+@rule(*[f"fused.{name}" for name in ACTIVATIONS])
+def activation(memory: Memory, call: Call) -> list[Part]:
+    function, numbers = _function(call.op.split(".")[1], call.args[1:])
+    out = call.outs[0]
+    made = Builder(memory, call, out.spec.shape)
+    made.along(in_order_of_memory(out))
+    made.give(out, _called(function, [made.read(call.args[0])], numbers, out.spec.dtype))
+    return [made.made()]
+
+
+@rule(*[f"fused.{name}.backward" for name in ACTIVATIONS])
+def activation_gradient(memory: Memory, call: Call) -> list[Part]:
+    g, (x, *options), _ = call.args
+    function, numbers = _function(call.op.split(".")[1], tuple(options))
+    out = call.outs[0]
+    made = Builder(memory, call, out.spec.shape)
+    made.give(out, _called(f"{function}_gradient", [made.read(g), made.read(x)], numbers, out.spec.dtype))
+    return [made.made()]
+
+
+@rule("fused.silu", "fused.silu.2")
+def silu(memory: Memory, call: Call) -> list[Part]:
+    out = call.outs[0]
+    made = Builder(memory, call, out.spec.shape)
+    made.along(in_order_of_memory(out))
+    x = made.read(call.args[0])
+    made.give(out, _called("silu", [x], [], out.spec.dtype))
+    if len(call.outs) == 2:
+        made.give(call.outs[1], _called("sigmoid", [x], [], out.spec.dtype))
+    return [made.made()]
+
+
+@rule("fused.silu.backward", "fused.silu.2.backward")
+def silu_gradient(memory: Memory, call: Call) -> list[Part]:
+    g, kept, _ = call.args
+    out = call.outs[0]
+    made = Builder(memory, call, out.spec.shape)
+    g = made.read(g)
+    if isinstance(kept[1], Var):  # the gate, and the input
+        s, x = (made.read(v) for v in kept)
+        value = ((1 - s) * x + 1) * s * g
+    else:
+        value = _called("silu_gradient", [g, made.read(kept[0])], [], out.spec.dtype)
+    made.give(out, value)
+    return [made.made()]
+
+
+@rule("fused.cross_entropy")
+def cross_entropy(memory: Memory, call: Call) -> list[Part | Call]:
+    """The mean loss, the softmax, the classes, and the share of each row in the mean.
+
+    That classes are indices is checked between, on the host.
+    """
+    x, target, _, _, ignored, *_ = call.args
+    out, shares, classes, share = call.outs
+    (n, c), rows = x.spec.shape, (x.spec.shape[0],)
+    count, losses = Var(Spec((), F64)), Var(Spec(rows, F64))
+    checked = Var(Spec(rows, I64))
+
+    first = Builder(memory, call, rows, (0,))
+    counts = first.read(target) != ignored
+    first.give(count, total("add", counts.astype(F64)), (0,))
+    each = Builder(memory, call, rows)
+    label = each.read(target)
+    each.give(classes, np.where(label != ignored, label, 0).astype(I64))
+    check = Call("check_range", (classes, "cross_entropy", c, f"{c} classes"), (checked,), call.site)
+
+    made = Builder(memory, call, (n, c), (1,))
+    value, label, own = made.read(x).astype(F64), made.read(target, _column(memory, target)), made.read(checked, (1, 0))
+    all_rows = made.read(count, (0, 0))
+    counts = label != ignored
+    d = value - total("maximum", value)
+    power = np.exp(d)
+    sums = total("add", power)
+    picked = total("add", np.where(made.count(1) == own, d, 0.0))
+    made.give(shares, power / sums)
+    made.give(share, counts.astype(F64) / np.maximum(all_rows, 1.0), (1, 0))
+    made.give(losses, np.where(counts, np.log(sums) - picked, 0.0), (1, 0))
+
+    last = Builder(memory, call, rows, (0,))
+    last.give(out, total("add", last.read(losses)) / last.read(count, (0,)), row_strides(out, rows, (0,)))
+    return [first.made(), each.made(), check, made.made(), last.made()]
+
+
+def _column(memory: Memory, target: Var) -> tuple[int, int]:
+    return memory.strides(target)[0], 0
+
+
+@rule("fused.cross_entropy.backward")
+def cross_entropy_gradient(memory: Memory, call: Call) -> list[Part]:
+    g, (shares, classes, share), _ = call.args
+    made = Builder(memory, call, shares.spec.shape)
+    p, own, part, scale = made.read(shares), made.read(classes, (1, 0)), made.read(share, (1, 0)), made.read(g)
+    scale = part * scale
+    value = p * scale - np.where(made.count(1) == own, scale, 0)
+    made.give(call.outs[0], np.where(part == 0, 0, value))
+    return [made.made()]
