@@ -1,7 +1,7 @@
 """From a program to machine code that runs it in one call.
 
 `phases`    what a compiled program is made of: kernels, and when they run
-`parts`     what a call is, one element at a time: `pointwise`, `reductions`, `steps` say it of each op
+`parts`     what a call is, one element at a time: `pointwise`, `reductions`, `indexing`, `fused`, `steps` say it of each op
 `groups`    parts that run together
 `loops`     the language that kernels are written in; `assemble` makes loops of a group
 `emit_llvm` prints loops as LLVM code, with the functions of `scalar_code`; `emit_python` runs them over NumPy arrays

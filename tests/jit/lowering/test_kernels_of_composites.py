@@ -1,0 +1,145 @@
+"""Kernels of composites, of indices and of whole steps: machine code against calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from native_runs import check, ops_left_to_the_host, traced
+
+import genesis
+import genesis.nn.functional as F
+from genesis import jit, nn
+from genesis.autograd import grad
+from genesis.jit.lowering.step import Step
+from genesis.kernels.llvm import loops
+from genesis.testing import assert_close
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
+
+
+def numbers(*shape, requires_grad=True):
+    values = np.random.default_rng(7).normal(size=shape).astype(np.float32)
+    return genesis.tensor(values, requires_grad=requires_grad)
+
+
+def labels(count, n):
+    return genesis.tensor(np.random.default_rng(8).integers(0, n, count))
+
+
+PAIRS = genesis.tensor([[1, 2], [0, 3], [1, 1], [2, 2]])
+
+
+def and_gradient(function):
+    """The value of a function, and the gradient of its sum of squares for the first argument."""
+
+    def both(x, *rest):
+        y = function(x, *rest)
+        return [y, *grad(y.square().sum(), [x])]
+
+    return both
+
+
+INDICES = {
+    "embedding": (lambda w, i: F.embedding(i, w), numbers(5, 70), PAIRS),
+    "gather of columns": (lambda x, i: x.gather(1, i), numbers(4, 5), PAIRS),
+    "gather of rows": (lambda x, i: x.gather(0, i), numbers(4, 5), PAIRS),
+    "scatter_add": (lambda x, i: x.scatter_add(1, i, x * 2), numbers(4, 5), PAIRS),
+    "scatter_add of rows": (lambda x, i: x.scatter_add(0, i, x * 2), numbers(4, 5), PAIRS),
+    "index_select": (lambda x: genesis.index_select(x, 0, genesis.tensor([1, 1, 3])), numbers(4, 5)),
+    "slices": (lambda x: x[1:3, ::2], numbers(6, 7)),
+    "nll_loss": (lambda x, t: F.nll_loss(F.log_softmax(x, 1), t), numbers(64, 30), labels(64, 30)),
+    "cross_entropy": (F.cross_entropy, numbers(64, 30), labels(64, 30)),
+    "ignored classes": (lambda x, t: F.cross_entropy(x, t, ignore_index=3), numbers(64, 30), labels(64, 30)),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices(name):
+    function, *args = INDICES[name]
+    phases = check(traced(and_gradient(function), *args), args, assert_close, name)
+    assert set(ops_left_to_the_host(phases)) <= {"check_range"}
+
+
+@pytest.mark.parametrize("shape", [(10, 13), (100, 130)])
+def test_activations(shape):
+    x = numbers(*shape)
+    functions = [F.gelu, lambda x: F.gelu(x, approximate="tanh"), F.silu, F.elu, F.celu, F.leaky_relu, F.hardswish, F.hardsigmoid]  # fmt: skip
+
+    def function(x):
+        return [y for f in functions for y in and_gradient(f)(x)]
+
+    assert ops_left_to_the_host(check(traced(function, x), (x,), assert_close)) == []
+
+
+@pytest.mark.parametrize("norm", [F.layer_norm, F.rms_norm], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("size", [5, 16, 45])
+def test_norms(norm, size):
+    x, w = numbers(3, 7, size), numbers(size)
+
+    def function(x, w):
+        y = norm(x, (size,), w)
+        return [y, *grad((y * y.cos().detach()).sum(), [x, w])]
+
+    assert ops_left_to_the_host(check(traced(function, x, w), (x, w), assert_close)) == []
+
+
+def test_a_class_that_there_is_not_is_an_error():
+    x, t = numbers(4, 3, requires_grad=False), labels(4, 3)
+    step = Step(traced(F.cross_entropy, x, t).program)
+    with pytest.raises(IndexError, match="cross_entropy"):
+        step.run((x._array, np.array([0, 3, 1, 2])))
+
+
+def training_step(optimizer, clip):
+    genesis.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 1))
+    stepper = optimizer(model.parameters())
+    x, y = numbers(32, 2, requires_grad=False), numbers(32, 1, requires_grad=False)
+
+    def step(x, y):
+        stepper.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        stepper.step()
+        return loss
+
+    step(x, y)
+    return jit.optimized(jit.trace(step, x, y)), (x, y)
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: genesis.optim.SGD(p, 0.1),
+    "momentum": lambda p: genesis.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01),
+    "Adam": lambda p: genesis.optim.Adam(p, 1e-3, amsgrad=True),
+    "AdamW": lambda p: genesis.optim.AdamW(p, 1e-3),
+    "RMSprop": lambda p: genesis.optim.RMSprop(p, 1e-3),
+    "Adagrad": lambda p: genesis.optim.Adagrad(p, 1e-2),
+}
+
+
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_steps(name, clip):
+    graph, args = training_step(OPTIMIZERS[name], clip)
+    phases = check(graph, args, assert_close, name)
+    assert ops_left_to_the_host(phases) == []
+    assert len(phases) == 1
+
+
+def test_one_step_of_all_parameters_is_one_kernel():
+    genesis.manual_seed(0)
+    model = nn.Sequential(nn.Linear(40, 300), nn.Linear(300, 200), nn.Linear(200, 3))
+    stepper, x = genesis.optim.AdamW(model.parameters(), 1e-3), numbers(8, 40, requires_grad=False)
+
+    def step(x):
+        stepper.zero_grad()
+        model(x).square().sum().backward()
+        stepper.step()
+
+    step(x)
+    phases = check(jit.optimized(jit.trace(step, x)), (x,), assert_close)
+    last = phases[-1].stages[-1].kernel
+    assert len([call for call in phases[-1].calls if call.op == "fused.adam_step"]) >= 3
+    assert last.chunks > 1
