@@ -6,6 +6,7 @@
 `genesis.io`         saving and loading        `genesis.datasets` small real data
 `genesis.func`       functions of functions    `genesis.debug`   pictures of graphs
 `genesis.jit`        graphs of whole steps     `genesis.amp`     mixed precision
+`genesis.compile`    functions as one call     `genesis.compiler` what is asked of it
 `genesis.linalg`     linear algebra            `genesis.fft`     Fourier transforms
 `genesis.special`    special functions         `genesis.distributions` random variables
 `genesis.masked`     reductions with masks     `genesis.signal`  windows of signals
@@ -109,6 +110,7 @@ _LAZY = {
     "amp": "genesis.amp",
     "array_api": "genesis.array_api",
     "cli": "genesis.cli",
+    "compiler": "genesis.compiler",
     "data": "genesis.data",
     "datasets": "genesis.datasets",
     "debug": "genesis.debug",
@@ -139,6 +141,7 @@ _HIDDEN = {"Any", "TYPE_CHECKING", "ModuleType", "annotations", "arrays", "base"
 _LAZY_NAMES = {
     "as_torch": "genesis.pytorch",
     "autocast": "genesis.amp",
+    "compile": "genesis.compiler",
     "draw": "genesis.debug",
     "get_autocast_dtype": "genesis.amp",
     "is_autocast_enabled": "genesis.amp",

@@ -1,5 +1,5 @@
-"""From functions to graphs: tracing, and passes over what was traced. (Replays run op by op; graphs are not compiled
-yet.)
+"""From functions to graphs: tracing, passes over what was traced, and running it. (Replays run op by op; `genesis.compile`
+runs a graph as one call.)
 
 `tracer`     run a function on traced arrays, keep what it does
 `traced`     the arrays: variables with memory
@@ -16,6 +16,8 @@ yet.)
 `rebinding`  the same program with other tensors
 `replay`     running it op by op
 `saved`      traced functions in files, with their tensors
+`compiling`  functions that are traced once and then run as one call: `genesis.compile`
+`lowering`   programs as machine code
 """
 
 from __future__ import annotations

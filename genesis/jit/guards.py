@@ -29,6 +29,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable
 
 State = dict[str, Any]
+Answers = list[tuple[Any, tuple[Any, ...] | None]]  # see `Dependable._answers`
 
 
 def hooks_on(node: Any) -> tuple[Any, ...]:
@@ -82,10 +83,11 @@ def _changed(what: str, before: Any, now: Any) -> str:
 class Unchanged:
     """The state of something, as far as the function did not change it itself."""
 
-    __slots__ = ("ask", "left_out", "name", "state", "thing", "witnessed", "witnesses")
+    __slots__ = ("answers", "ask", "left_out", "name", "state", "thing", "witnessed", "witnesses")
 
     def __init__(self, name: str, ask: Callable[[], State], thing: Dependable | None = None) -> None:
         self.name, self.ask, self.state, self.thing = name, ask, ask(), thing
+        self.answers: Callable[[], Answers | None] = (lambda: None) if thing is None else thing._answers
         self.witnesses = None if thing is None else thing._witnesses
         self.witnessed: tuple[Any, ...] = ()
         self.left_out: set[str] = set()  # what the function changed itself
@@ -113,6 +115,7 @@ class Unchanged:
     def _leave_out(self, own: set[str]) -> None:
         ask, self.state, self.left_out = self.ask, {k: v for k, v in self.state.items() if k not in own}, own
         self.ask = lambda: {k: v for k, v in ask().items() if k not in own}
+        self.answers = lambda: None
 
     def without(self, keys: set[str]) -> Unchanged:
         """The same guard where these entries are of no matter."""
@@ -220,22 +223,28 @@ def _modes() -> list[tuple[str, Any, bool]]:
     ]
 
 
-def names_of(function: Any) -> Callable[[], State]:
+def names_of(function: Any) -> Unchanged:
     """The tensors, modules and numbers that a function, and the functions that it calls by name, find in their closures
     and globals.
     """
-    lookups: dict[str, Callable[[], Any]] = {}
+    lookups: dict[str, tuple[Any, str | None]] = {}  # a cell, or a dictionary and a name in it
     for f in _functions(function, set()):
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
-            lookups[f"{name}, which {f.__name__} captures,"] = lambda cell=cell: contents(cell)  # type: ignore[misc]
+            lookups[f"{name}, which {f.__name__} captures,"] = cell, None
         for name in _globals_in(f.__code__):
-            lookups[f"the global {name}"] = lambda names=f.__globals__, name=name: names.get(name)  # type: ignore[misc]
+            lookups[f"the global {name}"] = f.__globals__, name
     known = {
-        what: ask
-        for what, ask in lookups.items()
-        if isinstance(value := ask(), Dependable | Tensor) or type(value) in PLAIN
+        what: source
+        for what, source in lookups.items()
+        if isinstance(value := _look_up(*source), Dependable | Tensor) or type(value) in PLAIN
     }
-    return lambda: {what: ask() for what, ask in known.items()}
+    guard = Unchanged("", lambda: {what: _look_up(*source) for what, source in known.items()})
+    guard.answers = lambda: [(source, None if name is None else (name,)) for source, name in known.values()]
+    return guard
+
+
+def _look_up(source: Any, name: str | None) -> Any:
+    return contents(source) if name is None else source.get(name)
 
 
 def _functions(value: Any, seen: set[int]) -> Iterator[FunctionType]:
@@ -263,7 +272,7 @@ class Guards:
         self.modes = Modes()
         self.unchanged: dict[int, Unchanged] = {}
         self.things: list[Dependable] = []
-        self.names = Unchanged("", names_of(function))
+        self.names = names_of(function)
 
     def depends(self, thing: Dependable) -> None:
         """The function asks a module or an optimizer."""

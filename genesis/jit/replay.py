@@ -31,22 +31,7 @@ if TYPE_CHECKING:
 def replay(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """See `Graph.replay`."""
     program, binding = graph.program, graph.binding
-    leaves, structure = tree_flatten((args, kwargs))
-    if structure != binding.structure_in:
-        raise ArgumentError(
-            message(
-                "replay",
-                f"{graph.name} was traced with other arguments",
-                [("traced", binding.structure_in), ("given", structure)],
-            )
-        )
-    given = [x for x in leaves if isinstance(x, Tensor)]
-    _check_arguments(graph, given)
-    _check_plain(graph, [x for x in leaves if not isinstance(x, Tensor)])
-    _check_guards(graph)
-    roots = {"argument": given, "captured": binding.captured, "other": binding.others}
-    tensors = [roots[leaf.kind][leaf.index] for leaf in program.leaves]
-    _check_leaves(graph, given, tensors)
+    given, tensors = checked(graph, args, kwargs)
     before = [(counts, key, counts[key]) for counts, key in binding.counts]
     starts = [(generator, generator._block) for generator in binding.streams]
     plan = graph.plan
@@ -85,6 +70,28 @@ def replay(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 # ---- is this the call that was traced?
+
+
+def checked(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
+    """The tensors among the arguments, and the leaves; an error if this is not the call that was traced."""
+    binding = graph.binding
+    leaves, structure = tree_flatten((args, kwargs))
+    if structure != binding.structure_in:
+        raise ArgumentError(
+            message(
+                "replay",
+                f"{graph.name} was traced with other arguments",
+                [("traced", binding.structure_in), ("given", structure)],
+            )
+        )
+    given = [x for x in leaves if isinstance(x, Tensor)]
+    _check_arguments(graph, given)
+    _check_plain(graph, [x for x in leaves if not isinstance(x, Tensor)])
+    _check_guards(graph)
+    roots = {"argument": given, "captured": binding.captured, "other": binding.others}
+    tensors = [roots[leaf.kind][leaf.index] for leaf in graph.program.leaves]
+    _check_leaves(graph, given, tensors)
+    return given, tensors
 
 
 def _check_arguments(graph: Graph, given: list[Tensor]) -> None:

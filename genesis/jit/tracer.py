@@ -302,7 +302,7 @@ class Tracer:
         ACTIVE.append(self)
         try:
             inner_args, inner_kwargs = tree_unflatten(inner, structure)
-            result = fn(*inner_args, **inner_kwargs)
+            result = self.finished(fn(*inner_args, **inner_kwargs), arguments)
             return outcome_of(self, result, arguments, structure)
         finally:
             ACTIVE.pop()
@@ -314,6 +314,10 @@ class Tracer:
             for stream, start in self.streams:
                 stream._position(start)
             self.gradients.restore()
+
+    def finished(self, result: Any, arguments: list[Capture]) -> Any:
+        """What the function returned; a subclass may go on with it, and add arguments."""
+        return result
 
     def _arguments(self, leaves: list[Any]) -> tuple[list[Capture], list[Any]]:
         """The captures of tensors among the arguments, and what the function gets instead of them."""

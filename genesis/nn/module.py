@@ -90,6 +90,13 @@ class Module(ModuleState, Conversions, Dependable):
             return super()._witnesses()
         return (*self.__dict__.values(), *self._parameters.values(), *self._buffers.values(), *self._modules.values())
 
+    def _answers(self) -> list[tuple[Any, tuple[Any, ...] | None]] | None:
+        if self._hooks is not None or EVERY_MODULE:
+            return None
+        lists = [value for value in self.__dict__.values() if type(value) is list]
+        stores = (EVERY_MODULE, self.__dict__, self._parameters, self._buffers, self._modules)
+        return [(held, None) for held in (*stores, *lists)]
+
     def _parts(self) -> Iterator[tuple[str, Module]]:
         return self.named_modules()
 
@@ -323,7 +330,10 @@ class Module(ModuleState, Conversions, Dependable):
             p.zero_grad(set_to_none)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted for PyTorch's sake: modules run as they are."""
+        """Compile ``forward`` in place, see `genesis.compile`, which says what the arguments are."""
+        from genesis.jit.compiling.options import compiled
+
+        self.forward = compiled(type(self).forward.__get__(self), *args, **kwargs)  # type: ignore[method-assign]
 
     # ---- hooks and looks
 

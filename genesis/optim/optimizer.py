@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
+from genesis.arrays.protocol import Virtual
 from genesis.base.dtypes import float32
-from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, UnsupportedError, message
 from genesis.core.call.refusal import expect_function
 from genesis.core.graph.hooks import RemovableHandle
 from genesis.core.graph.interrupts import uninterrupted
@@ -217,7 +218,24 @@ class Optimizer(Dependable):
             for state in self.state.values():
                 for made in state.values():
                     keep(made)
+            self._refuse_new_state()
             depends(self)
+
+    def _refuse_new_state(self) -> None:
+        """In a trace: forget what is not there outside of it."""
+        new = [
+            s for s in self.state.values() if any(isinstance(getattr(x, "_array", None), Virtual) for x in s.values())
+        ]
+        for state in new:
+            state.clear()
+        if new:
+            raise GraphError(
+                message(
+                    "trace",
+                    f"{type(self).__name__} begins with a state that it made while it was traced",
+                    hint="call the function once before tracing it",
+                )
+            )
 
     def _taken_for_granted(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -243,6 +261,15 @@ class Optimizer(Dependable):
             *params,
             *[x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)],
         )
+
+    def _answers(self) -> list[tuple[Any, tuple[Any, ...] | None]] | None:
+        answers: list[tuple[Any, tuple[Any, ...] | None]] = [(self.__dict__, ("state", "param_groups"))]
+        answers += [(self.param_groups, None), (self.state, tuple(self.state))]
+        for group in self.param_groups:
+            options = tuple([name for name in self.defaults if name != "lr" and name in group])
+            answers += [(group, (*options, "params")), (group["params"], None)]
+        tensors = [(s, tuple([k for k, x in s.items() if isinstance(x, Tensor)])) for s in self.state.values()]
+        return [*answers, *tensors]
 
     def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: Group) -> None:
         """Change one parameter in place."""

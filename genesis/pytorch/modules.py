@@ -22,6 +22,7 @@ from genesis.pytorch.stand_ins import STAND_INS
 _SOURCES: dict[str, tuple[str, ...]] = {
     "torch": ("genesis",),
     "torch.amp": ("genesis.amp",),
+    "torch.compiler": ("genesis.compiler",),
     "torch.autograd": ("genesis.autograd",),
     "torch.autograd.forward_ad": ("genesis.autograd.forward_ad",),
     "torch.autograd.function": ("genesis.autograd",),
@@ -143,10 +144,6 @@ def _no(*args: Any, **kwargs: Any) -> bool:
 
 @_values("torch")
 def _torch() -> dict[str, Any]:
-    def compile(model: Any = None, **options: Any) -> Any:
-        """The function or model as it is."""
-        return model if model is not None else lambda function: function
-
     def typed(name: str, dtype: Any) -> Any:
         """A class as ``torch.LongTensor``: makes tensors of a dtype, and their class for ``isinstance``."""
 
@@ -174,7 +171,6 @@ def _torch() -> dict[str, Any]:
     return {
         "__version__": f"{VERSION}+genesis{genesis.__version__}",
         "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
-        "compile": compile,
         "set_default_tensor_type": set_default_tensor_type,
         "use_deterministic_algorithms": _nothing,
         "are_deterministic_algorithms_enabled": lambda: True,

@@ -20,7 +20,7 @@ FAMILIES = {
     "torch.fx": "graphs of modules are left out; genesis.jit.trace records a function",
     "torch.hub": "nothing is downloaded",
     "torch.jit": "TorchScript is left out; genesis.jit.trace records a function and replays it",
-    "torch.compiler": "nothing is compiled",
+    "torch.compiler": "guards and caches are not for programs to change",
     "torch.library": "genesis.library.custom_op declares an operation, with what is registered for it",
     "torch.masked": "masked tensors are left out",
     "torch.mps": "Apple's GPUs are not used",
@@ -85,10 +85,10 @@ PARTS = {
 # names that are there and do not do all that PyTorch's do
 DIFFERENT = {
     "torch.nn.DataParallel": "there are no GPUs: the module as it is",
-    "torch.compile": "the function runs as it is, nothing is compiled",
+    "torch.compile": "backends that take graphs of PyTorch's kind are refused; what a graph cannot hold runs as it is, with a warning",
     "torch.jit.script": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",
     "torch.jit.trace": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",
-    "torch.compiler.compile": "the function runs as it is, nothing is compiled",
+    "torch.compiler.compile": "as torch.compile",
     "torch.profiler.profile": "what it sees runs on the CPU, and ops have their names here",
     "torch.sparse_coo_tensor": "a class of its own, SparseTensor, with products and sums; to_dense() for all else",
     "torch.sparse_csr_tensor": "a class of its own, CompressedTensor; indices that say no matrix are always refused",

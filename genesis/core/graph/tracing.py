@@ -39,6 +39,12 @@ class Dependable:
         """Objects: as long as they are the same ones, `_taken_for_granted` would say the same. Quick to collect."""
         return (object(),)
 
+    def _answers(self) -> list[tuple[Any, tuple[Any, ...] | None]] | None:
+        """Dictionaries and lists, and which of their entries count (None: all): as long as they hold the same objects,
+        `_taken_for_granted` would say the same. None if that cannot be said; then it is asked itself.
+        """
+        return None
+
     def _parts(self) -> Iterator[tuple[str, Any]]:
         """Other things of the kind inside of it, by name."""
         return iter(())

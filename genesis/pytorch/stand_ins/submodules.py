@@ -27,7 +27,7 @@ from genesis.pytorch.stand_ins.common import (
     values,
 )
 
-# ---- compilers: functions run as they are
+# ---- compilers: torch.jit leaves functions as they are
 
 
 def _jit_save(m: Any, f: Any, _extra_files: Any = None) -> None:
@@ -57,21 +57,12 @@ def _jit() -> Values:
 
 @values("torch.compiler")
 def _compiler() -> Values:
-    decorators = (
-        "compile",
-        "disable",
-        "allow_in_graph",
-        "assume_constant_result",
-        "nested_compile_region",
-        "wrap_numpy",
-    )
     return {
-        **dict.fromkeys(decorators, as_it_is),
-        **dict.fromkeys(("is_compiling", "is_dynamo_compiling", "is_exporting"), answer(False)),
-        **dict.fromkeys(("reset", "cudagraph_mark_step_begin", "set_default_backend"), nothing),
-        "list_backends": answer(["eager"]), "get_default_backend": answer("eager"), "set_stance": NoEffect,
+        **dict.fromkeys(("nested_compile_region", "wrap_numpy"), as_it_is),
+        **dict.fromkeys(("cudagraph_mark_step_begin", "set_default_backend"), nothing),
+        "get_default_backend": answer("genesis"),
         "substitute_in_graph": lambda original, **options: as_it_is,
-    }  # fmt: skip
+    }
 
 
 # ---- the rest, by module

@@ -1,0 +1,11 @@
+"""`genesis.compile`: functions that are traced once, and then run as one call.
+
+`function`  a compiled function: which calls are traced, which run as they are
+`options`   what is asked for besides
+`reasons`   what it tells about itself
+`effects`   what a function does besides computing with tensors; `stores` finds it in code
+`joint`     a function and its gradient in one trace, as two programs; `flow` joins them
+`entries`   one graph, ready to be called
+`calling`   the Python around a graph, written for it: `checks` asks whether all is as it was, `numbers` asks the host
+`text`      Python functions while they are written
+"""

@@ -1,0 +1,195 @@
+"""The Python around a compiled step: one function, written for one traced graph.
+
+    def call(sure, args, kwargs):
+        x0 = args[0]                                       # are these the arguments that were traced?
+        a0 = x0._array
+        if a0.shape != ... : return MISS
+        if not (w0._array is ... and ...): return MISS     # is everything as it was at the trace?
+        ...
+        with lock:
+            values = run((a0, ..., *captured), numbers, starts)
+            ...                                            # writes are counted, gradients set
+        return wrap(values[0])
+
+It returns `MISS`, before it has changed anything, where it cannot tell at once that all is as it was: then somebody
+looks closely (`Graph.replay` does, and knows the reasons).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import strides_of
+from genesis.base.pytree import tree_unflatten
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.version import SHARED, WRITES, counting
+from genesis.jit.arguments import Var
+from genesis.jit.binding import Graph
+from genesis.jit.compiling.checks import apart, arguments, guards, surroundings
+from genesis.jit.compiling.numbers import numbers_of, reads
+from genesis.jit.compiling.text import Text
+from genesis.jit.replay import _aliased
+
+
+def caller(graph: Graph, step: Any, example: list[Any], flow: Any = None) -> Any:
+    """The function ``call(sure, args, kwargs)``; ``sure``: it is known that no mode is open that matters.
+
+    Args:
+        graph: what was traced
+        step: what computes its program
+        example: the leaves of the arguments of the trace, tensors by their `Looks`
+        flow: what joins the forward with its backward, if gradients flow through the function: see `flow.py`
+    """
+    text = Text()
+    surroundings(text)
+    count = arguments(text, graph.binding.structure_in, example)
+    apart(text, graph, count)
+    guards(text, graph)
+    gradients = _gradients(text, graph)
+    text.add(f"with {text.name(Lock())}:")
+    text.add(*["    " + line for line in _computed(text, graph, step, count, gradients)])
+    text.add(*_returned(text, graph, count, flow))
+    return text.compiled("call", "sure, args, kwargs")
+
+
+# ---- gradients
+
+
+def _gradients(text: Text, graph: Graph) -> list[str]:
+    """The ``.grad`` of each leaf is ``g0``, ``g1``, ...; returns the names of the arrays of those that have a variable."""
+    arrays = []
+    for i, (leaf, tensor) in enumerate(zip(graph.program.leaves, _leaf_tensors(graph), strict=True)):
+        text.add(f"g{i} = {text.name(tensor._node)}._grad")
+        if leaf.present is not None:
+            text.miss_if(f"g{i} is {'' if leaf.present else 'not '}None")
+        text.miss_if(
+            f"g{i} is not None and (g{i}.__class__ is not Tensor or g{i}._node is not None "
+            f"or g{i}._counter is {text.name(SHARED)})"
+        )
+        if leaf.var is not None:
+            nothing = text.name(_negative_zeros(leaf.var))
+            text.add(f"b{i} = {nothing}.copy('K') if g{i} is None else g{i}._array")
+            text.unless(f"b{i}.__class__ is ndarray and b{i}.strides == {nothing}.strides and b{i}.flags.writeable")
+            arrays.append(f"b{i}")
+    return arrays
+
+
+def _leaf_tensors(graph: Graph) -> tuple[Tensor, ...]:
+    roots = {"captured": graph.binding.captured, "other": graph.binding.others}
+    return tuple([roots[leaf.kind][leaf.index] for leaf in graph.program.leaves])
+
+
+def _negative_zeros(var: Var) -> Any:
+    """What stands for no gradient, laid out as in the trace."""
+    shape, strides = var.spec.shape, strides_of(var.spec)
+    size = 1 + sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)]) if 0 not in shape else 0
+    memory = -np.zeros(size, var.spec.dtype)
+    return np.lib.stride_tricks.as_strided(memory, shape, [s * memory.itemsize for s in strides])
+
+
+# ---- the call
+
+
+def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[str]) -> Iterator[str]:
+    """The counts go up, the numbers are asked for, all is computed and written."""
+    streams = [text.name(s) for s in graph.binding.streams]
+    numbers, undo = numbers_of(text, graph)
+    yield from reads(text, graph)
+    yield from [f"s{i} = {s}._block" for i, s in enumerate(streams)]
+    tail = text.name(tuple([x._array for x in graph.binding.captured]))
+    given = "".join(f"{a}, " for a in (*[f"a{i}" for i in range(count)], f"*{tail}", *gradients))
+    starts = "".join(f"({s}, s{i}), " for i, s in enumerate(streams))
+    yield "try:"
+    yield from ["    " + line for line in numbers]
+    yield f"    values = {text.name(step.run)}(({given}), numbers, ({starts}))"
+    yield "except BaseException:"
+    yield from ["    " + line for line in (*undo, *[f"{s}._position(s{i})" for i, s in enumerate(streams)], "raise")]
+    for i, (s, blocks) in enumerate(zip(streams, graph.program.streams, strict=True)):
+        yield f"{s}._position(s{i} + {blocks})"
+    yield from _counted(text, graph)
+    yield from _set_gradients(text, graph, step)
+
+
+def _counted(text: Text, graph: Graph) -> Iterator[str]:
+    """The writes are counted, all with one number."""
+    writes = graph.program.writes
+    captured = tuple([graph.binding.captured[w.index]._shared_counter() for w in writes if w.kind == "captured"])
+    given = [f"x{w.index}._shared_counter()" for w in writes if w.kind == "argument"]
+    grads = [f"g{w.index}" for w in writes if w.kind == "grad"]
+    if not captured and not given and not grads:
+        return
+    text.scope |= {"WRITES": WRITES, "counting": counting}
+    one = f"c.stamp = stamp; c.count += 1; c.writer = {text.name(f'{graph.name}, compiled')}"
+    yield "with counting:"
+    yield "    stamp = WRITES[0] = WRITES[0] + 1"
+    if captured:
+        yield f"    for c in {text.name(captured)}: {one}"
+    for counter in given:
+        yield f"    c = {counter}; {one}"
+    for g in grads:
+        yield f"    c = None if {g} is None else {g}._counter"
+        yield f"    if c is not None: {one}"
+
+
+def _set_gradients(text: Text, graph: Graph, step: Any) -> Iterator[str]:
+    """The ``.grad`` of leaves is new, or gone."""
+    program, tensors = graph.program, _leaf_tensors(graph)
+    at = len(step.returns) - sum(w.value is not None and not here for w, here in _writes(graph, step))
+    for w, here in _writes(graph, step):
+        if w.of_gradient:
+            node = text.name(tensors[w.index]._node)
+            if w.value is None:
+                yield f"{node}._grad = None"
+            elif here:
+                yield f"if g{w.index} is None: {node}._grad = wrap(b{w.index})"
+            elif w.kind == "new grad" or program.leaves[w.index].present is False:
+                yield f"{node}._grad = wrap(values[{at}])"
+            else:
+                yield f"if g{w.index} is None: {node}._grad = wrap(values[{at}])"
+                yield f"else: g{w.index}._array[...] = values[{at}]"
+        at += w.value is not None and not here
+
+
+def _writes(graph: Graph, step: Any) -> Iterator[tuple[Any, bool]]:
+    return zip(graph.program.writes, step.overwrites, strict=True)
+
+
+def _returned(text: Text, graph: Graph, count: int, flow: Any) -> Iterator[str]:
+    program, binding = graph.program, graph.binding
+    aliases, names, own = dict(program.aliases), list[str](), 0
+    first = sum(isinstance(r, Var) and i not in aliases for i, r in enumerate(program.results))
+    if flow is not None:
+        given = ", ".join([*[f"x{i}" for i in range(count)], ""])
+        starts = ", ".join([*[f"s{i}" for i in range(len(binding.streams))], ""])
+        yield f"joined = {text.name(flow)}(values, numbers, ({starts.lstrip(', ')}), ({given.lstrip(', ')}), args, kwargs)"
+    if aliases:
+        text.scope["aliased"] = _aliased
+        yield f"made = [{', '.join(f'wrap(values[{first + i}])' for i in range(len(program.made)))}]"
+        yield f"given = [{', '.join(f'x{i}' for i in range(count))}]"
+    for i, r in enumerate(program.results[: binding.structure_out.num_leaves]):
+        if flow is not None and i in flow.joint.outputs:
+            yield f"r{i} = joined[{flow.joint.outputs.index(i)}]"
+            own += 1
+        elif i in binding.objects:
+            yield f"r{i} = {text.name(binding.objects[i])}"
+        elif i in aliases:
+            roots = f"given, {text.name(binding.captured)}, {text.name(_leaf_tensors(graph))}, made"
+            yield f"r{i} = aliased({text.name(aliases[i])}, {roots}, [{', '.join(names)}])"
+        elif isinstance(r, Var):
+            yield f"r{i} = wrap(values[{own}])"
+            own += 1
+        else:
+            yield f"r{i} = {text.name(r)}"
+        names.append(f"r{i}")
+    structure = binding.structure_out
+    if structure.kind is None:
+        yield "return r0"
+    elif structure.kind is tuple and all(child.kind is None for child in structure.children):
+        yield f"return ({''.join(f'{name}, ' for name in names)})"
+    else:
+        text.scope["tree_unflatten"] = tree_unflatten
+        yield f"return tree_unflatten([{', '.join(names)}], {text.name(structure)})"

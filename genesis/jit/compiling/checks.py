@@ -1,0 +1,206 @@
+"""Is this the call that was traced? The questions that a compiled call asks first, as lines of Python.
+
+They are answered by looking whether objects are the same ones; where they are not, the line says `MISS`, and somebody
+looks closely. So a question may say no too often, and never yes too often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import CellType, MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genesis.base import device as devices
+from genesis.base import dtypes
+from genesis.base.pytree import TreeDef, tree_flatten
+from genesis.core.graph import switches
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import PLAIN
+from genesis.jit.binding import Graph
+from genesis.jit.compiling.text import Text
+from genesis.jit.guards import Answers, CapturedAsTheyWere, Modes, Unchanged
+
+_SWITCHES = ("ACTIVE", "LEVELS", "OVERRIDES", "PACKING", "ESCAPES")
+
+
+def surroundings(text: Text) -> None:
+    """Nothing is open that ordinary calls would notice, and the modes are those of now."""
+    text.scope |= {name: getattr(switches, name) for name in _SWITCHES}
+    text.scope |= {"grad_mode": grad_mode.get, "dtypes": dtypes, "device": devices.default_device}
+    text.miss_if("(ACTIVE and not sure) or LEVELS or OVERRIDES or PACKING or ESCAPES")
+    text.unless(
+        f"grad_mode() is {grad_mode.get()} and dtypes._default is {text.name(dtypes.get_default_dtype())} "
+        f"and device() is {text.name(devices.default_device())}"
+    )
+
+
+# ---- the arguments
+
+
+class Looks(NamedTuple):
+    """What is asked of a tensor among the arguments."""
+
+    kind: type[Tensor]
+    shape: tuple[int, ...]
+    dtype: Any
+    strides: tuple[int, ...]
+    history: bool
+
+    @staticmethod
+    def of(x: Any) -> Any:
+        """Those of a tensor; anything else is asked for itself."""
+        if not isinstance(x, Tensor):
+            return x
+        array = x._array
+        return Looks(type(x), array.shape, array.dtype, array.strides, x._node is not None)
+
+
+def arguments(text: Text, structure: TreeDef, example: list[Any]) -> int:
+    """Take the arguments apart into ``x0``, ``x1``, ... and their arrays ``a0``, ``a1``, ...; returns how many these are.
+
+    Args:
+        structure: of ``(args, kwargs)``
+        example: the leaves of the arguments of the trace, tensors by their `Looks`
+    """
+    taken = _Taken(text, iter(example))
+    positional, named = structure.children
+    text.miss_if(f"len(args) != {len(positional.children)} or len(kwargs) != {len(named.children)}")
+    for i, child in enumerate(positional.children):
+        taken.take(child, f"args[{i}]")
+    for key, child in zip(named.rest, named.children, strict=True):
+        taken.take(child, f"kwargs.get({key!r}, MISS)")
+    return taken.count
+
+
+class _Taken:
+    """The arguments that have been taken so far."""
+
+    def __init__(self, text: Text, example: Iterator[Any]) -> None:
+        self.text, self.example, self.count = text, example, 0
+
+    def take(self, structure: TreeDef, source: str) -> None:
+        """One argument, which may be a container."""
+        if structure.kind is None:
+            self._leaf(source, next(self.example))
+            return
+        text, name = self.text, self.text.new("t")
+        text.add(f"{name} = {source}")
+        if structure.kind not in (tuple, list, dict):
+            text.scope["tree_flatten"] = tree_flatten
+            text.add(f"{name}, structure = tree_flatten({name})")
+            text.miss_if(f"structure != {text.name(structure)}")
+            for i in range(structure.num_leaves):
+                self._leaf(f"{name}[{i}]", next(self.example))
+            return
+        size = len(structure.children)
+        text.miss_if(f"{name}.__class__ is not {structure.kind.__name__} or len({name}) != {size}")
+        keys = [text.name(k) for k in structure.rest] if structure.kind is dict else None
+        for i, child in enumerate(structure.children):
+            self.take(child, f"{name}[{i}]" if keys is None else f"{name}.get({keys[i]}, MISS)")
+
+    def _leaf(self, source: str, value: Any) -> None:
+        text = self.text
+        if not isinstance(value, Looks):
+            name = text.new("p")
+            text.add(f"{name} = {source}")
+            text.miss_if(f"{name} is not {text.name(value)}{_but_equal(text, name, value)}")
+            return
+        x, a = f"x{self.count}", f"a{self.count}"
+        text.add(f"{x} = {source}")
+        history = "is" if value.history else "is not"
+        text.miss_if(f"{x}.__class__ is not {text.name(value.kind)} or {x}._node {history} None")
+        text.add(f"{a} = {x}._array")
+        text.miss_if(
+            f"{a}.__class__ is not ndarray or {a}.shape != {text.name(value.shape)} "
+            f"or {a}.dtype is not {text.name(value.dtype)} or {a}.strides != {text.name(value.strides)}"
+        )
+        self.count += 1
+
+
+def _but_equal(text: Text, name: str, value: Any) -> str:
+    """Numbers need not be the same object; NaN, and what is no number, must."""
+    if type(value) not in PLAIN or value is None or isinstance(value, bool):
+        return ""
+    zero = f" or {name} == 0" if isinstance(value, float | complex) else ""  # 0.0 is not -0.0
+    return f" and ({name}.__class__ is not {text.name(type(value))} or {name} != {text.name(value)}{zero})"
+
+
+def apart(text: Text, graph: Graph, count: int) -> None:
+    """A graph that writes takes its tensors for different memory."""
+    kinds = {w.kind for w in graph.program.writes}
+    if not kinds & {"argument", "captured"} or not count:
+        return
+    owners = frozenset(id(x._array if x._array.base is None else x._array.base) for x in graph.binding.captured)
+    for i in range(count):
+        text.add(f"o{i} = id(a{i} if a{i}.base is None else a{i}.base)")
+    text.miss_if(" or ".join(f"o{i} in {text.name(owners)}" for i in range(count)))
+    if "argument" in kinds:
+        text.miss_if(f"len({{{', '.join(f'o{i}' for i in range(count))}}}) != {count}")
+
+
+# ---- what was taken for granted
+
+
+def guards(text: Text, graph: Graph) -> None:
+    """Modules, optimizers, captured tensors and names are as they were at the trace."""
+    for guard in graph.binding.guards:
+        if isinstance(guard, CapturedAsTheyWere):
+            for x, _ in guard.tensors:
+                _as_it_was(text, x)
+        elif not isinstance(guard, Modes):
+            answers = guard.answers() if isinstance(guard, Unchanged) else None
+            if answers is None:
+                text.unless(f"{text.name(guard.changed)}() is None")
+            else:
+                unchanged(text, answers)
+
+
+def _as_it_was(text: Text, x: Tensor) -> None:
+    """A captured tensor has its memory, its history and its hooks."""
+    name, node = text.name(x), x._node
+    hooks = "" if node is None else f" and {text.name(node)}._hooks is {text.name(node._hooks)}"
+    text.unless(f"{name}._array is {text.name(x._array)} and {name}._node is {text.name(node)}{hooks}")
+
+
+def unchanged(text: Text, answers: Answers) -> None:
+    """Containers hold the objects that they hold now. Those in which all can be compared at once are: that is faster."""
+    views, now = [], []
+    for container, keys in answers:
+        if isinstance(container, CellType):
+            text.unless(f"{text.name(container)}.cell_contents is {text.name(container.cell_contents)}")
+            continue
+        whole = None if keys is not None else container.values() if isinstance(container, dict) else container
+        if whole is not None and all([_comparable(v) for v in whole]):
+            if len(container):
+                views.append(f"*{text.name(whole)}")
+                now += list(whole)
+            else:
+                text.miss_if(text.name(container))
+            continue
+        conditions = [] if keys is not None else [f"len({text.name(container)}) == {len(container)}"]
+        conditions += [f"{where} is {text.name(value)}" for where, value in _entries(text, container, keys)]
+        if conditions:
+            text.unless(" and ".join(conditions))
+    if views:
+        text.miss_if(f"[{', '.join(views)}] != {text.name(now)}")
+
+
+def _entries(text: Text, container: Any, keys: tuple[Any, ...] | None) -> Iterator[tuple[str, Any]]:
+    """Where each entry of a container is found, and what it is."""
+    name = text.name(container)
+    for key in (container if isinstance(container, dict) else range(len(container))) if keys is None else keys:
+        if isinstance(container, dict | MappingProxyType):
+            yield f"{name}.get({text.name(key)})", container.get(key)
+        else:
+            yield f"({name}[{key}] if len({name}) > {key} else MISS)", container[key]
+
+
+def _comparable(value: Any) -> bool:
+    """Whether ``==`` says no of every object that may take the place of this one and is another."""
+    kind = type(value)
+    if kind in (bool, str, bytes, type(None), dict, set, frozenset, tuple, list, np.dtype):
+        return not isinstance(value, tuple | list) or all([_comparable(v) for v in value])
+    return kind is int or (kind.__eq__ is object.__eq__)

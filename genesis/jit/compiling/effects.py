@@ -1,0 +1,369 @@
+"""What a function does besides computing with tensors: a compiled call would not do it again.
+
+While the function runs, a profile function sees the frames of the program and what they call in C. Calls of functions
+that are known to be pure are fine, and so are writes to objects that were made meanwhile; anything else is an effect.
+The frames of this package are trusted: what it does besides is known to a trace, or refused by it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator
+from types import CodeType, FrameType, MemberDescriptorType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genesis.base.tracebacks import LIBRARY
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import PLAIN, Dependable, depends
+from genesis.jit.compiling.stores import Chain, reads_of, stores_of
+
+
+class Effect(NamedTuple):
+    """Something that a replay would not do again, and where."""
+
+    what: str
+    filename: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.what} at {os.path.basename(self.filename)}:{self.line}"
+
+
+class Stopped(BaseException):
+    """Raised into a function that is being traced, before it has an effect."""
+
+
+_STDLIB, _PACKAGES, _NUMPY = sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), os.path.dirname(np.__file__)
+_OURS, _THEIRS, _BETWEEN = "of this package", "of the program", "of Python or NumPy"
+# modules of Python whose functions only build objects, or call what they are given
+_BUILDING = frozenset(
+    [
+        "contextlib",
+        "functools",
+        "collections",
+        "typing",
+        "abc",
+        "_collections_abc",
+        "enum",
+        "dataclasses",
+        "copy",
+        "copyreg",
+        "inspect",
+        "types",
+        "weakref",
+        "operator",
+        "numbers",
+        "re",
+        "string",
+        "itertools",
+        "_weakrefset",
+        "reprlib",
+        "keyword",
+        "fractions",
+        "statistics",
+        "warnings",
+    ]
+)
+_PURE_BUILTINS = frozenset(
+    [
+        "abs",
+        "all",
+        "any",
+        "ascii",
+        "bin",
+        "callable",
+        "chr",
+        "dir",
+        "divmod",
+        "format",
+        "getattr",
+        "hasattr",
+        "hash",
+        "hex",
+        "id",
+        "isinstance",
+        "issubclass",
+        "iter",
+        "len",
+        "max",
+        "min",
+        "oct",
+        "ord",
+        "pow",
+        "repr",
+        "round",
+        "sorted",
+        "sum",
+        "vars",
+        "locals",
+        "globals",
+        "__build_class__",
+        "__import__",
+        "reversed",
+    ]
+)
+_PURE_MODULES = frozenset(
+    [
+        "math",
+        "cmath",
+        "operator",
+        "_operator",
+        "itertools",
+        "functools",
+        "_functools",
+        "collections",
+        "_collections",
+        "copy",
+        "re",
+        "_sre",
+        "_abc",
+        "_struct",
+        "_typing",
+        "numpy",
+        "sys",
+    ]
+)
+_VALUES = (str, bytes, int, float, complex, bool, tuple, frozenset, range, slice, type(None), type, property)
+_READS = {
+    list: {"copy", "count", "index"},
+    dict: {"get", "items", "keys", "values", "copy", "fromkeys"},
+    set: {
+        "copy",
+        "difference",
+        "intersection",
+        "isdisjoint",
+        "issubset",
+        "issuperset",
+        "symmetric_difference",
+        "union",
+    },
+}
+_ARRAY_WRITES = frozenset({"fill", "sort", "put", "itemset", "partition", "resize", "setflags", "setfield", "byteswap"})
+_CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose functions give something else each time
+
+
+class Watch:
+    """Looks on while a function runs.
+
+    Attributes:
+        effect: the first effect
+        codes: the code objects of the program that ran
+        reads: numbers and the like that they read from objects: (dictionary or list, key, value, its name)
+    """
+
+    def __init__(self, known: set[CodeType] | None = None) -> None:
+        self.known = known  # code that may run while tracing: None outside of a trace
+        self.effect: Effect | None = None
+        self.codes: set[CodeType] = set()
+        self.reads: list[tuple[Any, Any, Any, str]] = []
+        self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
+        self._kinds: dict[CodeType, str] = {}
+        self._frames: set[int] = set()
+
+    def __enter__(self) -> Watch:
+        self._before, self._collects = sys.getprofile(), gc.isenabled()
+        gc.collect(0)  # what is young from now on was made meanwhile
+        gc.disable()
+        sys.setprofile(self._event)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(self._before)
+        if self._collects:
+            gc.enable()
+
+    def _event(self, frame: FrameType, event: str, arg: Any) -> None:
+        code = frame.f_code
+        kind = self._kinds.get(code) or self._kind(code)
+        if kind is not _THEIRS:
+            if kind is _BETWEEN and event == "call":
+                self._left_the_program(frame)
+            return
+        if event == "c_call":
+            self._called(frame, arg)
+        elif event == "call":
+            self._entered(frame, code)
+        elif event == "return":
+            self._left(frame, code)
+
+    def _kind(self, code: CodeType) -> str:
+        """Whose code this is."""
+        name = code.co_filename
+        if LIBRARY[name] or name.startswith("<frozen"):
+            kind = _OURS
+        elif name.startswith(_NUMPY) or (name.startswith(_STDLIB) and not name.startswith(_PACKAGES)):
+            kind = _BETWEEN
+        else:
+            kind = _THEIRS
+        self._kinds[code] = kind
+        return kind
+
+    def _left_the_program(self, frame: FrameType) -> None:
+        """The program calls a function of Python or NumPy, which is not looked into."""
+        outer, name = frame.f_back, frame.f_code.co_filename
+        if outer is None or self._kinds.get(outer.f_code) is not _THEIRS:
+            return
+        module = os.path.relpath(name, _STDLIB).partition(os.sep)[0].removesuffix(".py")
+        if module not in _BUILDING if not name.startswith(_NUMPY) else "random" in name:
+            self._note(f"a call of {frame.f_code.co_name}", outer)
+
+    def _note(self, what: str, frame: FrameType, line: int | None = None) -> None:
+        if self.effect is None:
+            self.effect = Effect(what, frame.f_code.co_filename, frame.f_lineno if line is None else line)
+        if self.known is not None:
+            raise Stopped
+
+    # ---- frames
+
+    def _entered(self, frame: FrameType, code: CodeType) -> None:
+        if code.co_flags & 0x2A0 and id(frame) not in self._frames and _resumed(frame):
+            self._note("a generator from outside goes on", frame)
+        self._frames.add(id(frame))
+        self.codes.add(code)
+        if self.known is not None and code not in self.known and (stores_of(code) or code.co_flags & 0x2A0):
+            self._note(f"{code.co_name} runs for the first time", frame)
+
+    def _left(self, frame: FrameType, code: CodeType) -> None:
+        for target, name, line in stores_of(code):
+            if target is None:
+                known = name.startswith("nonlocal ") and self._is_inner(frame, name.removeprefix("nonlocal "))
+                if not known:
+                    self._note(f"a write to {name}" if name else "a write to an object", frame, line)
+            elif not self._may_write(self._value(frame, target), name):
+                self._note(f"a write to {'.'.join(target)}{'.' + name if name else '[...]'}", frame, line)
+        for from_globals, chain in reads_of(code):
+            self._read(frame, from_globals, chain)
+
+    def _is_inner(self, frame: FrameType, name: str) -> bool:
+        """Whether a variable of an outer function belongs to one that runs meanwhile."""
+        outer = frame.f_back
+        while outer is not None:
+            if id(outer) in self._frames and name in outer.f_code.co_cellvars:
+                return True
+            outer = outer.f_back
+        return False
+
+    def _value(self, frame: FrameType, chain: Chain) -> Any:
+        """What a chain of names is now."""
+        value = frame.f_locals.get(chain[0], frame.f_globals.get(chain[0]))
+        for name in chain[1:]:
+            stores = list(_stores(value, name))
+            value = stores[-1][2] if stores else None
+        return value
+
+    def _may_write(self, x: Any, name: str) -> bool:
+        if isinstance(x, Tensor):
+            return name in ("", "grad", "data", "requires_grad") or _is_young(x)
+        return _is_young(x)
+
+    def _read(self, frame: FrameType, from_globals: bool, chain: tuple[Any, ...]) -> None:
+        """Numbers that are read from the outside must be the same at the next call."""
+        names = frame.f_globals if from_globals else frame.f_locals
+        if chain[0] not in names:
+            return
+        value, text = names[chain[0]], chain[0]
+        if from_globals:
+            self._noted(names, names, chain[0], value, f"the global {text}")
+        for name in chain[1:]:
+            module = value.__name__ if isinstance(value, ModuleType) else ""
+            if module.partition(".")[0] in _CHANGING or module.startswith("numpy.random"):
+                self._note(f"a use of {text}.{name}", frame)
+            if isinstance(value, Tensor) or module.startswith(("numpy", "genesis")):
+                return
+            if isinstance(value, Dependable):
+                depends(value)
+            stores = list(_stores(value, name))
+            text = f"{text}[{name[0]!r}]" if isinstance(name, tuple) else f"{text}.{name}"
+            for held, key, inside in stores:
+                if not isinstance(held, dict) or not isinstance(value, Dependable):
+                    self._noted(value, held, key, inside, text)
+            if not stores or stores[-1][2] is None:
+                return
+            value = stores[-1][2]
+
+    def _noted(self, owner: Any, held: Any, name: Any, value: Any, text: str) -> None:
+        if self.known is not None and type(value) in PLAIN:
+            self._seen.setdefault((id(held), name), (owner, (held, name, value, text)))
+
+    def settle(self) -> None:
+        """The function has returned: what it read of objects that it made itself is of no matter."""
+        young = {id(x) for x in gc.get_objects(generation=0)}
+        texts = Counter[str]()
+        for owner, (held, name, value, text) in self._seen.values():
+            if id(owner) not in young:
+                texts[text] += 1
+                self.reads.append((held, name, value, text if texts[text] == 1 else f"{text} ({texts[text]})"))
+        self._seen.clear()
+
+    # ---- calls in C
+
+    def _called(self, frame: FrameType, function: Any) -> None:
+        name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
+        if owner is None or isinstance(owner, ModuleType):
+            module = (getattr(function, "__module__", None) or getattr(owner, "__name__", "") or "").partition(".")
+            pure = (
+                name in _PURE_BUILTINS
+                if module[0] == "builtins"
+                else module[0] in _PURE_MODULES and "random" not in module[2]
+            )
+        elif isinstance(owner, np.ndarray | np.generic):
+            pure = name not in _ARRAY_WRITES
+        elif isinstance(owner, (Tensor, *_VALUES)) or name in ("__init__", "__new__", "__init_subclass__"):
+            pure = True
+        else:
+            pure = name in _READS.get(type(owner), ()) or _is_young(owner)
+        if not pure:
+            kind = "" if owner is None or isinstance(owner, ModuleType) else f"{type(owner).__name__}."
+            self._note(f"a call of {kind}{name}", frame)
+
+
+def _resumed(frame: FrameType) -> bool:
+    """Whether a generator has run before: it does not begin, it goes on."""
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti + 1] & 3 != 0
+
+
+def _stores(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """The dictionaries in which an attribute or an item is looked for, the key, and what is there: None in all but the
+    last. Nothing where code computes it.
+    """
+    if isinstance(name, tuple):
+        fits = (isinstance(value, dict) and name[0] in value) or (type(value) is list and type(name[0]) is int)
+        if fits and (isinstance(value, dict) or -len(value) <= name[0] < len(value)):
+            yield value, name[0], value[name[0]]
+        return
+    own = getattr(value, "__dict__", None)
+    if isinstance(own, dict):
+        yield own, name, own.get(name)
+        if name in own:
+            return
+    if isinstance(value, Dependable):
+        for members in ("_parameters", "_buffers", "_modules"):
+            if isinstance(own, dict) and name in own.get(members, ()):
+                yield own[members], name, own[members][name]
+                return
+    for kind in (value if isinstance(value, type) else type(value)).__mro__:
+        if name in kind.__dict__:
+            inside = kind.__dict__[name]
+            yield kind.__dict__, name, getattr(value, name) if isinstance(inside, MemberDescriptorType) else inside
+            return
+
+
+def _is_young(x: Any) -> bool:
+    """Whether an object was made since the watch began: only then it is of the young generation, while the collector is
+    off. A dictionary of numbers only is of none, and of the young one once it holds something else.
+    """
+    if not gc.is_tracked(x) or isinstance(x, dict):
+        return not isinstance(x, np.ndarray) and not _is_held(x)
+    return any(x is young for young in gc.get_objects(generation=0))
+
+
+def _is_held(x: Any) -> bool:
+    """Whether something else than running frames and young objects holds an object."""
+    young = {id(y) for y in gc.get_objects(generation=0)}
+    return any(id(r) not in young and not isinstance(r, FrameType) for r in gc.get_referrers(x))

@@ -1,0 +1,164 @@
+"""Gradients through a compiled function: one node, whose backward is a compiled program, too."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.spec import Spec, strides_of
+from genesis.autograd.gradients import grad
+from genesis.base.errors import GraphError, InplaceError, UnsupportedError, message
+from genesis.base.pytree import tree_flatten
+from genesis.core.functions.function import Function
+from genesis.core.graph.generator import Generator
+from genesis.core.graph.modes import enable_grad, grad_mode
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.jit.arguments import Var
+from genesis.jit.compiling.joint import Joint
+
+
+class Flow:
+    """What joins the forward of a compiled function with its backward."""
+
+    def __init__(self, joint: Joint, backward: Any, original: Any) -> None:
+        self.joint, self.backward, self.original = joint, backward, original
+        self.lock = Lock()  # a step has one piece of memory to work in
+        results = joint.forward.program.results
+        aliases = dict(joint.forward.program.aliases)
+        own = [i for i, r in enumerate(results) if isinstance(r, Var) and i not in aliases]
+        position = {i: at for at, i in enumerate(own)}
+        self.outputs = [position[i] for i in joint.outputs]
+        self.specs = [results[i].spec for i in joint.outputs]
+        first = len([i for i in own if i < joint.forward.binding.structure_out.num_leaves])
+        self.origins = _origins(joint)
+        self.saved = [(kind, first + i if kind == "made" else i) for kind, i in joint.saved]
+
+    def __call__(
+        self, values: list[Any], numbers: Any, starts: Any, given: Any, args: Any, kwargs: Any
+    ) -> tuple[Tensor, ...]:
+        """The results that have a history, with it."""
+        captured = self.joint.forward.binding.captured
+        saved = [
+            wrap(values[i]) if kind == "made" else captured[i] if kind == "captured" else given[i]
+            for kind, i in self.saved
+        ]
+        inputs = [given[x] if x.__class__ is int else x for x in self.joint.inputs]
+        call = _Call(self, [values[i] for i in self.outputs], saved, numbers, starts, (args, kwargs))
+        outputs = Compiled.apply(call, *inputs)
+        return outputs if outputs.__class__ is tuple else (outputs,)
+
+    def gradients(self, call: _Call, saved: Any, gs: tuple[Any, ...]) -> list[Any]:
+        """The gradients of the inputs."""
+        arguments = self.joint.backward.arguments
+        cotangents = [
+            np.zeros(spec.shape, spec.dtype) if g is None else g._array for g, spec in zip(gs, self.specs, strict=True)
+        ]
+        arrays = [*[x._array for x in saved], *cotangents]
+        fitted = tuple([_fitted(array, v.spec) for array, v in zip(arrays, arguments, strict=True)])
+        numbers = tuple([call.numbers[i] for i in self.joint.numbers])
+        starts = list(zip(self.joint.forward.binding.streams, call.starts, strict=True))
+        now = [generator._block for generator, _ in starts]
+        with self.lock:
+            try:
+                values = iter(self.backward.run(fitted, numbers, starts))
+            finally:
+                for (generator, _), block in zip(starts, now, strict=True):
+                    generator._position(block)
+        gradients = [wrap(next(values)) if isinstance(r, Var) else r for r in self.joint.backward.results]
+        if None in gs:  # what depends on results without a gradient only has none
+            there = {i for i, g in enumerate(gs) if g is not None}
+            gradients = [x if there & of else None for x, of in zip(gradients, self.origins, strict=True)]
+        return gradients
+
+    def recorded_gradients(self, call: _Call, gs: tuple[Any, ...]) -> Any:
+        """The gradients of the inputs, with a history: the function itself is run again."""
+        graph = self.joint.forward
+        if graph.program.writes or graph.binding.counts:
+            raise UnsupportedError(
+                message("compile", f"{graph.name} writes to tensors, its gradient cannot be differentiated again",
+                        hint="call the function that was given to genesis.compile")
+            )  # fmt: skip
+        tensors = [x for x in tree_flatten(call.arguments)[0] if isinstance(x, Tensor)]
+        for x in (*tensors, *graph.binding.captured):
+            if x._counter is not None and x._counter.stamp > call.epoch:
+                raise InplaceError(
+                    message("backward", f"a tensor that {graph.name} used was modified in place since", [("tensor", x._spec())])
+                )  # fmt: skip
+        inputs = [tensors[x] if isinstance(x, int) else x for x in self.joint.inputs]
+        with enable_grad(), _streams_at(graph.binding.streams, call.starts):
+            args, kwargs = call.arguments
+            leaves = tree_flatten(self.original(*args, **kwargs))[0]
+            wanted = [(leaves[i], g) for i, g in zip(self.joint.outputs, gs, strict=True) if g is not None]
+            return grad([y for y, _ in wanted], inputs, [g for _, g in wanted], create_graph=True, allow_unused=True)
+
+
+class _Call:
+    """One call of a compiled function, for its backward."""
+
+    __slots__ = ("arguments", "epoch", "flow", "numbers", "outputs", "saved", "starts")
+
+    def __init__(self, flow: Flow, outputs: Any, saved: Any, numbers: Any, starts: Any, arguments: Any) -> None:
+        self.flow, self.outputs, self.saved, self.numbers, self.starts = flow, outputs, saved, numbers, starts
+        self.arguments, self.epoch = arguments, 0
+
+
+class Compiled(Function):
+    """The node of a call."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Any, *inputs: Any) -> Any:
+        ctx.save_for_backward(*call.saved)
+        ctx.set_materialize_grads(False)
+        ctx.call, call.epoch, call.saved = call, ctx._epoch, None
+        outputs = [wrap(array) for array in call.outputs]
+        call.outputs = None
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Any) -> Any:
+        call, saved = ctx.call, ctx.saved_tensors
+        if grad_mode.get():
+            return (None, *call.flow.recorded_gradients(call, gs))
+        return (None, *call.flow.gradients(call, saved, gs))
+
+
+class _streams_at:  # noqa: N801
+    """Random streams are where they were at a call, for a block."""
+
+    def __init__(self, streams: tuple[Generator, ...], starts: tuple[int, ...]) -> None:
+        self.streams, self.starts = streams, starts
+
+    def __enter__(self) -> None:
+        self.before = [s._block for s in self.streams]
+        for s, start in zip(self.streams, self.starts, strict=True):
+            s._position(start)
+
+    def __exit__(self, *_: object) -> None:
+        for s, block in zip(self.streams, self.before, strict=True):
+            s._position(block)
+
+
+def _origins(joint: Joint) -> list[set[int]]:
+    """Which results of the function each gradient depends on, by the place among those that have a history."""
+    program, count = joint.backward, len(joint.outputs)
+    known = {var: {i} for i, var in enumerate(program.arguments[len(program.arguments) - count :])}
+    for call in program.calls:
+        origins = set().union(*[known.get(v, set()) for v in call.inputs])
+        known |= dict.fromkeys(call.outs, origins)
+    return [known.get(r, set()) if isinstance(r, Var) else set() for r in program.results]
+
+
+def _fitted(array: Any, spec: Spec) -> Any:
+    """An array laid out as its spec says."""
+    if array.__class__ is not np.ndarray:
+        raise GraphError(message("compile", "a gradient of a compiled function is wanted of a tensor without data"))
+    size = array.itemsize
+    strides = tuple([s * size for s in strides_of(spec)])
+    if array.strides == strides and array.dtype is spec.dtype:
+        return array
+    count = 1 + sum([(n - 1) * s for n, s in zip(spec.shape, strides_of(spec), strict=True)]) if array.size else 0
+    memory = np.lib.stride_tricks.as_strided(np.empty(count, spec.dtype), spec.shape, strides)
+    memory[...] = array
+    return memory

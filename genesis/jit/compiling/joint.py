@@ -1,0 +1,233 @@
+"""A function and its gradient in one trace, and as two programs.
+
+The results of a model have a history that leads to its parameters and arguments: somebody will call ``backward`` later.
+So the trace goes on behind the function: it takes the gradients of the results, for any gradients that come in. What
+results and writes need of the calls is the program of the forward; all else is that of the backward, and what it uses of
+the forward is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.memory import memory_of
+from genesis.autograd.gradients import grad
+from genesis.base.errors import GraphError, message
+from genesis.base.pytree import TreeDef, tree_flatten
+from genesis.core.graph.node import FREED, AccumulateGrad, Output
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.jit.arguments import Var
+from genesis.jit.binding import Graph
+from genesis.jit.memory import Capture
+from genesis.jit.passes import dead_code, optimized
+from genesis.jit.program import Call, Program
+from genesis.jit.traced import Traced
+from genesis.jit.tracer import Tracer
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A forward and its backward.
+
+    Attributes:
+        forward: the graph of what the function does; its results are those of the function, and then what is saved
+        backward: its arguments are what is saved and the gradients of `outputs`, its results the gradients of `inputs`
+        outputs: the results that have a history, by index
+        inputs: what gradients go to: the index of an argument, or a captured leaf
+        saved: where each of what the backward uses is found: among arguments, captured tensors, or what the forward
+            returns behind the results of the function ("made")
+        numbers: which of the numbers of the forward the backward takes
+    """
+
+    forward: Graph
+    backward: Program
+    outputs: tuple[int, ...]
+    inputs: tuple[int | Tensor, ...]
+    saved: tuple[tuple[str, int], ...]
+    numbers: tuple[int, ...]
+
+
+class JointTracer(Tracer):
+    """A trace that takes the gradients of results with a history."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.outputs: list[int] = []
+        self.inputs: list[int | Tensor] = []
+        self.structure: TreeDef | None = None
+        self.results = self.given = 0
+
+    def finished(self, result: Any, arguments: list[Capture]) -> Any:
+        leaves, self.structure = tree_flatten(result)
+        self.results, self.given = len(leaves), len(arguments)
+        live = {i: y for i, y in enumerate(leaves) if isinstance(y, Tensor) and y._node is not None}
+        seen: dict[int, int] = {}
+        self.outputs = [i for i, y in live.items() if seen.setdefault(id(y), i) == i and self._is_open(y)]
+        if not self.outputs:
+            return result
+        sources = self._sources([leaves[i]._node for i in self.outputs])
+        outputs = [leaves[i] for i in self.outputs if not self._is_source(leaves[i], sources)]
+        self.outputs = [i for i in self.outputs if not self._is_source(leaves[i], sources)]
+        if not outputs:
+            return result
+        cotangents = []
+        for y in outputs:
+            spec = self.array(y._array).spec
+            capture = Capture(memory_of(np.empty(0)).zeros(spec.shape, spec.dtype, spec.device))
+            arguments.append(capture)
+            cotangents.append(wrap(Traced(self, capture.cell, capture.var.spec)))
+        tensors = [node.tensor() for node in sources]
+        self.inputs = [self._input(x, arguments) for x in tensors]
+        held = [(node, node._hooks) for node in sources]
+        try:  # the hooks of leaves run when the gradients arrive there
+            for node, _ in held:
+                node._hooks = None
+            gradients = grad(outputs, tensors, cotangents, allow_unused=True)
+        finally:
+            for node, hooks in held:
+                node._hooks = hooks
+        return [*leaves, *gradients]
+
+    def _is_open(self, y: Tensor) -> bool:
+        """Whether a backward could begin at a tensor: nothing behind it was freed by one."""
+        return all(node._saved is not FREED for node in _nodes([y._node]))
+
+    def _is_source(self, y: Tensor, sources: list[AccumulateGrad]) -> bool:
+        return any(y._node is node for node in sources)
+
+    def _sources(self, edges: list[Any]) -> list[AccumulateGrad]:
+        """The leaves that gradients would go to."""
+        sources = []
+        for node in _nodes(edges):
+            if node.is_leaf:
+                if node.tensor() is not None:
+                    sources.append(node)
+            elif node._number < self.gradients.start:
+                text = "a captured tensor was computed before: its gradient would have to go on to where it came from"
+                raise GraphError(message("compile", text, [("computed by", node.name())], "pass it as an argument"))
+        return sources
+
+    def _input(self, x: Tensor, arguments: list[Capture]) -> int | Tensor:
+        return next((i for i, a in enumerate(arguments[: self.given]) if a.tensor() is x), x)
+
+
+def _nodes(edges: list[Any]) -> Iterator[Any]:
+    """The nodes behind edges, each once."""
+    ahead, seen = [e for e in edges if e is not None], set()
+    while ahead:
+        edge = ahead.pop()
+        node = edge.node if isinstance(edge, Output) else edge
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            ahead += [e for e in node._edges if e is not None]
+
+
+# ---- two programs of one
+
+
+def divided(tracer: JointTracer, graph: Graph) -> Joint:
+    """The forward and the backward of a trace."""
+    whole = optimized(graph.program)
+    own, gradients = whole.results[: tracer.results], whole.results[tracer.results :]
+    _refuse(tracer, whole)
+    ends = [v for v in own if isinstance(v, Var)] + [w.value for w in whole.writes if w.value is not None]
+    needed = _needed(whole, ends)
+    calls = [c for c in whole.calls if id(c) not in needed]
+    cotangents = whole.arguments[tracer.given :]
+    behind, crossing = _crossing(whole, calls, gradients, set(cotangents))
+    places, extra = _places(whole, tracer.given, crossing)
+    aliases = tuple([(i, a) for i, a in whole.aliases if i < tracer.results])
+    forward = replace(
+        whole,
+        calls=tuple([c for c in whole.calls if id(c) in needed]),
+        arguments=whole.arguments[: tracer.given],
+        results=(*own, *extra),
+        aliases=aliases,
+    )
+    backward = Program(
+        f"the gradient of {whole.name}",
+        tuple(behind),
+        (*crossing, *cotangents),
+        constants=whole.constants,
+        numbers=whole.numbers,
+        streams=whole.streams,
+        results=gradients,
+    )
+    bound = graph.with_program(forward)
+    objects = {i: x for i, x in graph.binding.objects.items() if i < tracer.results}
+    assert tracer.structure is not None
+    bound = replace(bound, binding=replace(bound.binding, objects=objects, structure_out=tracer.structure))
+    backward = dead_code(backward)
+    index = {v: i for i, (v, _) in enumerate(whole.numbers)}
+    numbers = tuple([index[v] for v, _ in backward.numbers])
+    return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), places, numbers)
+
+
+def _refuse(tracer: JointTracer, whole: Program) -> None:
+    """Refuse what a node between forward and backward cannot say."""
+    shared = [alias.kind for i, alias in whole.aliases if i < tracer.results and (i in tracer.outputs)]
+    if shared:
+        text = "a result that gradients flow through shares its memory with another tensor"
+        raise GraphError(message("compile", text, hint="return a clone() of it"))
+    if any(w.kind == "argument" for w in whole.writes):
+        raise GraphError(message("compile", "an argument is written to, and gradients flow through the function"))
+
+
+def _needed(program: Program, ends: list[Any]) -> set[int]:
+    """The calls that values need, by id."""
+    wanted, needed = set(ends), set()
+    for call in reversed(program.calls):
+        if any(v in wanted for v in call.outs):
+            needed.add(id(call))
+            wanted |= set(call.inputs)
+    return needed
+
+
+def _crossing(
+    program: Program, calls: list[Call], gradients: tuple[Any, ...], cotangents: set[Var]
+) -> tuple[list[Call], list[Var]]:
+    """The calls of the backward, and the values of the forward that they use; views are made again."""
+    made = {v for c in calls for v in c.outs} | cotangents
+    made |= {v for v, _ in program.constants} | {v for v, _ in program.numbers}
+    maker = {v: c for c in program.calls for v in c.outs}
+    again, crossing = dict[int, Call](), dict[Var, None]()
+
+    def use(var: Var) -> None:
+        if var in made or var in crossing:
+            return
+        if var in program.regions:
+            use(maker[var].args[0])
+            again[id(maker[var])] = maker[var]
+            made.add(var)
+        else:
+            crossing[var] = None
+
+    for call in calls:
+        for var in call.inputs:
+            use(var)
+    for g in gradients:
+        if isinstance(g, Var):
+            use(g)
+    return [*again.values(), *calls], list(crossing)
+
+
+def _places(program: Program, given: int, crossing: list[Var]) -> tuple[tuple[tuple[str, int], ...], list[Var]]:
+    """Where each value that is saved is found: among arguments, captured tensors, or what the forward returns more."""
+    arguments = {v: i for i, v in enumerate(program.arguments[:given])}
+    written = {w.index for w in program.writes if w.kind == "captured"}  # they hold something else afterwards
+    captured = {v: i for i, v in enumerate(program.captured) if i not in written}
+    places, extra = [], list[Var]()
+    for var in crossing:
+        if var in arguments:
+            places.append(("argument", arguments[var]))
+        elif var in captured:
+            places.append(("captured", captured[var]))
+        else:
+            places.append(("made", len(extra)))
+            extra.append(var)
+    return tuple(places), extra

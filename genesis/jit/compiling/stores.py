@@ -1,0 +1,138 @@
+"""What the code of a function writes to and reads from, as far as its instructions say so."""
+
+from __future__ import annotations
+
+import dis
+import functools
+from types import CodeType
+from typing import Any, NamedTuple
+
+Chain = tuple[str, ...]  # ("self", "cfg", "rate"): a variable, and attributes of it
+
+
+class Store(NamedTuple):
+    """An instruction that changes something: ``target.name = ...``, ``target[...] = ...``, ``global name``."""
+
+    target: Chain | None  # None: nobody knows
+    name: str
+    line: int
+
+
+class _Step(NamedTuple):
+    name: str
+    value: Any
+    effect: int  # on the height of the stack
+    line: int
+
+
+_LOADS = (
+    "LOAD_FAST",
+    "LOAD_DEREF",
+    "LOAD_CLASSDEREF",
+    "LOAD_GLOBAL",
+    "LOAD_NAME",
+    "LOAD_FAST_CHECK",
+    "LOAD_FAST_BORROW",
+)
+_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+_ITEMS = (("BINARY_SUBSCR", None), ("BINARY_OP", "[]"))
+_IGNORED = ("RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "NOT_TAKEN")
+
+
+@functools.lru_cache(maxsize=4096)
+def steps_of(code: CodeType) -> tuple[_Step, ...]:
+    """The instructions of a code object; those that load or store two variables at once as two."""
+    steps, line = [], code.co_firstlineno
+    for i in dis.get_instructions(code):
+        position = i.positions.lineno if i.positions is not None else None
+        line = position or line
+        if i.opname in _IGNORED:
+            continue
+        if isinstance(i.argval, tuple) and "_FAST_" in i.opname and i.opname.count("_FAST") == 2:
+            verbs = i.opname.replace("_BORROW", "").split("_FAST")
+            for verb, name in zip(verbs, i.argval, strict=False):
+                verb = verb.strip("_")
+                steps.append(_Step(f"{verb}_FAST", name, 1 if verb == "LOAD" else -1, line))
+            continue
+        effect = dis.stack_effect(i.opcode, i.arg if i.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
+        steps.append(_Step(i.opname, i.argrepr if i.opname == "BINARY_OP" else i.argval, effect, line))
+    return tuple(steps)
+
+
+@functools.lru_cache(maxsize=4096)
+def stores_of(code: CodeType) -> tuple[Store, ...]:
+    """What the code changes besides its own variables."""
+    steps, found = steps_of(code), []
+    for i, step in enumerate(steps):
+        kind = step.name
+        if kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            found.append(Store(None, f"global {step.value}", step.line))
+        elif kind in ("STORE_DEREF", "DELETE_DEREF") and step.value in code.co_freevars:
+            found.append(Store(None, f"nonlocal {step.value}", step.line))
+        elif kind in ("STORE_ATTR", "DELETE_ATTR"):
+            found.append(Store(_target(steps, i, 0), str(step.value), step.line))
+        elif kind in ("STORE_SUBSCR", "DELETE_SUBSCR"):
+            found.append(Store(_target(steps, i, 1), "", step.line))
+        elif kind == "STORE_SLICE":
+            found.append(Store(_target(steps, i, 2), "", step.line))
+    return tuple(found)
+
+
+def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
+    """What stands ``above`` values below the top of the stack before an instruction, as a chain."""
+    end = at
+    if steps[at].name.startswith("STORE") and steps[end - 1].name == "SWAP":  # target.name += value
+        while steps[end - 1].name == "SWAP":
+            end -= 1
+        end = _begin(steps, end)
+    for _ in range(above):
+        end = _begin(steps, end)
+    begin = _begin(steps, end)
+    return _chain(steps[begin:end]) if 0 <= begin < end else None
+
+
+def _begin(steps: tuple[_Step, ...], end: int) -> int:
+    """Where the instructions begin that compute the top of the stack before ``end``."""
+    height, i = 0, end
+    while height < 1 and i > 0:
+        i -= 1
+        if steps[i].name.startswith(("JUMP", "POP_JUMP", "FOR_ITER")):
+            return -1
+        height += steps[i].effect
+    return i if height == 1 else -1
+
+
+def _chain(steps: tuple[_Step, ...]) -> Chain | None:
+    if not steps or steps[0].name not in _LOADS or any(s.name != "LOAD_ATTR" for s in steps[1:]):
+        return None
+    return tuple([str(s.value) for s in steps])
+
+
+@functools.lru_cache(maxsize=4096)
+def reads_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
+    """The chains that the code reads: whether they begin at a global name, and the names; an item of a dictionary or a
+    list is a tuple with its key.
+    """
+    steps, chains = steps_of(code), dict[tuple[bool, tuple[Any, ...]], None]()
+    for i, step in enumerate(steps):
+        if step.name in _LOADS:
+            chain = (str(step.value), *_further(steps, i + 1))
+            if len(chain) > 1 or step.name in _GLOBAL:
+                chains[step.name in _GLOBAL, chain] = None
+    return tuple(chains)
+
+
+def _further(steps: tuple[_Step, ...], at: int) -> list[Any]:
+    """Attributes and items that are read one after the other."""
+    names: list[Any] = []
+    while at < len(steps):
+        step, after = steps[at], steps[at + 1] if at + 1 < len(steps) else None
+        if step.name in ("LOAD_ATTR", "LOAD_METHOD"):
+            names.append(str(step.value))
+            at += 1
+        elif step.name == "LOAD_CONST" and after is not None and (after.name, after.value) in _ITEMS:
+            names.append((step.value,))
+            at += 2
+        else:
+            break
+    return names

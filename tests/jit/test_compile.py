@@ -1,0 +1,643 @@
+"""`genesis.compile`: the same numbers and effects as without it, call after call."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+import warnings
+
+import pytest
+
+import genesis
+import genesis.nn.functional as F
+from genesis import nn, optim
+from genesis.testing import fuzz_compile
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2)
+        self.drop = nn.Dropout(0.25)
+
+    def forward(self, x):
+        return self.second(self.drop(F.gelu(self.norm(self.first(x)))))
+
+
+def data(call, rows=6):
+    stream = genesis.Generator().manual_seed(call)
+    return genesis.randn(rows, 4, generator=stream), genesis.randint(0, 2, (rows,), generator=stream)
+
+
+def state(model, optimizer):
+    """All that a training step changes, as bytes."""
+    tensors = [*model.state_dict().values(), *[p.grad for p in model.parameters()]]
+    tensors += [v for p in model.parameters() for _, v in sorted(optimizer.state[p].items())]
+    return [t.detach().numpy().copy() if isinstance(t, genesis.Tensor) else t for t in tensors]
+
+
+def same(a, b):
+    return fuzz_compile.equal(a, b, exactly=False)
+
+
+def trained(make_step, compiled, calls=6, rows=lambda call: 6, made=None):
+    """Losses and the final state of a training."""
+    genesis.manual_seed(0)
+    model = Net()
+    optimizer = (made or (lambda ps: optim.AdamW(ps, lr=0.01)))(model.parameters())
+    step = make_step(model, optimizer)
+    step = genesis.compile(step, fullgraph=True) if compiled else step
+    losses = [step(*data(call, rows(call))).item() for call in range(calls)]
+    return losses, state(model, optimizer), step
+
+
+def plain_step(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def accumulating_step(model, optimizer):
+    """Gradients are added to those of the call before."""
+
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def autocast_step(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad(set_to_none=False)
+        with genesis.autocast("cpu", dtype=genesis.bfloat16):
+            loss = F.cross_entropy(model(x).float(), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+# ---- whole steps
+
+
+@pytest.mark.parametrize("make_step", [plain_step, accumulating_step, autocast_step])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda ps: optim.AdamW(ps, lr=0.01),
+        lambda ps: optim.SGD(ps, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+        lambda ps: optim.RMSprop(ps, lr=0.01),
+        lambda ps: optim.NAdam(ps, lr=0.01),
+    ],
+)
+def test_a_training_step_gives_what_it_gives_uncompiled(make_step, made):
+    expected = trained(make_step, False, made=made)
+    losses, left, step = trained(make_step, True, made=made)
+    tolerance = 0.05 if make_step is autocast_step else 1e-4
+    assert losses == pytest.approx(expected[0], rel=tolerance)
+    assert make_step is autocast_step or same(left, expected[1])
+    assert len(step._recent) == 1 or make_step is accumulating_step
+
+
+def test_a_shorter_last_batch_has_a_graph_of_its_own():
+    def rows(call):
+        return 6 if call % 3 else 4
+
+    expected = trained(plain_step, False, rows=rows)
+    losses, left, step = trained(plain_step, True, rows=rows)
+    assert losses == pytest.approx(expected[0], rel=1e-4)
+    assert same(left, expected[1])
+    assert len(step._recent) == 2
+    assert "float32[4, 4]" in step.explain()
+
+
+def test_the_learning_rate_is_asked_for_at_each_call():
+    seen = []
+    for compiled in (False, True):
+        genesis.manual_seed(0)
+        model = Net()
+        optimizer = optim.AdamW(model.parameters(), lr=0.1)
+        schedule = optim.lr_scheduler.StepLR(optimizer, 2, 0.1)
+        step = plain_step(model, optimizer)
+        step = genesis.compile(step, fullgraph=True) if compiled else step
+        losses = []
+        for call in range(8):
+            losses.append(step(*data(call)).item())
+            schedule.step()
+        seen.append((losses, state(model, optimizer)))
+    assert seen[0][0] == pytest.approx(seen[1][0], rel=1e-4)
+    assert same(seen[0][1], seen[1][1])
+
+
+def test_states_that_go_apart_have_numbers_of_their_own():
+    """The counts of parameters are usually equal, and then each number is asked for once: not here."""
+    left = []
+    for compiled in (False, True):
+        genesis.manual_seed(0)
+        model = Net()
+        optimizer = optim.AdamW(model.parameters(), lr=0.1)
+        step = plain_step(model, optimizer)
+        step = genesis.compile(step) if compiled else step
+        for call in range(3):
+            step(*data(call))
+        optimizer.state[model.second.bias]["step"] = 50
+        for call in range(3):
+            step(*data(call))
+        left.append(state(model, optimizer))
+    assert same(*left)
+
+
+def test_training_and_evaluation_are_graphs_of_their_own():
+    model = Net()
+    fast = genesis.compile(model, fullgraph=True)
+    x = data(0)[0]
+    with genesis.no_grad():
+        for _ in range(3):
+            for training in (True, False):
+                model.train(training)
+                genesis.manual_seed(7)
+                wanted = model(x) if not training else None
+                result = fast(x)
+                assert wanted is None or genesis.allclose(result, wanted, atol=1e-6)
+    assert len(fast._compiled._recent) == 2
+
+
+def test_weights_that_move_are_followed():
+    model = nn.Linear(4, 2)
+    fast = genesis.compile(model, fullgraph=True)
+    x = data(0)[0]
+    with genesis.no_grad():
+        for _ in range(3):
+            fast(x)
+        model.weight.data = genesis.randn(2, 4)
+        assert genesis.allclose(fast(x), model(x), atol=1e-6)
+        model.load_state_dict(nn.Linear(4, 2).state_dict())
+        assert genesis.allclose(fast(x), model(x), atol=1e-6)
+        model.bias = nn.Parameter(genesis.ones(2))
+        assert genesis.allclose(fast(x), model(x), atol=1e-6)
+        model.weight.data = genesis.randn(4, 2).t()
+        assert genesis.allclose(fast(x), model(x), atol=1e-6)
+
+
+def test_results_are_tensors_of_their_own():
+    double = genesis.compile(lambda x: x * 2)
+    x = genesis.ones(3)
+    results = [double(x) for _ in range(4)]
+    results[2].add_(5)
+    assert [r.tolist() for r in results] == [[2.0] * 3, [2.0] * 3, [7.0] * 3, [2.0] * 3]
+
+
+def test_structures_constants_and_keywords():
+    @genesis.compile(fullgraph=True)
+    def f(batch, scale=1.0, *, names=("a",)):
+        return {name: batch["x"][0] * scale for name in names}, names
+
+    x, y = genesis.ones(2), genesis.full((2,), 3.0)
+    for _ in range(2):
+        for given, scale, names in (
+            ((x,), 1.0, ("a",)),
+            ([y], 2.0, ("a", "b")),
+            ((x,), 1, ("a",)),
+            ((y,), -0.0, ("a",)),
+        ):
+            result, back = f({"x": given}, scale, names=names)
+            assert list(result) == list(names) == list(back)
+            assert result["a"].tolist() == (given[0] * scale).tolist()
+            assert str(result["a"].tolist()) == str((given[0] * scale).tolist())
+
+
+def test_too_many_kinds_of_calls_are_run_as_they_are_with_one_warning():
+    @genesis.compile
+    def f(x, factor):
+        return x * factor
+
+    x = genesis.ones(2)
+    with pytest.warns(UserWarning, match="argument 1 is") as told:
+        for factor in range(20):
+            assert f(x, float(factor)).tolist() == [factor] * 2
+    assert len(told) == 1
+    assert "8 graphs" in f.explain()
+
+
+# ---- what Python does besides
+
+
+class Box:
+    count = 0
+    rate = 2.0
+
+    def __init__(self):
+        self.items = []
+
+
+def test_effects_are_not_lost(capsys):
+    box, total = Box(), 0
+
+    def prints(x):
+        print("called")
+        return x * 2
+
+    def appends(x):
+        box.items.append(1)
+        return x * 2
+
+    def counts(x):
+        box.count += 1
+        return x * 2
+
+    def sets(x):
+        nonlocal total
+        total += 1
+        return x * 2
+
+    def draws(x):
+        import random
+
+        return x * random.random()
+
+    x = genesis.ones(2)
+    for f in (prints, appends, counts, sets, draws):
+        with pytest.warns(UserWarning, match="test_compile.py:") as told:
+            fast = genesis.compile(f)
+            results = [fast(x) for _ in range(4)]
+        assert len(told) == 1, f
+        assert "not compiled" in fast.explain()
+        with pytest.raises(RuntimeError, match="cannot be one graph"):
+            for _ in range(2):
+                genesis.compile(f, fullgraph=True)(x)
+    assert capsys.readouterr().out == "called\n" * 5
+    assert (len(box.items), box.count, total) == (5, 5, 5)
+    assert results[0].tolist() != results[1].tolist()
+
+
+def test_what_is_made_inside_may_be_written_to():
+    @genesis.compile(fullgraph=True)
+    def f(xs):
+        outs, box, sums = [], Box(), {}
+        for i, x in enumerate(xs):
+            outs.append(x * i)
+            sums[i] = x.sum()
+            box.last = x
+            box.count += 1
+        total = 0
+
+        def add(y):
+            nonlocal total
+            total = total + y
+
+        for s in sums.values():
+            add(s)
+        return genesis.stack(outs) + box.last * box.count, total
+
+    xs = [genesis.ones(2), genesis.full((2,), 2.0)]
+    for _ in range(4):
+        a, b = f(xs)
+        assert (a.tolist(), b.item()) == ([[4.0, 4.0], [6.0, 6.0]], 6.0)
+
+
+def test_generators_from_outside_go_on():
+    numbers = (float(i) for i in range(100))
+
+    def f(x):
+        return x * next(numbers)
+
+    with pytest.warns(UserWarning, match="not compiled"):
+        fast = genesis.compile(f)
+        assert [fast(genesis.ones(())).item() for _ in range(5)] == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_numbers_of_objects_are_looked_at():
+    box, config = Box(), {"factor": 3.0}
+
+    @genesis.compile(fullgraph=True)
+    def f(x):
+        return x * box.rate * config["factor"]
+
+    x = genesis.ones(())
+    assert [f(x).item() for _ in range(3)] == [6.0] * 3
+    box.rate = 4.0
+    assert f(x).item() == 12.0
+    config["factor"] = 1.0
+    assert f(x).item() == 4.0
+    assert "box.rate is 4.0" in f.explain()
+
+
+def test_values_that_python_needs():
+    def f(x):
+        return x * 2 if x.sum() > 0 else x - 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fast = genesis.compile(f)
+        for x in (genesis.ones(2), -genesis.ones(2), genesis.ones(2), genesis.zeros(2)) * 3:
+            assert fast(x).tolist() == f(x).tolist()
+
+
+def test_errors_of_the_function_are_its_own():
+    @genesis.compile
+    def f(x):
+        if x.shape[0] == 3:
+            raise KeyError("three")
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            assert f(genesis.ones(2)).tolist() == [1.0, 1.0]
+            with pytest.raises(KeyError, match="three"):
+                f(genesis.ones(3))
+
+
+# ---- gradients through compiled functions
+
+
+def loop(model, call, optimizer, calls=6):
+    losses = []
+    for i in range(calls):
+        x, y = data(i)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(call(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_a_compiled_model_in_an_ordinary_loop():
+    seen = []
+    for compiled in (False, True):
+        genesis.manual_seed(0)
+        model = Net()
+        optimizer = optim.AdamW(model.parameters(), lr=0.01)
+        call = genesis.compile(model, fullgraph=True) if compiled else model
+        seen.append((loop(model, call, optimizer), state(model, optimizer)))
+    assert seen[0][0] == pytest.approx(seen[1][0], rel=1e-4)
+    assert same(seen[0][1], seen[1][1])
+    assert call(data(0)[0]).grad_fn.name() == "CompiledBackward"
+
+
+def test_gradients_of_arguments_and_unused_results():
+    def f(x, y):
+        return x * y, (x**2).sum(), y.detach()
+
+    fast = genesis.compile(f, fullgraph=True)
+    for _ in range(3):
+        grads = []
+        for g in (f, fast):
+            x = genesis.tensor([1.0, 2.0], requires_grad=True)
+            y = genesis.tensor([3.0, 4.0], requires_grad=True)
+            a, b, c = g(x * 1, y)
+            (b * 2).backward()
+            grads.append((x.grad.tolist(), y.grad, c.requires_grad))
+            a, b, c = g(x, y)
+            a.sum().backward()
+            grads[-1] += (x.grad.tolist(), y.grad.tolist())
+        assert grads[0] == grads[1]
+
+
+def test_hooks_of_parameters_run_once():
+    model = nn.Linear(4, 2)
+    fast = genesis.compile(model, fullgraph=True)
+    seen = []
+    model.weight.register_hook(lambda g: seen.append(g.shape))
+    model.weight.register_post_accumulate_grad_hook(lambda p: seen.append("accumulated"))
+    for call in range(4):
+        fast(data(call)[0]).sum().backward()
+        assert len(seen) == 2 * (call + 1)
+
+
+def test_writes_between_forward_and_backward_are_noticed():
+    model = nn.Linear(4, 2)
+    fast = genesis.compile(model, fullgraph=True)
+    x = data(0)[0].requires_grad_()
+    for _ in range(3):
+        y = fast(x)
+        with genesis.no_grad():
+            model.weight.add_(1)
+        with pytest.raises(RuntimeError, match="modified in place"):
+            y.sum().backward()
+    y = fast(x)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="already differentiated|freed"):
+        y.sum().backward()
+
+
+def test_gradients_of_gradients_run_the_function_itself():
+    def f(x):
+        return (x**3).sum()
+
+    fast = genesis.compile(f, fullgraph=True)
+    for _ in range(3):
+        x = genesis.tensor([1.0, 2.0], requires_grad=True)
+        (g,) = genesis.autograd.grad(fast(x), x, create_graph=True)
+        (h,) = genesis.autograd.grad(g.sum(), x)
+        assert (g.tolist(), h.tolist()) == ([3.0, 12.0], [6.0, 12.0])
+
+
+def test_transforms_run_the_function_itself():
+    def f(x):
+        return (x**2).sum()
+
+    fast = genesis.compile(f, fullgraph=True)
+    x = genesis.tensor([1.0, 2.0])
+    for _ in range(3):
+        fast(x)
+        assert genesis.func.grad(fast)(x).tolist() == [2.0, 4.0]
+        assert genesis.vmap(fast)(genesis.stack([x, x])).tolist() == [5.0, 5.0]
+        assert genesis.func.jvp(fast, (x,), (x,))[1].item() == 10.0
+        assert genesis.func.hessian(fast)(x).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
+def test_compiled_functions_in_compiled_functions():
+    inner = genesis.compile(lambda x: x.sin(), fullgraph=True)
+    outer = genesis.compile(lambda x: inner(x) * inner(x), fullgraph=True)
+    x = genesis.tensor([1.0], requires_grad=True)
+    for _ in range(4):
+        (g,) = genesis.autograd.grad(outer(x), x)
+        assert g.item() == pytest.approx(2 * x.sin().item() * x.cos().item(), rel=1e-5)
+
+
+def test_modes_are_part_of_the_call():
+    model = nn.Linear(4, 2)
+    fast = genesis.compile(model, fullgraph=True)
+    x = data(0)[0]
+    for _ in range(3):
+        assert fast(x).requires_grad
+        with genesis.no_grad():
+            assert not fast(x).requires_grad
+        with genesis.inference_mode():
+            assert fast(x).is_inference()
+        with genesis.autocast("cpu", dtype=genesis.bfloat16):
+            assert fast(x).dtype is genesis.bfloat16
+
+
+def test_custom_functions_and_checkpoints():
+    class Cube(genesis.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 5 * x**2 * g  # not the true one: it must be this that runs
+
+    w = genesis.tensor([0.5, 2.0], requires_grad=True)
+
+    def f(x):
+        inner = genesis.utils.checkpoint.checkpoint(lambda v: F.dropout(v, 0.5) * w, x, use_reentrant=False)
+        return Cube.apply(inner).sum()
+
+    fast = genesis.compile(f, fullgraph=True)
+    for seed in range(4):
+        grads = []
+        for g in (f, fast):
+            w.grad = None
+            genesis.manual_seed(seed)
+            x = genesis.tensor([1.0, 3.0], requires_grad=True)
+            g(x).backward()
+            grads.append((x.grad.tolist(), w.grad.tolist(), genesis.rand(1).item()))
+        assert same(*grads)
+
+
+# ---- modules, threads, files
+
+
+def test_a_compiled_module_is_that_module():
+    model = Net()
+    fast = genesis.compile(model)
+    assert fast.first is model.first
+    assert fast.training
+    fast.eval()
+    assert not model.training
+    assert not fast.training
+    fast.extra = 3
+    assert model.extra == 3
+    assert next(n for n, _ in fast.named_parameters()) == "_orig_mod.first.weight"
+    assert isinstance(fast, nn.Module)
+    x = data(0)[0]
+    for again in (copy.deepcopy(fast), pickle.loads(pickle.dumps(fast))):
+        for _ in range(3):
+            assert genesis.allclose(again(x), model(x), atol=1e-6)
+        assert again._orig_mod is not model
+        assert "1 graphs" in again.explain()
+
+
+def test_compile_in_place():
+    model = Net().eval()
+    wanted = model(data(0)[0])
+    model.compile(fullgraph=True)
+    for _ in range(3):
+        assert genesis.allclose(model(data(0)[0]), wanted, atol=1e-6)
+    assert model(data(0)[0]).grad_fn.name() == "CompiledBackward"
+    again = pickle.loads(pickle.dumps(model))
+    twin_free = copy.deepcopy(model)
+    for other in (again, twin_free):
+        with genesis.no_grad():
+            other.second.bias.add_(1)
+        assert genesis.allclose(other(data(0)[0]), wanted + 1, atol=1e-6)
+    assert genesis.allclose(model(data(0)[0]), wanted, atol=1e-6)
+
+
+def test_methods_are_compiled_for_each_object():
+    class Scaled:
+        def __init__(self, factor):
+            self.factor = factor
+
+        @genesis.compile(fullgraph=True)
+        def __call__(self, x):
+            return x * self.factor
+
+    one, two = Scaled(2.0), Scaled(3.0)
+    for _ in range(3):
+        assert (one(genesis.ones(())).item(), two(genesis.ones(())).item()) == (2.0, 3.0)
+    one.factor = 5.0
+    assert one(genesis.ones(())).item() == 5.0
+
+
+def test_threads_that_call_at_once():
+    model = Net().eval()
+    fast = genesis.compile(model, fullgraph=True)
+    xs = [data(i)[0] for i in range(8)]
+    wanted = [model(x).detach() for x in xs]
+    wrong = []
+
+    def work(i):
+        for _ in range(30):
+            with genesis.set_grad_enabled(i % 2 == 0):
+                if not genesis.allclose(fast(xs[i]), wanted[i], atol=1e-5):
+                    wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_the_compiler_module():
+    compiler = genesis.compiler
+
+    @genesis.compile
+    def f(x):
+        return x * (2 if compiler.is_compiling() else 2.0)
+
+    x = genesis.ones(2)
+    for _ in range(3):
+        assert f(x).tolist() == [2.0, 2.0]
+    assert not compiler.is_compiling()
+    with compiler.set_stance("force_eager"):
+        assert f(x).tolist() == [2.0, 2.0]
+    compiler.reset()
+    assert "0 graphs" in f.explain()
+    for _ in range(3):
+        assert f(x).tolist() == [2.0, 2.0]
+    with compiler.set_stance("fail_on_recompile"), pytest.raises(RuntimeError, match="stance"):
+        f(genesis.ones(3))
+
+    @compiler.disable
+    def left(x):
+        return x + 1
+
+    with pytest.warns(UserWarning, match="left is not to be compiled"):
+        g = genesis.compile(lambda x: left(x) * 2)
+        assert [g(x).tolist() for _ in range(3)] == [[4.0, 4.0]] * 3
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"backend": "nothing"}, ValueError),
+        ({"backend": lambda graph, inputs: graph}, TypeError),
+        ({"mode": "fast"}, ValueError),
+        ({"mode": "default", "options": {}}, RuntimeError),
+    ],
+)
+def test_wrong_options(given, error):
+    with pytest.raises(error):
+        genesis.compile(lambda x: x, **given)
+
+
+def test_what_cannot_be_called():
+    with pytest.raises(TypeError, match="a function or a module"):
+        genesis.compile(3)
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 40))
+def test_random_programs(seed):
+    counts, wrong = fuzz_compile.check(40, seed)
+    assert not wrong, (wrong, counts)
+    assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
