@@ -48,7 +48,6 @@ Generator: Any
 SparseTensor: Any
 TypedStorage: Any
 UntypedStorage: Any
-
 def abs(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Absolute value, $|x|$.
 
@@ -61,7 +60,6 @@ def abs(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.abs(genesis.tensor([1., -2.]))
     tensor([1., 2.])
     """
-
 def absolute(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Absolute value, $|x|$.
 
@@ -74,7 +72,6 @@ def absolute(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.abs(genesis.tensor([1., -2.]))
     tensor([1., 2.])
     """
-
 def acos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc cosine, in radians.
 
@@ -87,7 +84,6 @@ def acos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acos(genesis.tensor([0., 1.]))
     tensor([1.5708, 0.0000])
     """
-
 def acosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic cosine.
 
@@ -100,7 +96,6 @@ def acosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acosh(genesis.tensor([1., 2.]))
     tensor([0.0000, 1.3170])
     """
-
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The means of as many nearly equal cells of (N, C, L) as the result is to have.
 
@@ -117,7 +112,6 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     >>> genesis.nn.functional.adaptive_avg_pool1d(x, 2).shape
     genesis.Size([1, 1, 2])
     """
-
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: builtins.bool = ...) -> Any:
     """The largest elements of as many nearly equal cells of (N, C, L) as the result is to have.
 
@@ -135,7 +129,6 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: builtin
     >>> genesis.nn.functional.adaptive_max_pool1d(x, 2).shape
     genesis.Size([1, 1, 2])
     """
-
 def add(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Sum, $x + alpha y$.
 
@@ -148,7 +141,6 @@ def add(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., ou
     >>> genesis.add(genesis.tensor([1., 2.]), 3)
     tensor([4., 5.])
     """
-
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha \\sum_i A_i B_i$ for batches of matrices.
 
@@ -159,7 +151,6 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., al
     >>> genesis.addbmm(genesis.ones(1), genesis.ones(2, 1, 2), genesis.ones(2, 2, 1))
     tensor([[5.]])
     """
-
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
     """Sum with a scaled quotient, $x + value \\cdot a / b$.
 
@@ -167,7 +158,6 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...
     >>> genesis.addcdiv(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([2., 4.]), value=2)
     tensor([2., 2.])
     """
-
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...) -> Tensor:
     """Sum with a scaled product, $x + value \\cdot a b$.
 
@@ -175,7 +165,6 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = ...
     >>> genesis.addcmul(genesis.ones(2), genesis.tensor([1., 2.]), genesis.tensor([3., 4.]), value=0.5)
     tensor([2.5000, 5.0000])
     """
-
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha A B$ for matrices.
 
@@ -183,7 +172,6 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = ..., alpha: 
     >>> genesis.addmm(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2, 1))
     tensor([[3.]])
     """
-
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha A v$ for a matrix and a vector.
 
@@ -191,7 +179,6 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = ..., alpha: An
     >>> genesis.addmv(genesis.ones(1), genesis.ones(1, 2), genesis.ones(2))
     tensor([3.])
     """
-
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha u v^T$ for two vectors; of bool tensors with *and* for the products and *or* for the sum.
 
@@ -203,42 +190,21 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = ..., alpha: A
     tensor([[1., 1.],
             [2., 2.]])
     """
-
-def all(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def all(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
 
     >>> import genesis
     >>> genesis.all(genesis.tensor([False, True]))
     tensor(False)
     """
-
-def allclose(
-    input: Tensor, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...
-) -> builtins.bool:
+def allclose(input: Tensor, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> builtins.bool:
     """Whether all elements are close, see `isclose`.
 
     >>> import genesis
     >>> genesis.allclose(genesis.ones(2), genesis.ones(2) + 1e-9)
     True
     """
-
-def amax(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def amax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Largest element over ``dim`` (None: all); nan if there is one. Equal maxima share the gradient evenly.
 
     Raises:
@@ -248,16 +214,7 @@ def amax(
     >>> genesis.amax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([5., 7.])
     """
-
-def amin(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def amin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Smallest element over ``dim`` (None: all); nan if there is one. Equal minima share the gradient evenly.
 
     Raises:
@@ -267,7 +224,6 @@ def amin(
     >>> genesis.amin(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([1., 2.])
     """
-
 def aminmax(input: Tensor, *, dim: builtins.int | None = ..., keepdim: builtins.bool = ...) -> Any:
     """Smallest and largest element over ``dim`` (None: all), as a named tuple ``(min, max)``.
 
@@ -275,7 +231,6 @@ def aminmax(input: Tensor, *, dim: builtins.int | None = ..., keepdim: builtins.
     >>> genesis.aminmax(genesis.tensor([1., 5., 2.])).max
     tensor(5.)
     """
-
 def angle(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Argument of a complex number in radians; for reals 0 or pi.
 
@@ -288,33 +243,14 @@ def angle(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.angle(genesis.tensor([1., -1.]))
     tensor([0.0000, 3.1416])
     """
-
-def any(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def any(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Whether one element over ``dim`` (None: all) is non-zero; False of nothing. The result is bool (uint8 of uint8).
 
     >>> import genesis
     >>> genesis.any(genesis.tensor([False, True]))
     tensor(True)
     """
-
-def arange(
-    start: Any,
-    end: Any = ...,
-    step: Any = ...,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def arange(start: Any, end: Any = ..., step: Any = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Numbers from ``start`` (0) up to, not including, ``end`` in steps; int64 if all three are integers.
 
     Raises:
@@ -324,7 +260,6 @@ def arange(
     >>> genesis.arange(1, 7, 2)
     tensor([1, 3, 5])
     """
-
 def arccos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc cosine, in radians.
 
@@ -337,7 +272,6 @@ def arccos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acos(genesis.tensor([0., 1.]))
     tensor([1.5708, 0.0000])
     """
-
 def arccosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic cosine.
 
@@ -350,7 +284,6 @@ def arccosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.acosh(genesis.tensor([1., 2.]))
     tensor([0.0000, 1.3170])
     """
-
 def arcsin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc sine, in radians.
 
@@ -363,7 +296,6 @@ def arcsin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.asin(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.5708])
     """
-
 def arcsinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic sine.
 
@@ -376,7 +308,6 @@ def arcsinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.asinh(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8814])
     """
-
 def arctan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc tangent, in radians.
 
@@ -389,7 +320,6 @@ def arctan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.atan(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7854])
     """
-
 def arctan2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Angle of the point $(y, x)$, in radians.
 
@@ -402,7 +332,6 @@ def arctan2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.atan2(genesis.tensor([0., 1.]), 1.)
     tensor([0.0000, 0.7854])
     """
-
 def arctanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic tangent.
 
@@ -415,16 +344,7 @@ def arctanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.atanh(genesis.tensor([0., 0.5]))
     tensor([0.0000, 0.5493])
     """
-
-def argmax(
-    input: Tensor,
-    dim: builtins.int | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def argmax(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Index of the largest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
     Raises:
@@ -435,16 +355,7 @@ def argmax(
     >>> genesis.argmax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([1, 0])
     """
-
-def argmin(
-    input: Tensor,
-    dim: builtins.int | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def argmin(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Index of the smallest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
     Raises:
@@ -455,10 +366,7 @@ def argmin(
     >>> genesis.argmin(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
     tensor([0, 1])
     """
-
-def argsort(
-    input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...
-) -> Tensor:
+def argsort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Tensor:
     """Indices that sort along ``dim``; equals keep their order, nan comes last (first when descending).
 
     Raises:
@@ -469,7 +377,6 @@ def argsort(
     >>> genesis.argsort(genesis.tensor([3., 1., 2.]))
     tensor([1, 2, 0])
     """
-
 def argwhere(input: Tensor, *, as_tuple: builtins.bool = ...) -> Any:
     """Indices of the elements that are not zero: a row each, or with ``as_tuple`` a tensor for each dimension.
 
@@ -477,13 +384,7 @@ def argwhere(input: Tensor, *, as_tuple: builtins.bool = ...) -> Any:
     >>> genesis.nonzero(genesis.tensor([0., 3.]))
     tensor([[1]])
     """
-
-def as_strided(
-    input: Tensor,
-    size: Sequence[builtins.int],
-    stride: Sequence[builtins.int],
-    storage_offset: builtins.int | None = ...,
-) -> Tensor:
+def as_strided(input: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = ...) -> Tensor:
     """The memory of a tensor with other sizes and steps between neighbours, from an offset in its storage; a view.
 
     The gradient of an element that is seen several times is the sum of theirs.
@@ -497,14 +398,7 @@ def as_strided(
             [1, 2],
             [2, 3]])
     """
-
-def as_strided_scatter(
-    input: Tensor,
-    src: Tensor,
-    size: Sequence[builtins.int],
-    stride: Sequence[builtins.int],
-    storage_offset: builtins.int | None = ...,
-) -> Tensor:
+def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = ...) -> Tensor:
     """``input`` with the elements that `as_strided` sees replaced.
 
     Raises:
@@ -515,7 +409,6 @@ def as_strided_scatter(
     tensor([[1., 0.],
             [0., 1.]])
     """
-
 def as_tensor(data: Any, dtype: Any = ..., device: Any = ...) -> Tensor:
     """``data`` as a tensor, sharing memory where that is possible (tensors, NumPy arrays of the right dtype).
 
@@ -523,22 +416,13 @@ def as_tensor(data: Any, dtype: Any = ..., device: Any = ...) -> Tensor:
     >>> a = np.zeros(2); t = genesis.as_tensor(a); a[0] = 1; t
     tensor([1., 0.], dtype=genesis.float64)
     """
-
-def asarray(
-    obj: Any,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    copy: builtins.bool | None = ...,
-    requires_grad: builtins.bool = ...,
-) -> Tensor:
+def asarray(obj: Any, *, dtype: Any = ..., device: Any = ..., copy: builtins.bool | None = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`as_tensor` with ``copy``: True always copies, False never (an error where it would have to).
 
     >>> import genesis
     >>> genesis.asarray([1.0])
     tensor([1.])
     """
-
 def asin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc sine, in radians.
 
@@ -551,7 +435,6 @@ def asin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.asin(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.5708])
     """
-
 def asinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic sine.
 
@@ -564,7 +447,6 @@ def asinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.asinh(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8814])
     """
-
 def atan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Arc tangent, in radians.
 
@@ -577,7 +459,6 @@ def atan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.atan(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7854])
     """
-
 def atan2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Angle of the point $(y, x)$, in radians.
 
@@ -590,7 +471,6 @@ def atan2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.atan2(genesis.tensor([0., 1.]), 1.)
     tensor([0.0000, 0.7854])
     """
-
 def atanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse hyperbolic tangent.
 
@@ -603,24 +483,13 @@ def atanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.atanh(genesis.tensor([0., 0.5]))
     tensor([0.0000, 0.5493])
     """
-
 def atleast_1d(*tensors: Any) -> Any:
     """Tensors with at least 1 dimensions, ones added where they are missing."""
-
 def atleast_2d(*tensors: Any) -> Any:
     """Tensors with at least 2 dimensions, ones added where they are missing."""
-
 def atleast_3d(*tensors: Any) -> Any:
     """Tensors with at least 3 dimensions, ones added where they are missing."""
-
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = ...,
-    padding: Any = ...,
-    ceil_mode: builtins.bool = ...,
-    count_include_pad: builtins.bool = ...,
-) -> Tensor:
+def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., ceil_mode: builtins.bool = ..., count_include_pad: builtins.bool = ...) -> Tensor:
     """The mean of each window of (N, C, L).
 
     Args:
@@ -637,7 +506,6 @@ def avg_pool1d(
     >>> genesis.nn.functional.avg_pool1d(x, 2).shape
     genesis.Size([1, 1, 2])
     """
-
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
     """$\\beta x + \\alpha A_i B_i$ for batches of matrices.
 
@@ -645,26 +513,14 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = ..., a
     >>> genesis.baddbmm(genesis.ones(1), genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
     tensor([[[3.]]])
     """
-
-def bartlett_window(
-    window_length: builtins.int,
-    periodic: builtins.bool = ...,
-    *,
-    dtype: Any = ...,
-    layout: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-) -> Tensor:
+def bartlett_window(window_length: builtins.int, periodic: builtins.bool = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`signal.windows.bartlett`, by default of a period.
 
     >>> import genesis
     >>> genesis.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-
-def bernoulli(
-    input: Tensor, p: builtins.float | None = ..., *, generator: Any = ..., out: Tensor | None = ...
-) -> Tensor:
+def bernoulli(input: Tensor, p: builtins.float | None = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Ones with the probabilities in ``input`` (or ``p``), zeros otherwise.
 
     Raises:
@@ -674,7 +530,6 @@ def bernoulli(
     >>> genesis.bernoulli(genesis.tensor([0., 1.]))
     tensor([0., 1.])
     """
-
 def bincount(input: Tensor, weights: Tensor | None = ..., minlength: builtins.int = ...) -> Tensor:
     """How often each integer from 0 to the largest occurs, as int64; or the sum of its weights, as float32 or float64.
 
@@ -687,7 +542,6 @@ def bincount(input: Tensor, weights: Tensor | None = ..., minlength: builtins.in
     >>> genesis.bincount(genesis.tensor([0, 1, 1]))
     tensor([1, 2])
     """
-
 def binomial(count: Tensor, prob: Tensor, generator: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """How many of ``count`` trials succeed, each with the probability ``prob``; the two broadcast.
 
@@ -699,7 +553,6 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = ..., *, out: Tensor |
     >>> genesis.binomial(genesis.tensor([10., 10.]), genesis.tensor([0., 1.]))
     tensor([ 0., 10.])
     """
-
 def bitwise_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits set in both; for bool, and.
 
@@ -712,7 +565,6 @@ def bitwise_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> genesis.bitwise_and(genesis.tensor([6, 3]), 2)
     tensor([2, 2])
     """
-
 def bitwise_left_shift(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits moved up, $x 2^y$.
 
@@ -725,7 +577,6 @@ def bitwise_left_shift(input: Tensor, other: Tensor | builtins.complex, *, out: 
     >>> genesis.bitwise_left_shift(genesis.tensor([1, 2]), 2)
     tensor([4, 8])
     """
-
 def bitwise_not(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """All bits turned; for bool, not.
 
@@ -738,7 +589,6 @@ def bitwise_not(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.bitwise_not(genesis.tensor([0, 1]))
     tensor([-1, -2])
     """
-
 def bitwise_or(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits set in either; for bool, or.
 
@@ -751,7 +601,6 @@ def bitwise_or(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.bitwise_or(genesis.tensor([4, 3]), 2)
     tensor([6, 3])
     """
-
 def bitwise_right_shift(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits moved down, $\\lfloor x / 2^y \\rfloor$.
 
@@ -764,7 +613,6 @@ def bitwise_right_shift(input: Tensor, other: Tensor | builtins.complex, *, out:
     >>> genesis.bitwise_right_shift(genesis.tensor([4, 8]), 2)
     tensor([1, 2])
     """
-
 def bitwise_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Bits set in one of the two.
 
@@ -777,23 +625,13 @@ def bitwise_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> genesis.bitwise_xor(genesis.tensor([6, 3]), 2)
     tensor([4, 1])
     """
-
-def blackman_window(
-    window_length: builtins.int,
-    periodic: builtins.bool = ...,
-    *,
-    dtype: Any = ...,
-    layout: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-) -> Tensor:
+def blackman_window(window_length: builtins.int, periodic: builtins.bool = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`signal.windows.blackman`, by default of a period.
 
     >>> import genesis
     >>> genesis.blackman_window(4)[1:]
     tensor([0.3400, 1.0000, 0.3400])
     """
-
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along the diagonal of a larger one.
 
@@ -802,7 +640,6 @@ def block_diag(*tensors: Tensor) -> Tensor:
     tensor([[1., 0., 0.],
             [0., 1., 1.]])
     """
-
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Products of two batches of matrices, of the same size.
 
@@ -810,7 +647,6 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.bmm(genesis.ones(1, 1, 2), genesis.ones(1, 2, 1))
     tensor([[[2.]]])
     """
-
 def broadcast_shapes(*shapes: Sequence[builtins.int]) -> Any:
     """The shape that shapes broadcast to.
 
@@ -818,7 +654,6 @@ def broadcast_shapes(*shapes: Sequence[builtins.int]) -> Any:
     >>> genesis.broadcast_shapes((3, 1), (4,))
     genesis.Size([3, 4])
     """
-
 def broadcast_tensors(*tensors: Tensor) -> builtins.tuple[Tensor, ...]:
     """Tensors expanded to their common shape.
 
@@ -827,7 +662,6 @@ def broadcast_tensors(*tensors: Tensor) -> builtins.tuple[Tensor, ...]:
     >>> a.shape, b.shape
     (genesis.Size([3, 4]), genesis.Size([3, 4]))
     """
-
 def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
     """The tensor in a shape it broadcasts to, as a view.
 
@@ -836,7 +670,6 @@ def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]])
     """
-
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = ..., right: builtins.bool = ...) -> Tensor:
     """The bucket, between sorted boundaries, that each element falls into, $b_{i-1} < x \\le b_i$; see `searchsorted`.
 
@@ -847,10 +680,8 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = ...,
     >>> genesis.bucketize(genesis.tensor([0., 2.]), genesis.tensor([1., 3.]))
     tensor([0, 1])
     """
-
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the elements of 1-d tensors, as rows."""
-
 def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
@@ -862,7 +693,6 @@ def cat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | Non
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
-
 def cdist(x1: Tensor, x2: Tensor, p: builtins.float = ..., compute_mode: builtins.str = ...) -> Tensor:
     """Distances in the p-norm between all pairs of rows; ``compute_mode`` has no effect.
 
@@ -870,7 +700,6 @@ def cdist(x1: Tensor, x2: Tensor, p: builtins.float = ..., compute_mode: builtin
     >>> genesis.cdist(genesis.zeros(1, 2), genesis.tensor([[3., 4.]]))
     tensor([[5.]])
     """
-
 def ceil(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Smallest integer not below $x$.
 
@@ -883,7 +712,6 @@ def ceil(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.ceil(genesis.tensor([1.5, -1.5]))
     tensor([ 2., -1.])
     """
-
 def celu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ...) -> Tensor:
     """$\\max(x, 0) + \\min(0, \\alpha (e^{x/\\alpha} - 1))$ (Barron 2017).
 
@@ -891,10 +719,8 @@ def celu(input: Tensor, alpha: builtins.float = ..., inplace: builtins.bool = ..
     >>> genesis.celu(genesis.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
-
 def celu_(input: Any, alpha: Any = ...) -> Any:
     """In-place form of `celu`: writes the result into this tensor and returns it."""
-
 def chain_matmul(*matrices: Tensor, out: Tensor | None = ...) -> Tensor:
     """The product of matrices, in the order of multiplications that costs least.
 
@@ -906,7 +732,6 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = ...) -> Tensor:
     tensor([[12.],
             [12.]])
     """
-
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """Channels of ``groups`` groups in turns, (N, C, ...): what a convolution in groups needs after it (Zhang et al.
     2018).
@@ -918,7 +743,6 @@ def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     >>> genesis.channel_shuffle(genesis.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """
-
 def cholesky(input: Tensor, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
     """`linalg.cholesky`.
 
@@ -926,7 +750,6 @@ def cholesky(input: Tensor, upper: builtins.bool = ..., *, out: Tensor | None = 
     >>> genesis.cholesky(genesis.tensor([[4.]]))
     tensor([[2.]])
     """
-
 def cholesky_inverse(L: Tensor, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
     """The inverse of A from Cholesky's factor of it, $A = LL^H$ (or for ``upper`` $A = L^H L$).
 
@@ -934,7 +757,6 @@ def cholesky_inverse(L: Tensor, upper: builtins.bool = ..., *, out: Tensor | Non
     >>> genesis.cholesky_inverse(genesis.tensor([[2.]]))
     tensor([[0.2500]])
     """
-
 def cholesky_solve(B: Tensor, L: Tensor, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
     """The solution of $AX = B$ from Cholesky's factor of A, $A = LL^H$ (or for ``upper`` $A = L^H L$).
 
@@ -949,7 +771,6 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: builtins.bool = ..., *, out: Ten
     >>> genesis.cholesky_solve(genesis.tensor([[8.]]), genesis.tensor([[2.]]))
     tensor([[2.]])
     """
-
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """At most ``chunks`` pieces of equal size along ``dim`` (the last may be smaller); views.
 
@@ -957,7 +778,6 @@ def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -> built
     >>> [len(piece) for piece in genesis.chunk(genesis.arange(5), 2)]
     [3, 2]
     """
-
 def clamp(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
     tensor.
@@ -971,7 +791,6 @@ def clamp(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None =
     >>> genesis.clamp(genesis.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
-
 def clamp_max(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """No more than a limit, $\\min(x, y)$.
 
@@ -984,7 +803,6 @@ def clamp_max(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.clamp_max(genesis.tensor([1., 5.]), 3.)
     tensor([1., 3.])
     """
-
 def clamp_min(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """No less than a limit, $\\max(x, y)$.
 
@@ -997,7 +815,6 @@ def clamp_min(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.clamp_min(genesis.tensor([1., 5.]), 3.)
     tensor([3., 5.])
     """
-
 def clip(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Limit to the range from ``min`` to ``max``, $\\min(\\max(x, min), max)$; either may be None, a number or a
     tensor.
@@ -1011,7 +828,6 @@ def clip(input: Tensor, min: Any = ..., max: Any = ..., *, out: Tensor | None = 
     >>> genesis.clamp(genesis.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
-
 def clone(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """A copy with its own memory; the gradient passes through.
 
@@ -1024,10 +840,8 @@ def clone(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.clone(genesis.tensor([1., 2.]))
     tensor([1., 2.])
     """
-
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """1-d tensors as the columns of a matrix."""
-
 def combinations(input: Tensor, r: builtins.int = ..., with_replacement: builtins.bool = ...) -> Tensor:
     """All choices of ``r`` elements of a 1-d tensor in their order, as rows.
 
@@ -1040,7 +854,6 @@ def combinations(input: Tensor, r: builtins.int = ..., with_replacement: builtin
             [1, 3],
             [2, 3]])
     """
-
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """A complex tensor of its real and imaginary parts, of one dtype.
 
@@ -1051,7 +864,6 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.complex(genesis.tensor([1.]), genesis.tensor([2.]))
     tensor([1.+2.j])
     """
-
 def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
@@ -1063,7 +875,6 @@ def concat(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | 
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
-
 def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Tensors one after the other along ``dim``; other sizes must be equal, dtypes are promoted.
 
@@ -1075,7 +886,6 @@ def concatenate(tensors: Sequence[Tensor], dim: builtins.int = ..., *, out: Tens
     >>> genesis.cat([genesis.zeros(1), genesis.ones(2)])
     tensor([0., 1., 1.])
     """
-
 def conj(input: Tensor) -> Tensor:
     """Complex conjugate; of a real tensor the same tensor.
 
@@ -1083,7 +893,6 @@ def conj(input: Tensor) -> Tensor:
     >>> genesis.conj(genesis.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-
 def conj_physical(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Complex conjugate, in new memory.
 
@@ -1096,7 +905,6 @@ def conj_physical(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.conj_physical(genesis.tensor([1., 2.]))
     tensor([1., 2.])
     """
-
 def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: Any = ...) -> Tensor:
     """A border of one value; negative numbers take elements away.
 
@@ -1109,16 +917,7 @@ def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: Any = ...
     >>> genesis.constant_pad_nd(genesis.ones(2), (1, 0), 5.)
     tensor([5., 1., 1.])
     """
-
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    groups: builtins.int = ...,
-) -> Tensor:
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
     """Convolution over 1 spatial dimension: (N, C, L) with weight (out, in / groups, *kernel).
 
     $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
@@ -1139,16 +938,7 @@ def conv1d(
     >>> genesis.nn.functional.conv1d(x, w).shape
     genesis.Size([1, 3, 3])
     """
-
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    groups: builtins.int = ...,
-) -> Tensor:
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
     """Convolution over 2 spatial dimensions: (N, C, H, W) with weight (out, in / groups, *kernel).
 
     $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
@@ -1169,16 +959,7 @@ def conv2d(
     >>> genesis.nn.functional.conv2d(x, w).shape
     genesis.Size([1, 3, 3, 3])
     """
-
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    groups: builtins.int = ...,
-) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., dilation: Any = ..., groups: builtins.int = ...) -> Tensor:
     """Convolution over 3 spatial dimensions: (N, C, D, H, W) with weight (out, in / groups, *kernel).
 
     $y_{n,o,i} = b_o + \\sum_{c,k} x_{n,c,s i + d k - p} w_{o,c,k}$ with zeros outside of the input.
@@ -1199,7 +980,6 @@ def conv3d(
     >>> genesis.nn.functional.conv3d(x, w).shape
     genesis.Size([1, 3, 3, 3, 3])
     """
-
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = ...) -> Tensor:
     """`conv1d` of (time, batch, channels) with weight (kernel, in, out).
 
@@ -1207,17 +987,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = ..
     >>> genesis.conv_tbc(genesis.ones(4, 1, 2), genesis.ones(3, 2, 1), genesis.zeros(1)).shape
     genesis.Size([2, 1, 1])
     """
-
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    output_padding: Any = ...,
-    groups: builtins.int = ...,
-    dilation: Any = ...,
-) -> Tensor:
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
     """The transpose of a convolution (a gradient of one) over 1 spatial dimension: (N, C, L) with weight (in, out / groups, *kernel).
 
     $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
@@ -1237,17 +1007,7 @@ def conv_transpose1d(
     >>> genesis.nn.functional.conv_transpose1d(x, w).shape
     genesis.Size([1, 3, 5])
     """
-
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    output_padding: Any = ...,
-    groups: builtins.int = ...,
-    dilation: Any = ...,
-) -> Tensor:
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
     """The transpose of a convolution (a gradient of one) over 2 spatial dimensions: (N, C, H, W) with weight (in, out / groups, *kernel).
 
     $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
@@ -1267,17 +1027,7 @@ def conv_transpose2d(
     >>> genesis.nn.functional.conv_transpose2d(x, w).shape
     genesis.Size([1, 3, 5, 5])
     """
-
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = ...,
-    stride: Any = ...,
-    padding: Any = ...,
-    output_padding: Any = ...,
-    groups: builtins.int = ...,
-    dilation: Any = ...,
-) -> Tensor:
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: builtins.int = ..., dilation: Any = ...) -> Tensor:
     """The transpose of a convolution (a gradient of one) over 3 spatial dimensions: (N, C, D, H, W) with weight (in, out / groups, *kernel).
 
     $y_{n,o,s i + d k - p} = b_o + \\sum_c x_{n,c,i} w_{c,o,k}$, summed over what meets there.
@@ -1297,18 +1047,7 @@ def conv_transpose3d(
     >>> genesis.nn.functional.conv_transpose3d(x, w).shape
     genesis.Size([1, 3, 5, 5, 5])
     """
-
-def convolution(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: builtins.bool,
-    output_padding: Any,
-    groups: builtins.int,
-) -> Tensor:
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: builtins.bool, output_padding: Any, groups: builtins.int) -> Tensor:
     """A convolution of (N, C, *sizes), or with ``transposed`` its transpose; what `conv1d` to `conv_transpose3d` call.
 
     Weight is (out, in / groups, *kernel), of a transposed one (in, out / groups, *kernel).
@@ -1321,7 +1060,6 @@ def convolution(
     >>> genesis.convolution(x, w, None, [1], [0], [1], False, [0], 1)
     tensor([[[2., 2.]]])
     """
-
 def copysign(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The size of $x$ with the sign of $y$.
 
@@ -1334,7 +1072,6 @@ def copysign(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | N
     >>> genesis.copysign(genesis.tensor([1., -2.]), -1)
     tensor([-1., -2.])
     """
-
 def corrcoef(input: Tensor) -> Tensor:
     """The correlations of variables, of which each row has the observations: covariances over $\\sigma_i \\sigma_j$.
 
@@ -1346,7 +1083,6 @@ def corrcoef(input: Tensor) -> Tensor:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-
 def cos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Cosine, of radians.
 
@@ -1359,7 +1095,6 @@ def cos(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.cos(genesis.tensor([0., 1.]))
     tensor([1.0000, 0.5403])
     """
-
 def cosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Hyperbolic cosine.
 
@@ -1372,7 +1107,6 @@ def cosh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.cosh(genesis.tensor([0., 1.]))
     tensor([1.0000, 1.5431])
     """
-
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = ..., eps: builtins.float = ...) -> Tensor:
     """Cosine of the angle between vectors along ``dim``.
 
@@ -1380,7 +1114,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = ..., eps: buil
     >>> genesis.nn.functional.cosine_similarity(genesis.tensor([[1., 0.]]), genesis.tensor([[1., 1.]]))
     tensor([0.7071])
     """
-
 def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ...) -> Tensor:
     """How many elements over ``dim`` (None: all) are not zero, as int64.
 
@@ -1388,10 +1121,7 @@ def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | No
     >>> genesis.count_nonzero(genesis.tensor([0., 1., 2.]))
     tensor(2)
     """
-
-def cov(
-    input: Tensor, *, correction: builtins.int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...
-) -> Tensor:
+def cov(input: Tensor, *, correction: builtins.int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
     """The covariances of variables, of which each row has the observations: $\\sum_k w_k (x_{ik} - m_i)(x_{jk} - m_j)^* / c$.
 
     Args:
@@ -1407,7 +1137,6 @@ def cov(
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-
 def cross(input: Tensor, other: Tensor, dim: builtins.int | None = ...) -> Tensor:
     """Cross product of vectors of three elements along ``dim`` (None: the first dimension of size 3).
 
@@ -1418,7 +1147,6 @@ def cross(input: Tensor, other: Tensor, dim: builtins.int | None = ...) -> Tenso
     >>> genesis.cross(genesis.tensor([1., 0., 0.]), genesis.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
-
 def cummax(input: Tensor, dim: builtins.int) -> Any:
     """Running maximum along ``dim`` as a named tuple ``(values, indices)``; of equals the last, nan once there is one.
 
@@ -1430,7 +1158,6 @@ def cummax(input: Tensor, dim: builtins.int) -> Any:
     >>> genesis.cummax(genesis.tensor([1., 3., 2.]), 0).values
     tensor([1., 3., 3.])
     """
-
 def cummin(input: Tensor, dim: builtins.int) -> Any:
     """Running minimum along ``dim``, with the indices where it was last reached; see `cummax`.
 
@@ -1438,7 +1165,6 @@ def cummin(input: Tensor, dim: builtins.int) -> Any:
     >>> genesis.cummin(genesis.tensor([3., 1., 2.]), 0).values
     tensor([3., 1., 1.])
     """
-
 def cumprod(input: Tensor, dim: builtins.int, *, dtype: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Running product along ``dim``, $y_i = x_1 ... x_i$; integers and bool give int64.
 
@@ -1451,7 +1177,6 @@ def cumprod(input: Tensor, dim: builtins.int, *, dtype: Any = ..., out: Tensor |
     >>> genesis.cumprod(genesis.tensor([1., 2., 3.]), dim=0)
     tensor([1., 2., 6.])
     """
-
 def cumsum(input: Tensor, dim: builtins.int, *, dtype: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Running sum along ``dim``, $y_i = x_1 + ... + x_i$; integers and bool give int64.
 
@@ -1462,7 +1187,6 @@ def cumsum(input: Tensor, dim: builtins.int, *, dtype: Any = ..., out: Tensor | 
     >>> genesis.cumsum(genesis.tensor([1., 2., 3.]), dim=0)
     tensor([1., 3., 6.])
     """
-
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = ..., *, dx: Any = ..., dim: builtins.int = ...) -> Tensor:
     """The areas under a curve up to each of its points but the first, see `trapezoid`.
 
@@ -1474,9 +1198,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = ..., *, dx: Any = ..., di
     >>> genesis.cumulative_trapezoid(genesis.tensor([1., 2., 3.]))
     tensor([1.5000, 4.0000])
     """
-
 default_generator: Any
-
 def deg2rad(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Degrees to radians.
 
@@ -1489,7 +1211,6 @@ def deg2rad(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.deg2rad(genesis.tensor([0., 180.]))
     tensor([0.0000, 3.1416])
     """
-
 def det(input: Tensor) -> Tensor:
     """`linalg.det`.
 
@@ -1497,7 +1218,6 @@ def det(input: Tensor) -> Tensor:
     >>> genesis.det(genesis.eye(2))
     tensor(1.)
     """
-
 def diag(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     """The diagonal of a matrix, or the matrix with this diagonal.
 
@@ -1505,7 +1225,6 @@ def diag(input: Tensor, diagonal: builtins.int = ...) -> Tensor:
     >>> genesis.diag(genesis.tensor([[1., 2.], [3., 4.]]))
     tensor([1., 4.])
     """
-
 def diag_embed(input: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
     """Matrices with the last dimension on their diagonal.
 
@@ -1514,7 +1233,6 @@ def diag_embed(input: Tensor, offset: builtins.int = ..., dim1: builtins.int = .
     tensor([[1., 0.],
             [0., 2.]])
     """
-
 def diagflat(input: Tensor, offset: builtins.int = ...) -> Tensor:
     """The matrix with the elements, in one dimension, on its diagonal.
 
@@ -1523,7 +1241,6 @@ def diagflat(input: Tensor, offset: builtins.int = ...) -> Tensor:
     tensor([[1., 0.],
             [0., 2.]])
     """
-
 def diagonal(input: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
     """The diagonal of two dimensions, last in the result; a view.
 
@@ -1531,10 +1248,7 @@ def diagonal(input: Tensor, offset: builtins.int = ..., dim1: builtins.int = ...
     >>> genesis.diagonal(genesis.tensor([[1., 2.], [3., 4.]]))
     tensor([1., 4.])
     """
-
-def diagonal_scatter(
-    input: Tensor, src: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...
-) -> Tensor:
+def diagonal_scatter(input: Tensor, src: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
     """``input`` with a diagonal replaced: what `diagonal` is the inverse of.
 
     Raises:
@@ -1545,14 +1259,7 @@ def diagonal_scatter(
     tensor([[1., 0.],
             [0., 1.]])
     """
-
-def diff(
-    input: Tensor,
-    n: builtins.int = ...,
-    dim: builtins.int = ...,
-    prepend: Tensor | None = ...,
-    append: Tensor | None = ...,
-) -> Tensor:
+def diff(input: Tensor, n: builtins.int = ..., dim: builtins.int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
     """Differences of neighbours along ``dim``, $y_i = x_{i+1} - x_i$, taken ``n`` times; for bool, whether they differ.
 
     Args:
@@ -1566,7 +1273,6 @@ def diff(
     >>> genesis.diff(genesis.tensor([1., 4., 9.]))
     tensor([3., 5.])
     """
-
 def digamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Derivative of ln gamma.
 
@@ -1579,7 +1285,6 @@ def digamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.digamma(genesis.tensor([1., 2.]))
     tensor([-0.5772,  0.4228])
     """
-
 def dist(input: Tensor, other: Tensor, p: builtins.float = ...) -> Tensor:
     """The $p$-norm of a difference, of all elements.
 
@@ -1587,7 +1292,6 @@ def dist(input: Tensor, other: Tensor, p: builtins.float = ...) -> Tensor:
     >>> genesis.dist(genesis.tensor([3., 0.]), genesis.tensor([0., 4.]))
     tensor(5.)
     """
-
 def div(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
     """Quotient, $x / y$, exact or rounded.
 
@@ -1602,7 +1306,6 @@ def div(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out
     >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
     tensor([ 3., -3.])
     """
-
 def divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
     """Quotient, $x / y$, exact or rounded.
 
@@ -1617,7 +1320,6 @@ def divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., 
     >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
     tensor([ 3., -3.])
     """
-
 def dot(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Dot product of two vectors, $\\\\sum_i x_i y_i$.
 
@@ -1625,7 +1327,6 @@ def dot(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.dot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
     tensor(11.)
     """
-
 def dsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ...]:
     """Pieces of one size, or cut at indices, along dim 2; views.
 
@@ -1636,10 +1337,8 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ..
     >>> [piece.shape[2] for piece in genesis.dsplit(genesis.ones(1, 2, 4), 2)]
     [2, 2]
     """
-
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors behind each other, along dim 2."""
-
 def einsum(equation: builtins.str, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
 
@@ -1653,22 +1352,15 @@ def einsum(equation: builtins.str, *operands: Any) -> Tensor:
     >>> genesis.einsum("ij,j->i", genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
     tensor([3., 7.])
     """
-
-def empty(
-    *size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-) -> Tensor:
+def empty(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor of whatever the memory holds, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.empty(2, 3).shape
     genesis.Size([2, 3])
     """
-
-def empty_like(
-    input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...
-) -> Tensor:
+def empty_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of whatever the memory holds, in the shape, dtype and place of ``input``."""
-
 def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
     """A tensor of whatever the memory holds, whose dimensions lie in memory in the given order.
 
@@ -1676,17 +1368,7 @@ def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
     >>> genesis.empty_permuted((2, 3), (1, 0)).stride()
     (1, 2)
     """
-
-def empty_strided(
-    size: Any,
-    stride: Any,
-    *,
-    dtype: Any = ...,
-    layout: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    pin_memory: builtins.bool = ...,
-) -> Tensor:
+def empty_strided(size: Any, stride: Any, *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., pin_memory: builtins.bool = ...) -> Tensor:
     """A tensor of whatever the memory holds, with chosen steps between neighbours along each dimension.
 
     Raises:
@@ -1696,7 +1378,6 @@ def empty_strided(
     >>> genesis.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-
 def eq(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x = y$.
 
@@ -1709,7 +1390,6 @@ def eq(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.eq(genesis.tensor([1., 2.]), 2)
     tensor([False,  True])
     """
-
 def equal(input: Tensor, other: Tensor) -> builtins.bool:
     """Whether two tensors have the same shape and the same elements.
 
@@ -1717,7 +1397,6 @@ def equal(input: Tensor, other: Tensor) -> builtins.bool:
     >>> genesis.equal(genesis.ones(2), genesis.ones(3))
     False
     """
-
 def erf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Error function, $\\frac{2}{\\sqrt\\pi} \\int_0^x e^{-t^2} dt$.
 
@@ -1730,7 +1409,6 @@ def erf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.erf(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8427])
     """
-
 def erfc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """One minus the error function, accurate for large $x$.
 
@@ -1743,7 +1421,6 @@ def erfc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.erfc(genesis.tensor([0., 1.]))
     tensor([1.0000, 0.1573])
     """
-
 def erfinv(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Inverse of the error function.
 
@@ -1756,7 +1433,6 @@ def erfinv(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.erfinv(genesis.tensor([0., 0.5]))
     tensor([0.0000, 0.4769])
     """
-
 def exp(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Exponential, $e^x$.
 
@@ -1769,7 +1445,6 @@ def exp(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.exp(genesis.tensor([0., 1.]))
     tensor([1.0000, 2.7183])
     """
-
 def exp2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Power of two, $2^x$.
 
@@ -1782,7 +1457,6 @@ def exp2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.exp2(genesis.tensor([0., 3.]))
     tensor([1., 8.])
     """
-
 def expm1(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Exponential minus one, $e^x - 1$, accurate near zero.
 
@@ -1795,16 +1469,7 @@ def expm1(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.expm1(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.7183])
     """
-
-def eye(
-    n: builtins.int,
-    m: builtins.int | None = ...,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def eye(n: builtins.int, m: builtins.int | None = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Ones on the diagonal of an ``n`` by ``m`` matrix of zeros.
 
     >>> import genesis
@@ -1812,7 +1477,6 @@ def eye(
     tensor([[1., 0.],
             [0., 1.]])
     """
-
 def fix(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Integer part of $x$.
 
@@ -1825,7 +1489,6 @@ def fix(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.trunc(genesis.tensor([1.5, -1.5]))
     tensor([ 1., -1.])
     """
-
 def flatten(input: Tensor, start_dim: builtins.int = ..., end_dim: builtins.int = ...) -> Tensor:
     """Merge the dimensions from ``start_dim`` to ``end_dim`` into one.
 
@@ -1833,7 +1496,6 @@ def flatten(input: Tensor, start_dim: builtins.int = ..., end_dim: builtins.int 
     >>> genesis.flatten(genesis.zeros(2, 3, 4), 1).shape
     genesis.Size([2, 12])
     """
-
 def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """A copy in reverse order along ``dims``.
 
@@ -1841,13 +1503,10 @@ def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     >>> genesis.flip(genesis.tensor([1., 2., 3.]), (0,))
     tensor([3., 2., 1.])
     """
-
 def fliplr(input: Tensor) -> Tensor:
     """Columns in reverse order."""
-
 def flipud(input: Tensor) -> Tensor:
     """Rows in reverse order."""
-
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Power, $x^y$, in double precision whatever the dtypes are.
 
@@ -1855,7 +1514,6 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     >>> genesis.float_power(genesis.tensor([1, 2, 3]), -1)
     tensor([1.0000, 0.5000, 0.3333], dtype=genesis.float64)
     """
-
 def floor(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Largest integer not above $x$.
 
@@ -1868,7 +1526,6 @@ def floor(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.floor(genesis.tensor([1.5, -1.5]))
     tensor([ 1., -2.])
     """
-
 def floor_divide(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Quotient rounded towards minus infinity, $\\lfloor x / y \\rfloor$.
 
@@ -1881,7 +1538,6 @@ def floor_divide(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor
     >>> genesis.floor_divide(genesis.tensor([7., -7.]), 2)
     tensor([ 3., -4.])
     """
-
 def fmax(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The larger of two, ignoring nan.
 
@@ -1894,7 +1550,6 @@ def fmax(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None 
     >>> genesis.fmax(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
     tensor([3., 5.])
     """
-
 def fmin(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The smaller of two, ignoring nan.
 
@@ -1907,7 +1562,6 @@ def fmin(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None 
     >>> genesis.fmin(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
     tensor([1., 2.])
     """
-
 def fmod(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Remainder with the sign of the dividend.
 
@@ -1920,7 +1574,6 @@ def fmod(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None 
     >>> genesis.fmod(genesis.tensor([7., -7.]), 3)
     tensor([ 1., -1.])
     """
-
 def frac(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Fractional part, $x - trunc(x)$.
 
@@ -1933,7 +1586,6 @@ def frac(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.frac(genesis.tensor([1.5, -1.5]))
     tensor([ 0.5000, -0.5000])
     """
-
 def frexp(input: Tensor) -> Any:
     """Each element as $m 2^e$ with $|m|$ in [1/2, 1): the mantissa, and the exponent as int32.
 
@@ -1944,7 +1596,6 @@ def frexp(input: Tensor) -> Any:
     >>> genesis.frexp(genesis.tensor([3.]))
     frexp_result(mantissa=tensor([0.7500]), exponent=tensor([2], dtype=genesis.int32))
     """
-
 def from_dlpack(ext_tensor: Any, *, device: Any = ..., copy: builtins.bool | None = ...) -> Tensor:
     """A tensor on the memory of any object that speaks DLPack (NumPy, PyTorch, JAX on the CPU, ...).
 
@@ -1959,7 +1610,6 @@ def from_dlpack(ext_tensor: Any, *, device: Any = ..., copy: builtins.bool | Non
     >>> genesis.from_dlpack(np.ones(2, dtype=np.float32))
     tensor([1., 1.])
     """
-
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a NumPy array: a write to one is seen by the other.
 
@@ -1972,48 +1622,27 @@ def from_numpy(ndarray: Any) -> Tensor:
     >>> genesis.from_numpy(np.array([1, 2], dtype=np.int32))
     tensor([1, 2], dtype=genesis.int32)
     """
-
-def frombuffer(
-    buffer: Any,
-    *,
-    dtype: Any,
-    count: builtins.int = ...,
-    offset: builtins.int = ...,
-    requires_grad: builtins.bool = ...,
-) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: Any, count: builtins.int = ..., offset: builtins.int = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor on the memory of a Python buffer.
 
     >>> import genesis
     >>> genesis.frombuffer(bytearray(8), dtype=genesis.int32)
     tensor([0, 0], dtype=genesis.int32)
     """
-
-def full(
-    size: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def full(size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """A tensor of one value; its dtype follows from the value unless given.
 
     >>> import genesis
     >>> genesis.full((2,), 7)
     tensor([7, 7])
     """
-
-def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-) -> Tensor:
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor of one value in the shape, dtype and place of ``input``.
 
     >>> import genesis
     >>> genesis.full_like(genesis.zeros(2), 3)
     tensor([3., 3.])
     """
-
 def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = ...) -> Tensor:
     """Elements named along ``dim``, ``out[i][j] = input[index[i][j]][j]`` for dim 0; in the shape of ``index``.
 
@@ -2026,7 +1655,6 @@ def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: buil
     tensor([[1.],
             [4.]])
     """
-
 def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """The greatest common divisor of each pair of integers, after broadcasting.
 
@@ -2037,7 +1665,6 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.gcd(genesis.tensor([12, 5]), genesis.tensor([8, 10]))
     tensor([4, 5])
     """
-
 def ge(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ge y$.
 
@@ -2050,7 +1677,6 @@ def ge(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.ge(genesis.tensor([1., 2.]), 2)
     tensor([False,  True])
     """
-
 def geqrf(input: Tensor, *, out: Tensor | None = ...) -> Any:
     """The QR factors as LAPACK keeps them, ``(a, tau)``: R on and above the diagonal, below it the reflections that
     `linalg.householder_product` makes Q of. It has no gradient.
@@ -2060,7 +1686,6 @@ def geqrf(input: Tensor, *, out: Tensor | None = ...) -> Any:
     tensor([[1., 0.],
             [0., 1.]])
     """
-
 def ger(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors, $x_i y_j$.
 
@@ -2069,7 +1694,6 @@ def ger(input: Tensor, vec2: Tensor) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
-
 def get_device(input: Tensor) -> builtins.int:
     """The index of the tensor's GPU; -1 on the CPU.
 
@@ -2077,13 +1701,9 @@ def get_device(input: Tensor) -> builtins.int:
     >>> genesis.get_device(genesis.ones(2))
     -1
     """
-
 def get_rng_state() -> Tensor:
     """The state of the default generator, for `set_rng_state`."""
-
-def gradient(
-    input: Tensor, *, spacing: Any = ..., dim: Any = ..., edge_order: builtins.int = ...
-) -> builtins.list[Tensor]:
+def gradient(input: Tensor, *, spacing: Any = ..., dim: Any = ..., edge_order: builtins.int = ...) -> builtins.list[Tensor]:
     """The slopes along each of ``dim``, from the neighbours on both sides; at the edges from one side.
 
     Args:
@@ -2097,7 +1717,6 @@ def gradient(
     >>> genesis.gradient(genesis.tensor([1., 2., 4., 7.]))
     [tensor([1.0000, 1.5000, 2.5000, 3.0000])]
     """
-
 def greater(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x > y$.
 
@@ -2110,7 +1729,6 @@ def greater(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.gt(genesis.tensor([1., 2.]), 1)
     tensor([False,  True])
     """
-
 def greater_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ge y$.
 
@@ -2123,18 +1741,7 @@ def greater_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tenso
     >>> genesis.ge(genesis.tensor([1., 2.]), 2)
     tensor([False,  True])
     """
-
-def gru(
-    input: Tensor,
-    hx: Tensor,
-    params: Any,
-    has_biases: Any,
-    num_layers: Any,
-    dropout: Any,
-    train: Any,
-    bidirectional: Any,
-    batch_first: Any = ...,
-) -> builtins.tuple[Tensor, Tensor]:
+def gru(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
     """Gated recurrent units of several layers; what `genesis.nn.GRU` computes.
 
     Arguments as of `genesis.lstm`, with one tensor of hidden states.
@@ -2147,10 +1754,7 @@ def gru(
     >>> [y.shape for y in genesis.gru(x, h, [w, w], False, 1, 0.0, False, False)]
     [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
     """
-
-def gru_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...
-) -> Tensor:
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
     """One step of gated recurrent units: (B, I) and the hidden states (B, H) before, to those after.
 
     >>> import genesis
@@ -2159,7 +1763,6 @@ def gru_cell(
     tensor([[0.],
             [0.]])
     """
-
 def gt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x > y$.
 
@@ -2172,41 +1775,20 @@ def gt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.gt(genesis.tensor([1., 2.]), 1)
     tensor([False,  True])
     """
-
-def hamming_window(
-    window_length: builtins.int,
-    periodic: builtins.bool = ...,
-    alpha: builtins.float = ...,
-    beta: builtins.float = ...,
-    *,
-    dtype: Any = ...,
-    layout: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-) -> Tensor:
+def hamming_window(window_length: builtins.int, periodic: builtins.bool = ..., alpha: builtins.float = ..., beta: builtins.float = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """$\\alpha - \\beta \\cos 2 \\pi x$, by default of a period.
 
     >>> import genesis
     >>> genesis.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
-
-def hann_window(
-    window_length: builtins.int,
-    periodic: builtins.bool = ...,
-    *,
-    dtype: Any = ...,
-    layout: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-) -> Tensor:
+def hann_window(window_length: builtins.int, periodic: builtins.bool = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`signal.windows.hann`, by default of a period.
 
     >>> import genesis
     >>> genesis.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-
 def hardshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
     """$x$ beyond ``lambd`` on both sides, zero between.
 
@@ -2214,7 +1796,6 @@ def hardshrink(input: Tensor, lambd: builtins.float = ...) -> Tensor:
     >>> genesis.hardshrink(genesis.tensor([-1., 0.25]))
     tensor([-1.,  0.])
     """
-
 def heaviside(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Step: 0 below zero, 1 above, $y$ at zero.
 
@@ -2227,15 +1808,7 @@ def heaviside(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.heaviside(genesis.tensor([-1., 0., 2.]), genesis.tensor([0.5, 0.5, 0.5]))
     tensor([0.0000, 0.5000, 1.0000])
     """
-
-def histc(
-    input: Tensor,
-    bins: builtins.int = ...,
-    min: builtins.float = ...,
-    max: builtins.float = ...,
-    *,
-    out: Tensor | None = ...,
-) -> Tensor:
+def histc(input: Tensor, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ..., *, out: Tensor | None = ...) -> Tensor:
     """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
     range).
 
@@ -2248,16 +1821,7 @@ def histc(
     >>> genesis.histc(genesis.tensor([1., 2., 1.]), bins=2, min=0, max=3)
     tensor([2., 1.])
     """
-
-def histogram(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Sequence[builtins.float] | None = ...,
-    weight: Tensor | None = ...,
-    density: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Any:
+def histogram(input: Tensor, bins: Any, *, range: Sequence[builtins.float] | None = ..., weight: Tensor | None = ..., density: builtins.bool = ..., out: Tensor | None = ...) -> Any:
     """How many elements are in each bin, and the edges of the bins; the last bin holds its right edge.
 
     Args:
@@ -2270,15 +1834,7 @@ def histogram(
     >>> genesis.histogram(genesis.tensor([1., 2., 2.]), bins=2).hist
     tensor([1., 2.])
     """
-
-def histogramdd(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Sequence[builtins.float] | None = ...,
-    weight: Tensor | None = ...,
-    density: builtins.bool = ...,
-) -> Any:
+def histogramdd(input: Tensor, bins: Any, *, range: Sequence[builtins.float] | None = ..., weight: Tensor | None = ..., density: builtins.bool = ...) -> Any:
     """How many points, the last dimension of ``input``, are in each cell of a grid; and the edges of the grid.
 
     Args:
@@ -2292,7 +1848,6 @@ def histogramdd(
     tensor([[1., 0.],
             [0., 1.]])
     """
-
 def hsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ...]:
     """Pieces of one size, or cut at indices, along dim 1 (dim 0 of one dimension); views.
 
@@ -2303,7 +1858,6 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ..
     >>> genesis.hsplit(genesis.arange(4), 2)
     (tensor([0, 1]), tensor([2, 3]))
     """
-
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors side by side: along dim 1, or dim 0 for 1-d.
 
@@ -2311,7 +1865,6 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.hstack([genesis.zeros(1), genesis.ones(1)])
     tensor([0., 1.])
     """
-
 def hypot(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Length of $(x, y)$, $\\sqrt{x^2 + y^2}$.
 
@@ -2324,7 +1877,6 @@ def hypot(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.hypot(genesis.tensor([3., 5.]), genesis.tensor([4., 12.]))
     tensor([ 5., 13.])
     """
-
 def i0(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Modified Bessel function of the first kind of order 0, $I_0$.
 
@@ -2337,7 +1889,6 @@ def i0(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.i0(genesis.tensor([0., 1.]))
     tensor([1.0000, 1.2661])
     """
-
 def igamma(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Regularised lower incomplete gamma function, $\\frac{1}{\\Gamma(a)} \\int_0^x t^{a-1} e^{-t} dt$.
 
@@ -2350,7 +1901,6 @@ def igamma(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | Non
     >>> genesis.igamma(genesis.tensor([2., 2.]), genesis.tensor([1., 3.]))
     tensor([0.2642, 0.8009])
     """
-
 def igammac(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Regularised upper incomplete gamma function, $\\frac{1}{\\Gamma(a)} \\int_x^\\infty t^{a-1} e^{-t} dt$.
 
@@ -2363,7 +1913,6 @@ def igammac(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.igammac(genesis.tensor([2., 2.]), genesis.tensor([1., 3.]))
     tensor([0.7358, 0.1991])
     """
-
 def imag(input: Tensor) -> Tensor:
     """Imaginary parts, as a view.
 
@@ -2371,7 +1920,6 @@ def imag(input: Tensor) -> Tensor:
     >>> genesis.imag(genesis.tensor([1 + 2j]))
     tensor([2.])
     """
-
 def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = ...) -> Tensor:
     """``input`` with slices of ``source`` added at the places of a 1-d index along ``dim``.
 
@@ -2379,7 +1927,6 @@ def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *
     >>> genesis.index_add(genesis.zeros(3), 0, genesis.tensor([1, 1]), genesis.tensor([2., 3.]))
     tensor([0., 5., 0.])
     """
-
 def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with slices replaced by those of ``source`` at the places of a 1-d index along ``dim``.
 
@@ -2387,7 +1934,6 @@ def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) 
     >>> genesis.index_copy(genesis.zeros(3), 0, genesis.tensor([1]), genesis.tensor([2.]))
     tensor([0., 2., 0.])
     """
-
 def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
     """``input`` with slices set to one value at the places of a 1-d index along ``dim``.
 
@@ -2395,7 +1941,6 @@ def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Any) -> T
     >>> genesis.index_fill(genesis.zeros(3), 0, genesis.tensor([1]), 7)
     tensor([0., 7., 0.])
     """
-
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: builtins.bool = ...) -> Tensor:
     """``input`` with ``values`` at (or, with ``accumulate``, added at) a tuple of indices.
 
@@ -2403,16 +1948,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
     >>> genesis.index_put(genesis.zeros(3), (genesis.tensor([1, 1]),), genesis.tensor([2., 3.]), accumulate=True)
     tensor([0., 5., 0.])
     """
-
-def index_reduce(
-    input: Tensor,
-    dim: builtins.int,
-    index: Tensor,
-    source: Tensor,
-    reduce: builtins.str,
-    *,
-    include_self: builtins.bool = ...,
-) -> Tensor:
+def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
     """Slices of ``source`` combined at the places of a 1-d index along ``dim``: "prod", "mean", "amax" or "amin".
 
     Raises:
@@ -2423,7 +1959,6 @@ def index_reduce(
     >>> genesis.index_reduce(genesis.ones(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "amax")
     tensor([1., 5.])
     """
-
 def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
     """The slices along ``dim`` named by a 1-d index, in that order.
 
@@ -2434,10 +1969,8 @@ def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
     >>> genesis.index_select(genesis.tensor([1., 2., 3.]), 0, genesis.tensor([2, 0]))
     tensor([3., 1.])
     """
-
 def initial_seed() -> builtins.int:
     """The seed of the default generator."""
-
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Products summed over the last dimensions.
 
@@ -2445,7 +1978,6 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     >>> genesis.inner(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
     tensor(11.)
     """
-
 def inverse(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """`linalg.inv`.
 
@@ -2453,19 +1985,14 @@ def inverse(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.inverse(genesis.eye(1))
     tensor([[1.]])
     """
-
 def is_complex(input: Tensor) -> builtins.bool:
     """Whether the dtype is complex."""
-
 def is_conj(input: Tensor) -> builtins.bool:
     """False: the conjugate of a tensor is computed at once."""
-
 def is_floating_point(input: Tensor) -> builtins.bool:
     """Whether the dtype is floating."""
-
 def is_neg(input: Tensor) -> builtins.bool:
     """False: the negative of a tensor is computed at once."""
-
 def is_nonzero(input: Tensor) -> builtins.bool:
     """Whether the one element is not zero.
 
@@ -2476,7 +2003,6 @@ def is_nonzero(input: Tensor) -> builtins.bool:
     >>> genesis.is_nonzero(genesis.tensor([3.]))
     True
     """
-
 def is_same_size(input: Tensor, other: Tensor) -> builtins.bool:
     """Whether two tensors have one shape.
 
@@ -2484,7 +2010,6 @@ def is_same_size(input: Tensor, other: Tensor) -> builtins.bool:
     >>> genesis.is_same_size(genesis.ones(2), genesis.ones(2, 1))
     False
     """
-
 def is_signed(input: Tensor) -> builtins.bool:
     """Whether the dtype has negative numbers.
 
@@ -2492,7 +2017,6 @@ def is_signed(input: Tensor) -> builtins.bool:
     >>> genesis.is_signed(genesis.ones(2)), genesis.is_signed(genesis.ones(2, dtype=genesis.uint8))
     (True, False)
     """
-
 def is_storage(obj: Any) -> builtins.bool:
     """Whether something is a storage.
 
@@ -2500,7 +2024,6 @@ def is_storage(obj: Any) -> builtins.bool:
     >>> genesis.is_storage(genesis.ones(2).storage())
     True
     """
-
 def is_tensor(obj: Any) -> builtins.bool:
     """Whether ``obj`` is a tensor.
 
@@ -2508,17 +2031,13 @@ def is_tensor(obj: Any) -> builtins.bool:
     >>> genesis.is_tensor([1.0])
     False
     """
-
-def isclose(
-    input: Tensor, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...
-) -> Tensor:
+def isclose(input: Tensor, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> Tensor:
     """Whether $|x - y| \\le atol + rtol |y|$; equal infinities are close, nan only with ``equal_nan``.
 
     >>> import genesis
     >>> genesis.isclose(genesis.tensor([1., 2.]), genesis.tensor([1., 2.1]))
     tensor([ True, False])
     """
-
 def isfinite(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is neither infinite nor nan.
 
@@ -2531,17 +2050,13 @@ def isfinite(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isfinite(genesis.tensor([1., float('inf')]))
     tensor([ True, False])
     """
-
-def isin(
-    elements: Any, test_elements: Any, *, assume_unique: builtins.bool = ..., invert: builtins.bool = ...
-) -> Tensor:
+def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = ..., invert: builtins.bool = ...) -> Tensor:
     """Whether each of ``elements`` is among ``test_elements``; with ``invert`` whether it is not.
 
     >>> import genesis
     >>> genesis.isin(genesis.tensor([1, 2, 3]), genesis.tensor([2, 5]))
     tensor([False,  True, False])
     """
-
 def isinf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is infinite.
 
@@ -2554,7 +2069,6 @@ def isinf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isinf(genesis.tensor([1., float('inf')]))
     tensor([False,  True])
     """
-
 def isnan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is nan.
 
@@ -2567,7 +2081,6 @@ def isnan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isnan(genesis.tensor([1., float('nan')]))
     tensor([False,  True])
     """
-
 def isneginf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is -inf.
 
@@ -2580,7 +2093,6 @@ def isneginf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isneginf(genesis.tensor([1., float('inf')]))
     tensor([False, False])
     """
-
 def isposinf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is inf.
 
@@ -2593,7 +2105,6 @@ def isposinf(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.isposinf(genesis.tensor([1., float('inf')]))
     tensor([False,  True])
     """
-
 def isreal(input: Tensor) -> Tensor:
     """Whether each element has no imaginary part; of real tensors all of them.
 
@@ -2601,19 +2112,7 @@ def isreal(input: Tensor) -> Tensor:
     >>> genesis.isreal(genesis.tensor([1 + 0j, 1j]))
     tensor([ True, False])
     """
-
-def istft(
-    input: Tensor,
-    n_fft: builtins.int,
-    hop_length: builtins.int | None = ...,
-    win_length: builtins.int | None = ...,
-    window: Tensor | None = ...,
-    center: builtins.bool = ...,
-    normalized: builtins.bool = ...,
-    onesided: builtins.bool | None = ...,
-    length: builtins.int | None = ...,
-    return_complex: builtins.bool = ...,
-) -> Tensor:
+def istft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = ..., win_length: builtins.int | None = ..., window: Tensor | None = ..., center: builtins.bool = ..., normalized: builtins.bool = ..., onesided: builtins.bool | None = ..., length: builtins.int | None = ..., return_complex: builtins.bool = ...) -> Tensor:
     """The inverse of `stft`: the signal whose pieces are nearest to those of a spectrum (Griffin and Lim 1984).
 
     Args:
@@ -2630,24 +2129,13 @@ def istft(
     >>> genesis.istft(spectrum, 4).round(decimals=4).abs()
     tensor([0., 1., 2., 3., 4., 5.])
     """
-
-def kaiser_window(
-    window_length: builtins.int,
-    periodic: builtins.bool = ...,
-    beta: builtins.float = ...,
-    *,
-    dtype: Any = ...,
-    layout: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-) -> Tensor:
+def kaiser_window(window_length: builtins.int, periodic: builtins.bool = ..., beta: builtins.float = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`signal.windows.kaiser`, by default of a period.
 
     >>> import genesis
     >>> genesis.kaiser_window(4, beta=2.0)
     tensor([0.4387, 0.8348, 1.0000, 0.8348])
     """
-
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product.
 
@@ -2655,7 +2143,6 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     >>> genesis.kron(genesis.tensor([1., 2.]), genesis.tensor([1., 10.]))
     tensor([ 1., 10.,  2., 20.])
     """
-
 def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = ..., keepdim: builtins.bool = ...) -> Any:
     """The ``k``-th smallest element along ``dim`` (counted from 1) and its index.
 
@@ -2667,7 +2154,6 @@ def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = ..., keepdim: b
     >>> genesis.kthvalue(genesis.tensor([3., 1., 2.]), 2).values
     tensor(2.)
     """
-
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """The least common multiple of each pair of integers, after broadcasting.
 
@@ -2678,7 +2164,6 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.lcm(genesis.tensor([12, 5]), genesis.tensor([8, 10]))
     tensor([24, 10])
     """
-
 def ldexp(input: Any, other: Any, *, out: Tensor | None = ...) -> Tensor:
     """A mantissa and an exponent put together, $x \\, 2^y$, rounded once; a power out of range by itself does no harm.
 
@@ -2688,7 +2173,6 @@ def ldexp(input: Any, other: Any, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.ldexp(genesis.tensor([1., 1e-30]), genesis.tensor([-2, 200]))
     tensor([2.5000e-01, 1.6069e+30])
     """
-
 def le(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\le y$.
 
@@ -2701,7 +2185,6 @@ def le(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.le(genesis.tensor([1., 2.]), 1)
     tensor([ True, False])
     """
-
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Linear interpolation, $x + w (end - x)$, from the end that is nearer: with a weight of 1 it is ``end`` itself.
 
@@ -2709,7 +2192,6 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     >>> genesis.lerp(genesis.tensor([0., 10.]), genesis.tensor([10., 20.]), 0.5)
     tensor([ 5., 15.])
     """
-
 def less(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x < y$.
 
@@ -2722,7 +2204,6 @@ def less(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None 
     >>> genesis.lt(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
-
 def less_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\le y$.
 
@@ -2735,7 +2216,6 @@ def less_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.le(genesis.tensor([1., 2.]), 1)
     tensor([ True, False])
     """
-
 def lgamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logarithm of the absolute value of the gamma function.
 
@@ -2748,24 +2228,13 @@ def lgamma(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.lgamma(genesis.tensor([1., 4.]))
     tensor([0.0000, 1.7918])
     """
-
-def linspace(
-    start: Any,
-    end: Any,
-    steps: builtins.int,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
 
     >>> import genesis
     >>> genesis.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-
 def log(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Natural logarithm, $\\ln x$.
 
@@ -2778,7 +2247,6 @@ def log(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log(genesis.tensor([1., 2.]))
     tensor([0.0000, 0.6931])
     """
-
 def log10(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logarithm to base ten.
 
@@ -2791,7 +2259,6 @@ def log10(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log10(genesis.tensor([1., 50.]))
     tensor([0.0000, 1.6990])
     """
-
 def log1p(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logarithm of one plus $x$, accurate near zero.
 
@@ -2804,7 +2271,6 @@ def log1p(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log1p(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.6931])
     """
-
 def log2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logarithm to base two.
 
@@ -2817,7 +2283,6 @@ def log2(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.log2(genesis.tensor([1., 8.]))
     tensor([0., 3.])
     """
-
 def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Logarithm of the softmax along ``dim``, $x_i - \\ln \\sum_j e^{x_j}$.
 
@@ -2825,7 +2290,6 @@ def log_softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ...,
     >>> genesis.log_softmax(genesis.tensor([0., 0.]), dim=0)
     tensor([-0.6931, -0.6931])
     """
-
 def logaddexp(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Stable $\\ln(e^x + e^y)$.
 
@@ -2838,7 +2302,6 @@ def logaddexp(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.logaddexp(genesis.tensor([0., 1.]), genesis.tensor([0., 2.]))
     tensor([0.6931, 2.3133])
     """
-
 def logaddexp2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Stable $\\log_2(2^x + 2^y)$.
 
@@ -2851,7 +2314,6 @@ def logaddexp2(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.logaddexp2(genesis.tensor([0., 1.]), genesis.tensor([0., 1.]))
     tensor([1., 2.])
     """
-
 def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = ...) -> Tensor:
     """Running logarithm of a sum of exponentials along ``dim``, $y_i = \\ln(e^{x_1} + ... + e^{x_i})$, without
     overflow.
@@ -2864,7 +2326,6 @@ def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = ...) 
     >>> genesis.logcumsumexp(genesis.tensor([-1000., -1000., 0.]), 0)
     tensor([-1000.0000,  -999.3068,     0.0000])
     """
-
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; nan where that is negative, -inf where it is zero.
 
@@ -2875,7 +2336,6 @@ def logdet(input: Tensor) -> Tensor:
     >>> genesis.logdet(genesis.eye(2))
     tensor(0.)
     """
-
 def logical_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether both are non-zero.
 
@@ -2888,7 +2348,6 @@ def logical_and(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> genesis.logical_and(genesis.tensor([1., 0.]), genesis.tensor([2., 3.]))
     tensor([ True, False])
     """
-
 def logical_not(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether an element is zero.
 
@@ -2901,7 +2360,6 @@ def logical_not(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.logical_not(genesis.tensor([1., 0.]))
     tensor([False,  True])
     """
-
 def logical_or(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether one is non-zero.
 
@@ -2914,7 +2372,6 @@ def logical_or(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor |
     >>> genesis.logical_or(genesis.tensor([1., 0.]), genesis.tensor([0., 0.]))
     tensor([ True, False])
     """
-
 def logical_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether exactly one is non-zero.
 
@@ -2927,7 +2384,6 @@ def logical_xor(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor 
     >>> genesis.logical_xor(genesis.tensor([1., 0.]), genesis.tensor([2., 3.]))
     tensor([False,  True])
     """
-
 def logit(input: Tensor, eps: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
     """Inverse of the sigmoid, $\\ln(x / (1 - x))$.
 
@@ -2942,34 +2398,14 @@ def logit(input: Tensor, eps: builtins.float | None = ..., *, out: Tensor | None
 
     With ``eps`` the elements are cut off at eps and 1 - eps first.
     """
-
-def logspace(
-    start: Any,
-    end: Any,
-    steps: builtins.int,
-    base: builtins.float = ...,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = ..., *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """``steps`` numbers from ``base**start`` to ``base**end``, evenly spaced in the exponent.
 
     >>> import genesis
     >>> genesis.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-
-def logsumexp(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def logsumexp(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of
     nothing.
 
@@ -2977,18 +2413,7 @@ def logsumexp(
     >>> genesis.logsumexp(genesis.tensor([100., 100.]), dim=0)
     tensor(100.6931)
     """
-
-def lstm(
-    input: Tensor,
-    hx: Any,
-    params: Any,
-    has_biases: Any,
-    num_layers: Any,
-    dropout: Any,
-    train: Any,
-    bidirectional: Any,
-    batch_first: Any = ...,
-) -> builtins.tuple[Tensor, Tensor, Tensor]:
+def lstm(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor, Tensor]:
     """Long short-term memory of several layers; what `genesis.nn.LSTM` computes.
 
     Args:
@@ -3013,10 +2438,7 @@ def lstm(
     >>> [y.shape for y in genesis.lstm(x, (h, h), [w, w], False, 1, 0.0, False, False)]
     [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1]), genesis.Size([1, 2, 1])]
     """
-
-def lstm_cell(
-    input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...
-) -> builtins.tuple[Tensor, Tensor]:
+def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> builtins.tuple[Tensor, Tensor]:
     """One step of long short-term memory: (B, I) and the hidden states and cells (B, H) before, to those after.
 
     >>> import genesis
@@ -3024,7 +2446,6 @@ def lstm_cell(
     >>> genesis.lstm_cell(x[:, :1], (x[:, :1], x[:, :1]), w, w)[0].shape
     genesis.Size([2, 1])
     """
-
 def lt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x < y$.
 
@@ -3037,7 +2458,6 @@ def lt(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.lt(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
-
 def lu(A: Tensor, pivot: builtins.bool = ..., get_infos: builtins.bool = ..., out: Tensor | None = ...) -> Any:
     """`linalg.lu_factor`, and with ``get_infos`` 0 or which pivot is zero, for each matrix.
 
@@ -3045,7 +2465,6 @@ def lu(A: Tensor, pivot: builtins.bool = ..., get_infos: builtins.bool = ..., ou
     >>> len(genesis.lu(genesis.eye(2), get_infos=True))
     3
     """
-
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """`linalg.lu_solve`.
 
@@ -3053,15 +2472,7 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | Non
     >>> genesis.lu_solve(genesis.ones(1, 1), *genesis.linalg.lu_factor(genesis.tensor([[2.]])))
     tensor([[0.5000]])
     """
-
-def lu_unpack(
-    LU_data: Tensor,
-    LU_pivots: Tensor,
-    unpack_data: builtins.bool = ...,
-    unpack_pivots: builtins.bool = ...,
-    *,
-    out: Tensor | None = ...,
-) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = ..., unpack_pivots: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
     """P, L and U of what `linalg.lu_factor` gives; those that are not asked for are empty.
 
     Raises:
@@ -3072,14 +2483,12 @@ def lu_unpack(
     tensor([[1., 0.],
             [0., 1.]])
     """
-
 def manual_seed(seed: builtins.int) -> Any:
     """Begin the stream of ``seed`` in the default generator.
 
     >>> import genesis
     >>> _ = genesis.manual_seed(0)
     """
-
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """``input`` with one value wherever the mask is True.
 
@@ -3090,7 +2499,6 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     >>> genesis.masked_fill(genesis.ones(2), genesis.tensor([True, False]), 0.0)
     tensor([0., 1.])
     """
-
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """``input`` with the elements where the mask is True replaced, in order, by those of ``source``.
 
@@ -3098,7 +2506,6 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     >>> genesis.masked_scatter(genesis.zeros(3), genesis.tensor([True, False, True]), genesis.tensor([5., 6.]))
     tensor([5., 0., 6.])
     """
-
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is True, in one dimension.
 
@@ -3106,7 +2513,6 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     >>> genesis.masked_select(genesis.tensor([1., 2.]), genesis.tensor([False, True]))
     tensor([2.])
     """
-
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Matrix product; ``a @ b``.
 
@@ -3120,7 +2526,6 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.matmul(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
     tensor([3., 7.])
     """
-
 def matrix_exp(input: Tensor) -> Tensor:
     """`linalg.matrix_exp`.
 
@@ -3128,7 +2533,6 @@ def matrix_exp(input: Tensor) -> Tensor:
     >>> genesis.matrix_exp(genesis.zeros(1, 1))
     tensor([[1.]])
     """
-
 def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = ...) -> Tensor:
     """`linalg.matrix_power`.
 
@@ -3137,15 +2541,7 @@ def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = ...) ->
     tensor([[1., 3.],
             [0., 1.]])
     """
-
-def max(
-    input: Tensor,
-    dim: Any = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: builtins.int | None = ...,
-    keepdims: builtins.bool | None = ...,
-) -> Any:
+def max(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
     """Largest element: of all, along ``dim`` with its indices, or of two tensors.
 
     ``max(x)`` gives one value; ``max(x, dim)`` a named tuple ``(values, indices)``, the gradient going to that index;
@@ -3158,16 +2554,7 @@ def max(
     >>> genesis.max(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).indices
     tensor([1, 0])
     """
-
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    ceil_mode: builtins.bool = ...,
-    return_indices: builtins.bool = ...,
-) -> Any:
+def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
     """The largest element of each window of (N, C, L).
 
     NaN counts as largest; of equals the gradient goes to the first.
@@ -3186,16 +2573,7 @@ def max_pool1d(
     >>> genesis.nn.functional.max_pool1d(x, 2).shape
     genesis.Size([1, 1, 2])
     """
-
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    ceil_mode: builtins.bool = ...,
-    return_indices: builtins.bool = ...,
-) -> Any:
+def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
     """The largest element of each window of (N, C, H, W).
 
     NaN counts as largest; of equals the gradient goes to the first.
@@ -3214,16 +2592,7 @@ def max_pool2d(
     >>> genesis.nn.functional.max_pool2d(x, 2).shape
     genesis.Size([1, 1, 2, 2])
     """
-
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = ...,
-    padding: Any = ...,
-    dilation: Any = ...,
-    ceil_mode: builtins.bool = ...,
-    return_indices: builtins.bool = ...,
-) -> Any:
+def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: builtins.bool = ..., return_indices: builtins.bool = ...) -> Any:
     """The largest element of each window of (N, C, D, H, W).
 
     NaN counts as largest; of equals the gradient goes to the first.
@@ -3242,7 +2611,6 @@ def max_pool3d(
     >>> genesis.nn.functional.max_pool3d(x, 2).shape
     genesis.Size([1, 1, 2, 2, 2])
     """
-
 def maximum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The larger of two, nan if either is.
 
@@ -3255,17 +2623,7 @@ def maximum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.maximum(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
     tensor([3., 5.])
     """
-
-def mean(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    dtype: Any = ...,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Mean over ``dim`` (None: all), $\\frac{1}{n} \\sum_i x_i$; nan of nothing.
 
     Raises:
@@ -3276,7 +2634,6 @@ def mean(
     >>> genesis.mean(genesis.tensor([1., 2., 6.]))
     tensor(3.)
     """
-
 def median(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool = ...) -> Any:
     """The middle element, the lower of two: of all, or along ``dim`` with its index; nan if there is one.
 
@@ -3290,7 +2647,6 @@ def median(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool
     >>> genesis.median(genesis.tensor([3., 1., 2., 9.]))
     tensor(2.)
     """
-
 def meshgrid(*tensors: Any, indexing: builtins.str = ...) -> builtins.tuple[Tensor, ...]:
     """Coordinate grids of 1-d tensors, with "ij" (matrix) or "xy" (Cartesian) indexing; views.
 
@@ -3300,22 +2656,13 @@ def meshgrid(*tensors: Any, indexing: builtins.str = ...) -> builtins.tuple[Tens
     tensor([[0, 1, 2],
             [0, 1, 2]])
     """
-
-def min(
-    input: Tensor,
-    dim: Any = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    axis: builtins.int | None = ...,
-    keepdims: builtins.bool | None = ...,
-) -> Any:
+def min(input: Tensor, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
     """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
 
     >>> import genesis
     >>> genesis.min(genesis.tensor([[1., 5.], [7., 2.]]), dim=1).values
     tensor([1., 2.])
     """
-
 def minimum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The smaller of two, nan if either is.
 
@@ -3328,7 +2675,6 @@ def minimum(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | No
     >>> genesis.minimum(genesis.tensor([1., 5.]), genesis.tensor([3., 2.]))
     tensor([1., 2.])
     """
-
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Product of two matrices.
 
@@ -3336,7 +2682,6 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.mm(genesis.ones(1, 2), genesis.ones(2, 1))
     tensor([[2.]])
     """
-
 def mode(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = ...) -> Any:
     """The most frequent element along ``dim``, the smallest if there are several, and the index of its last occurrence.
 
@@ -3348,7 +2693,6 @@ def mode(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = ...) -
     >>> genesis.mode(genesis.tensor([3, 1, 2, 1]))
     mode_result(values=tensor(1), indices=tensor(3))
     """
-
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions moved to other places, the rest in order.
 
@@ -3356,7 +2700,6 @@ def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     >>> genesis.movedim(genesis.zeros(2, 3, 4), 0, -1).shape
     genesis.Size([3, 4, 2])
     """
-
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions moved to other places, the rest in order.
 
@@ -3364,7 +2707,6 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     >>> genesis.movedim(genesis.zeros(2, 3, 4), 0, -1).shape
     genesis.Size([3, 4, 2])
     """
-
 def msort(input: Tensor) -> Tensor:
     """Elements in order along dim 0.
 
@@ -3372,7 +2714,6 @@ def msort(input: Tensor) -> Tensor:
     >>> genesis.msort(genesis.tensor([3., 1., 2.]))
     tensor([1., 2., 3.])
     """
-
 def mul(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Product, $x y$.
 
@@ -3385,15 +2726,7 @@ def mul(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None =
     >>> genesis.mul(genesis.tensor([1., 2.]), 3)
     tensor([3., 6.])
     """
-
-def multinomial(
-    input: Tensor,
-    num_samples: builtins.int,
-    replacement: builtins.bool = ...,
-    *,
-    generator: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
 
     Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
@@ -3406,7 +2739,6 @@ def multinomial(
     >>> genesis.multinomial(genesis.tensor([0., 1., 0.]), 2, replacement=True)
     tensor([1, 1])
     """
-
 def multiply(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Product, $x y$.
 
@@ -3419,7 +2751,6 @@ def multiply(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | N
     >>> genesis.mul(genesis.tensor([1., 2.]), 3)
     tensor([3., 6.])
     """
-
 def mv(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Product of a matrix and a vector.
 
@@ -3427,7 +2758,6 @@ def mv(input: Tensor, mat2: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.mv(genesis.ones(1, 2), genesis.ones(2))
     tensor([2.])
     """
-
 def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
     """Logarithm of the multivariate gamma function,
     $\\frac{p (p - 1)}{4} \\ln \\pi + \\sum_{j=1}^p \\ln \\Gamma(x + (1 - j) / 2)$.
@@ -3440,36 +2770,20 @@ def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
     >>> genesis.mvlgamma(genesis.tensor([2.0, 3.0]), 2)
     tensor([0.4516, 1.5502])
     """
-
-def nan_to_num(
-    input: Tensor,
-    nan: builtins.float = ...,
-    posinf: builtins.float | None = ...,
-    neginf: builtins.float | None = ...,
-    *,
-    out: Tensor | None = ...,
-) -> Tensor:
+def nan_to_num(input: Tensor, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
     """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 
     >>> import genesis
     >>> genesis.nan_to_num(genesis.tensor([float("nan"), 1.]), nan=5.0)
     tensor([5., 1.])
     """
-
-def nanmean(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    dtype: Any = ...,
-) -> Tensor:
+def nanmean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ...) -> Tensor:
     """Mean over ``dim`` (None: all) of the elements that are not nan.
 
     >>> import genesis
     >>> genesis.nanmean(genesis.tensor([1., float("nan"), 2.]))
     tensor(1.5000)
     """
-
 def nanmedian(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.bool = ...) -> Any:
     """`median` of the elements that are not nan; nan where all are.
 
@@ -3480,15 +2794,7 @@ def nanmedian(input: Tensor, dim: builtins.int | None = ..., keepdim: builtins.b
     >>> genesis.nanmedian(genesis.tensor([1., float("nan"), 3.]))
     tensor(1.)
     """
-
-def nanquantile(
-    input: Tensor,
-    q: Any,
-    dim: builtins.int | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    interpolation: builtins.str = ...,
-) -> Tensor:
+def nanquantile(input: Tensor, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
     """`quantile` of the elements that are not nan; nan where all are.
 
     Raises:
@@ -3499,24 +2805,13 @@ def nanquantile(
     >>> genesis.nanquantile(genesis.tensor([1., float("nan"), 3.]), 0.5)
     tensor(2.)
     """
-
-def nansum(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    dtype: Any = ...,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def nansum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Sum over ``dim`` (None: all) with nan counted as zero.
 
     >>> import genesis
     >>> genesis.nansum(genesis.tensor([1., float("nan"), 2.]))
     tensor(3.)
     """
-
 def narrow(input: Tensor, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
     """The part of ``length`` slices from ``start`` along ``dim``, as a view.
 
@@ -3527,7 +2822,6 @@ def narrow(input: Tensor, dim: builtins.int, start: builtins.int, length: builti
     >>> genesis.narrow(genesis.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-
 def narrow_copy(input: Tensor, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
     """`narrow`, as a copy.
 
@@ -3535,7 +2829,6 @@ def narrow_copy(input: Tensor, dim: builtins.int, start: builtins.int, length: b
     >>> genesis.narrow_copy(genesis.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
-
 def native_channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """Channels of ``groups`` groups in turns, (N, C, ...): what a convolution in groups needs after it (Zhang et al.
     2018).
@@ -3547,7 +2840,6 @@ def native_channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     >>> genesis.channel_shuffle(genesis.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """
-
 def ne(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ne y$.
 
@@ -3560,7 +2852,6 @@ def ne(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = 
     >>> genesis.ne(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
-
 def neg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Negation, $-x$.
 
@@ -3573,7 +2864,6 @@ def neg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.neg(genesis.tensor([1., -2.]))
     tensor([-1.,  2.])
     """
-
 def negative(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Negation, $-x$.
 
@@ -3586,7 +2876,6 @@ def negative(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.neg(genesis.tensor([1., -2.]))
     tensor([-1.,  2.])
     """
-
 def nextafter(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """The next number after $x$ towards $y$.
 
@@ -3599,7 +2888,6 @@ def nextafter(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.nextafter(genesis.tensor([1.]), genesis.tensor([2.]))
     tensor([1.0000])
     """
-
 def nonzero(input: Tensor, *, as_tuple: builtins.bool = ...) -> Any:
     """Indices of the elements that are not zero: a row each, or with ``as_tuple`` a tensor for each dimension.
 
@@ -3607,7 +2895,6 @@ def nonzero(input: Tensor, *, as_tuple: builtins.bool = ...) -> Any:
     >>> genesis.nonzero(genesis.tensor([0., 3.]))
     tensor([[1]])
     """
-
 def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.int = ...) -> Tensor:
     """`nonzero` with a fixed number of rows: cut off, or filled up.
 
@@ -3617,16 +2904,7 @@ def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.in
             [ 2],
             [-1]])
     """
-
-def norm(
-    input: Tensor,
-    p: builtins.float | builtins.str | None = ...,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    dtype: Any = ...,
-    *,
-    out: Tensor | None = ...,
-) -> Tensor:
+def norm(input: Tensor, p: builtins.float | builtins.str | None = ..., dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
     Args:
@@ -3644,20 +2922,7 @@ def norm(
     >>> genesis.norm(genesis.tensor([3., 4.]))
     tensor(5.)
     """
-
-def normal(
-    mean: Any = ...,
-    std: Any = ...,
-    size: Any = ...,
-    *,
-    generator: Any = ...,
-    dtype: Any = ...,
-    layout: Any = ...,
-    device: Any = ...,
-    pin_memory: builtins.bool = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def normal(mean: Any = ..., std: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Normal numbers of given means and standard deviations (tensors that broadcast, or numbers with a ``size``).
 
     Raises:
@@ -3667,7 +2932,6 @@ def normal(
     >>> genesis.normal(genesis.zeros(3), 1.0).shape
     genesis.Size([3])
     """
-
 def not_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Whether $x \\ne y$.
 
@@ -3680,7 +2944,6 @@ def not_equal(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.ne(genesis.tensor([1., 2.]), 2)
     tensor([ True, False])
     """
-
 def numel(input: Tensor) -> builtins.int:
     """The number of elements.
 
@@ -3688,22 +2951,15 @@ def numel(input: Tensor) -> builtins.int:
     >>> genesis.numel(genesis.zeros(2, 3))
     6
     """
-
-def ones(
-    *size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-) -> Tensor:
+def ones(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor of ones, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.ones(2, 3).shape
     genesis.Size([2, 3])
     """
-
-def ones_like(
-    input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...
-) -> Tensor:
+def ones_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of ones, in the shape, dtype and place of ``input``."""
-
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """`linalg.householder_product`.
 
@@ -3711,16 +2967,7 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     >>> genesis.orgqr(*genesis.geqrf(genesis.eye(1))).abs()
     tensor([[1.]])
     """
-
-def ormqr(
-    input: Tensor,
-    tau: Tensor,
-    other: Tensor,
-    left: builtins.bool = ...,
-    transpose: builtins.bool = ...,
-    *,
-    out: Tensor | None = ...,
-) -> Tensor:
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: builtins.bool = ..., transpose: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
     """A matrix times the whole product Q of reflections: $QX$, or $XQ$ for ``left=False``, with ``transpose`` of
     $Q^H$.
 
@@ -3730,7 +2977,6 @@ def ormqr(
     tensor([[5.0000, 2.2000],
             [0.0000, 0.4000]])
     """
-
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors, $x_i y_j$.
 
@@ -3739,20 +2985,14 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
-
-def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: builtins.float = ..., eps: builtins.float = ..., keepdim: builtins.bool = ...
-) -> Tensor:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: builtins.float = ..., eps: builtins.float = ..., keepdim: builtins.bool = ...) -> Tensor:
     """The p-norm of $x_1 - x_2 + eps$ over the last dimension.
 
     >>> import genesis
     >>> genesis.nn.functional.pairwise_distance(genesis.tensor([[3., 4.]]), genesis.zeros(1, 2))
     tensor([5.0000])
     """
-
-def pca_lowrank(
-    A: Tensor, q: builtins.int | None = ..., center: builtins.bool = ..., niter: builtins.int = ...
-) -> builtins.tuple[Tensor, Tensor, Tensor]:
+def pca_lowrank(A: Tensor, q: builtins.int | None = ..., center: builtins.bool = ..., niter: builtins.int = ...) -> builtins.tuple[Tensor, Tensor, Tensor]:
     """`svd_lowrank` of observations, the rows of A, less their means: the columns of V are the principal directions.
 
     Args:
@@ -3768,7 +3008,6 @@ def pca_lowrank(
     >>> S.round(decimals=1)
     tensor([1.4000])
     """
-
 def pdist(input: Tensor, p: builtins.float = ...) -> Tensor:
     """The p-norms of the differences of all pairs of rows, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
@@ -3779,7 +3018,6 @@ def pdist(input: Tensor, p: builtins.float = ...) -> Tensor:
     >>> genesis.pdist(genesis.tensor([[0.], [1.], [3.]]))
     tensor([1., 3., 2.])
     """
-
 def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """The dimensions in another order, as a view.
 
@@ -3790,7 +3028,6 @@ def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     >>> genesis.permute(genesis.zeros(2, 3, 4), (2, 0, 1)).shape
     genesis.Size([4, 2, 3])
     """
-
 def pinverse(input: Tensor, rcond: builtins.float = ...) -> Tensor:
     """`linalg.pinv`.
 
@@ -3798,7 +3035,6 @@ def pinverse(input: Tensor, rcond: builtins.float = ...) -> Tensor:
     >>> genesis.pinverse(genesis.eye(1))
     tensor([[1.]])
     """
-
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
     """Images (..., C r², H, W) as (..., C, H r, W r): channels become places (Shi et al. 2016).
 
@@ -3810,7 +3046,6 @@ def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
     tensor([[[0, 1],
              [2, 3]]])
     """
-
 def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     """Images (..., C, H r, W r) as (..., C r², H, W): places become channels, the inverse of `pixel_shuffle`.
 
@@ -3821,7 +3056,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
     >>> genesis.pixel_unshuffle(genesis.arange(4).reshape(1, 2, 2), 2).flatten()
     tensor([0, 1, 2, 3])
     """
-
 def poisson(input: Tensor, generator: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Poisson-distributed counts with the rates in ``input``, in its dtype.
 
@@ -3833,7 +3067,6 @@ def poisson(input: Tensor, generator: Any = ..., *, out: Tensor | None = ...) ->
     >>> genesis.poisson(genesis.tensor([0., 0.]))
     tensor([0., 0.])
     """
-
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """A complex tensor of absolute values and angles in radians.
 
@@ -3841,7 +3074,6 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.polar(genesis.tensor([2.]), genesis.tensor([0.]))
     tensor([2.+0.j])
     """
-
 def polygamma(n: builtins.int, input: Tensor) -> Tensor:
     """The derivative of order $n$ of `digamma`, $\\psi^{(n)}(x) = (-1)^{n+1} n! \\, \\zeta(n + 1, x)$.
 
@@ -3854,7 +3086,6 @@ def polygamma(n: builtins.int, input: Tensor) -> Tensor:
     >>> genesis.polygamma(1, genesis.tensor([1.0, 2.0]))
     tensor([1.6449, 0.6449])
     """
-
 def positive(input: Tensor) -> Tensor:
     """The same tensor.
 
@@ -3865,7 +3096,6 @@ def positive(input: Tensor) -> Tensor:
     >>> +genesis.tensor([1., -2.])
     tensor([ 1., -2.])
     """
-
 def pow(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Power, $x^y$.
 
@@ -3878,7 +3108,6 @@ def pow(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None =
     >>> genesis.pow(genesis.tensor([1., 2., 3.]), 2)
     tensor([1., 4., 9.])
     """
-
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` with learned slopes, one for all elements or one per channel (dim 1).
 
@@ -3889,17 +3118,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> genesis.prelu(genesis.tensor([-2., 2.]), genesis.tensor([0.5]))
     tensor([-1.,  2.])
     """
-
-def prod(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    dtype: Any = ...,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def prod(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Product over ``dim`` (None: all), $\\prod_i x_i$; 1 of nothing.
 
     Integers and bool are multiplied as int64. The gradient is right where elements are zero, too.
@@ -3911,7 +3130,6 @@ def prod(
     >>> genesis.prod(genesis.tensor([2., 3., 4.]))
     tensor(24.)
     """
-
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = ...) -> Tensor:
     """``input`` with the elements at places of the flattened tensor replaced by those of ``source``, or added to.
 
@@ -3924,7 +3142,6 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool 
     tensor([[1., 0.],
             [0., 2.]])
     """
-
 def qr(input: Tensor, some: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
     """`linalg.qr`, "reduced" or "complete".
 
@@ -3933,15 +3150,7 @@ def qr(input: Tensor, some: builtins.bool = ..., *, out: Tensor | None = ...) ->
     tensor([[1., 0.],
             [0., 1.]])
     """
-
-def quantile(
-    input: Tensor,
-    q: Any,
-    dim: builtins.int | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    interpolation: builtins.str = ...,
-) -> Tensor:
+def quantile(input: Tensor, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
     """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
 
     Args:
@@ -3958,7 +3167,6 @@ def quantile(
     >>> genesis.quantile(genesis.tensor([0., 1., 2., 3.]), 0.5)
     tensor(1.5000)
     """
-
 def rad2deg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Radians to degrees.
 
@@ -3971,38 +3179,16 @@ def rad2deg(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.rad2deg(genesis.tensor([0., 1.]))
     tensor([ 0.0000, 57.2958])
     """
-
-def rand(
-    *size: Any,
-    generator: Any = ...,
-    dtype: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def rand(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Uniform numbers in [0, 1); of complex numbers both parts.
 
     >>> import genesis
     >>> genesis.rand(2, 3).shape
     genesis.Size([2, 3])
     """
-
-def rand_like(
-    input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-) -> Tensor:
+def rand_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`rand` in the shape, dtype and place of ``input``."""
-
-def randint(
-    low: Any,
-    high: Any = ...,
-    size: Any = ...,
-    *,
-    generator: Any = ...,
-    dtype: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Integers in [low, high), int64 unless given: ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Raises:
@@ -4013,40 +3199,24 @@ def randint(
     >>> int(x.min()), int(x.max())
     (3, 4)
     """
-
 def randint_like(input: Tensor, low: Any, high: Any = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
-
-def randn(
-    *size: Any,
-    generator: Any = ...,
-    dtype: Any = ...,
-    device: Any = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Standard normal numbers; of complex ones each part has the variance 1/2.
 
     >>> import genesis
     >>> genesis.randn(2, 3).shape
     genesis.Size([2, 3])
     """
-
-def randn_like(
-    input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-) -> Tensor:
+def randn_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """`randn` in the shape, dtype and place of ``input``."""
-
-def randperm(
-    n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., out: Tensor | None = ...
-) -> Tensor:
+def randperm(n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., out: Tensor | None = ...) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
     >>> import genesis
     >>> genesis.randperm(4).sort().values
     tensor([0, 1, 2, 3])
     """
-
 def range(start: Any = ..., end: Any = ..., step: Any = ..., *, out: Tensor | None = ..., **options: Any) -> Tensor:
     """Numbers from ``start`` (0) up to and including ``end`` in steps, in the default dtype; `arange` leaves ``end`` out.
 
@@ -4054,7 +3224,6 @@ def range(start: Any = ..., end: Any = ..., step: Any = ..., *, out: Tensor | No
     >>> genesis.range(1, 3)
     tensor([1., 2., 3.])
     """
-
 def ravel(input: Tensor) -> Tensor:
     """The elements in one dimension.
 
@@ -4062,7 +3231,6 @@ def ravel(input: Tensor) -> Tensor:
     >>> genesis.ravel(genesis.zeros(2, 3)).shape
     genesis.Size([6])
     """
-
 def real(input: Tensor) -> Tensor:
     """Real parts, as a view.
 
@@ -4070,7 +3238,6 @@ def real(input: Tensor) -> Tensor:
     >>> genesis.real(genesis.tensor([1 + 2j]))
     tensor([1.])
     """
-
 def reciprocal(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Reciprocal, $1 / x$.
 
@@ -4083,7 +3250,6 @@ def reciprocal(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.reciprocal(genesis.tensor([1., -2.]))
     tensor([ 1.0000, -0.5000])
     """
-
 def relu(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Rectifier, $\\max(x, 0)$, with slope 0 at 0.
 
@@ -4096,10 +3262,8 @@ def relu(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.relu(genesis.tensor([-1., 2.]))
     tensor([0., 2.])
     """
-
 def relu_(input: Any) -> Any:
     """In-place form of `relu`: writes the result into this tensor and returns it."""
-
 def remainder(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """Remainder with the sign of the divisor, $x - y \\lfloor x / y \\rfloor$.
 
@@ -4112,7 +3276,6 @@ def remainder(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | 
     >>> genesis.remainder(genesis.tensor([7., -7.]), 3)
     tensor([1., 2.])
     """
-
 def renorm(input: Tensor, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
     """``input`` with the slices along ``dim`` whose $p$-norm is above ``maxnorm`` scaled down to it.
 
@@ -4125,10 +3288,7 @@ def renorm(input: Tensor, p: builtins.float, dim: builtins.int, maxnorm: builtin
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])
     """
-
-def repeat_interleave(
-    input: Tensor, repeats: Any = ..., dim: builtins.int | None = ..., *, output_size: builtins.int | None = ...
-) -> Tensor:
+def repeat_interleave(input: Tensor, repeats: Any = ..., dim: builtins.int | None = ..., *, output_size: builtins.int | None = ...) -> Tensor:
     """Each slice repeated in place, the same or its own number of times.
 
     With one argument the indices that so many repeats give. ``output_size`` is found, if it is given or not.
@@ -4137,7 +3297,6 @@ def repeat_interleave(
     >>> genesis.repeat_interleave(genesis.tensor([1., 2.]), 2)
     tensor([1., 1., 2., 2.])
     """
-
 def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
     """The same elements, in row-major order, in another shape; one size may be -1. A view where memory allows.
 
@@ -4149,24 +3308,11 @@ def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-
 def resolve_conj(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor itself: its conjugate is computed at once."""
-
 def resolve_neg(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor itself: its negative is computed at once."""
-
-def rnn_relu(
-    input: Tensor,
-    hx: Tensor,
-    params: Any,
-    has_biases: Any,
-    num_layers: Any,
-    dropout: Any,
-    train: Any,
-    bidirectional: Any,
-    batch_first: Any = ...,
-) -> builtins.tuple[Tensor, Tensor]:
+def rnn_relu(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
     """Elman's network with rectifiers of several layers; what `genesis.nn.RNN` computes.
 
     Arguments as of `genesis.lstm`, with one tensor of hidden states.
@@ -4179,10 +3325,7 @@ def rnn_relu(
     >>> [y.shape for y in genesis.rnn_relu(x, h, [w, w], False, 1, 0.0, False, False)]
     [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
     """
-
-def rnn_relu_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...
-) -> Tensor:
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
     """One step of Elman's network with rectifiers: (B, I) and the hidden states (B, H) before, to those after.
 
     >>> import genesis
@@ -4191,18 +3334,7 @@ def rnn_relu_cell(
     tensor([[0.],
             [0.]])
     """
-
-def rnn_tanh(
-    input: Tensor,
-    hx: Tensor,
-    params: Any,
-    has_biases: Any,
-    num_layers: Any,
-    dropout: Any,
-    train: Any,
-    bidirectional: Any,
-    batch_first: Any = ...,
-) -> builtins.tuple[Tensor, Tensor]:
+def rnn_tanh(input: Tensor, hx: Tensor, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = ...) -> builtins.tuple[Tensor, Tensor]:
     """Elman's network with tanh of several layers; what `genesis.nn.RNN` computes.
 
     Arguments as of `genesis.lstm`, with one tensor of hidden states.
@@ -4215,10 +3347,7 @@ def rnn_tanh(
     >>> [y.shape for y in genesis.rnn_tanh(x, h, [w, w], False, 1, 0.0, False, False)]
     [genesis.Size([5, 2, 1]), genesis.Size([1, 2, 1])]
     """
-
-def rnn_tanh_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...
-) -> Tensor:
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
     """One step of Elman's network with tanh: (B, I) and the hidden states (B, H) before, to those after.
 
     >>> import genesis
@@ -4227,7 +3356,6 @@ def rnn_tanh_cell(
     tensor([[0.],
             [0.]])
     """
-
 def roll(input: Tensor, shifts: Any, dims: Any = ...) -> Tensor:
     """Slices moved on by ``shifts`` along ``dims`` (None: the flattened tensor), the last ones coming first.
 
@@ -4235,7 +3363,6 @@ def roll(input: Tensor, shifts: Any, dims: Any = ...) -> Tensor:
     >>> genesis.roll(genesis.arange(4), 1)
     tensor([3, 0, 1, 2])
     """
-
 def rot90(input: Tensor, k: builtins.int = ..., dims: Sequence[builtins.int] = ...) -> Tensor:
     """Turned by ``k`` right angles in the plane of two dimensions.
 
@@ -4244,7 +3371,6 @@ def rot90(input: Tensor, k: builtins.int = ..., dims: Sequence[builtins.int] = .
     tensor([[2, 4],
             [1, 3]])
     """
-
 def round(input: Tensor, *, decimals: builtins.int = ..., out: Tensor | None = ...) -> Tensor:
     """Round to ``decimals`` digits, halves to the even neighbour (IEEE 754).
 
@@ -4254,7 +3380,6 @@ def round(input: Tensor, *, decimals: builtins.int = ..., out: Tensor | None = .
     >>> genesis.round(genesis.tensor([0.5, 1.5, 2.25]), decimals=0)
     tensor([0., 2., 2.])
     """
-
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors on top of each other, along dim 0.
 
@@ -4262,14 +3387,7 @@ def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.vstack([genesis.zeros(2), genesis.ones(2)]).shape
     genesis.Size([2, 2])
     """
-
-def rrelu(
-    input: Tensor,
-    lower: builtins.float = ...,
-    upper: builtins.float = ...,
-    training: builtins.bool = ...,
-    inplace: builtins.bool = ...,
-) -> Tensor:
+def rrelu(input: Tensor, lower: builtins.float = ..., upper: builtins.float = ..., training: builtins.bool = ..., inplace: builtins.bool = ...) -> Tensor:
     """`leaky_relu` with slopes drawn from [lower, upper) for each element in training, else with their mean (Xu et al.
     2015).
 
@@ -4280,10 +3398,8 @@ def rrelu(
     >>> genesis.nn.functional.rrelu(genesis.tensor([-4., 1.]), 0.1, 0.4)
     tensor([-1.,  1.])
     """
-
 def rrelu_(input: Any, lower: Any = ..., upper: Any = ..., training: Any = ...) -> Any:
     """In-place form of `rrelu`: writes the result into this tensor and returns it."""
-
 def rsqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Reciprocal square root, $1 / \\sqrt x$.
 
@@ -4296,7 +3412,6 @@ def rsqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.rsqrt(genesis.tensor([4., 16.]))
     tensor([0.5000, 0.2500])
     """
-
 def rsub(input: Tensor, other: Any, *, alpha: Any = ...) -> Tensor:
     """$y - \\alpha x$: `sub` with its operands exchanged.
 
@@ -4304,7 +3419,6 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = ...) -> Tensor:
     >>> genesis.rsub(genesis.tensor([1., 2.]), 5)
     tensor([4., 3.])
     """
-
 def scalar_tensor(s: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A 0-d tensor in the default dtype unless given.
 
@@ -4312,16 +3426,7 @@ def scalar_tensor(s: Any, *, dtype: Any = ..., device: Any = ..., requires_grad:
     >>> genesis.scalar_tensor(2)
     tensor(2.)
     """
-
-def scatter(
-    input: Tensor,
-    dim: builtins.int,
-    index: Tensor,
-    src: Any = ...,
-    *,
-    value: Any = ...,
-    reduce: builtins.str | None = ...,
-) -> Tensor:
+def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...) -> Tensor:
     """``input`` with the elements named along ``dim`` replaced by those of ``src`` (or by one value).
 
     Args:
@@ -4334,7 +3439,6 @@ def scatter(
     >>> genesis.scatter(genesis.zeros(3), 0, genesis.tensor([2]), genesis.tensor([5.]))
     tensor([0., 0., 5.])
     """
-
 def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with elements of ``src`` added at the places named along ``dim``.
 
@@ -4342,16 +3446,7 @@ def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) ->
     >>> genesis.scatter_add(genesis.zeros(3), 0, genesis.tensor([2, 2]), genesis.tensor([5., 1.]))
     tensor([0., 0., 6.])
     """
-
-def scatter_reduce(
-    input: Tensor,
-    dim: builtins.int,
-    index: Tensor,
-    src: Tensor,
-    reduce: builtins.str,
-    *,
-    include_self: builtins.bool = ...,
-) -> Tensor:
+def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
     """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
 
     Of bool tensors "sum" is *or* and "prod" is *and*.
@@ -4360,17 +3455,7 @@ def scatter_reduce(
     >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
     tensor([0., 4.])
     """
-
-def searchsorted(
-    sorted_sequence: Tensor,
-    input: Tensor,
-    *,
-    out_int32: builtins.bool = ...,
-    right: builtins.bool = ...,
-    side: builtins.str | None = ...,
-    sorter: Tensor | None = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: builtins.bool = ..., right: builtins.bool = ..., side: builtins.str | None = ..., sorter: Tensor | None = ..., out: Tensor | None = ...) -> Tensor:
     """Where values would go in a sorted sequence to keep it sorted: $s_{i-1} < v \\le s_i$.
 
     Args:
@@ -4388,10 +3473,8 @@ def searchsorted(
     >>> genesis.searchsorted(genesis.tensor([1., 3., 5.]), genesis.tensor([3., 4.]))
     tensor([1, 2])
     """
-
 def seed() -> builtins.int:
     """Begin a stream that nobody can guess in the default generator; returns its seed."""
-
 def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """The slice at ``index`` along ``dim``, without that dimension; a view.
 
@@ -4402,7 +3485,6 @@ def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     >>> genesis.select(genesis.tensor([[1., 2.], [3., 4.]]), 1, 0)
     tensor([1., 3.])
     """
-
 def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """``input`` with the slice at ``index`` along ``dim`` replaced: what `select` is the inverse of.
 
@@ -4415,7 +3497,6 @@ def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtin
     tensor([[0., 0.],
             [1., 1.]])
     """
-
 def selu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     """Self-normalising unit, a scaled `elu` (Klambauer et al. 2017).
 
@@ -4423,13 +3504,10 @@ def selu(input: Tensor, inplace: builtins.bool = ...) -> Tensor:
     >>> genesis.selu(genesis.tensor([-1., 1.]))
     tensor([-1.1113,  1.0507])
     """
-
 def selu_(input: Any) -> Any:
     """In-place form of `selu`: writes the result into this tensor and returns it."""
-
 def set_rng_state(new_state: Tensor) -> None:
     """Put the default generator back into a state."""
-
 def sgn(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Sign, of complex numbers $x / |x|$.
 
@@ -4442,7 +3520,6 @@ def sgn(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sgn(genesis.tensor([3., 0., -2.]))
     tensor([ 1.,  0., -1.])
     """
-
 def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Logistic function, $1 / (1 + e^{-x})$.
 
@@ -4455,7 +3532,6 @@ def sigmoid(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sigmoid(genesis.tensor([0., 1.]))
     tensor([0.5000, 0.7311])
     """
-
 def sign(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Sign: -1, 0 or 1.
 
@@ -4468,7 +3544,6 @@ def sign(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sign(genesis.tensor([3., 0., -2.]))
     tensor([ 1.,  0., -1.])
     """
-
 def signbit(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Whether the sign bit is set.
 
@@ -4481,7 +3556,6 @@ def signbit(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.signbit(genesis.tensor([1., -1.]))
     tensor([False,  True])
     """
-
 def sin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Sine, of radians.
 
@@ -4494,7 +3568,6 @@ def sin(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sin(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.8415])
     """
-
 def sinc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Normalised sinc, $\\sin(\\pi x) / (\\pi x)$.
 
@@ -4507,7 +3580,6 @@ def sinc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sinc(genesis.tensor([0., 0.5]))
     tensor([1.0000, 0.6366])
     """
-
 def sinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Hyperbolic sine.
 
@@ -4520,15 +3592,7 @@ def sinh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sinh(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.1752])
     """
-
-def slice_scatter(
-    input: Tensor,
-    src: Tensor,
-    dim: builtins.int = ...,
-    start: builtins.int | None = ...,
-    end: builtins.int | None = ...,
-    step: builtins.int = ...,
-) -> Tensor:
+def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = ..., start: builtins.int | None = ..., end: builtins.int | None = ..., step: builtins.int = ...) -> Tensor:
     """``input`` with the slices from ``start`` to ``end`` along ``dim`` replaced.
 
     Raises:
@@ -4539,7 +3603,6 @@ def slice_scatter(
     >>> genesis.slice_scatter(genesis.zeros(4), genesis.ones(2), 0, 1, 4, 2)
     tensor([0., 1., 0., 1.])
     """
-
 def slogdet(input: Tensor, *, out: Tensor | None = ...) -> Any:
     """`linalg.slogdet`.
 
@@ -4547,7 +3610,6 @@ def slogdet(input: Tensor, *, out: Tensor | None = ...) -> Any:
     >>> genesis.slogdet(genesis.eye(2)).logabsdet
     tensor(0.)
     """
-
 def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
     """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
@@ -4562,10 +3624,7 @@ def softmax(input: Tensor, dim: builtins.int | None = ..., dtype: Any = ..., *, 
     >>> genesis.softmax(genesis.tensor([0., 0.]), dim=0)
     tensor([0.5000, 0.5000])
     """
-
-def sort(
-    input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., *, stable: builtins.bool = ...
-) -> Any:
+def sort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ..., *, stable: builtins.bool = ...) -> Any:
     """Elements in order along ``dim`` and the indices they came from, as a named tuple ``(values, indices)``.
 
     Equals keep their order whether or not ``stable`` is asked for; nan comes last (first when descending).
@@ -4578,20 +3637,7 @@ def sort(
     >>> genesis.sort(genesis.tensor([3., 1., 2.])).values
     tensor([1., 2., 3.])
     """
-
-def sparse_compressed_tensor(
-    compressed_indices: Any,
-    plain_indices: Any,
-    values: Any,
-    size: Any = ...,
-    *,
-    dtype: Any = ...,
-    layout: Any = ...,
-    device: Any = ...,
-    pin_memory: builtins.bool = ...,
-    requires_grad: builtins.bool = ...,
-    check_invariants: builtins.bool | None = ...,
-) -> Any:
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
     """`sparse_csr_tensor` or `sparse_csc_tensor`, as the layout says.
 
     Raises:
@@ -4601,19 +3647,7 @@ def sparse_compressed_tensor(
     >>> genesis.sparse_compressed_tensor([0, 1], [0], [5.], layout=genesis.sparse_csr).to_dense()
     tensor([[5.]])
     """
-
-def sparse_coo_tensor(
-    indices: Any,
-    values: Any = ...,
-    size: Any = ...,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    pin_memory: builtins.bool = ...,
-    requires_grad: builtins.bool = ...,
-    check_invariants: builtins.bool | None = ...,
-    is_coalesced: builtins.bool | None = ...,
-) -> Any:
+def sparse_coo_tensor(indices: Any, values: Any = ..., size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ..., is_coalesced: builtins.bool | None = ...) -> Any:
     """A sparse tensor of values at coordinates, a row of ``indices`` for each dimension; those at one coordinate add up.
 
     Args:
@@ -4629,19 +3663,7 @@ def sparse_coo_tensor(
     tensor([[0., 3.],
             [4., 0.]])
     """
-
-def sparse_csc_tensor(
-    ccol_indices: Any,
-    row_indices: Any,
-    values: Any,
-    size: Any = ...,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    pin_memory: builtins.bool = ...,
-    requires_grad: builtins.bool = ...,
-    check_invariants: builtins.bool | None = ...,
-) -> Any:
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
     """`sparse_csr_tensor` by columns.
 
     >>> import genesis
@@ -4649,19 +3671,7 @@ def sparse_csc_tensor(
     tensor([[0., 3.],
             [5., 0.]])
     """
-
-def sparse_csr_tensor(
-    crow_indices: Any,
-    col_indices: Any,
-    values: Any,
-    size: Any = ...,
-    *,
-    dtype: Any = ...,
-    device: Any = ...,
-    pin_memory: builtins.bool = ...,
-    requires_grad: builtins.bool = ...,
-    check_invariants: builtins.bool | None = ...,
-) -> Any:
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
     """A sparse matrix by rows: row i has the values from ``crow_indices[i]`` to ``crow_indices[i + 1]``.
 
     Args:
@@ -4677,7 +3687,6 @@ def sparse_csr_tensor(
             [0., 0., 0., 0.],
             [2., 0., 0., 0.]])
     """
-
 def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller), or of the given sizes, along ``dim``; views.
 
@@ -4688,7 +3697,6 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = ...) 
     >>> [len(piece) for piece in genesis.split(genesis.arange(5), 2)]
     [2, 2, 1]
     """
-
 def spmm(input: Any, mat2: Any) -> Any:
     """The product of a sparse matrix and a dense one; `SparseTensor.mm`.
 
@@ -4697,7 +3705,6 @@ def spmm(input: Any, mat2: Any) -> Any:
     tensor([[1.],
             [1.]])
     """
-
 def sqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Square root.
 
@@ -4710,7 +3717,6 @@ def sqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.sqrt(genesis.tensor([4., 9.]))
     tensor([2., 3.])
     """
-
 def square(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Square, $x^2$.
 
@@ -4723,7 +3729,6 @@ def square(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.square(genesis.tensor([1., -2.]))
     tensor([1., 4.])
     """
-
 def squeeze(input: Tensor, dim: Any = ...) -> Tensor:
     """Drop dimensions of size 1: all, or those named in ``dim``; a view.
 
@@ -4731,7 +3736,6 @@ def squeeze(input: Tensor, dim: Any = ...) -> Tensor:
     >>> genesis.squeeze(genesis.zeros(2, 1, 3)).shape
     genesis.Size([2, 3])
     """
-
 def stack(tensors: Sequence[Tensor], dim: builtins.int = ...) -> Tensor:
     """Tensors of one shape, along a new dimension.
 
@@ -4743,53 +3747,21 @@ def stack(tensors: Sequence[Tensor], dim: builtins.int = ...) -> Tensor:
     tensor([[0., 0.],
             [1., 1.]])
     """
-
-def std(
-    input: Tensor,
-    dim: Any = ...,
-    unbiased: builtins.bool | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    correction: builtins.float | None = ...,
-    axis: Any = ...,
-    keepdims: builtins.bool | None = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def std(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ..., out: Tensor | None = ...) -> Tensor:
     """Standard deviation, the square root of `var`; its gradient is zero where it is zero.
 
     >>> import genesis
     >>> genesis.std(genesis.tensor([1., 2., 3., 4.]))
     tensor(1.2910)
     """
-
-def std_mean(
-    input: Tensor,
-    dim: Any = ...,
-    unbiased: builtins.bool | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    correction: builtins.float | None = ...,
-) -> Any:
+def std_mean(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
     """Standard deviation and mean.
 
     >>> import genesis
     >>> genesis.std_mean(genesis.tensor([1., 3.]))
     (tensor(1.4142), tensor(2.))
     """
-
-def stft(
-    input: Tensor,
-    n_fft: builtins.int,
-    hop_length: builtins.int | None = ...,
-    win_length: builtins.int | None = ...,
-    window: Tensor | None = ...,
-    center: builtins.bool = ...,
-    pad_mode: builtins.str = ...,
-    normalized: builtins.bool = ...,
-    onesided: builtins.bool | None = ...,
-    return_complex: builtins.bool | None = ...,
-    align_to_window: builtins.bool | None = ...,
-) -> Tensor:
+def stft(input: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = ..., win_length: builtins.int | None = ..., window: Tensor | None = ..., center: builtins.bool = ..., pad_mode: builtins.str = ..., normalized: builtins.bool = ..., onesided: builtins.bool | None = ..., return_complex: builtins.bool | None = ..., align_to_window: builtins.bool | None = ...) -> Tensor:
     """The short-time Fourier transform, $X_{\\omega, m} = \\sum_k w_k x_{mh + k} e^{-2 \\pi i k \\omega / n}$: a column for
     each piece of a signal.
 
@@ -4810,7 +3782,6 @@ def stft(
     >>> genesis.stft(genesis.ones(8), 4, center=False, return_complex=True).abs()[:, 0]
     tensor([4., 0., 0.])
     """
-
 def sub(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Difference, $x - alpha y$.
 
@@ -4823,7 +3794,6 @@ def sub(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., ou
     >>> genesis.sub(genesis.tensor([1., 2.]), 3)
     tensor([-2., -1.])
     """
-
 def subtract(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Difference, $x - alpha y$.
 
@@ -4836,17 +3806,7 @@ def subtract(input: Tensor, other: Tensor | builtins.complex, *, alpha: Any = ..
     >>> genesis.sub(genesis.tensor([1., 2.]), 3)
     tensor([-2., -1.])
     """
-
-def sum(
-    input: Tensor,
-    dim: builtins.int | Sequence[builtins.int] | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    dtype: Any = ...,
-    axis: Any = ...,
-    keepdims: Any = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def sum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
     """Sum over ``dim`` (None: all), $\\sum_i x_i$.
 
     Integers and bool are summed as int64; an empty sum is 0.
@@ -4859,7 +3819,6 @@ def sum(
     >>> genesis.sum(genesis.tensor([[1., 2.], [3., 4.]]), dim=0)
     tensor([4., 6.])
     """
-
 def svd(input: Tensor, some: builtins.bool = ..., compute_uv: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
     """`linalg.svd`, with V in the place of its adjoint, ``(U, S, V)``; without ``compute_uv`` U and V are zeros.
 
@@ -4867,10 +3826,7 @@ def svd(input: Tensor, some: builtins.bool = ..., compute_uv: builtins.bool = ..
     >>> genesis.svd(genesis.eye(2)).S
     tensor([1., 1.])
     """
-
-def svd_lowrank(
-    A: Tensor, q: builtins.int | None = ..., niter: builtins.int | None = ..., M: Tensor | None = ...
-) -> builtins.tuple[Tensor, Tensor, Tensor]:
+def svd_lowrank(A: Tensor, q: builtins.int | None = ..., niter: builtins.int | None = ..., M: Tensor | None = ...) -> builtins.tuple[Tensor, Tensor, Tensor]:
     """``(U, S, V)`` with $A - M \\approx U \\, diag(S) V^H$ of rank ``q``, found with random projections.
 
     Args:
@@ -4887,7 +3843,6 @@ def svd_lowrank(
     >>> S.round(decimals=1)
     tensor([3.])
     """
-
 def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged, as a view.
 
@@ -4896,7 +3851,6 @@ def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
-
 def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged, as a view.
 
@@ -4905,7 +3859,6 @@ def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
-
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix, as a view; vectors as they are.
 
@@ -4916,7 +3869,6 @@ def t(input: Tensor) -> Tensor:
     >>> genesis.t(genesis.zeros(2, 3)).shape
     genesis.Size([3, 2])
     """
-
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of ``index``.
 
@@ -4924,7 +3876,6 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     >>> genesis.take(genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([0, 3]))
     tensor([1., 4.])
     """
-
 def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = ...) -> Tensor:
     """Elements named along ``dim``, the indices broadcast against the input; of the flattened tensor for None.
 
@@ -4934,7 +3885,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = ..
     >>> genesis.take_along_dim(genesis.tensor([[3., 1.]]), genesis.tensor([[1, 0]]), 1)
     tensor([[1., 3.]])
     """
-
 def tan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Tangent, of radians.
 
@@ -4947,7 +3897,6 @@ def tan(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.tan(genesis.tensor([0., 1.]))
     tensor([0.0000, 1.5574])
     """
-
 def tanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Hyperbolic tangent.
 
@@ -4960,7 +3909,6 @@ def tanh(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.tanh(genesis.tensor([0., 1.]))
     tensor([0.0000, 0.7616])
     """
-
 def tanh_gradient(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """$x (1 - y^2)$; the gradient of `tanh`, whose value is y.
 
@@ -4973,7 +3921,6 @@ def tanh_gradient(input: Tensor, other: Tensor | builtins.complex, *, out: Tenso
     >>> genesis.ops.pointwise.elementwise.tanh_gradient(genesis.tensor([1., 1.]), genesis.tensor([0., 1.]))
     tensor([1., 0.])
     """
-
 def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor holding a copy of ``data``: numbers, nested sequences, NumPy arrays, other tensors.
 
@@ -4991,7 +3938,6 @@ def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: bui
     >>> genesis.tensor([1, 2, 3], requires_grad=True)
     tensor([1., 2., 3.], requires_grad=True)
     """
-
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """Pieces as equal as possible, or cut at the given indices, along ``dim``; views.
 
@@ -5002,7 +3948,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = ..
     >>> [len(piece) for piece in genesis.tensor_split(genesis.arange(7), 3)]
     [3, 2, 2]
     """
-
 def tensordot(a: Tensor, b: Tensor, dims: Any = ...) -> Tensor:
     """Product summed over dimensions: the last ``dims`` of ``a`` and first of ``b``, or two lists of them.
 
@@ -5011,7 +3956,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = ...) -> Tensor:
     tensor([[3., 3.],
             [3., 3.]])
     """
-
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = ...) -> Tensor:
     """``value`` up to the threshold, $x$ elsewhere.
 
@@ -5019,10 +3963,8 @@ def threshold(input: Tensor, threshold: builtins.float, value: builtins.float, i
     >>> genesis.threshold(genesis.tensor([0., 1.]), 0.5, -1.0)
     tensor([-1.,  1.])
     """
-
 def threshold_(input: Any, threshold: Any, value: Any) -> Any:
     """In-place form of `threshold`: writes the result into this tensor and returns it."""
-
 def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """The tensor repeated like tiles; missing repeats and dimensions count as 1.
 
@@ -5030,10 +3972,7 @@ def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     >>> genesis.tile(genesis.tensor([1., 2.]), (2,))
     tensor([1., 2., 1., 2.])
     """
-
-def topk(
-    input: Tensor, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...
-) -> Any:
+def topk(input: Tensor, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...) -> Any:
     """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
 
     Which of equal elements are among them is not said.
@@ -5046,7 +3985,6 @@ def topk(
     >>> genesis.topk(genesis.tensor([1., 5., 3.]), 2).values
     tensor([5., 3.])
     """
-
 def trace(input: Tensor) -> Tensor:
     """Sum of the diagonal of a matrix.
 
@@ -5057,7 +3995,6 @@ def trace(input: Tensor) -> Tensor:
     >>> genesis.trace(genesis.eye(3))
     tensor(3.)
     """
-
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two dimensions exchanged, as a view.
 
@@ -5066,7 +4003,6 @@ def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     tensor([[1., 3.],
             [2., 4.]])
     """
-
 def trapezoid(y: Tensor, x: Tensor | None = ..., *, dx: Any = ..., dim: builtins.int = ...) -> Tensor:
     """The area under a curve along ``dim`` by the trapezoidal rule, $\\sum_i (x_{i+1} - x_i)(y_i + y_{i+1}) / 2$.
 
@@ -5081,7 +4017,6 @@ def trapezoid(y: Tensor, x: Tensor | None = ..., *, dx: Any = ..., dim: builtins
     >>> genesis.trapezoid(genesis.tensor([1., 2., 3.]))
     tensor(4.)
     """
-
 def trapz(y: Tensor, x: Tensor | None = ..., *, dx: Any = ..., dim: builtins.int = ...) -> Tensor:
     """The area under a curve along ``dim`` by the trapezoidal rule, $\\sum_i (x_{i+1} - x_i)(y_i + y_{i+1}) / 2$.
 
@@ -5096,23 +4031,13 @@ def trapz(y: Tensor, x: Tensor | None = ..., *, dx: Any = ..., dim: builtins.int
     >>> genesis.trapezoid(genesis.tensor([1., 2., 3.]))
     tensor(4.)
     """
-
-def triangular_solve(
-    b: Tensor,
-    A: Tensor,
-    upper: builtins.bool = ...,
-    transpose: builtins.bool = ...,
-    unitriangular: builtins.bool = ...,
-    *,
-    out: Tensor | None = ...,
-) -> Any:
+def triangular_solve(b: Tensor, A: Tensor, upper: builtins.bool = ..., transpose: builtins.bool = ..., unitriangular: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
     """The solution of $AX = b$ (with ``transpose``, of $A^T X = b$) for triangles, and a copy of A.
 
     >>> import genesis
     >>> genesis.triangular_solve(genesis.ones(1, 1), genesis.tensor([[2.]])).solution
     tensor([[0.5000]])
     """
-
 def tril(input: Tensor, diagonal: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Lower triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
 
@@ -5121,10 +4046,7 @@ def tril(input: Tensor, diagonal: builtins.int = ..., *, out: Tensor | None = ..
     tensor([[1., 0.],
             [1., 1.]])
     """
-
-def tril_indices(
-    row: builtins.int, col: builtins.int, offset: builtins.int = ..., *, dtype: Any = ..., device: Any = ...
-) -> Tensor:
+def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
     """Row and column indices of a lower triangle.
 
     >>> import genesis
@@ -5132,7 +4054,6 @@ def tril_indices(
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-
 def triu(input: Tensor, diagonal: builtins.int = ..., *, out: Tensor | None = ...) -> Tensor:
     """Upper triangle of a matrix (or a batch of them), zeros elsewhere; ``diagonal`` moves its edge.
 
@@ -5141,15 +4062,9 @@ def triu(input: Tensor, diagonal: builtins.int = ..., *, out: Tensor | None = ..
     tensor([[1., 1.],
             [0., 1.]])
     """
-
-def triu_indices(
-    row: builtins.int, col: builtins.int, offset: builtins.int = ..., *, dtype: Any = ..., device: Any = ...
-) -> Tensor:
+def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
     """Row and column indices of an upper triangle."""
-
-def true_divide(
-    input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...
-) -> Tensor:
+def true_divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = ..., out: Tensor | None = ...) -> Tensor:
     """Quotient, $x / y$, exact or rounded.
 
     Args:
@@ -5163,7 +4078,6 @@ def true_divide(
     >>> genesis.divide(genesis.tensor([7., -7.]), 2, rounding_mode="trunc")
     tensor([ 3., -3.])
     """
-
 def trunc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     """Integer part of $x$.
 
@@ -5176,7 +4090,6 @@ def trunc(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.trunc(genesis.tensor([1.5, -1.5]))
     tensor([ 1., -1.])
     """
-
 def unbind(input: Tensor, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """All slices along ``dim``, without that dimension; views.
 
@@ -5184,7 +4097,6 @@ def unbind(input: Tensor, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...
     >>> genesis.unbind(genesis.tensor([1., 2.]))
     (tensor(1.), tensor(2.))
     """
-
 def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
     """Split one dimension into several; one size may be -1.
 
@@ -5192,7 +4104,6 @@ def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -
     >>> genesis.unflatten(genesis.zeros(2, 6), 1, (2, 3)).shape
     genesis.Size([2, 2, 3])
     """
-
 def unfold(input: Tensor, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
     """All windows of ``size`` elements along a dimension, ``step`` apart, as a view: there are $\\lfloor (n - size) /
     step \\rfloor + 1$, their elements come last.
@@ -5208,14 +4119,7 @@ def unfold(input: Tensor, dimension: builtins.int, size: builtins.int, step: bui
     tensor([[0, 1, 2],
             [2, 3, 4]])
     """
-
-def unique(
-    input: Tensor,
-    sorted: builtins.bool = ...,
-    return_inverse: builtins.bool = ...,
-    return_counts: builtins.bool = ...,
-    dim: builtins.int | None = ...,
-) -> Any:
+def unique(input: Tensor, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
     """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
     each occurs.
 
@@ -5230,13 +4134,7 @@ def unique(
     >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-
-def unique_consecutive(
-    input: Tensor,
-    return_inverse: builtins.bool = ...,
-    return_counts: builtins.bool = ...,
-    dim: builtins.int | None = ...,
-) -> Any:
+def unique_consecutive(input: Tensor, return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
     """The elements (or slices along ``dim``) without those that equal the one before, on request with where each went and
     how many there were.
 
@@ -5249,7 +4147,6 @@ def unique_consecutive(
     >>> genesis.unique_consecutive(genesis.tensor([1, 1, 2, 1]), return_counts=True)
     (tensor([1, 2, 1]), tensor([2, 1, 1]))
     """
-
 def unravel_index(indices: Tensor, shape: Any) -> builtins.tuple[Tensor, ...]:
     """The coordinates in a tensor of ``shape`` of places in the flattened one.
 
@@ -5257,7 +4154,6 @@ def unravel_index(indices: Tensor, shape: Any) -> builtins.tuple[Tensor, ...]:
     >>> genesis.unravel_index(genesis.tensor([5, 0]), (2, 3))
     (tensor([1, 0]), tensor([2, 0]))
     """
-
 def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """`chunk`: what PyTorch does not check is right here.
 
@@ -5265,7 +4161,6 @@ def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = ...) -
     >>> genesis.unsafe_chunk(genesis.arange(3), 2)
     (tensor([0, 1]), tensor([2]))
     """
-
 def unsafe_split(tensor: Tensor, split_size: Any, dim: builtins.int = ...) -> builtins.tuple[Tensor, ...]:
     """`split`: what PyTorch does not check is right here.
 
@@ -5273,7 +4168,6 @@ def unsafe_split(tensor: Tensor, split_size: Any, dim: builtins.int = ...) -> bu
     >>> genesis.unsafe_split(genesis.arange(3), 2)
     (tensor([0, 1]), tensor([2]))
     """
-
 def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
     """Add a dimension of size 1 at ``dim``; a view.
 
@@ -5284,7 +4178,6 @@ def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
     >>> genesis.unsqueeze(genesis.zeros(3), 0).shape
     genesis.Size([1, 3])
     """
-
 def vander(x: Tensor, N: builtins.int | None = ..., increasing: builtins.bool = ...) -> Tensor:
     """The powers of the elements of a vector, as the rows of a matrix with ``N`` columns; the highest first.
 
@@ -5298,18 +4191,7 @@ def vander(x: Tensor, N: builtins.int | None = ..., increasing: builtins.bool = 
     tensor([[4, 2, 1],
             [9, 3, 1]])
     """
-
-def var(
-    input: Tensor,
-    dim: Any = ...,
-    unbiased: builtins.bool | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    correction: builtins.float | None = ...,
-    axis: Any = ...,
-    keepdims: builtins.bool | None = ...,
-    out: Tensor | None = ...,
-) -> Tensor:
+def var(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ..., out: Tensor | None = ...) -> Tensor:
     """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless
     given.
 
@@ -5324,22 +4206,13 @@ def var(
     >>> genesis.var(genesis.tensor([1., 2., 3., 4.]))
     tensor(1.6667)
     """
-
-def var_mean(
-    input: Tensor,
-    dim: Any = ...,
-    unbiased: builtins.bool | None = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    correction: builtins.float | None = ...,
-) -> Any:
+def var_mean(input: Tensor, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
     """Variance and mean.
 
     >>> import genesis
     >>> genesis.var_mean(genesis.tensor([1., 3.]))
     (tensor(2.), tensor(2.))
     """
-
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Dot product with the first vector conjugated.
 
@@ -5347,7 +4220,6 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     >>> genesis.vdot(genesis.tensor([1., 2.]), genesis.tensor([3., 4.]))
     tensor(11.)
     """
-
 def view_as_complex(input: Tensor) -> Tensor:
     """Pairs in the last dimension as complex numbers; a view.
 
@@ -5359,7 +4231,6 @@ def view_as_complex(input: Tensor) -> Tensor:
     >>> genesis.view_as_complex(genesis.tensor([[1., 2.]]))
     tensor([1.+2.j])
     """
-
 def view_as_real(input: Tensor) -> Tensor:
     """The real and imaginary parts of complex numbers in a last dimension of size 2; a view.
 
@@ -5370,7 +4241,6 @@ def view_as_real(input: Tensor) -> Tensor:
     >>> genesis.view_as_real(genesis.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
-
 def vsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ...]:
     """Pieces of one size, or cut at indices, along dim 0 of at least two; views.
 
@@ -5381,7 +4251,6 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ..
     >>> [len(piece) for piece in genesis.vsplit(genesis.ones(4, 3), [1])]
     [1, 3]
     """
-
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors on top of each other, along dim 0.
 
@@ -5389,7 +4258,6 @@ def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     >>> genesis.vstack([genesis.zeros(2), genesis.ones(2)]).shape
     genesis.Size([2, 2])
     """
-
 def where(condition: Tensor, input: Any = ..., other: Any = ..., *, out: Tensor | None = ...) -> Any:
     """Elements of ``input`` where ``condition`` holds, of ``other`` elsewhere; alone, the indices where it holds.
 
@@ -5403,7 +4271,6 @@ def where(condition: Tensor, input: Any = ..., other: Any = ..., *, out: Tensor 
     >>> genesis.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
-
 def xlogy(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
     """$x \\ln y$, zero where $x$ is zero.
 
@@ -5416,20 +4283,13 @@ def xlogy(input: Tensor, other: Tensor | builtins.complex, *, out: Tensor | None
     >>> genesis.xlogy(genesis.tensor([0., 2.]), genesis.tensor([0., 1.]))
     tensor([0., 0.])
     """
-
-def zeros(
-    *size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-) -> Tensor:
+def zeros(*size: Any, out: Tensor | None = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
     """A tensor of zeros, in the default dtype unless given.
 
     >>> import genesis
     >>> genesis.zeros(2, 3).shape
     genesis.Size([2, 3])
     """
-
-def zeros_like(
-    input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...
-) -> Tensor:
+def zeros_like(input: Tensor, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of zeros, in the shape, dtype and place of ``input``."""
-
 enable_autocast: Any

@@ -195,39 +195,21 @@ class Methods:
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Any = ..., alpha: Any = ...) -> Tensor:
         """In-place form of `addr`: writes the result into this tensor and returns it."""
     def adjoint(self) -> Any: ...
-    def all(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def all(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Whether all elements over ``dim`` (None: all) are non-zero; True of nothing. The result is bool (uint8 of uint8).
 
         >>> import genesis
         >>> genesis.all(genesis.tensor([False, True]))
         tensor(False)
         """
-    def allclose(
-        self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...
-    ) -> builtins.bool:
+    def allclose(self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> builtins.bool:
         """Whether all elements are close, see `isclose`.
 
         >>> import genesis
         >>> genesis.allclose(genesis.ones(2), genesis.ones(2) + 1e-9)
         True
         """
-    def amax(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def amax(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Largest element over ``dim`` (None: all); nan if there is one. Equal maxima share the gradient evenly.
 
         Raises:
@@ -237,15 +219,7 @@ class Methods:
         >>> genesis.amax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
         tensor([5., 7.])
         """
-    def amin(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def amin(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Smallest element over ``dim`` (None: all); nan if there is one. Equal minima share the gradient evenly.
 
         Raises:
@@ -276,15 +250,7 @@ class Methods:
         """
     def angle_(self) -> Tensor:
         """In-place form of `angle`: writes the result into this tensor and returns it."""
-    def any(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def any(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Whether one element over ``dim`` (None: all) is non-zero; False of nothing. The result is bool (uint8 of uint8).
 
         >>> import genesis
@@ -391,15 +357,7 @@ class Methods:
         """
     def arctanh_(self) -> Tensor:
         """In-place form of `atanh`: writes the result into this tensor and returns it."""
-    def argmax(
-        self,
-        dim: builtins.int | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def argmax(self, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Index of the largest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
         Raises:
@@ -410,15 +368,7 @@ class Methods:
         >>> genesis.argmax(genesis.tensor([[1., 5.], [7., 2.]]), dim=1)
         tensor([1, 0])
         """
-    def argmin(
-        self,
-        dim: builtins.int | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def argmin(self, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Index of the smallest element along ``dim``, or in the flattened tensor for None; the first of equals.
 
         Raises:
@@ -447,9 +397,7 @@ class Methods:
         >>> genesis.nonzero(genesis.tensor([0., 3.]))
         tensor([[1]])
         """
-    def as_strided(
-        self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = ...
-    ) -> Tensor:
+    def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = ...) -> Tensor:
         """The memory of a tensor with other sizes and steps between neighbours, from an offset in its storage; a view.
 
         The gradient of an element that is seen several times is the sum of theirs.
@@ -465,13 +413,7 @@ class Methods:
         """
     def as_strided_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of `as_strided`: the tensor itself gets the other shape; returns it."""
-    def as_strided_scatter(
-        self,
-        src: Tensor,
-        size: Sequence[builtins.int],
-        stride: Sequence[builtins.int],
-        storage_offset: builtins.int | None = ...,
-    ) -> Tensor:
+    def as_strided_scatter(self, src: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = ...) -> Tensor:
         """``input`` with the elements that `as_strided` sees replaced.
 
         Raises:
@@ -920,9 +862,7 @@ class Methods:
         >>> genesis.count_nonzero(genesis.tensor([0., 1., 2.]))
         tensor(2)
         """
-    def cov(
-        self, *, correction: builtins.int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...
-    ) -> Tensor:
+    def cov(self, *, correction: builtins.int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
         """The covariances of variables, of which each row has the observations: $\\sum_k w_k (x_{ik} - m_i)(x_{jk} - m_j)^* / c$.
 
         Args:
@@ -1050,9 +990,7 @@ class Methods:
         >>> genesis.diagonal(genesis.tensor([[1., 2.], [3., 4.]]))
         tensor([1., 4.])
         """
-    def diagonal_scatter(
-        self, src: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...
-    ) -> Tensor:
+    def diagonal_scatter(self, src: Tensor, offset: builtins.int = ..., dim1: builtins.int = ..., dim2: builtins.int = ...) -> Tensor:
         """``input`` with a diagonal replaced: what `diagonal` is the inverse of.
 
         Raises:
@@ -1063,9 +1001,7 @@ class Methods:
         tensor([[1., 0.],
                 [0., 1.]])
         """
-    def diff(
-        self, n: builtins.int = ..., dim: builtins.int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...
-    ) -> Tensor:
+    def diff(self, n: builtins.int = ..., dim: builtins.int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
         """Differences of neighbours along ``dim``, $y_i = x_{i+1} - x_i$, taken ``n`` times; for bool, whether they differ.
 
         Args:
@@ -1541,14 +1477,7 @@ class Methods:
         """
     def heaviside_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `heaviside`: writes the result into this tensor and returns it."""
-    def histc(
-        self,
-        bins: builtins.int = ...,
-        min: builtins.float = ...,
-        max: builtins.float = ...,
-        *,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def histc(self, bins: builtins.int = ..., min: builtins.float = ..., max: builtins.float = ..., *, out: Tensor | None = ...) -> Tensor:
         """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max`` (both equal: of the data's
         range).
 
@@ -1561,15 +1490,7 @@ class Methods:
         >>> genesis.histc(genesis.tensor([1., 2., 1.]), bins=2, min=0, max=3)
         tensor([2., 1.])
         """
-    def histogram(
-        self,
-        bins: Any,
-        *,
-        range: Sequence[builtins.float] | None = ...,
-        weight: Tensor | None = ...,
-        density: builtins.bool = ...,
-        out: Tensor | None = ...,
-    ) -> Any:
+    def histogram(self, bins: Any, *, range: Sequence[builtins.float] | None = ..., weight: Tensor | None = ..., density: builtins.bool = ..., out: Tensor | None = ...) -> Any:
         """How many elements are in each bin, and the edges of the bins; the last bin holds its right edge.
 
         Args:
@@ -1687,15 +1608,7 @@ class Methods:
         """
     def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: builtins.bool = ...) -> Tensor:
         """In-place form of `index_put`: writes the result into this tensor and returns it."""
-    def index_reduce(
-        self,
-        dim: builtins.int,
-        index: Tensor,
-        source: Tensor,
-        reduce: builtins.str,
-        *,
-        include_self: builtins.bool = ...,
-    ) -> Tensor:
+    def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
         """Slices of ``source`` combined at the places of a 1-d index along ``dim``: "prod", "mean", "amax" or "amin".
 
         Raises:
@@ -1706,15 +1619,7 @@ class Methods:
         >>> genesis.index_reduce(genesis.ones(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "amax")
         tensor([1., 5.])
         """
-    def index_reduce_(
-        self,
-        dim: builtins.int,
-        index: Tensor,
-        source: Tensor,
-        reduce: builtins.str,
-        *,
-        include_self: builtins.bool = ...,
-    ) -> Tensor:
+    def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
         """In-place form of `index_reduce`: writes the result into this tensor and returns it."""
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
         """The slices along ``dim`` named by a 1-d index, in that order.
@@ -1820,9 +1725,7 @@ class Methods:
     @property
     def is_xpu(self) -> Tensor:
         """Whether the tensor is on xpu."""
-    def isclose(
-        self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...
-    ) -> Tensor:
+    def isclose(self, other: Tensor, rtol: builtins.float = ..., atol: builtins.float = ..., equal_nan: builtins.bool = ...) -> Tensor:
         """Whether $|x - y| \\le atol + rtol |y|$; equal infinities are close, nan only with ``equal_nan``.
 
         >>> import genesis
@@ -1896,18 +1799,7 @@ class Methods:
         >>> genesis.isreal(genesis.tensor([1 + 0j, 1j]))
         tensor([ True, False])
         """
-    def istft(
-        self,
-        n_fft: builtins.int,
-        hop_length: builtins.int | None = ...,
-        win_length: builtins.int | None = ...,
-        window: Tensor | None = ...,
-        center: builtins.bool = ...,
-        normalized: builtins.bool = ...,
-        onesided: builtins.bool | None = ...,
-        length: builtins.int | None = ...,
-        return_complex: builtins.bool = ...,
-    ) -> Tensor:
+    def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = ..., win_length: builtins.int | None = ..., window: Tensor | None = ..., center: builtins.bool = ..., normalized: builtins.bool = ..., onesided: builtins.bool | None = ..., length: builtins.int | None = ..., return_complex: builtins.bool = ...) -> Tensor:
         """The inverse of `stft`: the signal whose pieces are nearest to those of a spectrum (Griffin and Lim 1984).
 
         Args:
@@ -2220,15 +2112,7 @@ class Methods:
         """
     def logit_(self, eps: builtins.float | None = ...) -> Tensor:
         """In-place form of `logit`: writes the result into this tensor and returns it."""
-    def logsumexp(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def logsumexp(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Logarithm of a sum of exponentials over ``dim`` (None: all), $\\ln \\sum_i e^{x_i}$, without overflow; -inf of
         nothing.
 
@@ -2332,14 +2216,7 @@ class Methods:
         tensor([[1., 3.],
                 [0., 1.]])
         """
-    def max(
-        self,
-        dim: Any = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: builtins.int | None = ...,
-        keepdims: builtins.bool | None = ...,
-    ) -> Any:
+    def max(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
         """Largest element: of all, along ``dim`` with its indices, or of two tensors.
 
         ``max(x)`` gives one value; ``max(x, dim)`` a named tuple ``(values, indices)``, the gradient going to that index;
@@ -2366,16 +2243,7 @@ class Methods:
         """
     def maximum_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `maximum`: writes the result into this tensor and returns it."""
-    def mean(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        dtype: Any = ...,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def mean(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Mean over ``dim`` (None: all), $\\frac{1}{n} \\sum_i x_i$; nan of nothing.
 
         Raises:
@@ -2399,14 +2267,7 @@ class Methods:
         >>> genesis.median(genesis.tensor([3., 1., 2., 9.]))
         tensor(2.)
         """
-    def min(
-        self,
-        dim: Any = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        axis: builtins.int | None = ...,
-        keepdims: builtins.bool | None = ...,
-    ) -> Any:
+    def min(self, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: builtins.int | None = ..., keepdims: builtins.bool | None = ...) -> Any:
         """Smallest element: of all, along ``dim`` with its indices, or of two tensors; see `max`.
 
         >>> import genesis
@@ -2480,14 +2341,7 @@ class Methods:
         """
     def mul_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
         """In-place form of `mul`: writes the result into this tensor and returns it."""
-    def multinomial(
-        self,
-        num_samples: builtins.int,
-        replacement: builtins.bool = ...,
-        *,
-        generator: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = ..., *, generator: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Indices drawn with probabilities proportional to the weights in (each row of) ``input``.
 
         Without replacement by the smallest of exponential times (Efraimidis and Spirakis 2006).
@@ -2538,27 +2392,16 @@ class Methods:
     @property
     def name(self) -> Tensor:
         """None: tensors have no names."""
-    def nan_to_num(
-        self,
-        nan: builtins.float = ...,
-        posinf: builtins.float | None = ...,
-        neginf: builtins.float | None = ...,
-        *,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def nan_to_num(self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ..., *, out: Tensor | None = ...) -> Tensor:
         """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 
         >>> import genesis
         >>> genesis.nan_to_num(genesis.tensor([float("nan"), 1.]), nan=5.0)
         tensor([5., 1.])
         """
-    def nan_to_num_(
-        self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ...
-    ) -> Tensor:
+    def nan_to_num_(self, nan: builtins.float = ..., posinf: builtins.float | None = ..., neginf: builtins.float | None = ...) -> Tensor:
         """In-place form of `nan_to_num`: writes the result into this tensor and returns it."""
-    def nanmean(
-        self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ...
-    ) -> Tensor:
+    def nanmean(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ...) -> Tensor:
         """Mean over ``dim`` (None: all) of the elements that are not nan.
 
         >>> import genesis
@@ -2575,9 +2418,7 @@ class Methods:
         >>> genesis.nanmedian(genesis.tensor([1., float("nan"), 3.]))
         tensor(1.)
         """
-    def nanquantile(
-        self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...
-    ) -> Tensor:
+    def nanquantile(self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
         """`quantile` of the elements that are not nan; nan where all are.
 
         Raises:
@@ -2588,16 +2429,7 @@ class Methods:
         >>> genesis.nanquantile(genesis.tensor([1., float("nan"), 3.]), 0.5)
         tensor(2.)
         """
-    def nansum(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        dtype: Any = ...,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def nansum(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Sum over ``dim`` (None: all) with nan counted as zero.
 
         >>> import genesis
@@ -2670,15 +2502,11 @@ class Methods:
         """A tensor of whatever the memory holds, in this one's dtype and place."""
     def new_empty_strided(self, size: Any, stride: Any, **options: Any) -> Tensor:
         """`new_empty` with chosen steps in memory."""
-    def new_full(
-        self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-    ) -> Tensor:
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of one value, in this one's dtype and place."""
     def new_ones(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of ones, in this one's dtype and place."""
-    def new_tensor(
-        self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...
-    ) -> Tensor:
+    def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """`tensor` in this one's dtype and place."""
     def new_zeros(self, *size: Any, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
         """A tensor of zeros, in this one's dtype and place."""
@@ -2712,15 +2540,7 @@ class Methods:
                 [ 2],
                 [-1]])
         """
-    def norm(
-        self,
-        p: builtins.float | builtins.str | None = ...,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        dtype: Any = ...,
-        *,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def norm(self, p: builtins.float | builtins.str | None = ..., dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
         """Vector norm over ``dim`` (None: all), $(\\sum_i |x_i|^p)^{1/p}$.
 
         Args:
@@ -2761,15 +2581,7 @@ class Methods:
         >>> genesis.orgqr(*genesis.geqrf(genesis.eye(1))).abs()
         tensor([[1.]])
         """
-    def ormqr(
-        self,
-        tau: Tensor,
-        other: Tensor,
-        left: builtins.bool = ...,
-        transpose: builtins.bool = ...,
-        *,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def ormqr(self, tau: Tensor, other: Tensor, left: builtins.bool = ..., transpose: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:
         """A matrix times the whole product Q of reflections: $QX$, or $XQ$ for ``left=False``, with ``transpose`` of
         $Q^H$.
 
@@ -2851,16 +2663,7 @@ class Methods:
         >>> genesis.prelu(genesis.tensor([-2., 2.]), genesis.tensor([0.5]))
         tensor([-1.,  2.])
         """
-    def prod(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        dtype: Any = ...,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def prod(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Product over ``dim`` (None: all), $\\prod_i x_i$; 1 of nothing.
 
         Integers and bool are multiplied as int64. The gradient is right where elements are zero, too.
@@ -2894,9 +2697,7 @@ class Methods:
         tensor([[1., 0.],
                 [0., 1.]])
         """
-    def quantile(
-        self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...
-    ) -> Tensor:
+    def quantile(self, q: Any, dim: builtins.int | None = ..., keepdim: builtins.bool = ..., *, interpolation: builtins.str = ...) -> Tensor:
         """The value below which a part ``q`` of the elements lies: number $q (n - 1)$ in order, counted from 0.
 
         Args:
@@ -3003,9 +2804,7 @@ class Methods:
         >>> genesis.tensor([1., 2.]).repeat(2, 1).shape
         genesis.Size([2, 2])
         """
-    def repeat_interleave(
-        self, repeats: Any = ..., dim: builtins.int | None = ..., *, output_size: builtins.int | None = ...
-    ) -> Tensor:
+    def repeat_interleave(self, repeats: Any = ..., dim: builtins.int | None = ..., *, output_size: builtins.int | None = ...) -> Tensor:
         """Each slice repeated in place, the same or its own number of times.
 
         With one argument the indices that so many repeats give. ``output_size`` is found, if it is given or not.
@@ -3084,9 +2883,7 @@ class Methods:
         """
     def rsqrt_(self) -> Tensor:
         """In-place form of `rsqrt`: writes the result into this tensor and returns it."""
-    def scatter(
-        self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...
-    ) -> Tensor:
+    def scatter(self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...) -> Tensor:
         """``input`` with the elements named along ``dim`` replaced by those of ``src`` (or by one value).
 
         Args:
@@ -3099,9 +2896,7 @@ class Methods:
         >>> genesis.scatter(genesis.zeros(3), 0, genesis.tensor([2]), genesis.tensor([5.]))
         tensor([0., 0., 5.])
         """
-    def scatter_(
-        self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...
-    ) -> Tensor:
+    def scatter_(self, dim: builtins.int, index: Tensor, src: Any = ..., *, value: Any = ..., reduce: builtins.str | None = ...) -> Tensor:
         """In-place form of `scatter`: writes the result into this tensor and returns it."""
     def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """``input`` with elements of ``src`` added at the places named along ``dim``.
@@ -3112,9 +2907,7 @@ class Methods:
         """
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """In-place form of `scatter_add`: writes the result into this tensor and returns it."""
-    def scatter_reduce(
-        self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...
-    ) -> Tensor:
+    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
         """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
 
         Of bool tensors "sum" is *or* and "prod" is *and*.
@@ -3123,9 +2916,7 @@ class Methods:
         >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
         tensor([0., 4.])
         """
-    def scatter_reduce_(
-        self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...
-    ) -> Tensor:
+    def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
         """In-place form of `scatter_reduce`: writes the result into this tensor and returns it."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The slice at ``index`` along ``dim``, without that dimension; a view.
@@ -3255,14 +3046,7 @@ class Methods:
         """
     def sinh_(self) -> Tensor:
         """In-place form of `sinh`: writes the result into this tensor and returns it."""
-    def slice_scatter(
-        self,
-        src: Tensor,
-        dim: builtins.int = ...,
-        start: builtins.int | None = ...,
-        end: builtins.int | None = ...,
-        step: builtins.int = ...,
-    ) -> Tensor:
+    def slice_scatter(self, src: Tensor, dim: builtins.int = ..., start: builtins.int | None = ..., end: builtins.int | None = ..., step: builtins.int = ...) -> Tensor:
         """``input`` with the slices from ``start`` to ``end`` along ``dim`` replaced.
 
         Raises:
@@ -3359,50 +3143,21 @@ class Methods:
         """
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of `squeeze`: the tensor itself gets the other shape; returns it."""
-    def std(
-        self,
-        dim: Any = ...,
-        unbiased: builtins.bool | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        correction: builtins.float | None = ...,
-        axis: Any = ...,
-        keepdims: builtins.bool | None = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def std(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ..., out: Tensor | None = ...) -> Tensor:
         """Standard deviation, the square root of `var`; its gradient is zero where it is zero.
 
         >>> import genesis
         >>> genesis.std(genesis.tensor([1., 2., 3., 4.]))
         tensor(1.2910)
         """
-    def std_mean(
-        self,
-        dim: Any = ...,
-        unbiased: builtins.bool | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        correction: builtins.float | None = ...,
-    ) -> Any:
+    def std_mean(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
         """Standard deviation and mean.
 
         >>> import genesis
         >>> genesis.std_mean(genesis.tensor([1., 3.]))
         (tensor(1.4142), tensor(2.))
         """
-    def stft(
-        self,
-        n_fft: builtins.int,
-        hop_length: builtins.int | None = ...,
-        win_length: builtins.int | None = ...,
-        window: Tensor | None = ...,
-        center: builtins.bool = ...,
-        pad_mode: builtins.str = ...,
-        normalized: builtins.bool = ...,
-        onesided: builtins.bool | None = ...,
-        return_complex: builtins.bool | None = ...,
-        align_to_window: builtins.bool | None = ...,
-    ) -> Tensor:
+    def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = ..., win_length: builtins.int | None = ..., window: Tensor | None = ..., center: builtins.bool = ..., pad_mode: builtins.str = ..., normalized: builtins.bool = ..., onesided: builtins.bool | None = ..., return_complex: builtins.bool | None = ..., align_to_window: builtins.bool | None = ...) -> Tensor:
         """The short-time Fourier transform, $X_{\\omega, m} = \\sum_k w_k x_{mh + k} e^{-2 \\pi i k \\omega / n}$: a column for
         each piece of a signal.
 
@@ -3456,16 +3211,7 @@ class Methods:
         """
     def subtract_(self, other: Any, *, alpha: Any = ...) -> Tensor:
         """In-place form of `sub`: writes the result into this tensor and returns it."""
-    def sum(
-        self,
-        dim: builtins.int | Sequence[builtins.int] | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        dtype: Any = ...,
-        axis: Any = ...,
-        keepdims: Any = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def sum(self, dim: builtins.int | Sequence[builtins.int] | None = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: Any = ..., out: Tensor | None = ...) -> Tensor:
         """Sum over ``dim`` (None: all), $\\sum_i x_i$.
 
         Integers and bool are summed as int64; an empty sum is 0.
@@ -3574,15 +3320,7 @@ class Methods:
         [3, 2, 2]
         """
     def tile(self, *dims: Any) -> Any: ...
-    def to(
-        self,
-        *args: Any,
-        dtype: Any = ...,
-        device: Any = ...,
-        non_blocking: builtins.bool = ...,
-        copy: builtins.bool = ...,
-        memory_format: Any = ...,
-    ) -> Tensor:
+    def to(self, *args: Any, dtype: Any = ..., device: Any = ..., non_blocking: builtins.bool = ..., copy: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
         """This tensor in another dtype or on another device; itself when nothing changes.
 
         ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` and ``to(other)`` are all understood. Differentiable.
@@ -3593,25 +3331,11 @@ class Methods:
         """
     def to_dense(self, *args: Any, **kwargs: Any) -> Tensor:
         """The tensor itself, which is dense."""
-    def to_sparse(
-        self,
-        sparse_dim: builtins.int | None = ...,
-        *,
-        layout: Any = ...,
-        blocksize: Any = ...,
-        dense_dim: builtins.int | None = ...,
-    ) -> Any:
+    def to_sparse(self, sparse_dim: builtins.int | None = ..., *, layout: Any = ..., blocksize: Any = ..., dense_dim: builtins.int | None = ...) -> Any:
         """The elements that are not zero, at their coordinates; of ``sparse_dim`` dimensions the slices that are not, or in
         another layout.
         """
-    def to_sparse_coo(
-        self,
-        sparse_dim: builtins.int | None = ...,
-        *,
-        layout: Any = ...,
-        blocksize: Any = ...,
-        dense_dim: builtins.int | None = ...,
-    ) -> Any:
+    def to_sparse_coo(self, sparse_dim: builtins.int | None = ..., *, layout: Any = ..., blocksize: Any = ..., dense_dim: builtins.int | None = ...) -> Any:
         """The elements that are not zero, at their coordinates; of ``sparse_dim`` dimensions the slices that are not, or in
         another layout.
         """
@@ -3619,9 +3343,7 @@ class Methods:
         """The matrix by columns."""
     def to_sparse_csr(self, dense_dim: builtins.int | None = ...) -> Any:
         """The matrix by rows."""
-    def topk(
-        self, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...
-    ) -> Any:
+    def topk(self, k: builtins.int, dim: builtins.int = ..., largest: builtins.bool = ..., sorted: builtins.bool = ...) -> Any:
         """The ``k`` largest (or smallest) elements along ``dim``, always in order, and their indices.
 
         Which of equal elements are among them is not said.
@@ -3648,15 +3370,7 @@ class Methods:
         """Two integers exchange these dimensions, one sequence reorders all, nothing reverses the order."""
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of `transpose`: the tensor itself gets the other shape; returns it."""
-    def triangular_solve(
-        self,
-        A: Tensor,
-        upper: builtins.bool = ...,
-        transpose: builtins.bool = ...,
-        unitriangular: builtins.bool = ...,
-        *,
-        out: Tensor | None = ...,
-    ) -> Any:
+    def triangular_solve(self, A: Tensor, upper: builtins.bool = ..., transpose: builtins.bool = ..., unitriangular: builtins.bool = ..., *, out: Tensor | None = ...) -> Any:
         """The solution of $AX = b$ (with ``transpose``, of $A^T X = b$) for triangles, and a copy of A.
 
         >>> import genesis
@@ -3749,13 +3463,7 @@ class Methods:
         """
     def uniform_(self, *args: Any, generator: Any = ..., **kwargs: Any) -> Tensor:
         """Fill with uniform numbers in [from, to); of complex numbers both parts."""
-    def unique(
-        self,
-        sorted: builtins.bool = ...,
-        return_inverse: builtins.bool = ...,
-        return_counts: builtins.bool = ...,
-        dim: builtins.int | None = ...,
-    ) -> Any:
+    def unique(self, sorted: builtins.bool = ..., return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
         """The distinct elements in order (or slices along ``dim``), on request with where each element went and how often
         each occurs.
 
@@ -3770,9 +3478,7 @@ class Methods:
         >>> genesis.unique(genesis.tensor([3, 1, 3]), return_counts=True)
         (tensor([1, 3]), tensor([1, 2]))
         """
-    def unique_consecutive(
-        self, return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...
-    ) -> Any:
+    def unique_consecutive(self, return_inverse: builtins.bool = ..., return_counts: builtins.bool = ..., dim: builtins.int | None = ...) -> Any:
         """The elements (or slices along ``dim``) without those that equal the one before, on request with where each went and
         how many there were.
 
@@ -3810,17 +3516,7 @@ class Methods:
         """The whole memory that this tensor and its views share, as bytes."""
     def values(self) -> Any:
         """Refused: only a sparse tensor has it."""
-    def var(
-        self,
-        dim: Any = ...,
-        unbiased: builtins.bool | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        correction: builtins.float | None = ...,
-        axis: Any = ...,
-        keepdims: builtins.bool | None = ...,
-        out: Tensor | None = ...,
-    ) -> Tensor:
+    def var(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ..., out: Tensor | None = ...) -> Tensor:
         """Variance over ``dim`` (None: all), $\\frac{1}{n - c} \\sum_i |x_i - \\bar x|^2$ with correction $c$, 1 unless
         given.
 
@@ -3835,14 +3531,7 @@ class Methods:
         >>> genesis.var(genesis.tensor([1., 2., 3., 4.]))
         tensor(1.6667)
         """
-    def var_mean(
-        self,
-        dim: Any = ...,
-        unbiased: builtins.bool | None = ...,
-        keepdim: builtins.bool = ...,
-        *,
-        correction: builtins.float | None = ...,
-    ) -> Any:
+    def var_mean(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ...) -> Any:
         """Variance and mean.
 
         >>> import genesis
