@@ -39,8 +39,8 @@ class Stopped(BaseException):
     """Raised into a function that is being traced, before it has an effect."""
 
 
-_STDLIB, _PACKAGES, _NUMPY = sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), os.path.dirname(np.__file__)
-_OURS, _THEIRS, _BETWEEN = "of this package", "of the program", "of Python or NumPy"
+_STDLIB, _NUMPY = sysconfig.get_path("stdlib"), os.path.dirname(np.__file__)
+_OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
 # modules of Python whose functions only build objects, or call what they are given
 _BUILDING = frozenset(
     [
@@ -165,6 +165,7 @@ class Watch:
         self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
         self._kinds: dict[CodeType, str] = {}
         self._frames: set[int] = set()
+        self._importing: FrameType | None = None
 
     def __enter__(self) -> Watch:
         self._before, self._collects = sys.getprofile(), gc.isenabled()
@@ -181,7 +182,12 @@ class Watch:
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
         code = frame.f_code
         kind = self._kinds.get(code) or self._kind(code)
-        if kind is not _THEIRS:
+        if self._importing is not None or code.co_name == "<module>":
+            self._import(frame, event)
+            return
+        if kind is _FOREIGN and self._caller(frame) is _OURS:
+            return
+        if kind is _OURS or kind is _BETWEEN:
             if kind is _BETWEEN and event == "call":
                 self._left_the_program(frame)
             return
@@ -197,12 +203,31 @@ class Watch:
         name = code.co_filename
         if LIBRARY[name] or name.startswith("<frozen"):
             kind = _OURS
-        elif name.startswith(_NUMPY) or (name.startswith(_STDLIB) and not name.startswith(_PACKAGES)):
+        elif name.startswith(_NUMPY) or (name.startswith(_STDLIB) and "site-packages" not in name):
             kind = _BETWEEN
+        elif "site-packages" in name:
+            kind = _FOREIGN
         else:
             kind = _THEIRS
         self._kinds[code] = kind
         return kind
+
+    def _caller(self, frame: FrameType) -> str:
+        """Who called code of another package."""
+        outer = frame.f_back
+        while outer is not None:
+            kind = self._kinds.get(outer.f_code) or self._kind(outer.f_code)
+            if kind is _OURS or kind is _THEIRS:
+                return kind
+            outer = outer.f_back
+        return _THEIRS
+
+    def _import(self, frame: FrameType, event: str) -> None:
+        """What an import does is done once anyway."""
+        if event == "call" and self._importing is None:
+            self._importing = frame
+        elif event == "return" and frame is self._importing:
+            self._importing = None
 
     def _left_the_program(self, frame: FrameType) -> None:
         """The program calls a function of Python or NumPy, which is not looked into."""

@@ -140,7 +140,7 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     calls = [c for c in whole.calls if id(c) not in needed]
     cotangents = whole.arguments[tracer.given :]
     behind, crossing = _crossing(whole, calls, gradients, set(cotangents))
-    places, extra = _places(whole, tracer.given, crossing)
+    homes, extra = _sources_of(whole, tracer.given, crossing)
     aliases = tuple([(i, a) for i, a in whole.aliases if i < tracer.results])
     forward = replace(
         whole,
@@ -165,7 +165,7 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     backward = dead_code(backward)
     index = {v: i for i, (v, _) in enumerate(whole.numbers)}
     numbers = tuple([index[v] for v, _ in backward.numbers])
-    return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), places, numbers)
+    return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), homes, numbers)
 
 
 def _refuse(tracer: JointTracer, whole: Program) -> None:
@@ -216,18 +216,18 @@ def _crossing(
     return [*again.values(), *calls], list(crossing)
 
 
-def _places(program: Program, given: int, crossing: list[Var]) -> tuple[tuple[tuple[str, int], ...], list[Var]]:
+def _sources_of(program: Program, given: int, crossing: list[Var]) -> tuple[tuple[tuple[str, int], ...], list[Var]]:
     """Where each value that is saved is found: among arguments, captured tensors, or what the forward returns more."""
     arguments = {v: i for i, v in enumerate(program.arguments[:given])}
     written = {w.index for w in program.writes if w.kind == "captured"}  # they hold something else afterwards
     captured = {v: i for i, v in enumerate(program.captured) if i not in written}
-    places, extra = [], list[Var]()
+    homes, extra = [], list[Var]()
     for var in crossing:
         if var in arguments:
-            places.append(("argument", arguments[var]))
+            homes.append(("argument", arguments[var]))
         elif var in captured:
-            places.append(("captured", captured[var]))
+            homes.append(("captured", captured[var]))
         else:
-            places.append(("made", len(extra)))
+            homes.append(("made", len(extra)))
             extra.append(var)
-    return tuple(places), extra
+    return tuple(homes), extra

@@ -62,20 +62,20 @@ def steps_of(code: CodeType) -> tuple[_Step, ...]:
 @functools.lru_cache(maxsize=4096)
 def stores_of(code: CodeType) -> tuple[Store, ...]:
     """What the code changes besides its own variables."""
-    steps, found = steps_of(code), []
+    steps, stores = steps_of(code), []
     for i, step in enumerate(steps):
         kind = step.name
         if kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            found.append(Store(None, f"global {step.value}", step.line))
+            stores.append(Store(None, f"global {step.value}", step.line))
         elif kind in ("STORE_DEREF", "DELETE_DEREF") and step.value in code.co_freevars:
-            found.append(Store(None, f"nonlocal {step.value}", step.line))
+            stores.append(Store(None, f"nonlocal {step.value}", step.line))
         elif kind in ("STORE_ATTR", "DELETE_ATTR"):
-            found.append(Store(_target(steps, i, 0), str(step.value), step.line))
+            stores.append(Store(_target(steps, i, 0), str(step.value), step.line))
         elif kind in ("STORE_SUBSCR", "DELETE_SUBSCR"):
-            found.append(Store(_target(steps, i, 1), "", step.line))
+            stores.append(Store(_target(steps, i, 1), "", step.line))
         elif kind == "STORE_SLICE":
-            found.append(Store(_target(steps, i, 2), "", step.line))
-    return tuple(found)
+            stores.append(Store(_target(steps, i, 2), "", step.line))
+    return tuple(stores)
 
 
 def _target(steps: tuple[_Step, ...], at: int, above: int) -> Chain | None:
