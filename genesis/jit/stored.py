@@ -95,18 +95,18 @@ def to_data(program: Program) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "name": program.name,
-        "arguments": [_of_spec(v.spec) for v in program.arguments],
-        "captured": [_of_spec(v.spec) for v in program.captured],
-        "constants": [_of_spec(v.spec) for v, _ in program.constants],
-        "numbers": [[_of_spec(v.spec), after] for v, after in program.numbers],
+        "arguments": [spec_to_data(v.spec) for v in program.arguments],
+        "captured": [spec_to_data(v.spec) for v in program.captured],
+        "constants": [spec_to_data(v.spec) for v, _ in program.constants],
+        "numbers": [[spec_to_data(v.spec), after] for v, after in program.numbers],
         "counts": program.counts,
         "streams": list(program.streams),
         "leaves": [
-            [x.kind, x.index, _of_spec(x.spec), None if x.var is None else _of_spec(x.var.spec), x.present]
+            [x.kind, x.index, spec_to_data(x.spec), None if x.var is None else spec_to_data(x.var.spec), x.present]
             for x in program.leaves
         ],
         "calls": [
-            [call.op, to_plain(call.args, number), [_of_spec(v.spec) for v in call.outs]] for call in program.calls
+            [call.op, to_plain(call.args, number), [spec_to_data(v.spec) for v in call.outs]] for call in program.calls
         ],
         "results": [to_plain(r, number) for r in program.results],
         "writes": [[w.kind, w.index, None if w.value is None else number(w.value)] for w in program.writes],
@@ -125,7 +125,7 @@ def from_data(data: dict[str, Any], parts: list[bytes]) -> Program:
     variables: list[Var] = []
 
     def new(spec: Any) -> Var:
-        variables.append(Var(_to_spec(spec)))
+        variables.append(Var(spec_from_data(spec)))
         return variables[-1]
 
     def read(value: Any) -> Any:
@@ -136,7 +136,7 @@ def from_data(data: dict[str, Any], parts: list[bytes]) -> Program:
     numbers = tuple([(new(spec), after) for spec, after in data["numbers"]])
     leaves = tuple(
         [
-            Leaf(kind, index, _to_spec(spec), None if var is None else new(var), present)
+            Leaf(kind, index, spec_from_data(spec), None if var is None else new(var), present)
             for kind, index, spec, var, present in data["leaves"]
         ]
     )
@@ -187,7 +187,8 @@ def bytes_of(array: np.ndarray[Any, Any]) -> bytes:
     return little.tobytes()
 
 
-def _of_spec(spec: Spec) -> list[Any]:
+def spec_to_data(spec: Spec) -> list[Any]:
+    """A spec as what JSON knows."""
     return [
         dtypes.from_numpy(spec.dtype).name,
         list(spec.shape),
@@ -196,7 +197,8 @@ def _of_spec(spec: Spec) -> list[Any]:
     ]
 
 
-def _to_spec(data: Any) -> Spec:
+def spec_from_data(data: Any) -> Spec:
+    """What `spec_to_data` was given."""
     kind, shape, strides, index = data
     return Spec(
         tuple(shape), dtypes.as_np(dtypes.as_dtype(kind)), device(index), None if strides is None else tuple(strides)

@@ -11,5 +11,5 @@
 `compiled`  a planned program as plain data
 `code`      its kernels as one piece of code, and what a call begins with
 `runner`    running it; `layouts`: arrays as specs say
-`step`      the whole program as one call
+`step`      the whole program as one call; `cache` keeps steps on disk
 """

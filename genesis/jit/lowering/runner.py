@@ -28,11 +28,12 @@ class Runner:
     What a call computes with is a `_Context`; as many calls as there are of these may run at the same time.
     """
 
-    def __init__(self, step: Compiled, constants: Sequence[tuple[Spec, Array]]) -> None:
+    def __init__(
+        self, step: Compiled, constants: Sequence[tuple[Spec, Array]], functions: dict[str, int] | None = None
+    ) -> None:
         self.step = step
         self.constants = [laid_out(array, spec) for spec, array in constants]
-        names = list(dict.fromkeys([row.function for row in step.rows]))
-        self.functions = dict(zip(names, native.addresses_in(step.code, names), strict=True)) if names else {}
+        self.functions = _functions(step) if functions is None else functions
         self.parallel = any([row.chunks > 1 for row in step.rows])
         self.parts = [_Hosted(part) if isinstance(part, Host) else part for part in step.parts]
         self.extents = np.array([extent(spec) for spec in step.takes], np.int64).reshape(-1, 2)
@@ -233,6 +234,11 @@ class _Call(NamedTuple):
 
 
 # ---- native functions
+
+
+def _functions(step: Compiled) -> dict[str, int]:
+    names = list(dict.fromkeys([row.function for row in step.rows]))
+    return dict(zip(names, native.addresses_in(step.code, names), strict=True)) if names else {}
 
 
 _TASK, _RUN, _ROWS, _COUNT, _THREADS = [code.FIELDS.index(name) for name in ("task", "run", "rows", "count", "threads")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import regions
-from genesis.jit.lowering.compiled import compiled
+from genesis.jit.lowering.compiled import Compiled, compiled
 from genesis.jit.lowering.phases import Phase
 from genesis.jit.lowering.plan import Plan, dense, planned
 from genesis.jit.lowering.runner import Runner
@@ -25,6 +26,10 @@ Array = np.ndarray[Any, Any]
 
 class Step:
     """A program that is computed by one call.
+
+    Args:
+        phases: what `regions.phases` says, where it is known already
+        kept: its data and the addresses of its functions, where these are known (`cache` keeps them)
 
     Attributes:
         takes: the variables that `run` is given arrays for, in order: arguments, captured tensors, and the ``.grad`` of
@@ -40,8 +45,13 @@ class Step:
         UnsupportedError: the program has values on another device than the CPU
     """
 
-    def __init__(self, program: Program, phases: Sequence[Phase] | None = None) -> None:
-        self.program = program
+    def __init__(
+        self,
+        program: Program,
+        phases: Sequence[Phase] | None = None,
+        kept: tuple[Compiled, dict[str, int]] | None = None,
+    ) -> None:
+        self.program, self._phases = program, phases
         for var in (*program.outside, *[v for call in program.calls for v in call.outs]):
             if var.spec.device.type not in ("cpu", "meta"):
                 raise UnsupportedError(message("compile", f"a value of {program.name} is on {var.spec.device}"))
@@ -59,9 +69,24 @@ class Step:
                 if w.value is not None and not here
             ],
         )
-        self.plan: Plan | None = None
-        self._runner: Any = self._native(phases or regions.phases(program)) if loops.available() else _Replayed(self)
+        self.compiled: Compiled | None = None
+        if loops.available():
+            self.compiled, functions = kept or (self._compiled(), None)
+            constants = [(var.spec, array) for var, array in program.constants]
+            self._runner: Any = Runner(self.compiled, constants, functions)
+        else:
+            self._runner = _Replayed(self)
         self.run = self._runner.run  # type: ignore[method-assign]  # without a call between
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The phases, and where their values lie."""
+        phases = self._phases or regions.phases(self.program)
+        return planned(self.program, phases, self.takes, self.returns, self.targets)
+
+    def _compiled(self) -> Compiled:
+        returns = [dense(v.spec) for v in self.returns]
+        return compiled(self.program, self.plan, self.takes, returns, set(self.targets.values()))
 
     def _target(self, w: Write) -> Var | None:
         """The variable whose array a write goes into; None if it is the caller's."""
@@ -94,12 +119,6 @@ class Step:
             Exception: what an op raises that the host computes; then nothing has been written to
         """
         return self._runner.run(arrays, numbers, starts)  # type: ignore[no-any-return]
-
-    def _native(self, phases: Sequence[Phase]) -> Runner:
-        plan = self.plan = planned(self.program, phases, self.takes, self.returns, self.targets)
-        returns = [dense(v.spec) for v in self.returns]
-        data = compiled(self.program, plan, self.takes, returns, set(self.targets.values()))
-        return Runner(data, [(var.spec, array) for var, array in self.program.constants])
 
 
 class _Replayed:

@@ -68,18 +68,34 @@ def address(name: str, code: str) -> int:
 
 def addresses_in(code: str, names: list[str]) -> list[int]:
     """`address` of several functions. Machine code that another process has kept is not compiled again (2 ms)."""
-    llvm: Any = binding()
     with _compiling:
-        name = objects.name_of(code, *_target())
+        name = object_name(code)
         machine_code = objects.load(name)
         if machine_code is None:
-            machine_code = _compiled(llvm, code)
+            machine_code = _compiled(binding(), code)
             objects.save(name, machine_code)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(llvm))
-        engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
-        engine.finalize_object()
-        _engines.append(engine)
-        return [engine.get_function_address(name) for name in names]
+        return _loaded(machine_code, names)
+
+
+def kept_addresses(name: str, names: list[str]) -> list[int] | None:
+    """`addresses_in` a piece of code that is known by the name of its file only; None if there is no such file."""
+    with _compiling:
+        machine_code = objects.load(name)
+        return None if machine_code is None else _loaded(machine_code, names)
+
+
+def object_name(code: str) -> str:
+    """The name of the file that keeps the machine code of a piece of code."""
+    return objects.name_of(code, *target())
+
+
+def _loaded(machine_code: bytes, names: list[str]) -> list[int]:
+    llvm: Any = binding()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(llvm))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
+    engine.finalize_object()
+    _engines.append(engine)
+    return [engine.get_function_address(name) for name in names]
 
 
 def _compiled(llvm: Any, code: str) -> bytes:
@@ -89,7 +105,7 @@ def _compiled(llvm: Any, code: str) -> bytes:
 
 
 @functools.cache
-def _target() -> tuple[str, ...]:
+def target() -> tuple[str, ...]:
     """What machine code depends on besides the code: the processor, and the compiler."""
     llvm: Any = binding()
     versions = llvmlite_version(), ".".join(map(str, llvm.llvm_version_info))

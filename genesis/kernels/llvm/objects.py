@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 
 LIMIT = 64 << 20  # bytes that are kept; the oldest files go first
-_SUFFIX, _DIGEST = ".o", 32
+CODE, STEP = ".o", ".step"  # machine code, and what uses it
+_DIGEST = 32
 
 
 def folder() -> Path | None:
@@ -35,9 +36,9 @@ def folder() -> Path | None:
         return None
 
 
-def name_of(*parts: str) -> str:
+def name_of(*parts: str, suffix: str = CODE) -> str:
     """The name of the file for what these say together."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest() + _SUFFIX
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest() + suffix
 
 
 def load(name: str) -> bytes | None:
@@ -95,7 +96,7 @@ def _make_room(where: Path) -> None:
 def files() -> list[Path]:
     """All files that are kept."""
     where = folder()
-    return [] if where is None or not where.is_dir() else sorted(where.glob(f"*{_SUFFIX}"))
+    return [] if where is None or not where.is_dir() else sorted([*where.glob(f"*{CODE}"), *where.glob(f"*{STEP}")])
 
 
 def clear() -> int:

@@ -1,0 +1,171 @@
+"""Compiled steps kept on disk, so that the next process need not plan, write code and compile it.
+
+A file belongs to a program as it was traced: its name is a digest of that, of this package and of the processor. It
+holds the program after the passes, the data of `compiled`, and the name of the machine code, which is in a file of its
+own beside it (see `genesis.kernels.llvm.objects`). What is damaged, or made for something else, is not used.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import genesis
+from genesis.jit import stored
+from genesis.jit.binding import Graph
+from genesis.jit.lowering.compiled import Compiled, Host, Row
+from genesis.jit.lowering.plan import Where
+from genesis.jit.lowering.step import Step
+from genesis.jit.passes import optimized
+from genesis.jit.program import Program
+from genesis.kernels.llvm import loops, native, objects
+
+_KINDS = ("arena", "outside", "result", "number", "constant", "host")
+
+
+def lowered(graph: Graph) -> tuple[Graph, Step]:
+    """A traced graph after the passes, and its step; out of a file if there is one.
+
+    >>> import genesis
+    >>> graph = genesis.jit.trace(lambda x: x * 2 + 1, genesis.ones(3))
+    >>> _, step = lowered(graph)
+    >>> step.run([genesis.ones(3).numpy()])[0]
+    array([3., 3., 3.], dtype=float32)
+    """
+    if not loops.available() or objects.folder() is None:
+        graph = optimized(graph)
+        return graph, Step(graph.program)
+    name = objects.name_of("step", graph.program.digest, version(), *native.target(), suffix=objects.STEP)
+    kept = _load(name, graph)
+    if kept is not None:
+        return kept
+    after = optimized(graph)
+    step = Step(after.program)
+    if step.compiled is not None:
+        objects.save(name, _content(graph.program, after.program, step.compiled))
+    return after, step
+
+
+@functools.cache
+def version() -> str:
+    """A digest of what this package's files are: when they were changed, and how long they are."""
+    folder = Path(genesis.__file__).parent
+    seen = [
+        f"{entry.path} {entry.stat().st_mtime_ns} {entry.stat().st_size}"
+        for entry in _files(folder)
+        if entry.name.endswith(".py")
+    ]
+    return objects.name_of(*sorted(seen))
+
+
+def _files(folder: Any) -> Iterator[os.DirEntry[str]]:
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(entry.path)
+        else:
+            yield entry
+
+
+# ---- files: the length of the JSON, the JSON, the bytes of constants
+
+
+def _content(before: Program, after: Program, step: Compiled) -> bytes:
+    captured, numbers = list(before.captured), [v for v, _ in before.numbers]
+    constants = [stored.bytes_of(array) for _, array in after.constants]
+    data = {
+        "program": stored.to_data(after),
+        "captured": [captured.index(v) for v in after.captured],
+        "numbers": [numbers.index(v) for v, _ in after.numbers],
+        "constants": [len(part) for part in constants],
+        "object": native.object_name(step.code),
+        "step": to_plain(step),
+    }
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+    return b"".join([struct.pack("<Q", len(text)), text, *constants])
+
+
+def _load(name: str, graph: Graph) -> tuple[Graph, Step] | None:
+    content = objects.load(name)
+    if content is None:
+        return None
+    (length,) = struct.unpack_from("<Q", content)
+    data = json.loads(content[8 : 8 + length])
+    parts, at = [], 8 + length
+    for size in data["constants"]:
+        parts.append(content[at : at + size])
+        at += size
+    program = stored.from_data(data["program"], parts)
+    compiled = from_plain(data["step"])
+    names = list(dict.fromkeys([row.function for row in compiled.rows]))
+    functions = native.kept_addresses(data["object"], names) if names else []
+    if functions is None:
+        return None
+    binding = replace(
+        graph.binding,
+        captured=tuple([graph.binding.captured[i] for i in data["captured"]]),
+        numbers=tuple([graph.binding.numbers[i] for i in data["numbers"]]),
+    )
+    return Graph(program, binding), Step(program, kept=(compiled, dict(zip(names, functions, strict=True))))
+
+
+def to_plain(step: Compiled) -> dict[str, Any]:
+    """A step without its code, in lists, dictionaries, strings and numbers."""
+    return {
+        "rows": [[row.function, row.cell, row.chunks] for row in step.rows],
+        "parts": [_host_to_plain(part) if isinstance(part, Host) else list(part) for part in step.parts],
+        "cells": list(chain.from_iterable([_where(w) for w in step.cells])),
+        "takes": [stored.spec_to_data(spec) for spec in step.takes],
+        "written": [int(flag) for flag in step.written],
+        "returns": [stored.spec_to_data(spec) for spec in step.returns],
+        "numbers": step.numbers,
+        "hosts": step.hosts,
+        "size": step.size,
+    }
+
+
+def from_plain(data: dict[str, Any]) -> Compiled:
+    """What `to_plain` was given, without its code."""
+    cells = data["cells"]
+    return Compiled(
+        "",
+        tuple([Row(*row) for row in data["rows"]]),
+        tuple([_host_from_plain(part) if isinstance(part, dict) else (part[0], part[1]) for part in data["parts"]]),
+        tuple([Where(_KINDS[kind], index) for kind, index in zip(cells[::2], cells[1::2], strict=True)]),
+        tuple([stored.spec_from_data(spec) for spec in data["takes"]]),
+        tuple([bool(flag) for flag in data["written"]]),
+        tuple([stored.spec_from_data(spec) for spec in data["returns"]]),
+        data["numbers"],
+        data["hosts"],
+        data["size"],
+    )
+
+
+def _where(where: Where) -> list[int]:
+    return [_KINDS.index(where.kind), where.index]
+
+
+def _host_to_plain(host: Host) -> dict[str, Any]:
+    return {
+        "program": stored.to_data(host.program),
+        "inputs": [[*_where(where), stored.spec_to_data(spec)] for where, spec in host.inputs],
+        "outputs": list(host.outputs),
+        "cells": [[index, list(cells)] for index, cells in host.cells],
+        "over": list(host.over),
+    }
+
+
+def _host_from_plain(data: dict[str, Any]) -> Host:
+    return Host(
+        stored.from_data(data["program"], []),
+        tuple([(Where(_KINDS[kind], index), stored.spec_from_data(spec)) for kind, index, spec in data["inputs"]]),
+        tuple(data["outputs"]),
+        tuple([(index, tuple(cells)) for index, cells in data["cells"]]),
+        tuple(data["over"]),
+    )
