@@ -35,7 +35,10 @@ class Where(NamedTuple):
 
 
 class Life(NamedTuple):
-    """The first phase that writes a value and the last that reads or writes it, both included."""
+    """The first time that a value is written and the last that it is read or written, both included.
+
+    A phase is one time, for its chunks are done in any order; in a phase of one chunk each stage is one.
+    """
 
     first: int
     last: int
@@ -80,28 +83,28 @@ class _Planner:
                 self.ends.append((w.value, targets[i]))
         self.written = set(targets.values())
         self.reads: dict[Var, list[tuple[int, Stage | None]]] = {}
-        self.writers: dict[Var, list[tuple[int, Stage]]] = {}
-        self.last_host, self.hosts = -1, 0
-        for index, phase in enumerate(self.phases):
-            self._look(index, phase)
+        self.writers: dict[Var, list[tuple[int, Stage | None]]] = {}
+        self.last_host, self.hosts, self.now = -1, 0, -1
+        for phase in self.phases:
+            self._look(phase)
 
     def region(self, var: Var) -> Region:
         """The memory of a value, as a part of the value at its root."""
         return self.program.regions.get(var) or Region(var, 0, strides_of(var.spec))
 
-    def _look(self, index: int, phase: Phase) -> None:
-        """Who reads and writes what."""
-        for stage in phase.stages:
+    def _look(self, phase: Phase) -> None:
+        """Who reads and writes what, and when."""
+        self.now += 1
+        for i, stage in enumerate(phase.stages):
+            self.now += i > 0 and phase.chunks == 1
             for position, var in enumerate(stage.operands):
-                if position in stage.kernel.writes:
-                    self.writers.setdefault(var, []).append((index, stage))
-                else:
-                    self.reads.setdefault(var, []).append((index, stage))
+                uses = self.writers if position in stage.kernel.writes else self.reads
+                uses.setdefault(var, []).append((self.now, stage))
         if not phase.stages:
-            self.last_host = index
+            self.last_host = self.now
             for call in phase.calls:
                 for var in call.inputs:
-                    self.reads.setdefault(self.region(var).root, []).append((index, None))
+                    self.reads.setdefault(self.region(var).root, []).append((self.now, None))
                 for var in call.outs:
                     self.where[var] = Where("host", self.hosts)
                     self.hosts += 1
@@ -140,8 +143,8 @@ class _Planner:
         if first <= self.last_host:
             return False
         return all(
-            index < first or (index == first and stage is writers[0][1] and _over(stage, target, value) and len(writers) == 1)
-            for index, stage in self.reads.get(target, ())
+            time < first or (time == first and stage is writers[0][1] and _over(stage, target, value) and len(writers) == 1)
+            for time, stage in self.reads.get(target, ())
         )  # fmt: skip
 
     def _copies(self) -> None:
@@ -154,13 +157,13 @@ class _Planner:
         region = self.region(value)
         kernel = copy_kernel(value.spec, region.offset, region.strides, strides_of(target.spec))
         phase = Phase((Stage(kernel, (region.root, target)),), (), "what leaves the program is copied")
-        self._look(len(self.phases), phase)
+        self._look(phase)
         return phase
 
     # ---- the arena
 
     def _life(self, var: Var) -> Life:
-        uses = [index for index, _ in (*self.writers[var], *self.reads.get(var, ()))]
+        uses = [time for time, _ in (*self.writers[var], *self.reads.get(var, ()))]
         return Life(self.writers[var][0][0], max(uses))
 
     def _blocks(self, lives: dict[Var, Life]) -> list[Block]:
@@ -178,17 +181,18 @@ class _Planner:
 
     def _under(self, var: Var, lives: dict[Var, Life]) -> Iterator[Var]:
         """The values of the arena that this one may be computed over: nothing but its kernel reads them then or later."""
-        (index, stage), *others = self.writers[var]
+        (time, stage), *others = self.writers[var]
+        assert stage is not None
         for read, written in stage.kernel.over:
             old = stage.operands[read]
             if (
                 stage.operands[written] is var
                 and not others
                 and old in lives
-                and lives[old].last == index
-                and lives[old].first < index
+                and lives[old].last == time
+                and lives[old].first < time
                 and size_of(old.spec) == size_of(var.spec)
-                and all(s is stage for i, s in self.reads[old] if i == index)
+                and all(s is stage for t, s in self.reads[old] if t == time)
                 and stage.operands.count(old) == 1
             ):
                 yield old

@@ -12,6 +12,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.base.errors import GraphError, UnsupportedError, message
+from genesis.base.threads import get_num_threads
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.jit.lowering import code
@@ -20,6 +21,7 @@ from genesis.jit.lowering.layouts import Array, aligned, copy_as, extent, laid_o
 from genesis.jit.lowering.plan import Where
 from genesis.jit.replay import Plan as Replay
 from genesis.kernels.llvm import native
+from genesis.kernels.native import runtime
 
 
 class Runner:
@@ -258,7 +260,16 @@ def _enter() -> Callable[[int], int]:
 
 def _entry() -> tuple[int, int, int]:
     """What runs a table: its address, what it is called with first, and the number of threads."""
-    return _serial()
+    threads = get_num_threads()
+    pool = runtime._pools[0] if runtime._pools else runtime._begin()
+    if threads != pool.threads:
+        pool.resize(threads)
+    return _table_address(), pool.control, threads
+
+
+@functools.cache
+def _table_address() -> int:
+    return int(ctypes.cast(runtime._functions()[0], ctypes.c_void_p).value or 0)
 
 
 @functools.cache
