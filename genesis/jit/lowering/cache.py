@@ -158,6 +158,7 @@ def _host_to_plain(host: Host) -> dict[str, Any]:
         "outputs": list(host.outputs),
         "cells": [[index, list(cells)] for index, cells in host.cells],
         "over": list(host.over),
+        "count": host.count,
     }
 
 
@@ -168,4 +169,5 @@ def _host_from_plain(data: dict[str, Any]) -> Host:
         tuple(data["outputs"]),
         tuple([(index, tuple(cells)) for index, cells in data["cells"]]),
         tuple(data["over"]),
+        data["count"],
     )

@@ -38,6 +38,7 @@ class Host:
     outputs: tuple[int, ...]
     cells: tuple[tuple[int, tuple[int, ...]], ...]  # for each of the outputs that has some
     over: tuple[int, ...]
+    count: int  # of phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def _parts(program: Program, plan: Plan, cells: list[Where]) -> Iterator[tuple[i
         else:
             over = {index for index, phase in last.items() if phases[0][0] <= phase <= phases[-1][0]}
             calls = [call for _, phase in phases for call in phase.calls]
-            yield _host(program, plan, _with_views(calls, views), cells, over)
+            yield _host(program, plan, _with_views(calls, views), cells, over, len(phases))
 
 
 def _last_uses(program: Program, plan: Plan) -> dict[int, int]:
@@ -128,7 +129,7 @@ def _with_views(calls: list[Call], views: dict[Var, Call]) -> list[Call]:
     return list(every.values())
 
 
-def _host(program: Program, plan: Plan, calls: list[Call], cells: list[Where], over: set[int]) -> Host:
+def _host(program: Program, plan: Plan, calls: list[Call], cells: list[Where], over: set[int], count: int) -> Host:
     """What the host does in neighbouring phases."""
     made = {v for call in calls for v in call.outs}
     inputs = tuple(dict.fromkeys([v for call in calls for v in call.inputs if v not in made]))
@@ -148,4 +149,5 @@ def _host(program: Program, plan: Plan, calls: list[Call], cells: list[Where], o
         outputs,
         tuple([(index, tuple(at)) for index, at in positions.items() if at]),
         tuple(sorted(over)),
+        count,
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,6 +102,25 @@ def run(arrays, numbers=(), starts=()):
         finally:
             context.hosts[:] = [None] * len(context.hosts)
 
+    def timed(
+        self, arrays: Sequence[Array], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]
+    ) -> list[float]:
+        """Seconds of each phase in a call; neighbouring ones of the host count as the first of them."""
+        takes, returns = tuple(arrays), tuple([maker(spec)() for spec in self.step.returns])
+        context = _Context(self)
+        struct.pack_into(f"QQ{self.step.numbers}d", context.block, 8 * code.FIXED, id(takes), id(returns), *numbers)
+        context.words[_TASK] = code.GATHER
+        _enter()(context.at)
+        call = _Call(context, self.constants, takes, returns, numbers, starts)
+        nothing = min([_seconds(partial(context.run, 0, 0)) for _ in range(9)])
+        times: list[float] = []
+        for part in self.parts:
+            calls = [partial(part.run, call)] if isinstance(part, _Hosted) else []
+            calls += [] if isinstance(part, _Hosted) else [partial(context.run, i, i + 1) for i in range(*part)]
+            times += [max(0.0, _seconds(run) - nothing) for run in calls]
+            times += [0.0] * (part.count - 1 if isinstance(part, _Hosted) else 0)
+        return times
+
     def _separate(self, context: _Context, takes: tuple[Array, ...]) -> tuple[Array, ...]:
         """Begin a call again whose arrays overlap."""
         context.known.fill(0)  # the next one is checked anew
@@ -127,6 +148,12 @@ def run(arrays, numbers=(), starts=()):
         return tuple(separate)
 
 
+def _seconds(run: Callable[[], None]) -> float:
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
 class _Context:
     """What one call needs: the arena, the addresses of operands, a table, and what `code.enter` goes by."""
 
@@ -134,7 +161,8 @@ class _Context:
         step = runner.step
         self.arena = aligned(step.size)
         self.words = np.zeros(code.FIXED + 2 + step.numbers, np.int64)
-        self.block = memoryview(self.words).cast("B")
+        self.numbers = memoryview(self.words)  # the same, faster for single ones
+        self.block = self.numbers.cast("B")
         self.at = self.words.ctypes.data
         self.known = np.zeros(len(step.takes), np.int64)
         self.now = np.zeros(len(step.takes) + len(step.returns), np.int64)
@@ -173,12 +201,13 @@ class _Context:
 
     def run(self, begin: int, end: int) -> None:
         """Run some rows of the table."""
-        task, count = self.words[_TASK], self.words[_COUNT]
-        self.words[[_TASK, _ROWS, _COUNT]] = code.RUN, self.rows.ctypes.data + 24 * begin, end - begin
+        words = self.numbers
+        task, first, count = words[_TASK], words[_ROWS], words[_COUNT]
+        words[_TASK], words[_ROWS], words[_COUNT] = code.RUN, first + 24 * begin, end - begin
         try:
             _enter()(self.at)
         finally:
-            self.words[[_TASK, _ROWS, _COUNT]] = task, self.rows.ctypes.data, count
+            words[_TASK], words[_ROWS], words[_COUNT] = task, first, count
 
     def view(self, where: Where, spec: Spec) -> Array:
         """A value of the arena as an array."""
@@ -193,7 +222,7 @@ class _Hosted:
     """Calls that the host computes, prepared for it."""
 
     def __init__(self, host: Host) -> None:
-        self.host = host
+        self.host, self.count = host, host.count
         self.replay = Replay(host.program)
         self.outs = [
             (index, self.replay.slots[var], var.spec)

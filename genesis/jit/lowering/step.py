@@ -84,6 +84,17 @@ class Step:
         phases = self._phases or regions.phases(self.program)
         return planned(self.program, phases, self.takes, self.returns, self.targets)
 
+    def explain(
+        self, arrays: Sequence[Array] | None = None, numbers: Sequence[float] = (), starts: Sequence[Any] = ()
+    ) -> Any:
+        """What the step does: its phases, the lines that they come from, what they move and compute, and the memory.
+
+        With what `run` takes the phases are timed, on copies of the arrays.
+        """
+        from genesis.jit.lowering import explain
+
+        return explain.explained(self) if arrays is None else explain.measured(self, arrays, numbers, starts)
+
     def _compiled(self) -> Compiled:
         returns = [dense(v.spec) for v in self.returns]
         return compiled(self.program, self.plan, self.takes, returns, set(self.targets.values()))

@@ -1,0 +1,207 @@
+"""What a step does, for people: its phases with the lines that they come from, their time, and its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from genesis.base.text import Printed, Table, page
+from genesis.jit.arguments import Var
+from genesis.jit.lowering.layouts import copy_as
+from genesis.jit.lowering.phases import Kernel, Phase, Stage
+from genesis.jit.lowering.plan import Plan, size_of
+from genesis.jit.lowering.step import Step
+from genesis.jit.program import Call, Program
+from genesis.kernels.llvm import native
+
+HEAD = ("phase", "chunks", "calls", "moved", "work", "time", "share", "lines", "why it is one")
+ROUNDS = 15
+_PRODUCTS = ("linear", "matmul", "matmul_tn", "bmm")
+
+
+class Entry(NamedTuple):
+    """A phase: what it computes, how many bytes its operands have, operations with numbers, and seconds if measured."""
+
+    phase: Phase
+    ops: str
+    lines: str
+    moved: int
+    work: int
+    seconds: float | None
+
+
+class Explanation(Printed):
+    """The phases of a step, as text, and as a picture in notebooks.
+
+    Attributes:
+        entries: the phases in their order
+        plan: where values lie
+    """
+
+    def __init__(self, program: Program, plan: Plan, seconds: Sequence[float] | None) -> None:
+        self.program, self.plan = program, plan
+        self.entries = [
+            _entry(program, phase, None if seconds is None else seconds[i]) for i, phase in enumerate(plan.phases)
+        ]
+
+    @property
+    def seconds(self) -> float | None:
+        """Of all phases, if they were measured."""
+        times = [entry.seconds for entry in self.entries if entry.seconds is not None]
+        return sum(times) if times else None
+
+    def _title(self) -> str:
+        kernels = {stage.kernel.name for phase in self.plan.phases for stage in phase.stages}
+        host = sum([not phase.stages for phase in self.plan.phases])
+        whole = "" if self.seconds is None else f", {_time(self.seconds)}"
+        return (
+            f"{self.program.name}: {len(self.program.calls)} calls in {len(self.entries)} phases, {len(kernels)} kernels, "
+            f"{host} left to the host, {_bytes(self.plan.size)} of memory{whole}"
+        )
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        whole = self.seconds or 1.0
+        return [
+            (
+                str(i),
+                str(entry.phase.chunks) if entry.phase.stages else "host",
+                entry.ops,
+                _bytes(entry.moved),
+                _count(entry.work),
+                "" if entry.seconds is None else _time(entry.seconds),
+                "" if entry.seconds is None else f"{entry.seconds / whole:.0%}",
+                entry.lines,
+                entry.phase.why,
+            )
+            for i, entry in enumerate(self.entries)
+        ]
+
+    def _table(self) -> Table:
+        return Table(self._title(), HEAD, self._rows(), right=(0, 1, 3, 4, 5, 6))
+
+    def _text(self) -> str:
+        rows = [HEAD, *self._rows()]
+        widths = [min(48, max([len(row[k]) for row in rows])) for k in range(len(HEAD))]
+        kept = [k for k in range(len(HEAD)) if any([row[k] for row in rows[1:]])]
+        right = (0, 1, 3, 4, 5, 6)
+        lines = [
+            "  ".join([row[k].rjust(widths[k]) if k in right else row[k].ljust(widths[k]) for k in kept]).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        return page(self._table()) + self.svg
+
+    @property
+    def svg(self) -> str:
+        """The arena: time goes to the right (of phases, where they were measured), memory down; a value is a rectangle."""
+        plan = self.plan
+        ends = 1 + max([life.last for life in plan.lives.values()], default=0)
+        height, width = 160, 720
+        boxes = []
+        for var, life in plan.lives.items():
+            x, w = width * life.first / ends, width * (life.last + 1 - life.first) / ends
+            y, h = height * plan.where[var].index / max(plan.size, 1), height * size_of(var.spec) / max(plan.size, 1)
+            title = escape(f"{self.program.name_of(var)}: {var.spec}, {_bytes(size_of(var.spec))}")
+            boxes.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(w - 0.5, 0.5):.1f}" height="{max(h - 0.5, 0.5):.1f}">'
+                f"<title>{title}</title></rect>"
+            )
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+            f'style="max-width:100%"><g fill="#7aa6da" stroke="#39597d" stroke-width="0.3">{"".join(boxes)}</g></svg>'
+        )
+
+
+def explained(step: Step, seconds: Sequence[float] | None = None) -> Explanation:
+    """See `Step.explain`."""
+    return Explanation(step.program, step.plan, seconds)
+
+
+def measured(
+    step: Step, arrays: Sequence[Any], numbers: Sequence[float] = (), starts: Sequence[tuple[Any, int]] = ()
+) -> Explanation:
+    """A step explained, with the least times of its phases in some calls, on copies of arrays.
+
+    Phases of one chunk are measured stage by stage.
+    """
+    phases: list[Phase] = []
+    for phase in [phase for phase in step.plan.phases if phase.calls]:  # those that copy come anew
+        serial = phase.stages if phase.chunks == 1 else ()
+        phases += [Phase((stage,), _calls_of(stage, phase), phase.why) for stage in serial] or [phase]
+    single = Step(step.program, phases)
+    copies = tuple([copy_as(array, var.spec) for array, var in zip(arrays, step.takes, strict=True)])
+    times = [single._runner.timed(copies, numbers, starts) for _ in range(ROUNDS)]
+    return Explanation(single.program, single.plan, [min(each) for each in zip(*times, strict=True)])
+
+
+def _calls_of(stage: Stage, phase: Phase) -> tuple[Call, ...]:
+    """The calls of a phase whose results a stage writes; all, if that can't be seen."""
+    written = {stage.operands[k] for k in stage.kernel.writes}
+    return tuple([call for call in phase.calls if written.intersection(call.outs)]) or phase.calls
+
+
+def _entry(program: Program, phase: Phase, seconds: float | None) -> Entry:
+    operands = {var for stage in phase.stages for var in stage.operands}
+    if not phase.stages:
+        operands = {var for call in phase.calls for var in (*call.inputs, *call.outs)}
+    calls = phase.calls
+    sites = dict.fromkeys([call.site.short for call in calls if call.site is not None])
+    return Entry(
+        phase,
+        _shortened([call.op for call in calls]) or "copy",
+        ", ".join([*sites][:3]) + (", ..." if len(sites) > 3 else ""),
+        sum([size_of(var.spec) for var in operands]),
+        sum([work_of(program, call) for call in calls]) if calls else 0,
+        seconds,
+    )
+
+
+def work_of(program: Program, call: Call) -> int:
+    """Operations with numbers: two for each product of two elements in products of matrices, else one an element."""
+    size = max([_elements(var) for var in call.outs])
+    if call.op in _PRODUCTS:
+        first = next(call.inputs)
+        inner = first.spec.shape[-2] if call.op == "matmul_tn" else first.spec.shape[-1]
+        return 2 * size * inner
+    return max([size, *[_elements(var) for var in call.inputs if var.spec.device.type == "cpu"]])
+
+
+def _elements(var: Var) -> int:
+    return size_of(var.spec) // var.spec.dtype.itemsize
+
+
+def _shortened(names: list[str]) -> str:
+    """Names with how often they are there."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    parts = [name if n == 1 else f"{n} {name}" for name, n in counts.items()]
+    return ", ".join(parts[:5]) + (f", {len(parts) - 5} more" if len(parts) > 5 else "")
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """The code of a kernel: LLVM's, and the processor's."""
+    llvm: Any = native.binding()
+    module = llvm.parse_assembly(kernel.code)
+    return f"{kernel.code}\n; ---- for this processor\n{native._machine(llvm).emit_assembly(module)}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
+
+
+def _bytes(count: int) -> str:
+    return (
+        f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / 2**20:.1f} MiB"
+    )
+
+
+def _count(number: int) -> str:
+    """Operations, in words."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:.1f} {unit}"
+    return str(number)
