@@ -1,0 +1,57 @@
+"""What steps say of themselves."""
+
+from __future__ import annotations
+
+import pytest
+from by_elements import phases
+
+import genesis
+from genesis import jit
+from genesis.jit.lowering.explain import kernel_text
+from genesis.jit.lowering.step import Step
+from genesis.kernels.llvm import loops
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
+
+
+def _step():
+    w = genesis.ones(4, 3)
+
+    def function(x):
+        w.mul_(x)
+        return (w * x).exp() + w
+
+    graph = jit.trace(function, genesis.ones(4, 3))
+    seed = next(s for s in range(100) if sum(bool(p.stages) for p in phases(graph.program, s)) == 2)
+    return Step(graph.program, phases(graph.program, seed)), (genesis.ones(4, 3).numpy() * 2, w.numpy())
+
+
+def test_phases_with_their_lines_and_reasons():
+    step, _ = _step()
+    told = step.explain()
+    assert len(told.entries) == len(step.plan.phases) and told.seconds is None
+    text = str(told)
+    assert "mul" in text and "host" in text and "test_explain.py:" in text and "left to the host" in text
+    assert "time" not in text.splitlines()[1]
+
+
+def test_times_are_of_copies():
+    step, arrays = _step()
+    before = arrays[1].copy()
+    told = step.explain(arrays)
+    assert (arrays[1] == before).all()
+    assert told.seconds is not None and told.seconds > 0 and "time" in str(told).splitlines()[1]
+    assert all(entry.seconds is not None for entry in told.entries)
+
+
+def test_the_picture_has_a_rectangle_for_each_value_of_the_arena():
+    step, _ = _step()
+    page = step.explain()._repr_html_()
+    assert page.count("<rect") == len(step.plan.lives) and "<table" in page
+
+
+def test_a_kernel_in_the_words_of_the_processor():
+    step, _ = _step()
+    kernel = next(stage.kernel for phase in step.plan.phases for stage in phase.stages)
+    text = kernel_text(kernel)
+    assert f"define void @{kernel.name}" in text and f"{kernel.name}:" in text
