@@ -31,7 +31,7 @@ def test_phases_with_their_lines_and_reasons():
     told = step.explain()
     assert len(told.entries) == len(step.plan.phases) and told.seconds is None
     text = str(told)
-    assert "mul" in text and "host" in text and "test_explain.py:" in text and "left to the host" in text
+    assert "mul" in text and "host" in text and "test_explained_steps.py:" in text and "left to the host" in text
     assert "time" not in text.splitlines()[1]
 
 
