@@ -12,6 +12,7 @@ from genesis.core.graph.tensor import wrap
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.layouts import copy_as
 from genesis.jit.lowering.phases import Kernel, Phase, Stage
+from genesis.jit.lowering.plan import size_of
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
 from genesis.jit.storage import Region
@@ -121,6 +122,27 @@ def _code(name, instruction, shape, n, per, reads, out) -> str:
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def overlaps(plan):
+    """The pairs of values of the arena that share bytes and live at the same time, but are not computed over each other."""
+    values = [(var, plan.where[var].index, plan.lives[var]) for var in plan.lives if size_of(var.spec)]
+    over = {
+        (stage.operands[r], stage.operands[w])
+        for phase in plan.phases
+        for stage in phase.stages
+        for r, w in stage.kernel.over
+    }
+    return [
+        (a, b)
+        for i, (a, at, life) in enumerate(values)
+        for b, to, other in values[:i]
+        if at < to + size_of(b.spec)
+        and to < at + size_of(a.spec)
+        and life.first <= other.last
+        and other.first <= life.last
+        and not (((a, b) in over and life.last == other.first) or ((b, a) in over and other.last == life.first))
+    ]
 
 
 class Stepped:
