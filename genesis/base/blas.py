@@ -1,4 +1,4 @@
-"""Products of matrices, by NumPy's BLAS with one thread at a time and workers of our own.
+"""Products of matrices, by compiled code of our own or by NumPy's BLAS with one thread at a time and workers of our own.
 
 OpenBLAS's threads wait actively for the next part of a product. On a machine that does something else, too, the
 operating system takes turns between those that wait and those that work: a product of 64 x 784 and 784 x 128 took 100
@@ -6,7 +6,8 @@ us with one thread and 3800 us with two, beside two busy processes. So BLAS gets
 here, if the product is so large that it would use more; where that pays, workers (`base/threads.py`) take slices of it.
 Afterwards BLAS has the number of threads that it had, for whoever uses NumPy without Genesis.
 
-Any other BLAS is used as it is, and so is OpenBLAS with OpenMP. (Apple's Accelerate does not wait actively.)
+Large products of float32 matrices are `own` code's, where there is llvmlite: its workers are native and take smaller
+parts. Any other BLAS is used as it is, and so is OpenBLAS with OpenMP. (Apple's Accelerate does not wait actively.)
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,6 +110,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+class Own(NamedTuple):
+    """Products of float32 matrices that are not BLAS's (`kernels/native/gemm.py`)."""
+
+    is_available: Callable[[], bool]
+    product: Callable[..., Any]  # of two matrices, and a bias or None
+
+
+own: list[Own] = []  # one, where there is any
+OWN_INNER, OWN_COLUMNS = 32, 16  # ... whose inner size, and number of columns, is as large as this
+OWN_OF_BATCH, OWN_BATCH = 1 << 14, 1 << 22  # multiplications of each in a batch, and of all, from where threads pay
+_F32 = np.dtype(np.float32)
+
 _here = sys.modules[__name__]  # whose `ALONE` may be set: the function below has another namespace
 
 
@@ -118,7 +131,29 @@ def product(a: Any, b: Any) -> Any:
     return np.matmul(a, b) if a.size * b.shape[-1] <= _here.ALONE else quietly(_here._large, a, b)
 
 
+@unnamed
+def product_and_bias(a: Any, b: Any, bias: Any) -> Any:
+    """``np.matmul(a, b) + bias`` of one number for each column."""
+    if a.size * b.shape[-1] > _here.ALONE_MATRICES and a.ndim > 1 and bias.shape == b.shape[-1:] and _is_own(a, b):
+        return own[0].product(a, b, bias)
+    out = product(a, b)
+    return np.add(out, bias, out=out) if out.__class__ is np.ndarray else out + bias
+
+
+@unnamed
+def _is_own(a: Any, b: Any) -> bool:
+    """Whether the product is of matrices that `own` code multiplies."""
+    fits = a.dtype is _F32 is b.dtype and a.__class__ is np.ndarray is b.__class__ and b.ndim > 1 < a.ndim
+    if not fits or b.shape[-2] < OWN_INNER or b.shape[-1] < OWN_COLUMNS or a.shape[-2] == 1 or not own:
+        return False
+    each = a.shape[-2] * b.shape[-2] * b.shape[-1]
+    batch = get_num_threads() > 1 and each >= OWN_OF_BATCH and a.size * b.shape[-1] >= OWN_BATCH
+    return (each > _here.ALONE_MATRICES or batch) and _openblas() is not None and own[0].is_available()
+
+
 def _large(a: Any, b: Any) -> Any:
+    if _is_own(a, b):
+        return own[0].product(a, b)
     matrices = a.ndim > 1 < b.ndim
     each = a.shape[-2] * b.size // math.prod(b.shape[:-2]) if matrices else a.size
     if (matrices and each <= ALONE_MATRICES and a.shape[-2] != 1 != b.shape[-1]) or _openblas() is None:

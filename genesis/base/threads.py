@@ -33,6 +33,7 @@ def _default() -> int:
 
 _number = threading.local()  # of this worker
 _counts = {"threads": _default(), "interop": 1}
+followers: list[Callable[[int], None]] = []  # who is told of another number of threads
 
 
 def get_num_threads() -> int:
@@ -61,6 +62,8 @@ def set_num_threads(num: int) -> None:
     >>> genesis.set_num_threads(before)
     """
     _counts["threads"] = _positive("set_num_threads", num)
+    for follower in followers:
+        follower(_counts["threads"])
 
 
 def get_num_interop_threads() -> int:

@@ -28,7 +28,7 @@ def multiply(request):
         pack(b.ctypes.data, packed.ctypes.data, n, k, *[s // 4 for s in b.strides])
         steps = [s // 4 for s in (*a.strides, out.strides[0])]
         addresses = [x.ctypes.data for x in (a, packed, out, spare)]
-        product(*addresses, 0, -(-m // rows), m, n, k, k, *steps, int(more))
+        product(*addresses, None, 0, -(-m // rows), m, n, k, k, lanes * columns, *steps, int(more))
 
     return run
 

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import random
+import struct
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import genesis
-from genesis.kernels.llvm import native
+from genesis.kernels.llvm import loops, native, rows
 from genesis.kernels.native import code, runtime
 
 pytestmark = pytest.mark.skipif(native.binding() is None, reason="no llvmlite")
@@ -83,8 +84,8 @@ def test_every_chunk_is_done_once(threads):
         runtime.run(table)
         assert all((c == times).all() for c in counts)
     runtime.run(table, 1)
-    runtime.parallel(functions()[0], counts[4].ctypes.data, 64)
-    assert (counts[6] == 201).all() and (counts[4] == 202).all()
+    runtime.run_block(struct.pack("3q64q", functions()[0], 24, 64, *range(64)), 1)
+    assert (counts[6] == 201).all()
 
 
 def test_a_phase_begins_when_the_one_before_has_ended(threads):
@@ -105,7 +106,7 @@ def test_a_table_without_rows_and_too_many_chunks():
 def test_no_call_of_a_sleeping_thread_is_missed(threads):
     """With next to no spinning, both sides sleep and are woken all the time."""
     pool = runtime._made()
-    pool.memory[0][code.SPINS] = 1
+    pool.memory[code.SPINS] = 1
     pool.resize(3)
     table, _, _ = rings(40)
     choose = random.Random(0)
@@ -238,12 +239,12 @@ def memory_in_use():
 @pytest.mark.parametrize("threads", [2], indirect=True)
 def test_memory_stays_flat(threads):
     table, _, _ = rings(3)
-    count, counts = functions()[0], np.zeros(4, np.int64)
+    block = struct.pack("6q4q", functions()[0], 48, 4, functions()[0], 48, 1, *range(4))
     for times in (2000, 100_000):
         before = memory_in_use()
         for _ in range(times):
             runtime.run(table)
-            runtime.parallel(count, counts.ctypes.data, 4)
+            runtime.run_block(block, 2)
     assert memory_in_use() - before < 1 << 20
 
 
@@ -322,3 +323,74 @@ def test_systems():
     assert code.system("linux", "aarch64").functions == ("syscall", "syscall")
     assert "i64 98," in code.system("linux", "arm64").wait and "i64 202," in code.system("linux").wake
     assert code.system("win32") is None and code.system("linux", "riscv64") is None
+
+
+# ---- slices and loops of ufuncs
+
+NEST = """
+define void @add(ptr %x, ptr %parts, i64 %first, i64 %last, i64 %more) {
+entry:
+  %any = icmp slt i64 %first, %last
+  br i1 %any, label %loop, label %done
+loop:
+  %i = phi i64 [ %first, %entry ], [ %next, %loop ]
+  %at = getelementptr i64, ptr %x, i64 %i
+  %old = load i64, ptr %at
+  %new = add i64 %old, %more
+  store i64 %new, ptr %at
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %last
+  br i1 %again, label %loop, label %done
+done:
+  %size = sub i64 %last, %first
+  %part = load i64, ptr %parts
+  %all = add i64 %part, %size
+  store i64 %all, ptr %parts
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 1000])
+@pytest.mark.parametrize("slices", [None, 1, 3, 8])
+def test_slices_are_all_of_it(threads, count, slices):
+    add = native.nest("add", NEST, 2, 3)
+    numbers, parts = np.zeros(count, np.int64), np.zeros((8, 2), np.int64)
+    given = numbers.ctypes.data, parts.ctypes.data
+    runtime.in_slices(add, given, count, (7,), slices, {1: parts.strides[0]} if slices else None)
+    assert (numbers == 7).all()
+    if slices:
+        assert parts[:slices, 0].tolist() == [count * (i + 1) // slices - count * i // slices for i in range(slices)]
+
+
+@pytest.mark.parametrize("kind, dtype", [("float", np.float32), ("double", np.float64)])
+def test_ufuncs_have_the_same_bits_in_any_number_of_threads(threads, kind, dtype):
+    alone = loops.ufunc("times_and_more", lambda x, y: x * y + x, kind, 2)
+    spread = loops.ufunc("times_and_more", lambda x, y: x * y + x, kind, 2, spread=runtime.spread)
+    rng = np.random.default_rng(0)
+    for shape in [(5,), (100_003,), (70, 1000), (3, 50, 777)]:
+        x, y = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
+        for a, b in [(x, y), (x[..., ::2], y[..., ::2]), (x, y[..., :1]), (x.T, y.T), (x, dtype(2))]:
+            assert spread(a, b).tobytes() == alone(a, b).tobytes()
+        out = x.copy()
+        spread(out, y, out)
+        np.testing.assert_array_equal(out, alone(x, y))
+
+
+def test_functions_of_rows_have_the_same_bits_in_any_number_of_threads(threads):
+    x = np.random.default_rng(0).standard_normal((3000, 37)).astype(np.float32)
+    found = rows.gufunc(rows.softmax, "(n)->(n)", runtime.spread)(x)
+    np.testing.assert_array_equal(found, rows.gufunc(rows.softmax, "(n)->(n)")(x))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_is_as_fast_after_its_first_call(threads):
+    runtime.begin()
+    assert runtime.current[2] == threads
+    if hasattr(os, "fork"):
+        child = os.fork()
+        if child == 0:
+            alone = runtime.current[2] == 1
+            runtime.ready()
+            os._exit(0 if alone and runtime.current[2] == threads else 1)
+        assert os.waitpid(child, 0)[1] == 0

@@ -1,6 +1,6 @@
 """Kernels for NumPy arrays, where the meaning of an op is not what is fastest, or not exact enough.
 
-`matmul`      large outer products
+`matmul`      large outer products; `gemm` products of float32 matrices, by native workers
 `elementwise`, `pointwise`, `special`  functions of float32 arrays by way of float64, in blocks
 `norm`        layer and RMS norm, fused
 `activation`  SiLU, fused
@@ -24,6 +24,7 @@ from genesis.kernels.cpu import channel_norm as channel_norm
 from genesis.kernels.cpu import compiled as compiled
 from genesis.kernels.cpu import convolution as convolution
 from genesis.kernels.cpu import elementwise as elementwise
+from genesis.kernels.cpu import gemm as gemm
 from genesis.kernels.cpu import loss as loss
 from genesis.kernels.cpu import matmul as matmul
 from genesis.kernels.cpu import norm as norm

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.threads import in_parallel
+from genesis.base.threads import get_num_threads
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import attention as code
 from genesis.kernels.llvm import loops, native
+from genesis.kernels.native import runtime
 
 _BLOCK = 1 << 15  # numbers of a block of scores
 LEAST = 1 << 18  # multiplications from where it is worth to have llvmlite
@@ -157,14 +158,12 @@ def _run(loop: Any, arrays: Any, factor: Any, others: Any, causal: bool) -> None
     first = [x.ctypes.data for x in (query, key, value, factor, offsets)]
     then = [x.ctypes.data for x in others]
 
-    def work(part: slice) -> None:
-        scratch = np.empty(code.scratch(*sizes[1:], *_tile()[:1], panel), F32)
-        addresses = *first, scratch.ctypes.data, *then
-        loop(
-            *addresses, part.start, part.stop, *sizes, up(sizes[1], panel), up(sizes[0], code.ROWS), int(causal), *steps
-        )
-
-    in_parallel(work, math.prod(query.shape[:-2]))
+    heads = math.prod(query.shape[:-2])
+    slices = min(heads, 4 * get_num_threads()) if get_num_threads() > 1 else 1
+    scratch = memory.empty((slices, code.scratch(*sizes[1:], *_tile()[:1], panel)), F32)
+    addresses = *first, scratch.ctypes.data, *then
+    rest = *sizes, up(sizes[1], panel), up(sizes[0], code.ROWS), int(causal), *steps
+    runtime.in_slices(loop, addresses, heads, rest, slices, {len(first): scratch.strides[0]})
 
 
 def _offsets(arrays: Any) -> Any:

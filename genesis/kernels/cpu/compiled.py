@@ -15,11 +15,11 @@ import numpy as np
 
 from genesis.base.errors import UnsupportedError, message
 from genesis.base.quiet import silent, unnamed
-from genesis.base.threads import in_parallel
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import activation, elementwise, memory, pointwise, special  # what they attach comes before
 from genesis.kernels.llvm import activations, functions, loops
+from genesis.kernels.native import runtime
 
 BEFORE = activation, elementwise, pointwise, special
 
@@ -45,16 +45,12 @@ class Loops(dict[str, Callable[..., Any]]):
 
 @unnamed
 def everywhere(loop: Callable[..., Any], *arrays: Any) -> Any:
-    """The loop over all elements of arrays, by several threads where they are many."""
+    """The loop over all elements of arrays, by several threads where they are many and beside each other."""
     first = arrays[0]
     if not all([a.flags.c_contiguous and a.shape == first.shape for a in arrays]):
         return loop(*arrays)
-    out = memory.empty(first.shape, first.dtype)
-    if first.size < LARGE["for threads"]:
-        return loop(*arrays, out)
-    flat = [a.reshape(-1) for a in (*arrays, out)]
-    in_parallel(lambda part: loop(*[a[part] for a in flat]), first.size)
-    return out
+    runtime.ready()
+    return loop(*arrays, memory.empty(first.shape, first.dtype))
 
 
 @unnamed
@@ -105,7 +101,8 @@ def _ufunc(name: str, letter: str) -> np.ufunc:
         )  # fmt: skip
     function = getattr(functions, name, None) or getattr(activations, name)
     narrow = name.removesuffix("_gradient") in NARROW
-    return loops.ufunc(f"{name}_{_KINDS[letter]}", function, _KINDS[letter], function.__code__.co_argcount, narrow)
+    kind, count = _KINDS[letter], function.__code__.co_argcount
+    return loops.ufunc(f"{name}_{kind}", function, kind, count, narrow, spread=runtime.spread)
 
 
 def _fits(x: Any) -> bool:
@@ -129,6 +126,7 @@ def _attach_fused(op: str, choose: Callable[..., str | None], *names: str) -> No
     def forward(input: Any, *options: Any) -> Any:
         loop = _ufunc(str(choose(*options)), input.dtype.char)
         out = memory.empty(input.shape, input.dtype)
+        runtime.ready()
         return loop(input, *[options[i] for i in positions], out), (input, *options)
 
     def infer(input: Any, *options: Any) -> Any:

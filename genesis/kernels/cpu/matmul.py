@@ -15,12 +15,12 @@ import numpy as np
 
 from genesis.base.blas import product
 from genesis.base.quiet import quietly, unnamed
-from genesis.base.threads import in_parallel
 from genesis.core.call.halves import HALVES
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import native
+from genesis.kernels.native import runtime
 
 LARGE = 1 << 20  # elements of a result, from where it pays to compile and to use threads
 
@@ -89,7 +89,7 @@ def outer_products(a: Any, b: Any) -> Any:
         return out
     columns, rows = (np.ascontiguousarray(np.broadcast_to(x, (*shape, *x.shape[-2:]))) for x in (a, b))
     addresses = columns.ctypes.data, rows.ctypes.data, out.ctypes.data
-    in_parallel(lambda part: compiled(*addresses, part.start, part.stop, a.shape[-2], b.shape[-1]), columns.size)
+    runtime.in_slices(compiled, addresses, columns.size, (a.shape[-2], b.shape[-1]))
     return out
 
 

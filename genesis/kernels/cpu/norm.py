@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops, native, norms
+from genesis.kernels.native import runtime
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
@@ -148,7 +148,7 @@ def _compiled_forward(x: Any, weight: Any, bias: Any, eps: float, centered: bool
     w, b = _parameter(weight, x.shape[-1], 1.0), _parameter(bias, x.shape[-1], -0.0)
     addresses = [a.ctypes.data for a in (x, w, b, np.array(eps, np.float64), out, rows, root)]
     loop, sizes = _loop("forward", centered), _sizes(x)
-    in_parallel(lambda part: loop(*addresses, part.start, part.stop, *sizes), root.size)
+    runtime.in_slices(loop, addresses, root.size, sizes)
     return out, (rows, root, weight)
 
 
@@ -160,11 +160,8 @@ def _compiled_gradients(g: Any, rows: Any, root: Any, weight: Any, needs: Any, c
     addresses = [a.ctypes.data for a in (g, w, rows, root, gx)]
     loop, sizes = _loop("backward", centered), _sizes(g)
 
-    def work(some: slice) -> None:
-        for i in range(some.start, some.stop):
-            first, last = root.size * i // parts, root.size * (i + 1) // parts
-            loop(*addresses, *[s[i].ctypes.data for s in sums], first, last, *sizes)
-
-    in_parallel(work, parts)
+    given = *addresses, *[s.ctypes.data for s in sums]
+    part = sums.strides[1]
+    runtime.in_slices(loop, given, root.size, sizes, parts, {len(given) - 2: part, len(given) - 1: part})
     along, total = np.add.reduce(sums, 1).astype(F32)
     return gx if needs[0] else None, along if needs[1] else None, *([total if needs[2] else None] if centered else [])

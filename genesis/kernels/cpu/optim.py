@@ -17,6 +17,7 @@ from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops, steps
+from genesis.kernels.native import runtime
 
 BLOCK = 16_384
 OFTEN = 2_000  # steps of small parameters after which it pays to compile for them, too: 8 us of each are saved
@@ -80,7 +81,7 @@ def _pays(size: int) -> bool:
 @functools.cache
 def _compiled(letter: str) -> np.ufunc:
     kind = {"f": "float", "d": "double"}[letter]
-    return loops.ufunc(f"adam_{kind}", steps.adam, kind, operands=11, narrow=True, results=3)
+    return loops.ufunc(f"adam_{kind}", steps.adam, kind, operands=11, narrow=True, results=3, spread=runtime.spread)
 
 
 def _block(

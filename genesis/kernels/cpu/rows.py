@@ -10,8 +10,10 @@ import numpy as np
 
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
+from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
 from genesis.kernels.llvm import loops, rows
+from genesis.kernels.native import runtime
 
 
 def fits(x: Any, dims: Any) -> bool:
@@ -30,12 +32,13 @@ def on_rows(function: Callable[..., None], signature: str, dims: int, *operands:
     shape = operands[0].shape
     length = math.prod(shape[len(shape) - dims :])
     given = [np.ascontiguousarray(x).reshape(-1, length) if x.shape == shape else x.reshape(-1) for x in operands]
-    out = np.empty(shape, F32)
+    out = memory.empty(shape, F32)
     results = [out.reshape(-1, length)]
     if signature.endswith(",()"):
         root = np.empty((*shape[: len(shape) - dims], *[1] * dims), F32)
         results.append(root.reshape(-1))
-    rows.gufunc(function, signature)(*given, *results)
+    runtime.ready()
+    rows.gufunc(function, signature, runtime.spread)(*given, *results)
     return out if len(results) == 1 else (out, root)
 
 

@@ -58,7 +58,9 @@ class _Heads(Code):
     ) -> None:
         """``c = a b``, or more of it, of m, n and k numbers; strides of rows and columns of a, of rows of c."""
         tiles = self.put(f"sdiv i64 {self.add(sizes[0], str(self.tile - 1))}, {self.tile}")
-        self.invoke("multiply", [a, b, c, self.spare], ["0", tiles, *sizes, high, *strides, more])
+        self.invoke(
+            "multiply", [a, b, c, self.spare, "null"], ["0", tiles, *sizes, high, str(self.panel), *strides, more]
+        )
 
     def seen(self, begin: str, count: str) -> str:
         """How many columns the rows of a block see together."""

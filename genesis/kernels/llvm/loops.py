@@ -42,18 +42,30 @@ def available() -> bool:
     return triple in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma"))
 
 
+Spread = Callable[[int, int, int], tuple[int, int]]  # `genesis.kernels.native.runtime.spread`
+
+
 def ufunc(
-    name: str, function: Function, kind: str, operands: int = 1, narrow: bool = False, results: int = 1
+    name: str,
+    function: Function,
+    kind: str,
+    operands: int = 1,
+    narrow: bool = False,
+    results: int = 1,
+    spread: Spread | None = None,
 ) -> np.ufunc:
     """A ufunc that computes ``function`` of arrays of one kind, "float" or "double".
 
     Args:
+        spread: what lets several threads do it
         narrow: compute with float32 numbers as they are, not in float64
         results: how many values the function gives; a tuple where it is not one
     """
     text = loop(name, function, kind, operands, narrow, results)
-    compiled = native.address(name, text)
-    return made(name, compiled, kind, operands, results)
+    compiled, given = native.address(name, text), None
+    if spread is not None:
+        compiled, given = spread(compiled, operands + results, 1)
+    return made(name, compiled, kind, operands, results, given=given)
 
 
 def loop(name: str, function: Function, kind: str, operands: int = 1, narrow: bool = False, results: int = 1) -> str:
@@ -187,8 +199,10 @@ def attributes() -> str:
 _kept: list[Any] = []  # what the ufuncs point to
 
 
-def made(name: str, address: int, kind: str, operands: int, results: int = 1, signature: str = "") -> np.ufunc:
-    """By NumPy's C interface: ``PyUFunc_FromFuncAndData`` and, with a signature, its relative for gufuncs, from the table
+def made(
+    name: str, address: int, kind: str, operands: int, results: int = 1, signature: str = "", given: int | None = None
+) -> np.ufunc:
+    """A ufunc with a loop at this address, which gets the address ``given`` as its last argument. By NumPy's C interface: ``PyUFunc_FromFuncAndData`` and, with a signature, its relative for gufuncs, from the table
     of functions that is the same in every version.
     """
     from numpy._core import _multiarray_umath
@@ -202,7 +216,7 @@ def made(name: str, address: int, kind: str, operands: int, results: int = 1, si
         table[31 if signature else 1]
     )
     count = operands + results
-    addresses, data = (pointer * 1)(address), (pointer * 1)(None)
+    addresses, data = (pointer * 1)(address), (pointer * 1)(given)
     types = (ctypes.c_char * count)(*[_TYPE_NUMBERS[kind]] * count)
     title, form = (ctypes.create_string_buffer(t.encode()) for t in (name, signature))
     _kept.append((addresses, data, types, title, form))

@@ -54,6 +54,12 @@ def nests(code: str, sizes: dict[str, tuple[int, int]]) -> list[Callable[..., No
     return [ctypes.CFUNCTYPE(None, *_parameters(*size))(at) for size, at in zip(sizes.values(), where, strict=True)]
 
 
+def address_of(compiled: Any) -> int:
+    """The address of what `nest` or `function` gave."""
+    address: int = ctypes.c_void_p.from_buffer(compiled).value or 0  # the first word of a function of `ctypes`
+    return address
+
+
 def _parameters(addresses: int, integers: int) -> list[type]:
     return [*[ctypes.c_void_p] * addresses, *[ctypes.c_int64] * integers]
 
@@ -109,7 +115,7 @@ def target() -> tuple[str, ...]:
     """What machine code depends on besides the code: the processor, and the compiler."""
     llvm: Any = binding()
     versions = llvmlite_version(), ".".join(map(str, llvm.llvm_version_info))
-    return *versions, llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return *versions, llvm.get_process_triple(), llvm.get_host_cpu_name(), _features(llvm)
 
 
 def llvmlite_version() -> str:
@@ -118,7 +124,13 @@ def llvmlite_version() -> str:
     return str(llvmlite.__version__)
 
 
+def _features(llvm: Any) -> str:
+    """What the processor can do; the longest vectors are used as they are, where LLVM would divide them."""
+    features = llvm.get_host_cpu_features()
+    return str(features.flatten()) + (",-prefer-256-bit" if features.get("avx512f") else "")
+
+
 def _machine(llvm: Any) -> Any:
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
+        cpu=llvm.get_host_cpu_name(), features=_features(llvm), opt=2, jit=True
     )

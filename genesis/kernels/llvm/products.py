@@ -12,7 +12,10 @@ from genesis.kernels.llvm.nests import Code, Loop, declarations
 CHUNK = 128  # terms of a sum that are added before they are added to the rest: fewer digits are lost
 BLOCK = 24  # tiles of rows that meet all panels before the next: their numbers stay in the cache
 PACK = ("b", "out"), ("n", "k", "step", "next")
-MULTIPLY = ("a", "b", "c", "spare"), ("first", "last", "m", "n", "k", "high", "row", "step", "line", "more")
+MULTIPLY = (
+    ("a", "b", "c", "spare", "bias"),
+    ("first", "last", "m", "n", "k", "high", "wide", "row", "step", "line", "more"),
+)
 
 
 def module(lanes: int, rows: int, columns: int) -> str:
@@ -26,18 +29,79 @@ def pack(lanes: int, columns: int, private: bool = False) -> str:
     """
     code = Code(lanes)
     width = str(lanes * columns)
-    last = code.put("sub i64 %n, 1")
+    whole = code.put(f"sdiv i64 %n, {width}")
     panels = code.put(f"sdiv i64 {code.add('%n', str(lanes * columns - 1))}, {width}")
-    with code.loop("0", panels, "1") as panel:
-        first = code.times(panel.index, width)
-        begin = code.at("%out", code.times(first, "%k"))
-        offsets = [_columns(code, code.add(first, str(v * lanes)), last) for v in range(columns)]
-        with code.loop("0", "%k", "1") as row:
-            line = code.at("%b", code.times(row.index, "%step"))
-            for v, offset in enumerate(offsets):
-                numbers = _gather(code, line, offset)
-                code.store(numbers, begin, code.add(code.times(row.index, width), str(v * lanes)))
+    beside = code.put("icmp eq i64 %next, 1")
+    copied = code.put(f"select i1 {beside}, i64 {whole}, i64 0")
+    turned = code.put(f"select i1 {code.put('icmp eq i64 %step, 1')}, i64 {whole}, i64 {copied}")
+    with code.loop("0", copied, "1") as panel:
+        _copy(code, columns, panel.index)
+    with code.loop(copied, turned, "1") as panel:
+        _turn(code, columns, panel.index)
+    with code.loop(turned, panels, "1") as panel:
+        _collect(code, columns, panel.index, "0")
     return code.definition("pack", *PACK, private=private)
+
+
+def _copy(code: Code, columns: int, panel: str) -> None:
+    """Pack columns that are beside each other."""
+    width = code.lanes * columns
+    first = code.times(panel, str(width))
+    begin = code.at("%out", code.times(first, "%k"))
+    with code.loop("0", "%k", "1") as row:
+        line = code.at("%b", code.add(code.times(row.index, "%step"), first))
+        target = code.at(begin, code.times(row.index, str(width)))
+        for v in range(columns):
+            code.store(code.load(line, str(v * code.lanes)), target, str(v * code.lanes))
+
+
+def _turn(code: Code, columns: int, panel: str) -> None:
+    """Pack columns that are lines of memory, squares of as many numbers as there are lanes at a time."""
+    lanes, width = code.lanes, code.lanes * columns
+    first = code.times(panel, str(width))
+    begin = code.at("%out", code.times(first, "%k"))
+    with code.loop("0", str(columns), "1") as v:
+        column = code.times(v.index, str(lanes))
+        lines = [code.at("%b", code.times(code.add(first, code.add(column, str(j))), "%next")) for j in range(lanes)]
+        with code.loop("0", "%k", str(lanes)) as row:
+            target = code.at(begin, code.add(code.times(row.index, str(width)), column))
+            for i, numbers in enumerate(transposed(code, [code.load(line, row.index) for line in lines])):
+                code.store(numbers, target, str(i * width))
+    done = code.put(f"sub i64 %k, {code.put(f'srem i64 %k, {lanes}')}")
+    _collect(code, columns, panel, done)
+
+
+def transposed(code: Code, rows: list[str]) -> list[str]:
+    """The columns of a square of numbers."""
+    lanes, distance = code.lanes, 1
+    while distance < lanes:
+        low = [i if not i & distance else i - distance + lanes for i in range(lanes)]
+        high = [i + distance if not i & distance else i + lanes for i in range(lanes)]
+        for i in range(lanes):
+            if not i & distance:
+                pair = rows[i], rows[i + distance]
+                rows[i], rows[i + distance] = (_shuffled(code, *pair, order) for order in (low, high))
+        distance *= 2
+    return rows
+
+
+def _shuffled(code: Code, a: str, b: str, order: list[int]) -> str:
+    indices = ", ".join(f"i32 {i}" for i in order)
+    return code.put(f"shufflevector {code.vector} {a}, {code.vector} {b}, <{code.lanes} x i32> <{indices}>")
+
+
+def _collect(code: Code, columns: int, panel: str, start: str) -> None:
+    """Pack any columns, from the row ``start`` on."""
+    lanes, width = code.lanes, str(code.lanes * columns)
+    first = code.times(panel, width)
+    begin = code.at("%out", code.times(first, "%k"))
+    last = code.put("sub i64 %n, 1")
+    offsets = [_columns(code, code.add(first, str(v * lanes)), last) for v in range(columns)]
+    with code.loop(start, "%k", "1") as row:
+        line = code.at("%b", code.times(row.index, "%step"))
+        for v, offset in enumerate(offsets):
+            numbers = _gather(code, line, offset)
+            code.store(numbers, begin, code.add(code.times(row.index, width), str(v * lanes)))
 
 
 def _columns(code: Code, first: str, last: str) -> str:
@@ -74,10 +138,12 @@ def _gather(code: Code, base: str, offsets: str) -> str:
 
 def multiply(lanes: int, rows: int, columns: int, private: bool = False) -> str:
     """The function ``multiply``: ``c[i * line + j] = sum_t a[i * row + t * step] b[t, j]`` with ``b`` packed, for the
-    tiles of rows from ``first`` to ``last``; where ``more`` is not 0 the sum is added to ``c``.
+    tiles of rows from ``first`` to ``last``; where ``more`` is not 0 the sum is added to ``c``, or to the numbers at
+    ``bias``, one for each column, if there are any.
 
-    ``high`` rows are packed, of which ``k`` are used. ``spare`` is memory for the rows that the last tile has beyond
-    ``m``.
+    ``high`` rows are packed, of which ``k`` are used, and ``wide`` is the width of a panel. A matrix that has its columns
+    beside each other, and whole vectors of them, may be as it is: ``high`` is 1 then, and ``wide`` its step of rows.
+    ``spare`` is memory for the rows that the last tile has beyond ``m``.
     """
     code = Code(lanes)
     width = lanes * columns
@@ -94,34 +160,39 @@ def multiply(lanes: int, rows: int, columns: int, private: bool = False) -> str:
             terms = code.times(chunk.index, str(CHUNK))
             end = code.least(code.add(terms, str(CHUNK)), "%k")
             fresh = code.put(f"icmp eq i64 {code.add(terms, '%more')}, 0")
+            begins = code.put(f"icmp eq i64 {terms}, 0")
+            biased = code.put(f"select i1 {begins}, i1 {code.put('icmp ne ptr %bias, null')}, i1 false")
+            state = fresh, biased
             with code.loop("0", whole, "1") as panel, code.loop(start, stop, "1") as tile:
-                _tile(code, rows, columns, tile, code.times(panel.index, str(width)), terms, end, fresh)
+                _tile(code, rows, columns, tile, code.times(panel.index, str(width)), terms, end, state)
             for few in range(1, columns + 1):  # a last panel that is not whole: one of these loops has one round
                 here = code.put(f"zext i1 {code.put(f'icmp eq i64 {vectors}, {few}')} to i64")
                 with code.loop("0", here, "1"), code.loop(start, stop, "1") as tile:
-                    _tile(code, rows, few, tile, done, terms, end, fresh, width, rest)
+                    _tile(code, rows, few, tile, done, terms, end, state, rest)
     return code.definition("multiply", *MULTIPLY, private=private)
 
 
 def _tile(
-    code: Code, rows: int, columns: int, tile: Loop, column: str, terms: str, end: str, fresh: str,
-    width: int = 0, rest: str = "",
+    code: Code, rows: int, columns: int, tile: Loop, column: str, terms: str, end: str, state: tuple[str, str],
+    rest: str = "",
 ) -> None:  # fmt: skip
     """Add the terms from ``terms`` to ``end`` to a tile; of the last of its vectors only the first of ``rest`` columns."""
-    width = width or columns * code.lanes
     first = code.times(tile.index, str(rows))
     last = code.put("sub i64 %m, 1")
     panel = code.at("%b", code.times(column, "%high"))
-    lines, targets = [], []
+    fresh, biased = state
+    bias = code.at("%bias", column)
+    lines, targets, sources = [], [], []
     for r in range(rows):
         i = code.add(first, str(r))
         lines.append(code.at("%a", code.times(code.least(i, last), "%row")))
         target = code.at(code.at("%c", code.times(i, "%line")), column)
         inside = code.put(f"icmp slt i64 {i}, %m")
         targets.append(code.put(f"select i1 {inside}, ptr {target}, ptr %spare"))
+        sources.append(code.put(f"select i1 {biased}, ptr {bias}, ptr {targets[-1]}"))
     zeros = [code.constant(0.0)] * (rows * columns)
     with code.loop(terms, end, "1", zeros) as term:
-        line = code.at(panel, code.times(term.index, str(width)))
+        line = code.at(panel, code.times(term.index, "%wide"))
         others = [code.load(line, str(v * code.lanes)) for v in range(columns)]
         at = code.times(term.index, "%step")
         term.next = []
@@ -135,21 +206,20 @@ def _tile(
         mask = code.put(f"icmp slt <{code.lanes} x i64> {numbered(code)}, {everywhere(code, left)}")
     for r in range(rows):
         for v in range(columns):
-            _add(
-                code, term.values[r * columns + v], targets[r], v * code.lanes, fresh, mask if v == columns - 1 else ""
-            )
+            last_mask = mask if v == columns - 1 else ""
+            _add(code, term.values[r * columns + v], sources[r], targets[r], v * code.lanes, fresh, last_mask)
 
 
-def _add(code: Code, value: str, base: str, offset: int, fresh: str, mask: str) -> None:
-    at = code.at(base, str(offset))
+def _add(code: Code, value: str, source: str, target: str, offset: int, fresh: str, mask: str) -> None:
+    here, at = (code.at(base, str(offset)) for base in (source, target))
     lanes = code.lanes
     if mask:
         before = code.put(
-            f"call {code.vector} @llvm.masked.load.v{lanes}f32.p0(ptr {at}, i32 4, <{lanes} x i1> {mask}, "
+            f"call {code.vector} @llvm.masked.load.v{lanes}f32.p0(ptr {here}, i32 4, <{lanes} x i1> {mask}, "
             f"{code.vector} zeroinitializer)"
         )
     else:
-        before = code.put(f"load {code.vector}, ptr {at}, align 4")
+        before = code.put(f"load {code.vector}, ptr {here}, align 4")
     total = code.put(f"select i1 {fresh}, {code.vector} {value}, {code.vector} {code.plus(before, value)}")
     if mask:
         code.lines.append(

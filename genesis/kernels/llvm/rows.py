@@ -114,12 +114,17 @@ class Row:
 
 
 @functools.cache
-def gufunc(function: Callable[[Row], None], signature: str) -> np.ufunc:
-    """A gufunc of float32 arrays; its ``signature`` has ``(n)`` for rows, ``()`` for numbers of a row."""
+def gufunc(function: Callable[[Row], None], signature: str, spread: loops.Spread | None = None) -> np.ufunc:
+    """A gufunc of float32 arrays; its ``signature`` has ``(n)`` for rows, ``()`` for numbers of a row. What ``spread`` is
+    given lets several threads do it.
+    """
     name = f"{function.__name__}_of_rows"
     address = native.address(name, _loop(name, function, signature))
     operands, results = (part.count("(") for part in signature.split("->"))
-    return loops.made(name, address, "float", operands, results, signature)
+    given = None
+    if spread is not None:
+        address, given = spread(address, operands + results, 2)
+    return loops.made(name, address, "float", operands, results, signature, given)
 
 
 def _loop(name: str, function: Callable[[Row], None], signature: str) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
-from genesis.base.blas import product
+from genesis.base.blas import product, product_and_bias
 from genesis.base.quiet import unnamed
 from genesis.base.errors import ShapeError, message
 from genesis.core.call.halves import F32, HALVES
@@ -127,10 +126,9 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     if kind in HALVES:
         out = product(input.astype(F32), weight.T.astype(F32))
         return (out if bias is None else out + bias.astype(F32)).astype(kind)
-    out = rows_times(input, weight.T) if input.ndim > 2 and weight.ndim == 2 else product(input, weight.T)
-    if bias is not None:
-        out = np.add(out, bias, out=out) if out.__class__ is np.ndarray else out + bias
-    return out
+    if input.ndim > 2 and weight.ndim == 2:
+        return rows_times(input, weight.T, bias)
+    return product(input, weight.T) if bias is None else product_and_bias(input, weight.T, bias)
 
 
 samples(

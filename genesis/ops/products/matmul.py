@@ -11,7 +11,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base import dtypes
-from genesis.base.blas import product
+from genesis.base.blas import product, product_and_bias
 from genesis.base.quiet import unnamed
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.core.call.halves import F32, HALVES
@@ -153,11 +153,14 @@ wrong_inputs(
 
 
 @unnamed
-def rows_times(a: Any, b: Any) -> Any:
+def rows_times(a: Any, b: Any, bias: Any = None) -> Any:
     """Batches of rows times one matrix, all rows at once: NumPy would multiply batch by batch."""
     if not a.flags.c_contiguous:
-        return packed(product(a, b))
-    return product(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+        out = packed(product(a, b))
+        return out if bias is None else np.add(out, bias, out=out)
+    rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+    out = product(rows, b) if bias is None else product_and_bias(rows, b, bias)
+    return out.reshape(*a.shape[:-1], b.shape[-1])
 
 
 def product_spec(x: Any) -> Spec:

@@ -1,0 +1,145 @@
+"""Products of float32 matrices by workers: the second matrix is packed once, tiles of the result are chunks.
+
+`product` is a ufunc's call, whose loop does all of it in native code. For tables of phases there are `functions`,
+`Grid` and `block`: the addresses of what runs, how many chunks, and the arguments.
+
+    c = a b + bias      (functions().pack, address of the block, grid.pack_chunks)
+                        (functions().multiply, address of the block, grid.chunks)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genesis.base import blas
+from genesis.base.quiet import unnamed
+from genesis.kernels.cpu import memory
+from genesis.kernels.llvm import gemm as code
+from genesis.kernels.llvm import loops, native
+from genesis.kernels.native import runtime
+
+
+class Functions(NamedTuple):
+    """Addresses: of functions of phases, ``void f(ptr args, i64 chunk)``, and of loops of ufuncs."""
+
+    pack: int
+    multiply: int
+    each: int
+    product: int
+    product_and_bias: int
+
+
+# by bytes of vectors, the rows and vectors of a tile: its sums and a row of the other matrix are in registers, of which
+# there are 32, 16 and 32; with the longest vectors numbers of the first matrix are read from memory as they are multiplied
+TILES = {64: (6, 4), 32: (4, 3), 16: (8, 3)}
+
+
+def tile() -> tuple[int, int]:
+    """The rows and vectors of a tile here."""
+    return TILES[loops.width()]
+
+
+def width() -> int:
+    """The columns of a panel."""
+    return tile()[1] * loops.width() // 4
+
+
+@functools.cache
+def functions() -> Functions:
+    """Compiled when they are first needed."""
+    text = code.module(loops.width() // 4, *tile())
+    return Functions(*native.addresses_in(text, [*code.NAMES, *code.SIGNATURES]))
+
+
+# ---- for tables of phases
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The chunks of a product; what it computes does not depend on them."""
+
+    tiles: int
+    panels: int
+    across: int
+    chunks: int
+    pack_panels: int
+    pack_chunks: int
+    packed: int  # numbers of the packed matrix
+
+    @classmethod
+    def of(cls, m: int, n: int, k: int, parts: int) -> Grid:
+        """About so many chunks: of rows where they are many, else of columns, that a panel is read for many tiles."""
+        tiles, panels = -(-m // tile()[0]), -(-n // width())
+        across = 1 if tiles >= 8 * parts else min(panels, parts)
+        per, beside = -(-tiles // min(tiles, -(-parts // across))), -(-panels // across)
+        across = -(-panels // beside)
+        packing = -(-panels // min(panels, parts))
+        return cls(per, beside, across, -(-tiles // per) * across, packing, -(-panels // packing), panels * width() * k)
+
+
+def block(
+    addresses: Sequence[int], sizes: tuple[int, int, int], strides: Sequence[int], grid: Grid, more: bool = False
+) -> Any:
+    """The words of the arguments of a product, `code.FIELDS`; an array, to be kept as long as it runs.
+
+    Args:
+        addresses: of a, b, c, of memory for `Grid.packed` numbers, and of a number for each column that is added, or 0
+        sizes: m, n, k
+        strides: in numbers, of rows and columns of a, of rows and columns of b, of rows of c
+        more: add to what is in c
+    """
+    added = int(more or addresses[4] != 0)
+    words = *addresses, *sizes, *strides, added, grid.tiles, grid.panels, grid.across, grid.pack_panels, 0
+    return np.array([*words, *[0] * len(code.EACH)], np.int64)
+
+
+# ---- of arrays
+
+
+@functools.cache
+def _ufunc(name: str) -> np.ufunc:
+    runtime.begin()
+    signature, given = code.SIGNATURES[name], runtime.current.ctypes.data
+    return loops.made(name, getattr(functions(), name), "float", signature.count("),") + 1, 1, signature, given)
+
+
+class _Scratch(threading.local):
+    """Memory of this thread for packed matrices."""
+
+    def __init__(self) -> None:
+        self.numbers = np.empty(0, np.float32)
+
+
+_scratch = _Scratch()
+KEPT = 1 << 23  # numbers that a thread keeps at most
+
+
+@unnamed
+def product(a: Any, b: Any, bias: Any = None) -> Any:
+    """``a @ b`` of float32 arrays of two dimensions or more, none of size 0, plus ``bias``, one number for each column."""
+    if not runtime._pools:
+        runtime.begin()
+    k, n = b.shape[-2:]
+    size, batch = -(-n // width()) * width() * k, ()
+    if a.ndim > 2 or b.ndim > 2:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        size *= min(math.prod(batch), code.PARTS * int(runtime.current[2]))
+    scratch = _scratch.numbers
+    if scratch.size < size:
+        scratch = memory.empty((size,), np.float32)
+        if size <= KEPT:
+            _scratch.numbers = scratch
+    out = memory.empty((*batch, a.shape[-2], n), np.float32)
+    if bias is None:
+        return _ufunc("product")(a, b, scratch, out)
+    return _ufunc("product_and_bias")(a, b, bias if bias.strides == (4,) else bias.copy(), scratch, out)
+
+
+blas.own.append(blas.Own(loops.available, product))

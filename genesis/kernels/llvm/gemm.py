@@ -1,0 +1,216 @@
+"""LLVM code for the phases of a product of float32 matrices: ``pack`` in chunks of panels, then ``multiply`` in chunks of
+tiles and panels; or ``each``, chunks of small products, each packed and multiplied at once.
+
+They are functions ``void f(ptr args, i64 chunk)`` of `genesis.kernels.native.runtime`; `FIELDS` are the words of their
+arguments. A number of the result is summed in an order that depends on k alone, whatever the chunks are.
+"""
+
+from __future__ import annotations
+
+from genesis.kernels.llvm import products
+from genesis.kernels.llvm.nests import Code, declarations
+
+ADDRESSES = "a", "b", "c", "packed", "bias"
+SIZES = "m", "n", "k", "a_row", "a_step", "b_step", "b_next", "c_row", "more"
+# tiles and panels of a chunk, and how many chunks are beside each other; panels of a chunk that packs; whether nothing is
+# packed, and the second matrix is read where it is: where there are few rows, so that packing would take as long
+GRID = "tiles", "panels", "across", "pack_panels", "direct"
+# of `each`: how many products there are and how many a chunk has, from one matrix to the next, and from one packed one
+EACH = "count", "per", "a_next", "b_next_matrix", "c_next", "scratch"
+FIELDS = (*ADDRESSES, *SIZES, *GRID, *EACH)
+NAMES = "gemm_pack", "gemm_multiply", "gemm_each"
+
+
+def module(lanes: int, rows: int, columns: int) -> str:
+    """The functions `NAMES`, with tiles of so many rows and vectors."""
+    parts = [products.pack(lanes, columns, private=True), products.multiply(lanes, rows, columns, private=True)]
+    made = [build(lanes, rows, columns) for build in (_pack, _multiply, _each)]
+    made += [_loop(lanes, rows, columns, name) for name in SIGNATURES]
+    return "\n".join([declarations(lanes), *parts, *made])
+
+
+class _Chunk(Code):
+    """A function of its arguments and the number of a chunk."""
+
+    def __init__(self, lanes: int) -> None:
+        super().__init__(lanes)
+        self.fields: dict[str, str] = {}
+        for i, name in enumerate(FIELDS):
+            kind = "ptr" if name in ADDRESSES else "i64"
+            self.fields[name] = self.put(f"load {kind}, ptr {self.at('%args', str(i), 'i64')}")
+
+    def __getitem__(self, name: str) -> str:
+        return self.fields[name]
+
+    def panels(self, width: int) -> str:
+        return self.put(f"sdiv i64 {self.add(self['n'], str(width - 1))}, {width}")
+
+    def definition_of_chunk(self, name: str) -> str:
+        return "\n".join([f"define void @{name}(ptr %args, i64 %chunk) {{\nentry:", *self.lines, "  ret void\n}"])
+
+
+def _pack(lanes: int, rows: int, columns: int) -> str:
+    code = _Chunk(lanes)
+    wide = code.times(code["pack_panels"], str(lanes * columns))
+    first = code.times("%chunk", wide)
+    n = code.least(code.put(f"sub i64 {code['n']}, {first}"), wide)
+    b = code.at(code["b"], code.times(first, code["b_next"]))
+    packed = code.at(code["packed"], code.times(first, code["k"]))
+    code.invoke("pack", [b, packed], [n, code["k"], code["b_step"], code["b_next"]])
+    return code.definition_of_chunk("gemm_pack")
+
+
+def _multiply(lanes: int, rows: int, columns: int) -> str:
+    code = _Chunk(lanes)
+    spare = code.put(f"alloca [{lanes * columns} x float], align 64")
+    line = code.put(f"sdiv i64 %chunk, {code['across']}")
+    first = code.times(line, code["tiles"])
+    last = code.least(code.add(first, code["tiles"]), _tiles(code, rows))
+    wide = code.times(code["panels"], str(lanes * columns))
+    column = code.times(code.put(f"sub i64 %chunk, {code.times(line, code['across'])}"), wide)
+    n = code.least(code.put(f"sub i64 {code['n']}, {column}"), wide)
+    packed, c = code.at(code["packed"], code.times(column, code["k"])), code.at(code["c"], column)
+    other = code.put(f"select i1 {_is_direct(code)}, ptr {code.at(code['b'], column)}, ptr {packed}")
+    bias = code.put(f"select i1 {_is_null(code)}, ptr null, ptr {code.at(code['bias'], column)}")
+    _invoke(code, [code["a"], other, c, spare, bias], first, last, n, lanes * columns)
+    return code.definition_of_chunk("gemm_multiply")
+
+
+def _each(lanes: int, rows: int, columns: int) -> str:
+    code = _Chunk(lanes)
+    spare = code.put(f"alloca [{lanes * columns} x float], align 64")
+    packed = code.at(code["packed"], code.times("%chunk", code["scratch"]))
+    first = code.times("%chunk", code["per"])
+    last = code.least(code.add(first, code["per"]), code["count"])
+    tiles = _tiles(code, rows)
+    with code.loop(first, last, "1") as i:
+        a, b, c = (
+            code.at(code[x], code.times(i.index, code[step]))
+            for x, step in (("a", "a_next"), ("b", "b_next_matrix"), ("c", "c_next"))
+        )
+        begins = code.put(f"icmp eq i64 {i.index}, {first}")
+        differs = code.put(f"icmp ne i64 {code['b_next_matrix']}, 0")
+        needed = code.put(f"zext i1 {code.put(f'or i1 {begins}, {differs}')} to i64")
+        needed = code.put(f"select i1 {_is_direct(code)}, i64 0, i64 {needed}")
+        other = code.put(f"select i1 {_is_direct(code)}, ptr {b}, ptr {packed}")
+        with code.loop("0", needed, "1"):
+            code.invoke("pack", [b, packed], [code["n"], code["k"], code["b_step"], code["b_next"]])
+        _invoke(code, [a, other, c, spare, code["bias"]], "0", tiles, code["n"], lanes * columns)
+    return code.definition_of_chunk("gemm_each")
+
+
+CHUNK = 1 << 20  # multiplications of a chunk, at least: 10 us
+PARTS = 4  # chunks for each thread
+FEW = 12  # tiles of rows, up to which the second matrix is read where it is, if it can be
+# ufuncs of a, b, a bias, and memory for the packed matrix; of a batch it may have room for several
+SIGNATURES = {"product": "(m,k),(k,n),(s)->(m,n)", "product_and_bias": "(m,k),(k,n),(n),(s)->(m,n)"}
+
+
+def _loop(lanes: int, rows: int, columns: int, name: str) -> str:
+    """A loop of a NumPy ufunc. What it is given are the words `runtime.current`."""
+    code, width = Code(lanes), lanes * columns
+    biased = name == "product_and_bias"
+    operands = ("a", "b", "bias", "packed", "c") if biased else ("a", "b", "packed", "c")
+    inner = ("a_row", "a_step", "b_step", "b_next", *(["bias"] if biased else []), "packed", "c_row")
+    pointer = {x: code.put(f"load ptr, ptr {code.at('%args', str(i), 'ptr')}") for i, x in enumerate(operands)}
+    count, m, k, n, room = (code.number("%sizes", str(i)) for i in range(5))
+    step = {x: _quarter(code, i) for i, x in enumerate(operands)}
+    run, control = (code.put(f"load ptr, ptr {code.at('%given', str(i), 'i64')}") for i in range(2))
+    threads = code.number("%given", "2")
+    tiles, panels = _upwards(code, m, str(rows)), _upwards(code, n, str(width))
+    packed = code.times(code.times(panels, str(width)), k)
+    work = code.times(code.times(m, n), k)
+    many = code.put(f"select i1 {code.put(f'icmp sgt i64 {threads}, 1')}, i64 {code.times(threads, str(PARTS))}, i64 1")
+
+    # chunks of one product: of rows, where they are many; else of columns, that a panel is read for many tiles
+    parts = _most(code, code.least(many, code.put(f"sdiv i64 {work}, {CHUNK}")), "1")
+    tall = code.put(f"icmp sge i64 {tiles}, {code.times(parts, '8')}")
+    across = code.put(f"select i1 {tall}, i64 1, i64 {code.least(panels, parts)}")
+    down = code.least(tiles, _upwards(code, parts, across))
+    per, beside = _upwards(code, tiles, down), _upwards(code, panels, across)
+    across = _upwards(code, panels, beside)
+    chunks = code.times(_upwards(code, tiles, per), across)
+    packing = _upwards(code, panels, code.least(panels, parts))
+
+    # chunks of a batch
+    some = code.least(code.least(count, many), code.put(f"sdiv i64 {room}, {packed}"))
+    enough = code.put(f"sdiv i64 {code.times(work, count)}, {CHUNK}")
+    each = _upwards(code, count, _most(code, code.least(some, enough), "1"))
+    alike = code.put(f"icmp sge i64 {count}, {code.times(threads, '2')}")
+    one = code.put(f"icmp eq i64 {count}, 1")
+    together = code.put(f"select i1 {one}, i64 0, i64 {code.put(f'zext i1 {alike} to i64')}")
+    alone = code.times(count, code.put(f"sub i64 1, {together}"))
+
+    words = code.put(f"alloca [{len(FIELDS)} x i64], align 64")
+    table = code.put("alloca [6 x i64], align 64")
+    strides = {x: _quarter(code, len(operands) + i) for i, x in enumerate(inner) if x not in ADDRESSES}
+    beside_each_other = code.put(f"icmp eq i64 {strides['b_next']}, 1")
+    vectors = code.put(f"icmp eq i64 {code.put(f'srem i64 {n}, {lanes}')}, 0")
+    few = code.put(f"icmp sle i64 {m}, {FEW * rows}")
+    read = code.put(f"and i1 {beside_each_other}, {code.put(f'and i1 {vectors}, {few}')}")
+    direct = code.put(f"zext i1 {read} to i64")
+    packing_chunks = code.put(f"select i1 {read}, i64 0, i64 {_upwards(code, panels, packing)}")
+    fixed = {
+        "m": m, "n": n, "k": k, **strides, "more": str(int(biased)), "tiles": per, "panels": beside, "across": across,
+        "pack_panels": packing, "direct": direct, "count": count, "per": each, "a_next": step["a"], "b_next_matrix": step["b"],
+        "c_next": step["c"], "scratch": packed,
+    }  # fmt: skip
+    for field, value in fixed.items():
+        _write(code, words, FIELDS.index(field), "i64", value)
+    for field in ADDRESSES:
+        _write(code, words, FIELDS.index(field), "ptr", pointer.get(field, "null"))
+    with code.loop("0", together, "1"):
+        _phase(code, table, 0, "each", words, _upwards(code, count, each))
+        code.lines.append(f"  call void {run}(ptr {control}, ptr {table}, i64 1, i64 {threads})")
+    with code.loop("0", alone, "1") as i:
+        for field in ("a", "b", "c"):
+            matrix = code.at(pointer[field], code.times(i.index, step[field]))
+            _write(code, words, FIELDS.index(field), "ptr", matrix)
+        _phase(code, table, 0, "pack", words, packing_chunks)
+        _phase(code, table, 1, "multiply", words, chunks)
+        code.lines.append(f"  call void {run}(ptr {control}, ptr {table}, i64 2, i64 {threads})")
+    head = f"define void @{name}(ptr %args, ptr %sizes, ptr %steps, ptr %given) {{\nentry:"
+    return "\n".join([head, *code.lines, "  ret void\n}"])
+
+
+def _upwards(code: Code, x: str, y: str) -> str:
+    """The quotient, rounded up."""
+    return code.put(f"sdiv i64 {code.put(f'sub i64 {code.add(x, y)}, 1')}, {y}")
+
+
+def _most(code: Code, a: str, b: str) -> str:
+    return code.put(f"select i1 {code.put(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+
+def _quarter(code: Code, i: int) -> str:
+    """A step of bytes, in numbers."""
+    return code.put(f"ashr i64 {code.number('%steps', str(i))}, 2")
+
+
+def _write(code: Code, base: str, i: int, kind: str, value: str) -> None:
+    code.lines.append(f"  store {kind} {value}, ptr {code.at(base, str(i), 'i64')}")
+
+
+def _phase(code: Code, table: str, row: int, name: str, words: str, chunks: str) -> None:
+    for i, (kind, value) in enumerate((("ptr", f"@gemm_{name}"), ("ptr", words), ("i64", chunks))):
+        _write(code, table, 3 * row + i, kind, value)
+
+
+def _tiles(code: _Chunk, rows: int) -> str:
+    return code.put(f"sdiv i64 {code.add(code['m'], str(rows - 1))}, {rows}")
+
+
+def _is_null(code: _Chunk) -> str:
+    return code.put(f"icmp eq ptr {code['bias']}, null")
+
+
+def _is_direct(code: _Chunk) -> str:
+    return code.put(f"icmp ne i64 {code['direct']}, 0")
+
+
+def _invoke(code: _Chunk, pointers: list[str], first: str, last: str, n: str, width: int) -> None:
+    direct = _is_direct(code)
+    high = code.put(f"select i1 {direct}, i64 1, i64 {code['k']}")
+    wide = code.put(f"select i1 {direct}, i64 {code['b_step']}, i64 {width}")
+    sizes = [code["m"], n, code["k"], high, wide]
+    code.invoke("multiply", pointers, [first, last, *sizes, *[code[x] for x in ("a_row", "a_step", "c_row", "more")]])

@@ -1,0 +1,192 @@
+"""Products of float32 matrices by native workers: any sizes and layouts, the same bits in any number of threads."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis.base import blas
+from genesis.kernels.cpu import gemm
+from genesis.kernels.llvm import gemm as code
+from genesis.kernels.llvm import loops, native
+from genesis.kernels.native import runtime
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="no llvmlite, or a processor without fma")
+
+SIZES = [
+    (1, 1, 1), (2, 64, 128), (5, 7, 3), (6, 64, 129), (7, 1000, 129), (33, 64, 257), (64, 10, 128), (72, 48, 40),
+    (73, 32, 300), (200, 129, 300), (300, 300, 130), (1200, 70, 33),
+]  # fmt: skip
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request):
+    before = genesis.get_num_threads()
+    genesis.set_num_threads(request.param)
+    yield request.param
+    genesis.set_num_threads(before)
+
+
+def layouts(x):
+    """The same numbers in other orders of memory."""
+    turned = np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+    spread = np.full((*x.shape[:-1], 2 * x.shape[-1] + 1), np.nan, np.float32)[..., 1::2]
+    spread[...] = x
+    return [x, turned, np.ascontiguousarray(x[..., ::-1, ::-1])[..., ::-1, ::-1], spread]
+
+
+def check(found, a, b, more=0.0):
+    exact = a.astype(np.float64) @ b.astype(np.float64) + more
+    bound = 1e-7 * a.shape[-1] * (np.abs(a).astype(np.float64) @ np.abs(b)) + 1e-6
+    assert found.dtype == np.float32 and found.flags.c_contiguous
+    assert (np.abs(found - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_sizes_and_layouts(threads, size):
+    m, n, k = size
+    rng = np.random.default_rng(m)
+    a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n), (n,)))
+    for x, y in itertools.product(layouts(a), layouts(b)):
+        check(gemm.product(x, y), a, b)
+        check(gemm.product(x, y, bias), a, b, bias)
+    check(gemm.product(a, b, np.repeat(bias, 2)[::2]), a, b, bias)
+
+
+@pytest.mark.parametrize(
+    "leads", [((3,), (3,)), ((3,), ()), ((), (3,)), ((2, 1), (3,)), ((40,), (40,)), ((40, 2), (40, 1))], ids=str
+)
+@pytest.mark.parametrize("size", [(5, 7, 3), (40, 64, 70), (90, 33, 129)], ids=str)
+def test_batches(threads, leads, size):
+    m, n, k = size
+    rng = np.random.default_rng(0)
+    a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((*leads[0], m, k), (*leads[1], k, n), (n,)))
+    for x, y in itertools.product(layouts(a)[:2], layouts(b)[:2]):
+        check(gemm.product(x, y), a, b)
+        check(gemm.product(x, y, bias), a, b, bias)
+
+
+def test_the_same_bits_in_any_number_of_threads():
+    before = genesis.get_num_threads()
+    rng = np.random.default_rng(0)
+    cases = [((400, 300), (300, 200)), ((30, 700), (700, 640)), ((3000, 64), (64, 70)), ((50, 64, 70), (50, 70, 40))]
+    for shapes in cases:
+        a, b = (rng.standard_normal(s).astype(np.float32) for s in shapes)
+        results = []
+        for number in (1, 2, 3, 4, 5):
+            genesis.set_num_threads(number)
+            results += [gemm.product(a, b) for _ in range(5)]
+        assert len({r.tobytes() for r in results}) == 1
+    genesis.set_num_threads(before)
+
+
+def test_nan_and_infinity_go_their_way(threads):
+    a, b = np.ones((100, 64), np.float32), np.ones((64, 70), np.float32)
+    a[3, 4], a[30, 2], b[5, 69] = np.inf, np.nan, np.nan
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(gemm.product(a, b), a @ b)
+
+
+def test_products_in_many_threads_at_once(threads):
+    rng = np.random.default_rng(0)
+    pairs = [[rng.integers(-4, 5, s).astype(np.float32) for s in ((m, 90), (90, 300))] for m in range(20, 200, 9)]
+    with ThreadPoolExecutor(6) as pool:
+        for (a, b), found in zip(pairs * 20, pool.map(lambda p: gemm.product(*p), pairs * 20), strict=True):
+            assert (found == a @ b).all()
+
+
+def test_shapes_that_do_not_fit():
+    for shapes in [((40, 50), (51, 60)), ((2, 40, 50), (3, 50, 60))]:
+        with pytest.raises(ValueError, match=r"matmul|shape|dimension"):
+            gemm.product(*[np.ones(s, np.float32) for s in shapes])
+
+
+@pytest.mark.skipif(blas._openblas() is None, reason="NumPy uses another BLAS")
+def test_large_products_of_float32_are_these(monkeypatch, threads):
+    calls = []
+    monkeypatch.setattr(blas, "own", [blas.Own(lambda: True, lambda *args: calls.append(1) or gemm.product(*args))])
+    for name in ("product_and_bias", "_is_own", "_large"):
+        function = getattr(blas, name)
+        monkeypatch.setitem(function.__globals__, "own", blas.own)
+    x = genesis.randn(80, 90)
+    w, bias = genesis.randn(100, 90, requires_grad=True), genesis.randn(100, requires_grad=True)
+    out = genesis.nn.functional.linear(x, w, bias)
+    np.testing.assert_allclose(
+        out.detach().numpy(), x.numpy() @ w.detach().numpy().T + bias.detach().numpy(), atol=1e-4
+    )
+    assert len(calls) == 1
+    x.double() @ w.detach().double().T
+    x[:2] @ w.detach()[:3].T
+    assert len(calls) == 1
+    out.sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), np.ones((80, 100), np.float32).T @ x.numpy(), atol=1e-4)
+    assert len(calls) == 2
+
+
+# ---- phases of a table
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7, 40])
+@pytest.mark.parametrize("more", [False, True])
+def test_a_product_as_two_phases(threads, parts, more):
+    rng = np.random.default_rng(0)
+    for m, n, k in SIZES:
+        a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (n, k), (n,)))
+        memory = np.full((m, n + 3), 2, np.float32)
+        out = memory[:, :n]
+        grid = gemm.Grid.of(m, n, k, parts)
+        packed = np.empty(grid.packed, np.float32)
+        addresses = [x.ctypes.data for x in (a, b, out, packed)]
+        block = gemm.block([*addresses, 0 if more else bias.ctypes.data], (m, n, k), (k, 1, 1, k, n + 3), grid, more)
+        given = block.ctypes.data
+        functions = gemm.functions()
+        rows = [(functions.pack, given, grid.pack_chunks), (functions.multiply, given, grid.chunks)]
+        runtime.run(runtime.Table(rows))
+        exact = a.astype(np.float64) @ b.T + (2 if more else bias)
+        assert np.abs(out - exact).max() <= 1e-6 * k
+        assert (memory[:, n:] == 2).all()
+
+
+# ---- machine code
+
+
+TARGETS = {
+    "avx512": ("x86_64-unknown-linux-gnu", "skylake-avx512", "-prefer-256-bit", 16, r"vfmadd231ps.*%zmm", r"\(%rsp"),
+    "avx2": ("x86_64-unknown-linux-gnu", "haswell", "", 8, r"vfmadd231ps.*%ymm", r"\(%rsp"),
+    "neon": ("aarch64-unknown-linux-gnu", "neoverse-n1", "", 4, r"fmla", r"\[sp"),
+}  # fmt: skip
+
+
+def innermost(assembly):
+    """The loops without another one inside, as lists of lines."""
+    lines = assembly.splitlines()
+    starts = {line.split(":")[0]: i for i, line in enumerate(lines) if re.match(r"\.L\w+:", line)}
+    jumps = [(i, re.search(r"\s(?:j\w+|b\.\w+|b)\s+(\.L\w+)", line)) for i, line in enumerate(lines)]
+    spans = [(starts[j[1]], i) for i, j in jumps if j and starts.get(j[1], i) < i]
+    return [lines[a:b] for a, b in spans if not any((c, d) != (a, b) and a <= c and d <= b for c, d in spans)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_stay_in_registers(target):
+    triple, processor, features, lanes, multiplied, spilled = TARGETS[target]
+    llvm = native.binding()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    rows, columns = gemm.TILES[4 * lanes]
+    module = llvm.parse_assembly(code.module(lanes, rows, columns))
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=processor, features=features, opt=2)
+    loops_of_products = [
+        loop for loop in innermost(machine.emit_assembly(module)) if any(re.search(multiplied, line) for line in loop)
+    ]
+    assert (
+        max(len([line for line in loop if re.search(multiplied, line)]) for loop in loops_of_products) == rows * columns
+    )
+    for loop in loops_of_products:
+        on_stack = [line for line in loop if re.search(spilled, line)]
+        assert not [line for line in on_stack if re.search(r"[xyz]mm|\b[qv]\d", line)]
+        assert len(on_stack) <= 2  # a limit or a step of the loop: there are as many addresses as registers for them
