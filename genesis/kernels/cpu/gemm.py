@@ -13,7 +13,6 @@ import functools
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,8 +60,7 @@ def functions() -> Functions:
 # ---- for tables of phases
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """The chunks of a product; what it computes does not depend on them."""
 
     tiles: int

@@ -15,7 +15,7 @@ it looks for sleepers, so no call is missed.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SPIN = 50e-6
 CHUNKS = 1 << 23  # a phase has fewer
@@ -29,8 +29,7 @@ WORDS = 96
 INDEX, STOP, OWN_WORDS = 0, 1, 16  # of a worker
 
 
-@dataclass(frozen=True)
-class System:
+class System(NamedTuple):
     """How threads sleep and are woken: functions of the C library, and calls of them."""
 
     functions: tuple[str, ...]

@@ -129,7 +129,7 @@ def spread(loop: int, operands: int, sizes: int) -> tuple[int, int]:
     return _functions().spread, given.ctypes.data
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class _Pool:
     """Workers of this process and what they look at. It never goes: they may look at it until the process ends."""
 
@@ -219,7 +219,7 @@ def _made() -> _Pool:
     return _Pool(control.ctypes.data, made, control, sleeps)
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class _Functions:
     """What is compiled: functions, and addresses of those that native code calls."""
 
