@@ -6,5 +6,6 @@
 `activations` of neural networks, and their gradients; `steps` of optimizers
 `nests`      loops within loops over vectors of float32: `sliding` has those of convolutions,
              `channels` of batch norm, `windows` of the gradient of max pooling
+`products`   tiles of products of matrices, with `attention` made of them; `gemm`: their phases
 `loops`      NumPy ufuncs whose inner loop is such a function; `rows`: gufuncs of rows
 """
