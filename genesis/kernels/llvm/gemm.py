@@ -99,7 +99,7 @@ def _each(lanes: int, rows: int, columns: int) -> str:
     return code.definition_of_chunk("gemm_each")
 
 
-CHUNK = 1 << 20  # multiplications of a chunk, at least: 10 us
+CHUNK = 1 << 21  # multiplications of a chunk, at least: 20 us; to wake a worker takes 15
 PARTS = 4  # chunks for each thread
 FEW = 12  # tiles of rows, up to which the second matrix is read where it is, if it can be
 # ufuncs of a, b, a bias, and memory for the packed matrix; of a batch it may have room for several
