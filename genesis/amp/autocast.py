@@ -84,6 +84,7 @@ class autocast:
 
 
 autocast_mode = autocast
+_chosen = [dtypes.bfloat16]  # the low precision where none is given
 
 
 def _type_of(device_type: Any) -> str:
@@ -95,7 +96,7 @@ def _type_of(device_type: Any) -> str:
 
 
 def _low_precision(dtype: Any) -> dtypes.dtype:
-    low = dtypes.bfloat16 if dtype is None else dtypes.as_dtype(dtype)
+    low = _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
     if low not in (dtypes.bfloat16, dtypes.float16):
         raise ArgumentValueError(
             message("autocast", f"{low} is no low precision", hint="genesis.bfloat16 or genesis.float16")
@@ -116,13 +117,30 @@ def is_autocast_enabled(device_type: str = "cpu") -> bool:
 def get_autocast_dtype(device_type: str = "cpu") -> dtypes.dtype:
     """The low precision of the open region, or the default one."""
     region = mode.state()
-    return dtypes.bfloat16 if region is None else dtypes.from_numpy(region.dtype)
+    return _chosen[0] if region is None else dtypes.from_numpy(region.dtype)
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """The low precision where none is given, from now on."""
+    if str(device_type).partition(":")[0] == "cpu":
+        _chosen[0] = _low_precision(dtype)
+        if mode.default:
+            set_default(False)
+            set_default(True)
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
+    """Autocast on the CPU wherever no context says otherwise; without a device it is that of GPUs, of which there are
+    none.
+    """
+    if str(device_type) == "cpu":
+        set_default(bool(enabled))
 
 
 def set_default(enabled: bool) -> None:
     """Autocast wherever no context says otherwise: what ``genesis.enable_autocast = True`` does."""
     if enabled and not mode.default:
-        region = Autocast(dtypes.as_np(dtypes.bfloat16), None)
+        region = Autocast(dtypes.as_np(_chosen[0]), None)
         ACTIVE.append(region)
         mode.default.append(region)
     elif not enabled and mode.default:

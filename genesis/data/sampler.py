@@ -225,4 +225,47 @@ class BatchSampler(SeekableSampler[list[Any]]):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
+class DistributedSampler(Sampler[int]):
+    """The numbers of one of several processes, which share a dataset: each gets as many, some twice where they do not
+    divide.
+
+    Args:
+        num_replicas, rank: how many processes there are, and which this is
+        seed: of the order, the same in all processes; drop_last: leave out what does not divide
+
+    >>> from genesis.data import DistributedSampler
+    >>> list(DistributedSampler(range(5), 2, 1, shuffle=False))
+    [1, 3, 0]
+    """
+
+    def __init__(
+        self, dataset: Any, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:  # fmt: skip
+        name = "DistributedSampler"
+        if num_replicas is None or rank is None:
+            raise ArgumentValueError(message(name, "there are no groups of processes here: give num_replicas and rank"))
+        if not 0 <= rank < num_replicas:
+            raise ArgumentValueError(message(name, f"rank must be from 0 to {num_replicas - 1}, got {rank}"))
+        self.dataset, self.num_replicas, self.rank, self.epoch = _sized(name, dataset, "dataset"), num_replicas, rank, 0
+        self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
+        count = len(dataset)
+        self.num_samples = count // num_replicas if drop_last else -(-count // num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.dataset)
+        order = list(_permutation(count, self.seed + self.epoch)) if self.shuffle else list(range(count))
+        if self.total_size > count:
+            order = list(itertools.islice(itertools.cycle(order), self.total_size)) if order else []
+        return iter(order[self.rank : self.total_size : self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Another order: call it before each epoch."""
+        self.epoch = epoch
+
+
 explain_all(globals(), strict=False)

@@ -29,6 +29,7 @@ from genesis.nn.norm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
+    CrossMapLRN2d,
     GroupNorm,
     InstanceNorm1d,
     InstanceNorm2d,
@@ -36,6 +37,7 @@ from genesis.nn.norm import (
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
+    SyncBatchNorm,
 )
 from genesis.nn.padding import *  # noqa: F403
 from genesis.nn.padding import __all__ as _borders
@@ -88,7 +90,9 @@ __all__ = [
     "LSTMCell",
     "LayerNorm",
     "Linear",
+    "CrossMapLRN2d",
     "LocalResponseNorm",
+    "SyncBatchNorm",
     "Module",
     "ModuleDict",
     "ModuleList",

@@ -13,6 +13,7 @@ from genesis.nn.module import Module
 from genesis.nn.parameter import Parameter
 from genesis.ops.creation import create, outside
 from genesis.ops.learning.norm import batch_norm, group_norm, layer_norm, rms_norm
+from genesis.ops.shapes.join import stack
 from genesis.ops.spatial.channels import instance_norm, local_response_norm
 
 
@@ -193,6 +194,58 @@ class BatchNorm3d(_BatchNorm):
     dims = (5,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """`batch_norm` over all processes, of which there is one here: of inputs (N, C, ...) of any number of dimensions.
+
+    >>> import genesis
+    >>> genesis.nn.SyncBatchNorm(3)(genesis.randn(4, 3, 2)).shape
+    genesis.Size([4, 3, 2])
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)  # type: ignore[arg-type]
+        self.process_group = process_group
+
+    def _check_dims(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise _WrongDims(message("SyncBatchNorm", f"expected at least 2-D input, got {input.ndim}-D"))
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Any:
+        """The module with its batch norms replaced by these, which share their parameters and statistics.
+
+        >>> import genesis
+        >>> net = genesis.nn.Sequential(genesis.nn.BatchNorm1d(3))
+        >>> type(genesis.nn.SyncBatchNorm.convert_sync_batchnorm(net)[0]).__name__
+        'SyncBatchNorm'
+        """
+        if isinstance(module, _BatchNorm):
+            made = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
+            made._parameters.update(module._parameters)
+            made._buffers.update(module._buffers)
+            return made.train(module.training)
+        for name, child in list(module.named_children()):
+            setattr(module, name, cls.convert_sync_batchnorm(child, process_group))
+        return module
+
+
 class _InstanceNorm(_ChannelNorm):
     def __init__(
         self,
@@ -272,6 +325,38 @@ class LocalResponseNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return local_response_norm(input, self.size, self.alpha, self.beta, self.k)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """The form of `LocalResponseNorm` that PyTorch took over from Torch 7, whose sums of channels leave one out late.
+
+    >>> import genesis
+    >>> genesis.nn.CrossMapLRN2d(2)(genesis.randn(1, 3, 2, 2)).shape
+    genesis.Size([1, 3, 2, 2])
+    """
+
+    def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim != 4:
+            raise ShapeError(message("CrossMapLRN2d", f"expected 4-D input, got {input.ndim}-D"))
+        squares: Any = (input * input).unbind(1)  # type: ignore[operator, attr-defined]
+        count, ahead = len(squares), int((self.size - 1) / 2 + 1)
+        sums = [sum(squares[1 : min(ahead, count)], squares[0])]
+        for c in range(1, count):
+            total = sums[-1]
+            if c < count - ahead + 1:
+                total = total + squares[c + ahead - 1]
+            if c > ahead:
+                total = total - squares[c - ahead]
+            sums.append(total)
+        scale = stack(sums, 1) * (self.alpha / self.size) + self.k
+        return input * scale**-self.beta  # type: ignore[operator, no-any-return]
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

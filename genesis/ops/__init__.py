@@ -25,6 +25,7 @@ from genesis.ops.creation import (
     convert,
     create,
     facts,
+    gone,
     laid_out,
     outside,
     random,
@@ -52,7 +53,7 @@ from genesis.ops.learning import (
 from genesis.ops.linalg import low_rank, lu, older, qr
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
-from genesis.ops.products import added, compressed, einsum, geometry, linear, matmul, sparse, sparse_calls
+from genesis.ops.products import added, blocks, compressed, einsum, geometry, linear, matmul, sparse, sparse_calls
 from genesis.ops.reductions import calculus, extremes, histograms, masked, norms, reduce, scan, search, sort, statistics
 from genesis.ops.shapes import (
     complex_views,
@@ -163,6 +164,7 @@ MODULES = (
     channels,
     complex_views,
     facts,
+    gone,
     integers,
     parts,
     scattered,
@@ -173,6 +175,7 @@ MODULES = (
     sparse,
     sparse_calls,
     compressed,
+    blocks,
     storage,
     laid_out,
     strided,

@@ -7,17 +7,22 @@ import difflib
 from genesis.pytorch.names import names
 
 _QUANTIZED = "quantization is not built"
-_SPARSE = "of sparse tensors there are matrices in coordinates, by rows and by columns, and their products"
+_SPARSE = "semi-structured matrices are for GPUs; sparse tensors in coordinates, rows, columns and blocks are there"
+_SCRIPT = "TorchScript is left out"
+_GPU = "there is no GPU code yet"
+_BITS = "numbers of fewer than 8 bits are no dtype here"
+_GRAPHS = "graphs of modules are left out; genesis.jit.trace records a function"
 
 # families, by the beginning of the dotted name: the longest that fits counts
 FAMILIES = {
     "torch.accelerator": "there is no GPU code yet; torch.accelerator.is_available() is False",
     "torch.ao": _QUANTIZED,
+    "torch.autograd.profiler": "of its names profile and record_function are there",
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "there is no GPU code yet; torch.cuda.is_available() is False, so programs that ask go on with the CPU",
     "torch.distributed": "training on several machines is not built",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
-    "torch.fx": "graphs of modules are left out; genesis.jit.trace records a function",
+    "torch.fx": _GRAPHS,
     "torch.hub": "nothing is downloaded",
     "torch.jit": "TorchScript is left out; genesis.jit.trace records a function and replays it",
     "torch.compiler": "guards and caches are not for programs to change",
@@ -41,11 +46,7 @@ FAMILIES = {
 
 INSTEAD = {
     "torch.hub.load": "build the model in the program, and torch.load its weights",
-    "torch.nn.SyncBatchNorm": "torch.nn.BatchNorm2d, on the one machine that there is",
-    "torch.nn.CrossMapLRN2d": "torch.nn.LocalResponseNorm",
     "torch.nn.parallel.DistributedDataParallel": "the model itself",
-    "torch.nn.utils.convert_conv2d_weight_memory_format": "nothing: a weight has the layout that it was made with",
-    "torch.nn.utils.convert_conv3d_weight_memory_format": "nothing: a weight has the layout that it was made with",
     "torch.optim.swap_in_optimizer_params_and_state": "optimizer.state_dict() and load_state_dict(), "
     "or bind() of a traced step",
 }
@@ -55,32 +56,62 @@ INSTEAD |= {
     for name in ["adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"]
 }
 
-INSTEAD |= {
-    f"torch.{name}": "the function of this name in torch.nn.functional"
-    for name in [
-        "alpha_dropout", "binary_cross_entropy_with_logits", "ctc_loss", "embedding_bag", "feature_alpha_dropout",
-        "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss", "poisson_nll_loss",
-        "triplet_margin_loss",
-    ]
-}  # fmt: skip
-
 # families of names in `torch` and `torch.Tensor`: a part of the name, and why it is absent
 PARTS = {
     "quantize": _QUANTIZED, "dequantize": _QUANTIZED, "qparams": _QUANTIZED, "fbgemm": _QUANTIZED, "quint": _QUANTIZED,
     "qint": _QUANTIZED, "qscheme": _QUANTIZED, "q_scale": _QUANTIZED, "q_zero_point": _QUANTIZED,
     "q_per_channel": _QUANTIZED, "per_channel": _QUANTIZED, "int_repr": _QUANTIZED, "per_tensor": _QUANTIZED,
     "fake_quant": _QUANTIZED, "QInt": _QUANTIZED, "QUInt": _QUANTIZED, "mkldnn": "oneDNN is not used",
-    "cudnn": "there is no GPU code yet", "miopen": "there is no GPU code yet", "_gpu_": "there is no GPU code yet",
+    "cudnn": _GPU, "miopen": _GPU, "_gpu_": _GPU,
     "sparse": _SPARSE, "crow_indices": _SPARSE, "col_indices": _SPARSE, "row_indices": _SPARSE, "smm": _SPARSE,
     "saddmm": _SPARSE, "sspaddmm": _SPARSE, "dense_dim": _SPARSE, "coalesce": _SPARSE,
-    "Script": "TorchScript is left out", "parse_": "TorchScript is left out", "Sym": "sizes are numbers",
+    "Script": _SCRIPT, "parse_": _SCRIPT, "Sym": "sizes are numbers",
     "sym_": "sizes are numbers", "PyTorchFile": "genesis.save and genesis.load do it",
-    "batch_norm_": "it is a step of torch.nn.functional.batch_norm",
+    "batch_norm_": "a step of torch.nn.functional.batch_norm on GPUs",
     "native_": "a step inside of the function of that name", "Dispatch": "there is no dispatcher of keys",
-    "bits": "bits of other widths are no dtype here", "float8": "float8 is no dtype here",
-    "float4": "float4 is no dtype here", "complex32": "complex numbers of 16 bits are no dtype here",
-    "chalf": "complex numbers of 16 bits are no dtype here", "Graph": "TorchScript is left out",
+    "bits": _BITS, "float8": "float8 is no dtype here",
+    "float4": _BITS, "complex32": "complex numbers of 16 bits are no dtype here",
+    "chalf": "complex numbers of 16 bits are no dtype here", "Graph": _SCRIPT,
 }  # fmt: skip
+
+# single names of `torch` and others: why they are absent
+NAMES = {
+    **{f"torch.{name}": _SCRIPT for name in (
+        "AVG", "AliasDb", "Argument", "ArgumentSpec", "BenchmarkConfig", "BenchmarkExecutionStats", "Block", "BufferDict",
+        "CallStack", "Capsule", "Code", "CompilationUnit", "CompleteArgumentSpec", "ConcreteModuleTypeBuilder",
+        "DeepCopyMemoTable", "DeserializationStorageContext", "ErrorReport", "ExecutionPlan", "FatalError", "FileCheck",
+        "FunctionSchema", "Gradient", "IODescriptor", "JITException", "LockingLogger", "LoggerBase", "ModuleDict", "Node",
+        "NoopLogger", "OperatorInfo", "PRIVATE_OPS", "ParameterDict", "SUM", "SerializationStorageContext", "StaticModule",
+        "Tag", "ThroughputBenchmark", "TracingState", "USE_GLOBAL_DEPS", "USE_RTLD_GLOBAL_WITH_LIBTORCH", "Use", "Value",
+        "import_ir_module", "import_ir_module_from_buffer", "merge_type_from_type_comment", "unify_type_list",
+        "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
+    )},
+    **{f"torch.{kind}{n}": _BITS for kind in ("int", "uint") for n in range(1, 8)}, "torch.bit": _BITS,
+    **{f"torch.nn.functional.{name}": _GPU for name in ("scaled_mm", "scaled_grouped_mm")},
+    **{f"torch.library.{name}": _GPU for name in ("triton_op", "wrap_triton")},
+    "torch.Tensor.to_padded_tensor": "nested tensors are left out",
+    "torch.fft.Tensor": "it is torch.Tensor", "torch.Tensor.index": "write x[i]",
+    **dict.fromkeys(("torch.slice_inverse", "torch.Tensor.slice_inverse"), "a step inside of functionalization"),
+    "torch.func.debug_unwrap": "transforms have no wrappers to be taken off",
+    "torch.utils.checkpoint.CheckpointFunction": "checkpoints are not reentrant",
+}  # fmt: skip
+
+# what makes no sense on one CPU: families, by the beginning of the dotted name, and reasons
+SENSELESS_FAMILIES = (
+    "torch.accelerator", "torch.ao", "torch.backends.cuda", "torch.backends.cudnn", "torch.backends.mkldnn",
+    "torch.backends.mps", "torch.compiler", "torch.cuda", "torch.distributed", "torch.export", "torch.fx", "torch.jit",
+    "torch.mps", "torch.nn.intrinsic", "torch.nn.parallel", "torch.nn.qat", "torch.nn.quantized", "torch.package",
+    "torch.quantization", "torch.utils.cpp_extension",
+)  # fmt: skip
+SENSELESS = {_QUANTIZED, _SPARSE, _SCRIPT, _GPU, _BITS, "oneDNN is not used", "there is no dispatcher of keys",
+             "a step of torch.nn.functional.batch_norm on GPUs"}  # fmt: skip
+
+
+def makes_sense(dotted: str) -> bool:
+    """Whether a name is of use on one CPU: not of quantization, GPUs, several machines or PyTorch's compilers."""
+    family = any([dotted.startswith(f"{each}.") for each in SENSELESS_FAMILIES])
+    return not family and why_absent(dotted).partition(";")[0] not in SENSELESS
+
 
 # names that are there and do not do all that PyTorch's do
 DIFFERENT = {
@@ -90,11 +121,16 @@ DIFFERENT = {
     "torch.jit.trace": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",
     "torch.compiler.compile": "as torch.compile",
     "torch.profiler.profile": "what it sees runs on the CPU, and ops have their names here",
-    "torch.sparse_coo_tensor": "a class of its own, SparseTensor, with products and sums; to_dense() for all else",
+    "torch.sparse_coo_tensor": "a class of its own, SparseTensor, whose history is that of its values",
     "torch.sparse_csr_tensor": "a class of its own, CompressedTensor; indices that say no matrix are always refused",
-    "torch.Tensor.to_sparse": "a class of its own, SparseTensor, with products and sums; to_dense() for all else",
+    "torch.Tensor.to_sparse": "a class of its own, SparseTensor, whose history is that of its values",
     "torch.Tensor.share_memory_": "seen by processes that are forked, not by those that are spawned",
     "torch.Tensor.storage": "writes to a storage are not recorded, and it keeps its size",
+    "torch.lobpcg": "computed exactly, whatever the options of the iteration are",
+    "torch.func.functionalize": "the function as it is",
+    "torch.nn.CrossMapLRN2d": "the gradient is that of the forward (PyTorch's is not)",
+    "torch.nn.SyncBatchNorm": "one process: a BatchNorm of any number of dimensions",
+    "torch.sparse_bsr_tensor": "a class of its own, BlockTensor, without dimensions of batches",
     "torch.load": "PyTorch's files are read with or without weights_only, and no code in them ever runs",
     "torch.optim.Muon": "a momentum of 16 bits stays what it is (PyTorch divides it by its norm without nesterov)",
     "torch.optim.SGD": "differentiable=True: the first momentum has a gradient, too",
@@ -127,7 +163,7 @@ DIFFERENT = {
 
 def why_absent(dotted: str) -> str:
     """Why a name is not there, and what to write instead."""
-    reason = next((FAMILIES[f] for f in _families(dotted) if f in FAMILIES), "")
+    reason = NAMES.get(dotted, "") or next((FAMILIES[f] for f in _families(dotted) if f in FAMILIES), "")
     if not reason and dotted.rpartition(".")[0] in ("torch", "torch.Tensor"):
         reason = next((PARTS[part] for part in PARTS if part in dotted.rpartition(".")[2]), "")
     instead = INSTEAD.get(dotted, "")

@@ -63,7 +63,9 @@ SPACES: dict[str, Any] = {
 }
 UNCALLED = {  # public, and not to be called by their users
     **dict.fromkeys(("layout", "memory_format"), "classes of values that exist, for isinstance"),
-    **dict.fromkeys(("TypedStorage", "UntypedStorage", "SparseTensor", "CompressedTensor"), "results of other calls"),
+    **dict.fromkeys(
+        ("TypedStorage", "UntypedStorage", "SparseTensor", "CompressedTensor", "BlockTensor"), "results of other calls"
+    ),
     **dict.fromkeys(("Context", "autograd.Context", "autograd.FunctionCtx"), "what a Function is given"),
     **dict.fromkeys(
         ("nn.functional.upsample", "nn.functional.upsample_bilinear", "nn.functional.upsample_nearest"),

@@ -120,3 +120,59 @@ def test_gradients_go_to_leaves_values_and_dense_operands():
     leaf = made(values.detach()).requires_grad_()
     (leaf.to_dense() ** 2).sum().backward()
     assert leaf.is_leaf and leaf.grad.is_sparse and genesis.allclose(leaf.grad.to_dense()[3], 2 * values.detach()[1])
+
+
+# ---- blocks
+
+
+def _blocks(lib, shape=(6, 8)):
+    rng = np.random.default_rng(2)
+    dense = lib.tensor(rng.normal(size=shape) * (rng.random(size=shape) < 0.15)).float()
+    return dense, dense.to_sparse_bsr((2, 4)), dense.to_sparse_bsc((3, 2))
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_blocks():
+    torch = pytest.importorskip("torch")
+    (dense, *mine), (_, *theirs) = _blocks(genesis), _blocks(torch)
+    names = (("crow_indices", "col_indices"), ("ccol_indices", "row_indices"))
+    for x, y, parts in zip(mine, theirs, names, strict=True):
+        assert str(x.layout).split(".")[1] == str(y.layout).split(".")[1] and x._nnz() == y._nnz()
+        for part in (*parts, "values"):
+            np.testing.assert_array_equal(getattr(x, part)().numpy(), getattr(y, part)().numpy(), err_msg=part)
+        made = getattr(genesis, f"sparse_{x.layout.name[-3:]}_tensor")
+        again = made(*(getattr(x, part)() for part in (*parts, "values")), x.shape)
+        for z in (
+            x,
+            x.to_sparse(),
+            x.t().t(),
+            again,
+            pickle.loads(pickle.dumps(x)),
+            x.to_sparse_csr(),
+            x.clone(),
+            x * 2 / 2,
+        ):
+            assert genesis.equal(z.to_dense(), dense)
+        b = genesis.tensor(RNG.normal(size=(8, 3))).float()
+        assert genesis.allclose(x @ b, dense @ b) and genesis.allclose(genesis.mm(x, b), dense @ b)
+        assert genesis.allclose(b.t() @ x.t(), b.t() @ dense.t()) and (x + x).layout is x.layout
+        assert genesis.equal((x + x).to_dense(), 2 * dense) and genesis.equal(x.sin().to_dense(), dense.sin())
+        assert f"layout={x.layout}" in repr(x) and (x.sparse_dim(), x.dense_dim()) == (y.sparse_dim(), y.dense_dim())
+    for layout in (genesis.sparse_csr, genesis.sparse_csc, genesis.sparse_coo):
+        assert dense.to_sparse(layout=layout).layout is layout
+    assert dense.to_sparse(layout=genesis.sparse_bsr, blocksize=(2, 2)).blocksize == (2, 2)
+
+
+def test_blocks_that_do_not_fit():
+    dense, x, y = _blocks(genesis)
+    for call, text in (
+        (lambda: dense.to_sparse_bsr((4, 4)), "do not divide"),
+        (lambda: x.ccol_indices(), "the tensor has the layout genesis.sparse_bsr"),
+        (lambda: y.crow_indices(), "the tensor has the layout genesis.sparse_bsc"),
+        (lambda: genesis.sparse_bsr_tensor([0, 1], [0], [1.0]), "values are blocks"),
+        (lambda: genesis.sparse_bsr_tensor([0, 1], [0], [[[1.0, 2.0]]], (1, 3)), "do not divide size"),
+        (lambda: genesis.sparse_bsr_tensor([0, 2], [0], [[[1.0, 2.0]]], (1, 4)), "must grow from 0 to 1"),
+    ):
+        with pytest.raises((RuntimeError, ValueError), match=text):
+            call()

@@ -1089,6 +1089,8 @@ class Methods:
         >>> [piece.shape[2] for piece in genesis.dsplit(genesis.ones(1, 2, 4), 2)]
         [2, 2]
         """
+    def eig(self, **kwargs: Any) -> Any:
+        """Refused: PyTorch removed it."""
     def eq(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x = y$.
 
@@ -1412,6 +1414,9 @@ class Methods:
         >>> genesis.get_device(genesis.ones(2))
         -1
         """
+    @property
+    def grad_dtype(self) -> Tensor:
+        """"""
     def greater(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x > y$.
 
@@ -1649,6 +1654,8 @@ class Methods:
         >>> genesis.inverse(genesis.eye(1))
         tensor([[1.]])
         """
+    def ipu(self, device: Any = ..., non_blocking: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+        """Refused: there is no such device."""
     def is_coalesced(self) -> Any: ...
     def is_conj(self) -> builtins.bool:
         """False: the conjugate of a tensor is computed at once."""
@@ -2122,6 +2129,8 @@ class Methods:
         """
     def long(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.int64."""
+    def lstsq(self, **kwargs: Any) -> Any:
+        """Refused: PyTorch removed it."""
     def lt(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Whether $x < y$.
 
@@ -2306,6 +2315,8 @@ class Methods:
         >>> genesis.mode(genesis.tensor([3, 1, 2, 1]))
         mode_result(values=tensor(1), indices=tensor(3))
         """
+    def module_load(self, other: Tensor, assign: builtins.bool = ...) -> Tensor:
+        """What `Module.load_state_dict` puts in the place of this parameter when it swaps tensors."""
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Dimensions moved to other places, the rest in order.
 
@@ -2327,6 +2338,8 @@ class Methods:
         >>> genesis.msort(genesis.tensor([3., 1., 2.]))
         tensor([1., 2., 3.])
         """
+    def mtia(self, device: Any = ..., non_blocking: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+        """Refused: there is no such device."""
     def mul(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Product, $x y$.
 
@@ -2755,6 +2768,8 @@ class Methods:
     def reciprocal_(self) -> Tensor:
         """In-place form of `reciprocal`: writes the result into this tensor and returns it."""
     def record_stream(self, stream: Any) -> Any: ...
+    def reinforce(self, **kwargs: Any) -> Any:
+        """Refused: PyTorch removed it."""
     def relu(self, *, out: Tensor | None = ...) -> Tensor:
         """Rectifier, $\\max(x, 0)$, with slope 0 at 0.
 
@@ -3064,6 +3079,8 @@ class Methods:
         >>> genesis.slogdet(genesis.eye(2)).logabsdet
         tensor(0.)
         """
+    def smm(self, mat: Any) -> Any:
+        """The product of a sparse matrix and a dense one, as a sparse tensor."""
     def softmax(self, dim: builtins.int | None = ..., dtype: Any = ..., *, out: Tensor | None = ...) -> Tensor:
         """Softmax along ``dim``, $e^{x_i} / \\sum_j e^{x_j}$, without overflow.
 
@@ -3078,6 +3095,8 @@ class Methods:
         >>> genesis.softmax(genesis.tensor([0., 0.]), dim=0)
         tensor([0.5000, 0.5000])
         """
+    def solve(self, **kwargs: Any) -> Any:
+        """Refused: PyTorch removed it."""
     def sort(self, dim: builtins.int = ..., descending: builtins.bool = ..., *, stable: builtins.bool = ...) -> Any:
         """Elements in order along ``dim`` and the indices they came from, as a named tuple ``(values, indices)``.
 
@@ -3143,6 +3162,8 @@ class Methods:
         """
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of `squeeze`: the tensor itself gets the other shape; returns it."""
+    def sspaddmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = ..., alpha: builtins.float = ...) -> Any:
+        """``beta * input + alpha * (mat1 @ mat2)``, sparse, of two sparse matrices and a dense one."""
     def std(self, dim: Any = ..., unbiased: builtins.bool | None = ..., keepdim: builtins.bool = ..., *, correction: builtins.float | None = ..., axis: Any = ..., keepdims: builtins.bool | None = ..., out: Tensor | None = ...) -> Tensor:
         """Standard deviation, the square root of `var`; its gradient is zero where it is zero.
 
@@ -3253,6 +3274,8 @@ class Methods:
         """
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place form of `swapdims`: the tensor itself gets the other shape; returns it."""
+    def symeig(self, **kwargs: Any) -> Any:
+        """Refused: PyTorch removed it."""
     def t(self) -> Tensor:
         """The transpose of a matrix, as a view; vectors as they are.
 
@@ -3335,6 +3358,10 @@ class Methods:
         """The elements that are not zero, at their coordinates; of ``sparse_dim`` dimensions the slices that are not, or in
         another layout.
         """
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: builtins.int | None = ...) -> Any:
+        """The matrix by columns of blocks of this size."""
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: builtins.int | None = ...) -> Any:
+        """The matrix by rows of blocks of this size."""
     def to_sparse_coo(self, sparse_dim: builtins.int | None = ..., *, layout: Any = ..., blocksize: Any = ..., dense_dim: builtins.int | None = ...) -> Any:
         """The elements that are not zero, at their coordinates; of ``sparse_dim`` dimensions the slices that are not, or in
         another layout.
@@ -3596,5 +3623,7 @@ class Methods:
         """
     def xlogy_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `xlogy`: writes the result into this tensor and returns it."""
+    def xpu(self, device: Any = ..., non_blocking: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
+        """Refused: there is no such device."""
     def zero_(self) -> Tensor:
         """Set all elements to zero."""

@@ -17,6 +17,7 @@ from genesis.ops.creation.create import zeros
 from genesis.ops.creation.outside import as_tensor
 from genesis.ops.creation.sequences import arange
 from genesis.ops.products.sparse import SparseTensor
+from genesis.ops.products.sparse_calls import TO_LAYOUT
 from genesis.ops.reductions.search import unique
 from genesis.ops.shapes.join import cat, stack
 from genesis.ops.shapes.repeat import repeat_interleave
@@ -83,10 +84,10 @@ class CompressedTensor(SparseTensor):
         """Refused, as of PyTorch's: no element is there twice."""
         raise ShapeError(message("coalesce", f"the tensor has the layout {self.layout}", hint="x.to_sparse_coo()"))
 
-    def to_sparse(self, *args: Any, layout: Any = None, **kwargs: Any) -> SparseTensor:
+    def to_sparse(self, *args: Any, layout: Any = None, blocksize: Any = None, **kwargs: Any) -> SparseTensor:
         """In coordinates, or in another layout."""
-        if layout in (layouts.sparse_csr, layouts.sparse_csc):
-            return _by(self, layout)
+        if layout not in (None, layouts.sparse_coo):
+            return TO_LAYOUT[layout](self, *([] if blocksize is None else [blocksize]))  # type: ignore[no-any-return]
         return SparseTensor(self._coordinates, self._values_, self.shape, self.layout is layouts.sparse_csr)
 
     to_sparse_coo = to_sparse
@@ -425,7 +426,7 @@ def _to_csc(self: Any, dense_dim: int | None = None) -> CompressedTensor:
 
 
 def _sparse_of(x: Any) -> SparseTensor:
-    return x if isinstance(x, SparseTensor) else x.to_sparse()  # type: ignore[no-any-return]
+    return x if isinstance(x, CompressedTensor) else x.to_sparse()  # type: ignore[no-any-return]
 
 
 def _refused(name: str) -> Any:
@@ -438,6 +439,7 @@ def _refused(name: str) -> Any:
     return method
 
 
+TO_LAYOUT.update({layouts.sparse_csr: _to_csr, layouts.sparse_csc: _to_csc})
 Tensor.to_sparse_csr, Tensor.to_sparse_csc = _to_csr, _to_csc
 SparseTensor.to_sparse_csr, SparseTensor.to_sparse_csc = _to_csr, _to_csc  # type: ignore[attr-defined]
 for _name in ("crow_indices", "col_indices", "ccol_indices", "row_indices"):

@@ -118,9 +118,11 @@ class SparseTensor(Tensor):
         flat = values.new_zeros((math.prod(self._sparse_shape()), *values.shape[1:]))
         return flat.index_add(0, self._flat(), values).reshape(self.shape)  # type: ignore[no-any-return]
 
-    def to_sparse(self, *args: Any, **kwargs: Any) -> SparseTensor:
-        """Itself."""
-        return self
+    def to_sparse(self, *args: Any, layout: Any = None, blocksize: Any = None, **kwargs: Any) -> Any:
+        """Itself, or in another layout."""
+        if layout in (None, layouts.sparse_coo):
+            return self
+        return getattr(self, f"to_{layout.name}")(*([] if blocksize is None else [blocksize]))
 
     to_sparse_coo = to_sparse
 

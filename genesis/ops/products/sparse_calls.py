@@ -91,7 +91,7 @@ def _to_sparse(
     another layout.
     """
     if layout not in (None, layouts.sparse_coo):
-        return _TO_LAYOUT[layout](self, *([] if blocksize is None else [blocksize]), dense_dim)
+        return TO_LAYOUT[layout](self, *([] if blocksize is None else [blocksize]))
     n = self.ndim if sparse_dim is None else sparse_dim
     if not 0 < n <= self.ndim and self.ndim:
         raise ArgumentValueError(message("to_sparse", f"sparse_dim must be from 1 to {self.ndim}, got {sparse_dim}"))
@@ -102,7 +102,7 @@ def _to_sparse(
     return SparseTensor(stack(list(coordinates)), self[coordinates], tuple(self.shape), True)
 
 
-_TO_LAYOUT: dict[Any, Callable[..., Any]] = {}  # the compressed ones: `compressed`
+TO_LAYOUT: dict[Any, Callable[..., Any]] = {}  # the compressed ones: `compressed`
 
 
 # ---- methods of dense tensors
@@ -139,6 +139,17 @@ def _dense_dim(self: Tensor) -> int:
     return self.ndim
 
 
+def _sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """``beta * input + alpha * (mat1 @ mat2)``, sparse, of two sparse matrices and a dense one."""
+    return input * beta + (mat1 @ mat2).to_sparse() * alpha
+
+
+def _smm(self: Any, mat: Any) -> Any:
+    """The product of a sparse matrix and a dense one, as a sparse tensor."""
+    return (self @ mat).to_sparse()
+
+
+Tensor.smm, Tensor.sspaddmm = _smm, _sspaddmm
 Tensor.to_sparse = Tensor.to_sparse_coo = _to_sparse
 Tensor.sparse_mask, Tensor.sparse_dim, Tensor.dense_dim = _sparse_mask, _sparse_dim, _dense_dim
 _ONLY_SPARSE = ("coalesce", "indices", "values", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_")

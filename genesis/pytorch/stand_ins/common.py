@@ -17,10 +17,17 @@ def values(*modules: str) -> Callable[[Callable[[], Values]], Callable[[], Value
     """Decorate the function that makes the stand-ins of modules; it runs when the first of them is asked for."""
 
     def add(make: Callable[[], Values]) -> Callable[[], Values]:
-        STAND_INS.update(dict.fromkeys(modules, functools.cache(make)))
+        made = functools.cache(make)
+        for module in modules:
+            before = STAND_INS.get(module)
+            STAND_INS[module] = made if before is None else _joined(before, made)
         return make
 
     return add
+
+
+def _joined(first: Callable[[], Values], second: Callable[[], Values]) -> Callable[[], Values]:
+    return functools.cache(lambda: {**first(), **second()})
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:

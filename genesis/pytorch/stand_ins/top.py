@@ -29,7 +29,7 @@ def _torch() -> Values:
         **_autocast_switches(), **_answers(), **_rearranged(), **functions(),
         "is_anomaly_enabled": genesis.autograd.is_anomaly_enabled, "set_anomaly_enabled": genesis.autograd.set_detect_anomaly,
         "GradScaler": genesis.amp.GradScaler, "fill": lambda input, value: input.clone().fill_(value),
-        **dict.fromkeys(("smm", "dsmm", "hspmm"), genesis.spmm),
+        "dsmm": genesis.spmm, "smm": Tensor.smm, "hspmm": lambda mat1, mat2: (mat1 @ mat2).to_sparse(1),
         "typename": typename, "get_device_module": _device_module, "unravel_index": genesis.unravel_index,
         "OutOfMemoryError": out_of_memory(), "AcceleratorError": out_of_memory(),
         "DisableTorchFunction": disabled, "DisableTorchFunctionSubclass": disabled,
@@ -63,12 +63,16 @@ def _copied(name: str) -> Callable[..., Any]:
 
 def _autocast_switches() -> Values:
     """Autocast's switches by device: those of the CPU are ours, others are off."""
-    dtype = genesis.get_autocast_dtype
+    dtype, switches = genesis.get_autocast_dtype, importlib.import_module("genesis.amp.autocast")
     devices = ("cpu", "gpu", "ipu", "xla")
     return {
         **{f"is_autocast_{d}_enabled": functools.partial(genesis.is_autocast_enabled, "cpu" if d == "cpu" else "cuda")
            for d in devices},
         **{f"get_autocast_{d}_dtype": functools.partial(dtype, "cpu") for d in devices},
+        **{f"set_autocast_{d}_dtype": functools.partial(switches.set_autocast_dtype, "cpu" if d == "cpu" else "cuda") for d in devices},
+        **{f"set_autocast_{d}_enabled": functools.partial(switches.set_autocast_enabled, "cpu" if d == "cpu" else "cuda")
+           for d in devices},
+        "set_autocast_enabled": switches.set_autocast_enabled, "set_autocast_dtype": switches.set_autocast_dtype,
         "is_autocast_cache_enabled": answer(False), "set_autocast_cache_enabled": nothing, "clear_autocast_cache": nothing,
     }  # fmt: skip
 
@@ -112,7 +116,7 @@ def _rearranged() -> Values:
         return functional.dropout(input, p, train, inplace=True)
 
     same = ("rms_norm", "bilinear", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "pairwise_distance", "pdist",
-            "cosine_embedding_loss", "hardshrink", "avg_pool1d", "adaptive_avg_pool1d", "max_pool1d", "max_pool2d", "max_pool3d",
+            "hardshrink", "avg_pool1d", "adaptive_avg_pool1d", "max_pool1d", "max_pool2d", "max_pool3d",
             "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")  # fmt: skip
     own = (batch_norm, layer_norm, group_norm, embedding, dropout, dropout_)
     return {

@@ -35,6 +35,8 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
     "AlphaDropout": ((), (2, 3)),
     "FeatureAlphaDropout": ((), (2, 3)),
     "LocalResponseNorm": ((2,), (2, 3, 4)),
+    "CrossMapLRN2d": ((2,), (2, 3, 4, 4)),
+    "SyncBatchNorm": ((3,), (2, 3, 4)),
     "Upsample": ((3,), (1, 2, 2)),
     "UpsamplingNearest2d": ((3,), (1, 1, 2, 2)),
     "UpsamplingBilinear2d": ((3,), (1, 1, 2, 2)),

@@ -66,6 +66,8 @@ CALLS: dict[str, Calls] = {
     "sparse_coo_tensor": lambda t: [case([[0, 1], [1, 0]], [3.0, 4.0], (2, 2))],
     "sparse_csr_tensor": lambda t: [case([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2))],
     "sparse_csc_tensor": lambda t: [case([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2))],
+    "sparse_bsr_tensor": lambda t: [case([0, 1, 2], [1, 0], [[[3.0]], [[4.0]]], (2, 2))],
+    "sparse_bsc_tensor": lambda t: [case([0, 1, 2], [1, 0], [[[3.0]], [[4.0]]], (2, 2))],
     "sparse_compressed_tensor": lambda t: [case([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2), layout=genesis.sparse_csr)],
     "sparse.mm": lambda t: [case(genesis.eye(2).to_sparse_csr(), t(2, 3).float(), "mean")],
     "sparse.addmm": lambda t: [case(t(2, 3).float(), genesis.eye(2).to_sparse_csr(), t(2, 3).float())],

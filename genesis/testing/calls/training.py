@@ -82,6 +82,7 @@ CALLS: dict[str, Calls] = {
     "data.ChainDataset": lambda t: [case([_Stream()])],
     "data.StackDataset": lambda t: [case([1, 2], [3, 4])],
     "data.SubsetRandomSampler": lambda t: [case([2, 0])],
+    "data.DistributedSampler": lambda t: [case([1, 2, 3], 2, 1, shuffle=False)],
     "data.default_convert": lambda t: [case({"x": np.ones(2)})],
     "amp.custom_fwd": lambda t: [case(lambda ctx, x: x)],
     "amp.custom_bwd": lambda t: [case(lambda ctx, g: g)],
@@ -96,6 +97,7 @@ AFTER: dict[str, After] = {
     "data.ConcatDataset": listed,
     "data.TensorDataset": listed,
     "data.SubsetRandomSampler": listed,
+    "data.DistributedSampler": listed,
     **{
         f"data.{name}": listed
         for name in ("DataLoader", "SequentialSampler", "RandomSampler", "WeightedRandomSampler", "BatchSampler")

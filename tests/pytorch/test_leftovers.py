@@ -1,0 +1,206 @@
+"""Smaller names of PyTorch's modules: what they do, beside PyTorch where that can be compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+from genesis import nn
+from genesis.pytorch import installed
+from genesis.pytorch.modules import find
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("pattern", "shape", "sizes"),
+    [
+        ("a b -> b a", (2, 3), {}), ("a b c -> (a b) c", (2, 3, 4), {}), ("(a b) c -> b c a", (6, 4), {"a": 2}),
+        ("... d -> d ...", (2, 3, 4), {}), ("b (h w) c -> b c h w", (2, 6, 3), {"h": 2}), ("a 1 b -> a b", (2, 1, 3), {}),
+        ("a b -> a 1 b", (2, 3), {}), ("a ... -> (...) a", (2, 3, 4), {}),
+    ],
+)  # fmt: skip
+def test_rearrange(pattern, shape, sizes):
+    torch = pytest.importorskip("torch")
+    x = np.arange(np.prod(shape)).reshape(shape)
+    mine, theirs = (
+        find("torch.func", "rearrange")(genesis.tensor(x), pattern, **sizes),
+        torch.func.rearrange(torch.tensor(x), pattern, **sizes),
+    )
+    np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
+
+
+def test_patterns_that_do_not_fit():
+    for pattern, shape in (("a b", (2, 3)), ("a b -> a", (2, 3)), ("(a b) -> a b", (6,)), ("a b c -> a b c", (2, 3))):
+        with pytest.raises(ValueError, match="rearrange"):
+            find("torch.func", "rearrange")(genesis.ones(shape), pattern)
+
+
+def test_saved_tensors_may_be_written_to():
+    x = genesis.tensor([1.0, 2.0], requires_grad=True)
+    with find("torch.autograd.graph", "allow_mutation_on_saved_tensors")():
+        y = x * 1
+        z = y**2
+        y.mul_(10)
+    z.sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_tensors_are_exchanged():
+    a, b = nn.Parameter(genesis.ones(2)), genesis.zeros(3)
+    a.note = "first"
+    a.sum().backward()
+    find("torch.utils", "swap_tensors")(a, b)
+    assert type(b) is nn.Parameter and b.note == "first" and b.grad.tolist() == [1, 1] and b.tolist() == [1, 1]
+    assert type(a) is genesis.Tensor and a.tolist() == [0, 0, 0] and not hasattr(a, "note")
+    (b * 3).sum().backward()
+    assert b.grad.tolist() == [4, 4]
+
+
+def test_batch_norms_without_statistics():
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    find("torch.func", "replace_all_batch_norm_modules_")(net)
+    assert net[1].running_mean is None and not net[1].track_running_stats
+    genesis.func.vmap(net, randomness="different")(genesis.randn(4, 5, 2))
+
+
+def test_layouts_of_weights():
+    net = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Linear(2, 2))
+    convert = find("torch.nn.utils", "convert_conv2d_weight_memory_format")
+    assert convert(net, genesis.channels_last) is net and net[0].weight.is_contiguous(
+        memory_format=genesis.channels_last
+    )
+    assert isinstance(net[0].weight, nn.Parameter)
+
+
+def test_streams_with_named_steps():
+    base, name = find("torch.utils.data", "IterDataPipe"), find("torch.utils.data", "functional_datapipe")
+
+    @name("doubled")
+    class Doubled(base):
+        def __init__(self, source):
+            self.source = source
+
+        def __iter__(self):
+            return (2 * x for x in self.source)
+
+    class Numbers(base):
+        def __iter__(self):
+            return iter([1, 2])
+
+    assert list(Numbers().doubled().doubled()) == [4, 8]
+    with pytest.raises(AttributeError, match="halved"):
+        Numbers().halved()
+
+
+@pytest.mark.parity
+def test_samplers_of_several_processes():
+    torch = pytest.importorskip("torch")
+    theirs, mine = torch.utils.data.DistributedSampler, genesis.data.DistributedSampler
+    for length, count in ((10, 3), (7, 2), (3, 5), (8, 4)):
+        for drop in (False, True):
+            parts = [[], []]
+            for rank in range(count):
+                made = [kind(range(length), count, rank, shuffle=False, drop_last=drop) for kind in (mine, theirs)]
+                assert list(made[0]) == list(made[1]) and len(made[0]) == len(made[1])
+                shuffled = mine(range(length), count, rank, seed=3, drop_last=drop)
+                first = list(shuffled)
+                assert list(shuffled) == first and len(first) == len(shuffled)
+                shuffled.set_epoch(1)
+                parts[0] += first
+                parts[1] += list(shuffled)
+            if not drop:
+                assert set(parts[0]) == set(parts[1]) == set(range(length))
+    with pytest.raises(ValueError, match="rank"):
+        mine(range(3), 2, 2)
+
+
+def test_strings_in_order():
+    check = find("torch.testing", "FileCheck")
+    check().check("a").check_same("b").check_next("c").check_not("x").check("d").check_count("e", 2).run(
+        "a b\nc\nd e e"
+    )
+    for wrong in (
+        check().check("b").check("a"),
+        check().check_not("b"),
+        check().check("a").check_next("d"),
+        check().check_count("e", 3),
+    ):
+        with pytest.raises(RuntimeError, match="FileCheck"):
+            wrong.run("a b\nc\nd e e")
+
+
+@pytest.mark.parity
+def test_units_of_time():
+    benchmark = pytest.importorskip("torch.utils.benchmark")
+    for t in (3e-9, 4.5e-6, 2e-3, 0.5, 12.0):
+        assert find("torch.utils.benchmark", "select_unit")(t) == benchmark.select_unit(t)
+        for n in (1, 3):
+            assert find("torch.utils.benchmark", "trim_sigfig")(t, n) == pytest.approx(benchmark.trim_sigfig(t, n))
+
+
+def test_operations_are_declared_in_parts():
+    with installed() as torch:
+
+        @torch.library.custom_op("leftovers::scaled", mutates_args=())
+        def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+            return x * by
+
+        @torch.library.register_fake("leftovers::scaled")
+        def _(x, by):
+            return torch.empty_like(x)
+
+        torch.library.register_autograd("leftovers::scaled", lambda ctx, g: (g * 3, None))
+        x = torch.ones(2, requires_grad=True)
+        scaled(x, 2.0).sum().backward()
+        assert x.grad.tolist() == [3, 3] and scaled(torch.ones(2, device="meta"), 2.0).is_meta
+        with pytest.raises(ValueError, match="no operation"):
+            torch.library.register_fake("leftovers::unknown", lambda: None)
+        assert torch.library.infer_schema(scaled.__wrapped__, mutates_args=()) == "(Tensor x, float by) -> Tensor"
+
+
+def test_what_programs_ask():
+    with installed() as torch:
+        import torch.fx
+        import torch.utils.checkpoint
+        from torch.utils.checkpoint import check_backward_validity, detach_variable
+
+        assert not isinstance(torch.ones(1), torch.fx.Proxy) and not isinstance(3, torch.SymInt)
+        assert torch.nn.parameter.is_lazy(torch.nn.LazyLinear(2).weight) and not torch.nn.parameter.is_lazy(
+            torch.ones(1)
+        )
+        with pytest.warns(UserWarning, match="Gradients will be None"):
+            check_backward_validity([torch.ones(1)])
+        assert detach_variable((torch.ones(1, requires_grad=True), 2))[0].requires_grad
+        assert torch.serialization.check_module_version_greater_or_equal(np, (1, 2)) is True
+        assert torch.nn.parallel.parallel_apply([lambda x: x + 1], [torch.ones(1)])[0].item() == 2
+        with torch.utils.benchmark.set_torch_threads(1):
+            assert torch.get_num_threads() == 1
+        timer = torch.utils.benchmark.Timer("1 + 1", label="sum")
+        assert "sum" in str(torch.utils.benchmark.Compare([timer.timeit(5)]))
+
+
+@pytest.mark.parity
+def test_batch_norms_of_several_processes():
+    torch = pytest.importorskip("torch")
+    outs = []
+    for lib in (genesis, torch):
+        net = lib.nn.Sequential(lib.nn.BatchNorm2d(3), lib.nn.Sequential(lib.nn.BatchNorm1d(3, affine=False)))
+        net[0](lib.arange(24.0).reshape(2, 3, 2, 2))
+        synchronous = lib.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+        assert [type(m).__name__ for m in synchronous.modules()].count("SyncBatchNorm") == 2
+        synchronous.eval()
+        outs.append(synchronous[0](lib.arange(12.0).reshape(2, 3, 2)).detach().numpy())
+        assert sorted(synchronous.state_dict()) == sorted(net.state_dict())
+    np.testing.assert_allclose(*outs, rtol=1e-6)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+def test_the_old_normalization_across_channels(size):
+    torch = pytest.importorskip("torch")
+    x = np.random.default_rng(size).normal(size=(2, 5, 3, 2))
+    mine, theirs = (lib.nn.CrossMapLRN2d(size, 0.3, 0.7, 1.5)(lib.tensor(x)) for lib in (genesis, torch))
+    np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-9)
+    leaf = genesis.tensor(x[:1], requires_grad=True)
+    assert genesis.autograd.gradcheck(genesis.nn.CrossMapLRN2d(size, 0.3, 0.7, 1.5), (leaf,))
