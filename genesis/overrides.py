@@ -22,7 +22,7 @@ from typing import Any
 
 import genesis
 from genesis.core.call.refusal import explain_all
-from genesis.core.call.subclasses import asked, disabled, handled, is_disabled, overridable
+from genesis.core.call.subclasses import asked, close_mode, disabled, handled, is_disabled, open_mode, overridable
 from genesis.core.graph.tensor import Tensor
 
 
@@ -95,6 +95,46 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
         return wrapped
 
     return decorate
+
+
+class TorchFunctionMode:
+    """While it is open, every call of a public function comes to its ``__torch_function__``, with or without tensors.
+
+    Inside of that, the modes around it are asked, or nobody.
+
+    >>> import genesis
+    >>> class Counting(genesis.overrides.TorchFunctionMode):
+    ...     names = []
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         self.names.append(func.__name__)
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Counting() as mode:
+    ...     y = genesis.ones(2).exp()
+    >>> mode.names
+    ['ones', 'exp']
+    """
+
+    inner: Any = None
+
+    def __init__(self) -> None:
+        pass
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} defines no __torch_function__")
+
+    def __enter__(self) -> Any:
+        open_mode(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        close_mode(self)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -196,6 +236,8 @@ def enable_reentrant_dispatch() -> AbstractContextManager[None]:
 explain_all(globals(), "is_tensor_like", "resolve_name")
 
 __all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
     "disabled",
     "enable_reentrant_dispatch",
     "get_ignored_functions",

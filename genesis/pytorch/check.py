@@ -138,9 +138,9 @@ def check(paths: Iterable[str]) -> list[Use]:
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     script = pathlib.Path(folder, "script.py")
-    ...     _ = script.write_text("import torch\\ntorch.relu(torch.fx.wrap)\\n")
+    ...     _ = script.write_text("import torch\\ntorch.relu(torch.fx.symbolic_trace)\\n")
     ...     [(use.name, use.state) for use in check([str(script)])]
-    [('torch.fx.wrap', 'absent'), ('torch', 'works'), ('torch.relu', 'works')]
+    [('torch.fx.symbolic_trace', 'absent'), ('torch', 'works'), ('torch.relu', 'works')]
     """
     seen: dict[str, _Name] = {}
     methods: dict[str, _Name] = {}

@@ -270,3 +270,91 @@ def test_a_program_for_pytorch():
         assert torch.mean(Scalar(5, 2.0)) == 0.4 and has_torch_function([Scalar(1, 1)]) and is_tensor_like(Scalar(1, 1))
         with pytest.raises(TypeError, match="no implementation found: Scalar"):
             torch.add(Scalar(1, 1), 2)
+
+
+# ---- modes
+
+
+class Noting(overrides.TorchFunctionMode):
+    def __init__(self, log=None, name=""):
+        self.log, self.name = [] if log is None else log, name
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append(self.name + func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_every_call():
+    before = genesis.exp.__code__
+    with Noting() as mode:
+        x = genesis.ones(2, requires_grad=True)
+        y = (x * 2 + 1).exp().sum()
+        y.backward()
+        F.relu(x)
+        genesis.tensor([1.0])[0]
+        genesis.rand(2)
+    assert mode.log == ["ones", "mul", "add", "exp", "sum", "relu", "tensor", "__getitem__", "rand"]
+    assert genesis.exp.__code__ is before
+    genesis.ones(2)
+    assert mode.log[-1] == "rand" and not subclasses.ROUTED
+    with mode:
+        genesis.zeros(1)
+    assert mode.log[-1] == "zeros"
+
+
+def test_modes_inside_of_modes():
+    log = []
+    with Noting(log, "outer "), Noting(log, "inner "):
+        genesis.ones(1)
+        with overrides.BaseTorchFunctionMode():
+            genesis.ones(1)
+    assert log == ["inner ones", "outer ones"] * 2
+
+
+def test_a_mode_changes_arguments_and_results():
+    class Meta(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            kwargs = dict(kwargs or {})
+            if func is genesis.empty:
+                kwargs["device"] = "meta"
+            return func(*args, **kwargs)
+
+    class Seven(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return 7 if func is genesis.exp else NotImplemented
+
+    with Meta():
+        assert genesis.empty(3).is_meta
+    with Seven():
+        assert genesis.exp(genesis.__dict__["ones"]) == 7
+        with pytest.raises(TypeError, match="the mode Seven returned NotImplemented"):
+            genesis.ones(1)
+    assert genesis.ones(1).exp().item() == pytest.approx(np.e)
+
+
+def test_modes_come_before_classes_and_are_switched_off():
+    kind = logging()
+    x = genesis.ones(2).as_subclass(kind)
+    with Noting() as mode:
+        x + 1
+        with overrides.disabled():
+            x + 1
+    assert mode.log == ["add"] and kind.log == ["add"]
+
+
+def test_a_mode_is_of_its_thread():
+    import threading
+
+    with Noting() as mode:
+        thread = threading.Thread(target=lambda: genesis.ones(1))
+        thread.start()
+        thread.join()
+    assert mode.log == []
+
+
+def test_modes_end_with_errors():
+    with pytest.raises(ZeroDivisionError), Noting():
+        1 / 0
+    assert not subclasses.MODES and not subclasses.ROUTED
+    with pytest.raises(NotImplementedError, match="defines no __torch_function__"), overrides.TorchFunctionMode():
+        genesis.ones(1)

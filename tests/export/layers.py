@@ -46,7 +46,7 @@ ACTIVATIONS = {
         ("Softshrink", ()), ("Softsign", ()), ("Tanh", ()), ("Tanhshrink", ()), ("Threshold", (0.1, 2.0)), ("Identity", ()), ("Flatten", ()),
         ("Dropout", ()), ("Dropout1d", ()), ("AlphaDropout", ()), ("FeatureAlphaDropout", ()), ("Unflatten", (1, (2, 2))),
         ("LayerNorm", (6,)), ("LayerNorm", ((4, 6), 1e-3)), ("RMSNorm", (6,)), ("BatchNorm1d", (4,)), ("GroupNorm", (2, 4)),
-        ("InstanceNorm1d", (4,)), ("LocalResponseNorm", (3,)), ("Linear", (6, 3)), ("Linear", (6, 3, False)), ("ChannelShuffle", (2,)),
+        ("InstanceNorm1d", (4,)), ("LocalResponseNorm", (3,)), ("SyncBatchNorm", (4,)), ("Linear", (6, 3)), ("Linear", (6, 3, False)), ("ChannelShuffle", (2,)),
     )
 }  # fmt: skip
 
@@ -145,6 +145,7 @@ OTHERS: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "FractionalMaxPool2d": _flat(lambda: nn.FractionalMaxPool2d(2, output_size=3, _random_samples=unit(2, 4, 2)), x(*IMAGE)),
     "FractionalMaxPool3d": _flat(lambda: nn.FractionalMaxPool3d(2, output_size=2, _random_samples=unit(2, 4, 3)), x(*VOLUME)),
     "AdaptiveLogSoftmaxWithLoss": _flat(lambda: nn.AdaptiveLogSoftmaxWithLoss(6, 8, [4]).log_prob, x(3, 6)),
+    "CrossMapLRN2d": (lambda: nn.CrossMapLRN2d(3), (x(*IMAGE),)),
 }  # fmt: skip
 
 LOSSES: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {

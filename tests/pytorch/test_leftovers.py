@@ -204,3 +204,39 @@ def test_the_old_normalization_across_channels(size):
     np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-9)
     leaf = genesis.tensor(x[:1], requires_grad=True)
     assert genesis.autograd.gradcheck(genesis.nn.CrossMapLRN2d(size, 0.3, 0.7, 1.5), (leaf,))
+
+
+def test_trees_of_torch_utils():
+    with installed() as torch:
+        from torch.utils._pytree import (
+            LeafSpec,
+            register_pytree_node,
+            tree_all,
+            tree_flatten,
+            tree_leaves,
+            tree_map,
+            tree_map_only,
+            tree_structure,
+            tree_unflatten,
+        )
+        from torch.utils.hooks import RemovableHandle
+
+        tree = {"a": [1, torch.ones(2)], "b": (None, "x")}
+        leaves, spec = tree_flatten(tree)
+        assert (
+            leaves[0] == 1
+            and len(tree_leaves(tree)) == 4
+            and tree_unflatten([1, 2, 3, 4], spec) == {"a": [1, 2], "b": (3, 4)}
+        )
+        assert tree_map_only(int, lambda n: n + 1, tree)["a"][0] == 2 and tree_structure(3) == LeafSpec()
+        assert tree_all(lambda x: x > 0, (1, [2])) and tree_map(lambda x, y: x + y, [1, 2], [3, 4]) == [4, 6]
+
+        class Pair:
+            def __init__(self, x, y):
+                self.x, self.y = x, y
+
+        register_pytree_node(Pair, lambda p: ([p.x, p.y], None), lambda children, context: Pair(*children))
+        assert tree_map(lambda n: -n, Pair(1, 2)).y == -2
+        assert isinstance(torch.ones(1, requires_grad=True).register_hook(lambda g: g), RemovableHandle)
+        with torch.overrides.BaseTorchFunctionMode():
+            torch.ones(1)

@@ -35,8 +35,17 @@ class _Kinds(set[type]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
+class _Modes(list[Any]):
+    """A list that can be a constant of code."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+MODES = _Modes()  # that are open, in any thread
+_open_modes: ContextVar[tuple[Any, ...]] = ContextVar("genesis_torch_function_modes", default=())
 KINDS = _Kinds()  # classes whose objects are asked, as far as any is known
 ROUTED: dict[FunctionType, FunctionType] = {}  # functions whose code was exchanged, with what they did
+_ready: dict[FunctionType, tuple[FunctionType, CodeType, inspect.Signature]] = {}  # what they are exchanged for
 _names: dict[FunctionType, Callable[..., Any]] = {}  # what a function is called to users: x + y is Tensor.add
 _off: ContextVar[bool] = ContextVar("genesis_torch_function_off", default=False)
 _changing = process_lock()
@@ -178,11 +187,28 @@ def handled(func: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, 
 
 
 def _dispatch(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call with an argument of one of `KINDS`."""
+    """A call with an argument of one of `KINDS`, or while a mode is open."""
     relevant = _flat([*args, *kwargs.values()])
+    modes = _open_modes.get()
+    if modes and not _off.get() and current() is None:
+        return _asked_mode(modes, _names.get(function, function), relevant, args, kwargs)
     if _off.get() or current() is not None or not any([asked(x) for x in relevant]):
         return ROUTED[function](*args, **kwargs)
     return handled(_names.get(function, function), relevant, args, kwargs)
+
+
+def _asked_mode(modes: tuple[Any, ...], func: Any, relevant: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """What the innermost mode makes of a call; inside of it those around it are asked."""
+    types = tuple([type(x) for x in overloaded(relevant)])
+    token = _open_modes.set(modes[:-1])
+    try:
+        result = modes[-1].__torch_function__(func, types, args, kwargs)
+    finally:
+        _open_modes.reset(token)
+    if result is NotImplemented:
+        name = getattr(func, "__name__", str(func))
+        raise ArgumentError(message(name, f"the mode {type(modes[-1]).__name__} returned NotImplemented"))
+    return result
 
 
 def answer_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -202,7 +228,9 @@ _TEMPLATE = """
 def make({free}):
     def call(*_args, **_kwargs):
         if 0: return ({free})
-        _kinds, _function, _original, _dispatch = "kinds", "function", "original", "dispatch"
+        _kinds, _function, _original, _dispatch, _modes = "kinds", "function", "original", "dispatch", "modes"
+        if _modes:
+            return _dispatch(_function, _args, _kwargs)
         for _x in _args:
             _kind = _x.__class__
             if _kind in _kinds or (
@@ -215,7 +243,13 @@ def make({free}):
         return _original(*_args, **_kwargs)
     return call
 """
-_SLOTS = ("kinds", "function", "original", "dispatch")  # a constant of that code, for which the objects are put
+_SLOTS = (
+    "kinds",
+    "function",
+    "original",
+    "dispatch",
+    "modes",
+)  # a constant of that code, for which the objects are put
 
 
 @functools.cache
@@ -229,7 +263,7 @@ def _routing(function: FunctionType, original: FunctionType) -> CodeType:
     """Code in the place of a function's own, with the same free variables."""
     mine = function.__code__
     code = _general(mine.co_freevars)
-    constants = tuple([(KINDS, function, original, _dispatch) if c == _SLOTS else c for c in code.co_consts])
+    constants = tuple([(KINDS, function, original, _dispatch, MODES) if c == _SLOTS else c for c in code.co_consts])
     return code.replace(
         co_consts=constants, co_name=mine.co_name, co_qualname=mine.co_qualname, co_filename=mine.co_filename
     )
@@ -237,6 +271,11 @@ def _routing(function: FunctionType, original: FunctionType) -> CodeType:
 
 def _route(function: FunctionType) -> None:
     if function in ROUTED:
+        return
+    before = _ready.get(function)
+    if before is not None and before[0].__code__ is function.__code__:  # it was exchanged before
+        ROUTED[function], function.__code__, signature = before
+        function.__signature__ = signature  # type: ignore[attr-defined]
         return
     compiled(function)
     signature = inspect.signature(function)
@@ -247,6 +286,7 @@ def _route(function: FunctionType) -> None:
     ROUTED[function] = original
     function.__signature__ = signature  # type: ignore[attr-defined]
     function.__code__ = _routing(function, original)
+    _ready[function] = original, function.__code__, signature
 
 
 def overridable() -> dict[Any, dict[str, Callable[..., Any]]]:
@@ -313,14 +353,46 @@ def add_kind(cls: type) -> None:
         KINDS.add(cls)
 
 
+def open_mode(mode: Any) -> None:
+    """Ask a mode about every call of this thread, those that make tensors included."""
+    with _changing:
+        for function in [*_public(), *_makers()]:
+            _route(function)
+        MODES.append(mode)
+    _open_modes.set((*_open_modes.get(), mode))
+
+
+def close_mode(mode: Any) -> None:
+    """Undo `open_mode`; once there is neither a mode nor a class, functions are as they were."""
+    modes = _open_modes.get()
+    at = max([i for i, each in enumerate(modes) if each is mode], default=0)
+    _open_modes.set(modes[:at])
+    with _changing:
+        MODES[:] = [each for each in MODES if each is not mode]
+        if not MODES and not KINDS:
+            _restore()
+
+
+def _makers() -> list[FunctionType]:
+    """Functions that make tensors of none."""
+    rooms = [m for name, m in sys.modules.items() if name.startswith("genesis.ops.creation.")]
+    public = vars(sys.modules["genesis"])
+    listed = [public.get(name) for room in rooms for name in getattr(room, "__all__", ())]
+    return [v for v in listed if isinstance(v, FunctionType)]
+
+
 def take_away() -> None:
     """Ask no class any more, as if none had been defined: for tests."""
     with _changing:
         KINDS.clear()
-        for function, original in ROUTED.items():
-            function.__code__ = original.__code__
-            del function.__signature__  # type: ignore[attr-defined]
-        ROUTED.clear()
+        _restore()
+
+
+def _restore() -> None:
+    for function, original in ROUTED.items():
+        function.__code__ = original.__code__
+        del function.__signature__  # type: ignore[attr-defined]
+    ROUTED.clear()
 
 
 # ---- subclasses of Tensor

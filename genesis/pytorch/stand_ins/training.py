@@ -246,3 +246,61 @@ def _data() -> Values:
         "functional_datapipe": functional_datapipe, "argument_validation": as_it_is, "runtime_validation": as_it_is,
         "non_deterministic": as_it_is, "runtime_validation_disabled": NoEffect, "guaranteed_datapipes_determinism": NoEffect,
     }  # fmt: skip
+
+
+# ---- trees, hooks and counters of torch.utils
+
+
+@values("torch.utils._pytree")
+def _pytree() -> Values:
+    base = importlib.import_module("genesis.base.pytree")
+    flat = base.tree_flatten
+
+    def leaves(tree: Any, is_leaf: Any = None) -> list[Any]:
+        return flat(tree, is_leaf)[0]  # type: ignore[no-any-return]
+
+    def tree_map_(func: Any, tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
+        base.tree_map(func, tree, *rests, is_leaf=is_leaf)
+        return tree
+
+    def tree_map_only(kind: Any, func: Any, tree: Any, is_leaf: Any = None) -> Any:
+        kinds = kind if isinstance(kind, type | tuple) else None
+        fits = kind if kinds is None else lambda x: isinstance(x, kinds)
+        return base.tree_map(lambda x: func(x) if fits(x) else x, tree, is_leaf=is_leaf)
+
+    def register(cls: type, flatten_fn: Any, unflatten_fn: Any, **options: Any) -> None:
+        base.register_pytree_node(cls, flatten_fn, unflatten_fn)
+
+    return {
+        "tree_flatten": flat, "tree_unflatten": base.tree_unflatten, "tree_map": base.tree_map, "tree_leaves": leaves,
+        "tree_iter": lambda tree, is_leaf=None: iter(leaves(tree, is_leaf)), "tree_map_": tree_map_,
+        "tree_structure": lambda tree, is_leaf=None: flat(tree, is_leaf)[1], "tree_map_only": tree_map_only,
+        "tree_any": lambda pred, tree, is_leaf=None: any([pred(x) for x in leaves(tree, is_leaf)]),
+        "tree_all": lambda pred, tree, is_leaf=None: all([pred(x) for x in leaves(tree, is_leaf)]),
+        "TreeSpec": base.TreeDef, "LeafSpec": lambda: flat(None)[1], "PyTree": Any, "register_pytree_node": register,
+        "_register_pytree_node": register,
+    }  # fmt: skip
+
+
+@values("torch.utils.hooks")
+def _hooks() -> Values:
+    handle = importlib.import_module("genesis.core.graph.hooks").RemovableHandle
+    return {"RemovableHandle": handle, "unserializable_hook": as_it_is, "warn_if_has_hooks": nothing}
+
+
+@values("torch.utils.weak")
+def _weak() -> Values:
+    weakref = importlib.import_module("weakref")
+    keys = weakref.WeakKeyDictionary  # tensors are equal to themselves alone here
+    return {
+        "WeakIdKeyDictionary": keys,
+        "WeakTensorKeyDictionary": keys,
+        "TensorWeakRef": weakref.ref,
+        "WeakIdRef": weakref.ref,
+    }
+
+
+@values("torch.utils.flop_counter")
+def _flops() -> Values:
+    module = importlib.import_module("genesis.utils.flop_counter")
+    return {name: getattr(module, name) for name in module.__all__}
