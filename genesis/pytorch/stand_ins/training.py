@@ -302,5 +302,5 @@ def _weak() -> Values:
 
 @values("torch.utils.flop_counter")
 def _flops() -> Values:
-    module = importlib.import_module("genesis.utils.flop_counter")
+    module = importlib.import_module("genesis.debug.flop_counter")
     return {name: getattr(module, name) for name in module.__all__}

@@ -6,7 +6,7 @@ import pytest
 
 import genesis
 from genesis import nn
-from genesis.utils.flop_counter import FlopCounterMode
+from genesis.debug.flop_counter import FlopCounterMode
 
 
 def _programs(lib):

@@ -33,8 +33,8 @@ def _linear(arrays: Sequence[Any], out: Any) -> int:
 
 def _convolution(arrays: Sequence[Any], out: Any) -> int:
     x, weight, transposed = arrays[0], arrays[1], arrays[6]
-    places = (x if transposed else out).shape
-    return 2 * int(places[0]) * math.prod(places[2:]) * math.prod(weight.shape)
+    positions = (x if transposed else out).shape
+    return 2 * int(positions[0]) * math.prod(positions[2:]) * math.prod(weight.shape)
 
 
 def _convolution_weight(arrays: Sequence[Any], out: Any) -> int:
@@ -52,11 +52,11 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Any]
     """How many operations an op makes: decorate ``formula(*shapes of its tensors, out_shape=...)``.
 
     >>> import genesis
-    >>> from genesis.utils.flop_counter import FlopCounterMode, register_flop_formula
-    >>> @register_flop_formula("exp")
+    >>> from genesis.debug.flop_counter import FlopCounterMode, register_flop_formula
+    >>> @register_flop_formula("expm1")
     ... def _(x_shape, out_shape=None, **kwargs): return 10 * x_shape[0]
     >>> with FlopCounterMode(display=False) as counter:
-    ...     y = genesis.ones(3).exp()
+    ...     y = genesis.ones(3).expm1()
     >>> counter.get_total_flops()
     30
     """
@@ -81,7 +81,7 @@ class FlopCounterMode:
         custom_mapping: formulas by the name of ops, as of `register_flop_formula`
 
     >>> import genesis
-    >>> from genesis.utils.flop_counter import FlopCounterMode
+    >>> from genesis.debug.flop_counter import FlopCounterMode
     >>> with FlopCounterMode(display=False) as counter:
     ...     y = genesis.ones(2, 3) @ genesis.ones(3, 4)
     >>> counter.get_total_flops(), counter.get_flop_counts()
