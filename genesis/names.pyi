@@ -43,6 +43,7 @@ from genesis.io import save as save
 from genesis.func import vmap as vmap
 from genesis.core.graph.tensor import Tensor
 
+BlockTensor: Any
 CompressedTensor: Any
 Generator: Any
 SparseTensor: Any
@@ -3636,6 +3637,23 @@ def sort(input: Tensor, dim: builtins.int = ..., descending: builtins.bool = ...
     >>> import genesis
     >>> genesis.sort(genesis.tensor([3., 1., 2.])).values
     tensor([1., 2., 3.])
+    """
+def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
+    """`sparse_bsr_tensor` by columns.
+
+    >>> import genesis
+    >>> genesis.sparse_bsc_tensor([0, 0, 1], [0], [[[1., 2.]]], (1, 4)).to_dense()
+    tensor([[0., 0., 1., 2.]])
+    """
+def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
+    """A sparse matrix by rows of blocks: `sparse_csr_tensor` with a small matrix for each value.
+
+    Raises:
+        RuntimeError: indices that say no matrix, or blocks that do not divide ``size``
+
+    >>> import genesis
+    >>> genesis.sparse_bsr_tensor([0, 1], [1], [[[1., 2.]]], (1, 4)).to_dense()
+    tensor([[0., 0., 1., 2.]])
     """
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: builtins.bool = ..., requires_grad: builtins.bool = ..., check_invariants: builtins.bool | None = ...) -> Any:
     """`sparse_csr_tensor` or `sparse_csc_tensor`, as the layout says.
