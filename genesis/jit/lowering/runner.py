@@ -14,7 +14,6 @@ import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.base.errors import GraphError, UnsupportedError, message
-from genesis.base.threads import get_num_threads
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import wrap
 from genesis.jit.lowering import code
@@ -289,16 +288,8 @@ def _enter() -> Callable[[int], int]:
 
 def _entry() -> tuple[int, int, int]:
     """What runs a table: its address, what it is called with first, and the number of threads."""
-    threads = get_num_threads()
-    pool = runtime._pools[0] if runtime._pools else runtime._begin()
-    if threads != pool.threads:
-        pool.resize(threads)
-    return _table_address(), pool.control, threads
-
-
-@functools.cache
-def _table_address() -> int:
-    return int(ctypes.cast(runtime._functions()[0], ctypes.c_void_p).value or 0)
+    pool = runtime.begin()
+    return pool.made.run_address, pool.control, pool.threads
 
 
 @functools.cache
