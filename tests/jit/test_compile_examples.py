@@ -71,10 +71,10 @@ def pictures(call, rows):
 
 
 def classify_images():
-    model = nn.Sequential(
+    model = nn.Sequential(  # no biases before norms: their gradients are 0 but for rounding, of which Adam makes whole steps
         nn.Unflatten(1, (1, 8)),
-        nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Linear(128, 10),
     )  # fmt: skip
     return [model], lambda x, y: F.cross_entropy(model(x), y), pictures
