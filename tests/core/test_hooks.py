@@ -233,3 +233,26 @@ def test_a_post_hook_sees_gradients_without_the_dimensions_of_a_broadcast():
     z.backward(torch.tensor([1.0, 2.0]))
     assert seen == [[1.0, 2.0], 3.0]
     assert y.grad.item() == 3.0
+
+
+def order_of_leaf_hooks(lib):
+    x, first, second = (lib.ones(2, requires_grad=True) for _ in range(3))
+    y = x * first
+    seen = []
+    y.register_hook(lambda g: seen.append("y"))
+    for name, leaf in (("x", x), ("first", first), ("second", second)):
+        leaf.register_hook(lambda g, name=name: seen.append(name))
+        leaf.register_post_accumulate_grad_hook(lambda p, name=name: seen.append(f"{name}.grad"))
+    (y * second).sum().backward()
+    return seen
+
+
+def test_hooks_of_a_leaf_run_as_soon_as_its_gradient_is_there():
+    seen = order_of_leaf_hooks(torch)
+    assert seen[:3] == ["second", "second.grad", "y"]
+    assert sorted(seen[3:]) == ["first", "first.grad", "x", "x.grad"]
+
+
+@pytest.mark.parity
+def test_hooks_of_leaves_run_in_the_order_of_pytorch():
+    assert order_of_leaf_hooks(torch) == order_of_leaf_hooks(pytest.importorskip("torch"))

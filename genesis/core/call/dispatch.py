@@ -46,7 +46,7 @@ from genesis.core.graph.lost import HISTORY_WATCHES
 from genesis.core.graph.modes import ACTIVE, LEVELS, grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
 
-_new = object.__new__
+_new, ndarray = object.__new__, np.ndarray
 
 
 # ---- elementwise, in general
@@ -172,30 +172,29 @@ def run_several(op: Op, args: tuple[Any, ...]) -> Any:
     """
     if ACTIVE:
         return run(op, args)
-    arrays = list(args)
+    arrays = [*args]
     edges: list[Any] = []
-    needed = False
     for i in op.tensors:
         x = args[i]
         if x is None:
             edges.append(None)
             continue
-        if not isinstance(x, Tensor) or x._array.__class__ is not np.ndarray:
+        if not isinstance(x, Tensor):
             return run(op, args)
-        arrays[i] = x._array
+        arrays[i] = a = x._array
+        if a.__class__ is not ndarray:
+            return run(op, args)
         edges.append(x._node)
-        if x._node is not None:
-            needed = True
     try:
         r = op.silent(*arrays)
     except Exception:
         return run(op, args)  # fails again, and explains
-    if r.__class__ is not np.ndarray:
+    if r.__class__ is not ndarray:
         return run(op, args)
     out = _new(Tensor)
     out._array = r
     out._node = out._counter = out._view = None
-    if needed:
+    if any(edges):
         if grad_mode.get() and op.node is not None and (r.dtype is F32 or differentiable(r.dtype)):
             record(op, args, tuple(edges), out)
         elif HISTORY_WATCHES or grad_mode.get():

@@ -233,23 +233,21 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
                 first, slow = False, split or cls._watched
             return apply_general(cls, args, kwargs)
         edges = []
-        needed = False
+        needed = mode = recording()
         for a in args:
             if a.__class__ is Tensor or isinstance(a, Tensor):
-                edge = a._node
-                edges.append(edge)
-                if edge is not None:
-                    needed = True
+                edges.append(a._node)
             elif kinds[a.__class__] is None:
                 edges.append(None)
             else:
                 return apply_general(cls, args, kwargs)
+        if not mode or not any(edges):
+            needed = False
+            edges = [None] * len(edges)
         ctx = make_node()
         ctx._hooks = ctx._outputs = None
         ctx._saved = ()
-        mode = recording()
-        needed = needed and mode
-        ctx._edges = edges if needed else [None] * len(edges)  # type: ignore[assignment]
+        ctx._edges = edges  # type: ignore[assignment]
         ctx._epoch = epoch = writes[0]
         try:  # the mode is changed inside: Ctrl-C may come with the end of any call
             set_mode(False)
@@ -289,17 +287,21 @@ def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[...
         ctx._dtype = dtype = array.dtype
         if (dtype is not F32 and dtype is not F64) or (sets_attributes and ctx.__dict__):
             return finished(ctx, args, {}, result, epoch)
-        for a in args:
-            if a is result:
-                return finished(ctx, args, {}, result, epoch)
+        if None in edges:  # the result has no history, as an input that needs no gradient
+            for a in args:
+                if a is result:
+                    return finished(ctx, args, {}, result, epoch)
         saved: tuple[Any, ...] = ctx._saved
         for t in saved:
-            if t is None or (t.__class__ is Tensor and t._node is not None):
-                continue
-            for a in args:  # an input that needs no gradient, or something that has to be looked at
-                if a is t and t.__class__ is Tensor and t._counter is not INFERENCE:
-                    break
-            else:
+            if t.__class__ is Tensor:
+                if t._node is not None:
+                    continue
+                for a in args:  # an input that needs no gradient, or something that has to be looked at
+                    if a is t and t._counter is not INFERENCE:
+                        break
+                else:
+                    return finished(ctx, args, {}, result, epoch)
+            elif t is not None:
                 return finished(ctx, args, {}, result, epoch)
         result._node = ctx  # one new tensor, as usual
         return result

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from genesis.arrays.spec import spec_of
@@ -151,7 +153,7 @@ def _keep(
 
 def is_in(t: Any, tensors: Sequence[Any]) -> bool:
     """Membership by identity (``in`` would compare elements)."""
-    return any(other is t for other in tensors)
+    return any(map(is_, tensors, repeat(t)))
 
 
 def _carries_grad(t: Tensor) -> bool:
@@ -162,12 +164,8 @@ def _fresh(r: Tensor, args: Sequence[Any]) -> Tensor:
     """An output that is an input, or a view of one, becomes a tensor of its own on the same memory, and is not written
     to in place.
     """
-    if r._node is None and r._view is None:
-        for a in args:
-            if a is r:
-                break
-        else:
-            return r
+    if r._node is None and r._view is None and not is_in(r, args):
+        return r
     return guarded(r._alias(None), r)
 
 

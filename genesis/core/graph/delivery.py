@@ -43,17 +43,12 @@ def deliver(gradients: Sequence[tuple[AccumulateGrad, Tensor, bool]], create_gra
     with _delivering:
         site = site_here() if gradients and gradients[0][0]._grad is not None else None  # one for all sums in place
         writes: list[tuple[Any, ...]] = []
+        append, array = writes.append, np.ndarray
         for node, g, held in gradients:
-            if (
-                plain
-                and node._grad is None
-                and g._node is None
-                and g._array.__class__ is np.ndarray
-                and not node._virtual
-            ):
-                hooks = node._hooks
-                apart = held or g._counter is SHARED or (hooks is not None and hooks.tensor)
-                writes.append((_set_grad, node, g._apart() if apart else g))
+            if plain and node._grad is None and g._node is None and g._array.__class__ is array and not node._virtual:
+                if held or g._counter is SHARED or (node._hooks is not None and node._hooks.tensor):
+                    g = g._apart()  # noqa: PLW2901
+                append((_set_grad, node, g))
             else:
                 writes += _writes_of(node, g._shared() if held else g, create_graph, site)
         if len(writes) == 1:

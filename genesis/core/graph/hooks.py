@@ -78,13 +78,14 @@ class NodeHooks:
 
     def on_outputs(self, node: Node, g: Any) -> Any:
         """Tensor hooks and retained gradients."""
-        g = lent(g)
         if node._outputs is None and not self.retained:
-            for _, hook in tuple(self.tensor.values()):
+            g = g._shared()
+            for _, hook in [*self.tensor.values()]:
                 result = hook(g)
                 if result is not None:
                     g = replaced(result, g, "register_hook")
             return g
+        g = lent(g)
         parts = list(g) if node._outputs is not None else [g]
         hooks = list(self.tensor.values())
         for output in dict.fromkeys([index for index, _ in hooks]):  # one output after the other

@@ -18,8 +18,8 @@ def planned(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
     A root that is also used by another root waits for that use.
     """
     owed: dict[Node, int] = {}
-    reached = list(dict.fromkeys(roots)) if len(roots) > 1 else list(roots)
-    seen = set(reached)
+    reached = [*dict.fromkeys(roots)] if len(roots) > 1 else [*roots]
+    seen = {*reached}
     inner_roots = seen.copy() if len(roots) > 1 else ()
     add, append = seen.add, reached.append
     for node in reached:  # grows while it is walked

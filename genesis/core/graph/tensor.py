@@ -348,7 +348,8 @@ class Tensor(Methods):
     def _apart(self) -> Tensor:
         """This gradient in memory of its own."""
         out = _new(Tensor)
-        out._array, out._node, out._counter, out._view = self._array.copy(), None, None, None
+        out._array = self._array.copy()
+        out._node = out._counter = out._view = None
         return out
 
     def _zeros(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
