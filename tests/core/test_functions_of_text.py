@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from genesis.core.call.generated import compiled, defined, generated
+from genesis.core.call.generated import LateSignature, compiled, defined, generated
+from genesis.core.call.op import REGISTRY
 
 
 def made(text="def call(x, k=_default_k):\n    return x + k\n", name="shifted"):
@@ -119,3 +120,32 @@ def test_tracebacks_show_the_lines():
     with pytest.raises(AttributeError) as caught:
         f(1)
     assert "return x.none" in "".join(traceback.format_tb(caught.value.__traceback__))
+
+
+def test_names_and_annotations_of_a_late_signature_are_those_of_the_signature():
+    late = [op for op in REGISTRY.values() if isinstance(op.signature, LateSignature)]
+    assert len(late) > 300
+    for op in late:
+        known = inspect.signature(op.signature._function())
+        assert op.signature == known, op
+        assert op.names == tuple(known.parameters), op
+        annotations = [p.annotation for p in known.parameters.values()]
+        assert op.annotations == ["" if a is inspect.Parameter.empty else str(a) for a in annotations], op
+
+
+def test_a_late_signature_of_arguments_of_any_number():
+    def f(first, *others, last: "int" = 3, **named):
+        return first
+
+    late = LateSignature(lambda: f)
+    assert late.names == ("first", "others", "last", "named")
+    assert late.annotations == ["", "", "int", ""]
+    assert str(late) == str(inspect.signature(f))
+    assert str(late.replace(parameters=[])) == "()"
+
+
+def test_a_late_signature_is_worked_out_once():
+    asked = []
+    late = LateSignature(lambda: asked.append(1) or (lambda x: x))
+    assert list(late.parameters) == ["x"] == list(late.bind(1).arguments)
+    assert asked == [1]

@@ -20,7 +20,7 @@ def generated(source: Callable[[], str], name: str, filename: str, scope: dict[s
     function = FunctionType(_first_call.__code__, scope, name)
     function.__qualname__ = name
     scope["_compile"] = compile_now = _Compile(function, source, filename)
-    function.__signature__ = _Signature(compile_now)  # type: ignore[attr-defined]
+    function.__signature__ = LateSignature(compile_now)  # type: ignore[attr-defined]
     return function
 
 
@@ -58,22 +58,46 @@ class _Compile:
         return function
 
 
-class _Signature(inspect.Signature):
-    """The signature of a function that was not called yet."""
+class LateSignature(inspect.Signature):
+    """The signature of the function that ``function()`` gives, worked out when somebody asks: most ops are never called,
+    and theirs would take a tenth of the time of the import.
+    """
 
-    __slots__ = ("_compile",)
+    __slots__ = ("_function", "_known")
 
-    def __init__(self, compile_now: _Compile) -> None:
-        super().__init__()
-        self._compile = compile_now
+    def __init__(self, function: Callable[[], Callable[..., Any]]) -> None:
+        self._function = function
+        self._known: inspect.Signature | None = None
+
+    def known(self) -> inspect.Signature:
+        if self._known is None:
+            self._known = inspect.signature(self._function())
+        return self._known
 
     @property
     def parameters(self) -> MappingProxyType[str, inspect.Parameter]:
-        return inspect.signature(self._compile()).parameters
+        return self.known().parameters
 
     @property
     def return_annotation(self) -> Any:
-        return inspect.signature(self._compile()).return_annotation
+        return self.known().return_annotation
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names; they and the annotations are all that is asked for while an op is declared."""
+        function = self._function()
+        code = function.__code__
+        if hasattr(function, "__wrapped__") or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+            return tuple(self.parameters)
+        return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @property
+    def annotations(self) -> list[str]:
+        given = self._function().__annotations__
+        return [str(given.get(name, "")) for name in self.names]
+
+    def replace(self, **changes: Any) -> Any:
+        return self.known().replace(**changes)
 
 
 def defined(parameters: Iterable[Parameter], scope: dict[str, Any]) -> list[str]:

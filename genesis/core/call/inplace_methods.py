@@ -7,7 +7,7 @@ fit, go to `inplace` (`core/call/writes.py`).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,12 +85,12 @@ def _expect_tensor(name: str, target: Any) -> None:
 
 def _composed_method(op: Op, name: str) -> Callable[..., Tensor]:
     """With the parameters of the function, but for ``out`` and ``inplace``."""
-    parameters = [p for n, p in op.signature.parameters.items() if n not in ("out", "inplace")]
     scope: dict[str, Any] = {"inplace": inplace, "expect_tensor": _expect_tensor, "op": op, "name": name}
-    return generated(lambda: _composed_source(parameters, scope), name, f"<genesis in-place {op.name}>", scope)
+    return generated(lambda: _composed_source(op, scope), name, f"<genesis in-place {op.name}>", scope)
 
 
-def _composed_source(parameters: Sequence[inspect.Parameter], scope: dict[str, Any]) -> str:
+def _composed_source(op: Op, scope: dict[str, Any]) -> str:
+    parameters = [p for n, p in op.signature.parameters.items() if n not in ("out", "inplace")]
     written = defined(parameters, scope)
     given = [
         ("*" if p.kind is p.VAR_POSITIONAL else "") + p.name

@@ -32,7 +32,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -45,6 +44,7 @@ from genesis.base.device import CPU
 from genesis.base.errors import InplaceError
 from genesis.base.quiet import quietly
 from genesis.core.call import computing
+from genesis.core.call.generated import LateSignature
 from genesis.core.call.halves import called
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
@@ -141,11 +141,11 @@ class Fused:
         self.op, self.arrays, self.kernel, self.when, self.infer, self.before = op, arrays, kernel, when, infer, before
         self.pull: Kernel | None = None
         self.reads: tuple[int, ...] = ()
-        parameters = list(op.signature.parameters.values())
-        self.tensors = tuple(i for i, p in enumerate(parameters) if "Tensor" in str(p.annotation))
-        self.written = tuple(i for i, p in enumerate(parameters) if p.name in op.written)
+        parameters = op.names
+        self.tensors = tuple([i for i, annotation in enumerate(op.annotations) if "Tensor" in annotation])
+        self.written = tuple([i for i, name in enumerate(parameters) if name in op.written])
         title = "".join(part.capitalize() for part in op.name.split("_")) + "Backward"
-        names = tuple(parameters[i].name for i in self.tensors)
+        names = tuple([parameters[i] for i in self.tensors])
         self.node = type(
             title, (FusedNode,), {"__slots__": (), "op": op, "op_name": op.name, "input_names": names, "fused": self}
         )
@@ -166,7 +166,7 @@ class Fused:
         """
         if pull is None:
             return lambda pull: self.backward(pull, reads=reads)
-        names = list(self.op.signature.parameters)
+        names = self.op.names
         self.pull, self.reads = pull, self.tensors if reads is None else tuple(names.index(name) for name in reads)
         return pull
 
@@ -268,7 +268,7 @@ class Fused:
 
         ops = (
             Op(name, FUSION, self.op.signature, self.op.meaning, infer=results),
-            Op(f"{name}.backward", FUSION, inspect.signature(backward), backward, infer=gradients),
+            Op(f"{name}.backward", FUSION, LateSignature(lambda: backward), backward, infer=gradients),
         )
         ops[0].kernel, ops[0].tensors, ops[1].kernel, ops[1].tensors = forward, self.tensors, backward, (0,)
         FUSED.update({op.name: op for op in ops})

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
 from genesis.base.errors import DTypeError, message
-from genesis.core.call.generated import defined, generated
+from genesis.core.call.generated import LateSignature, defined, generated
 from genesis.core.call.halves import HALVES, HalfNode
 from genesis.core.call.kind import Kind, kind_named
 from genesis.core.graph.node import ComplexNode, Node, Rule, VariadicNode, compiled_when_needed
@@ -118,6 +118,19 @@ class Op:
         return f"<op {self.name}{self.signature}>"
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        signature = self.signature
+        return signature.names if isinstance(signature, LateSignature) else tuple(signature.parameters)
+
+    @property
+    def annotations(self) -> list[str]:
+        """What is written behind the names of its parameters."""
+        if isinstance(self.signature, LateSignature):
+            return self.signature.annotations
+        return [str(p.annotation) for p in self.signature.parameters.values()]
+
+    @property
     def doc(self) -> str:
         return inspect.getdoc(self.call) or ""
 
@@ -137,22 +150,22 @@ def register(op: Op, module: str) -> None:
     assert op.name not in REGISTRY, f"op {op.name!r} is declared twice: {REGISTRY[op.name].module} and {module}"
     assert op.call.__doc__, f"op {op.name!r} has no documentation"
     assert op.kind.composed or op.infer is not None, f"op {op.name!r} has no infer"
-    names = set(op.signature.parameters)
-    assert set(op.vjp) <= names, f"op {op.name!r} has a rule for an unknown input: {set(op.vjp) - names}"
+    unknown = set(op.vjp).difference(op.names)
+    assert not unknown, f"op {op.name!r} has a rule for an unknown input: {unknown}"
     op.module = module
     REGISTRY[op.name] = op
 
 
 def prepare_record(op: Op) -> None:
     """Derive what recording needs: which parameters are tensors, the node class, and what is saved."""
-    parameters = list(op.signature.parameters.values())
-    op.tensors = tuple(i for i, p in enumerate(parameters) if "Array" in str(p.annotation))
-    op.variadic = bool(parameters) and "Sequence[Array]" in str(parameters[0].annotation)
+    parameters, annotations = op.names, op.annotations
+    op.tensors = tuple([i for i, annotation in enumerate(annotations) if "Array" in annotation])
+    op.variadic = bool(parameters) and "Sequence[Array]" in annotations[0]
     if not op.vjp:
         return
-    names = [parameters[i].name for i in op.tensors]
+    names = [parameters[i] for i in op.tensors]
     rules = [op.vjp.get(name) for name in names]
-    op.saves, picks = _plan_saves(op, rules, [p.name for p in parameters])
+    op.saves, picks = _plan_saves(op, rules, parameters)
     op.plain = op.kind.aligned and len(op.tensors) == len(parameters) <= 2
     if op.plain:  # the fast paths save all operands, then the result
         layout = [*names, "out"]
@@ -167,7 +180,7 @@ def _asked_for(rule: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(rule).parameters)[1:]
 
 
-def _plan_saves(op: Op, rules: list[Any], parameters: list[str]) -> tuple[Any, list[tuple[int, ...]]]:
+def _plan_saves(op: Op, rules: list[Any], parameters: Sequence[str]) -> tuple[Any, list[tuple[int, ...]]]:
     """From the names in the rules: (name, source, index of the parameter, which rules use it), ``out`` or ``outs`` last."""
     needs = [() if rule is None else _asked_for(rule) for rule in rules]
     order = sorted({name for need in needs for name in need}, key=lambda name: (name in ("out", "outs"), name))
@@ -234,15 +247,20 @@ _GUARD = """    except Exception as error:
 """
 
 
-def public_function(op: Op, body: str, names: Mapping[str, Any], extra: str = "") -> Callable[..., Any]:
-    """``def name(signature): body``: a real signature costs nothing per call, ``*args`` would (160 ns)."""
+def public_function(
+    op: Op, body: str | Callable[[], str], names: Mapping[str, Any], extra: str = ""
+) -> Callable[..., Any]:
+    """``def name(signature): body``: a real signature costs nothing per call, ``*args`` would (160 ns). A body that is
+    a function is asked for its text when the text is compiled.
+    """
     scope: dict[str, Any] = {"_op": op, **names}
 
     def source() -> str:
         parts = defined(op.signature.parameters.values(), scope)
         if extra:
             parts.append(extra if any([part.startswith("*") for part in parts]) else "*, " + extra)
-        guarded = "    try:\n" + textwrap.indent(body, "    ") + _GUARD  # costs nothing while calls succeed
+        text = body if isinstance(body, str) else body()
+        guarded = "    try:\n" + textwrap.indent(text, "    ") + _GUARD  # costs nothing while calls succeed
         return f"def call({', '.join(parts)}):\n" + guarded.replace("ARGS", f"({', '.join(op.signature.parameters)},)")
 
     function = generated(source, op.name, f"<genesis op {op.name}>", scope)
@@ -269,8 +287,7 @@ def positional(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def attach_methods(op: Op, call: Callable[..., Any], operators: Iterable[str] = (), inplace: Any = None) -> None:
     """Make an op whose first parameter is ``input`` a method of `Tensor`, and give it its operators."""
-    first = next(iter(op.signature.parameters), None)
-    if first == "input" and not hasattr(Tensor, op.name):
+    if op.names[:1] == ("input",) and not hasattr(Tensor, op.name):
         setattr(Tensor, op.name, call)
     for name in operators:
         setattr(Tensor, name, getattr(call, "operator", call))

@@ -54,10 +54,10 @@ def _write_all(name: str, results: tuple[Any, ...], out: Any) -> Any:
 
 def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a function that is no op a keyword ``out``."""
-    parameters = list(inspect.signature(function).parameters.values())
     scope: dict[str, Any] = {"function": function, "write_out": write_out, "name": function.__name__}
 
     def source() -> str:
+        parameters = inspect.signature(function).parameters.values()
         parts = defined(parameters, scope)
         at = len(parts) - any([p.kind is p.VAR_KEYWORD for p in parameters])
         parts.insert(at, "out=None" if any([part.startswith("*") for part in parts[:at]]) else "*, out=None")

@@ -341,7 +341,8 @@ def _check_definition(cls: type[Function]) -> None:
             )
         cls.backward = own["vjp"]  # type: ignore[method-assign]
     for name, value in own.items():
-        if callable(getattr(value, "__func__", value)) and name not in _KNOWN and not name.startswith("__"):
+        named = name in _KNOWN or hasattr(Function, name) or name.startswith("__")
+        if not named and callable(getattr(value, "__func__", value)):
             import difflib
 
             close = difflib.get_close_matches(name, ("forward", "backward", "setup_context"), 1, 0.85)

@@ -14,7 +14,6 @@ The order of the hooks around a node: `core/graph/hooks.py`.
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -146,6 +145,8 @@ def _tell(error: Exception, node: Node | None) -> None:
     error.add_note(f"in the backward of {type(node).__name__}, called at {site}")
     calls = node._hooks.metadata.get("calls") if node._hooks is not None else None  # from anomaly mode
     if calls:
+        import traceback
+
         error.add_note(
             "The forward of this node was called from (most recent call last):\n"
             + "".join(traceback.format_list(calls)).rstrip()

@@ -9,12 +9,19 @@ what cannot be written is compiled again. `genesis cache` shows and clears it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 import sys
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from genesis.base.late import Late
+
+if TYPE_CHECKING:
+    import hashlib
+    import tempfile
+    from pathlib import Path
+else:  # 6 ms, and most programs compile nothing
+    hashlib, tempfile = Late("hashlib"), Late("tempfile")
 
 LIMIT = 64 << 20  # bytes that are kept; the oldest files go first
 CODE, STEP = ".o", ".step"  # machine code, and what uses it
@@ -23,6 +30,8 @@ _DIGEST = 32
 
 def folder() -> Path | None:
     """Where machine code is kept; None if it is not."""
+    from pathlib import Path
+
     asked = os.environ.get("GENESIS_CACHE_DIR")
     if asked is not None:
         return Path(asked) if asked else None

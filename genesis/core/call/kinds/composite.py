@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from genesis.core.call import inplace_methods, operands, writes
-from genesis.core.call.generated import passed
+from genesis.core.call.generated import LateSignature, passed
 from genesis.core.call.halves import in_float32
 from genesis.core.call.kind import Kind
 from genesis.core.call.op import Op, attach_methods, public_function, register
@@ -46,13 +45,9 @@ def composite(
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        op = Op(function.__name__, COMPOSITE, inspect.signature(function), function, dtypes=dtypes, **options)
+        op = Op(function.__name__, COMPOSITE, LateSignature(lambda: function), function, dtypes=dtypes, **options)
         op.kernel = op.call = call = function
-        many = sum("Tensor" in str(p.annotation) for p in op.signature.parameters.values()) > 2
-        handed_on = passed(op.signature.parameters.values())
-        steps = _steps_before(op, op.autocast == "float32" or (op.autocast == "low" and many))
-        steps += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
-        names = {
+        names: dict[str, Any] = {
             "fused": None,
             "cast": operands.autocast_arguments,
             "ACTIVE": ACTIVE,
@@ -60,18 +55,13 @@ def composite(
             "Tensor": Tensor,
             "in_float32": in_float32,
         }
-        steps += f"    return function({handed_on})\n"
-        op.call = call = _in_front_of(function, op, steps, names)
+        op.call = call = _in_front_of(function, op, lambda: _steps(op), names)
         if out:
-            given = f"    if out is not None: return write_out(_op.name, computed({handed_on}), out)\n"
             names |= {"write_out": write_out, "computed": call}
-            op.call = call = _in_front_of(function, op, given + steps, names, "out=None")
-        if inplace and "inplace" in op.signature.parameters:
-            first, *others = [p for p in op.signature.parameters if p != "inplace"]
-            body = f"    if inplace: return write(name, computed, {first}, ({', '.join([*others, ''])}), {{}})\n"
-            op.call = call = _in_front_of(
-                function, op, body + steps, {**names, "write": writes.inplace, "name": op.name + "_", "computed": call}
-            )
+            op.call = call = _in_front_of(function, op, lambda: _write_out(op) + _steps(op), names, "out=None")
+        if inplace and "inplace" in op.names:
+            names |= {"write": writes.inplace, "name": op.name + "_", "computed": call}
+            op.call = call = _in_front_of(function, op, lambda: _write_inplace(op) + _steps(op), names)
         call.op = op  # type: ignore[attr-defined]
         if method:
             attach_methods(op, call, operators, inplace_methods.inplace_method(op) if inplace else None)
@@ -82,7 +72,7 @@ def composite(
 
 
 def _in_front_of(
-    function: Callable[..., Any], op: Op, body: str, names: Mapping[str, Any], extra: str = ""
+    function: Callable[..., Any], op: Op, body: Callable[[], str], names: Mapping[str, Any], extra: str = ""
 ) -> Callable[..., Any]:
     """The public function of a composite, with the steps before it."""
     call = public_function(op, body, names, extra)
@@ -90,9 +80,23 @@ def _in_front_of(
     return call
 
 
-def _steps_before(op: Op, casts: bool) -> str:
-    """The steps before a composite's function: the casts of autocast, and the look for 16-bit operands (60 ns each)."""
+def _write_out(op: Op) -> str:
+    given = passed(op.signature.parameters.values())
+    return f"    if out is not None: return write_out(_op.name, computed({given}), out)\n"
+
+
+def _write_inplace(op: Op) -> str:
+    first, *others = [name for name in op.signature.parameters if name != "inplace"]
+    return f"    if inplace: return write(name, computed, {first}, ({', '.join([*others, ''])}), {{}})\n"
+
+
+def _steps(op: Op) -> str:
+    """The call of a composite's function, and what comes before: the casts of autocast, the look for 16-bit operands
+    (60 ns each), the fused kernel.
+    """
     parameters = op.signature.parameters.values()
+    many = sum("Tensor" in str(p.annotation) for p in parameters) > 2
+    casts = op.autocast == "float32" or (op.autocast == "low" and many)
     body = f"    {', '.join(op.signature.parameters)}, = cast(_op, ARGS) if ACTIVE else ARGS\n" if casts else ""
     if op.halves:
         size = "isinstance({0}, Tensor) and {0}._array.dtype.itemsize == 2"
@@ -102,4 +106,5 @@ def _steps_before(op: Op, casts: bool) -> str:
             if p.name != "out" and ("Tensor" in str(p.annotation) or p.kind is p.VAR_POSITIONAL)
         ]
         body += f"    if {' or '.join(looks)}: return in_float32(_op, function, ARGS)\n"
-    return body
+    body += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
+    return body + f"    return function({passed(parameters)})\n"

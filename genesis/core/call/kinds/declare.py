@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from genesis.core.call import dispatch, inplace_methods
+from genesis.core.call.generated import LateSignature
 from genesis.core.call.kind import Kind, kind_named
 from genesis.core.call.op import Fail, Op, attach_methods, positional, prepare_record, public_function, register
 from genesis.core.call.out import write_out
@@ -45,7 +46,7 @@ def primitive(
         op = Op(
             meaning.__name__,
             kind_named(kind),
-            inspect.signature(meaning),
+            LateSignature(lambda: meaning),
             meaning,
             infer=infer,
             vjp=vjp or {},

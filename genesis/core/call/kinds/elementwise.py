@@ -22,6 +22,7 @@ from genesis.base.device import CPU
 from genesis.base.errors import DeviceError, DTypeError, ShapeError, message
 from genesis.core.call import dispatch, inplace_methods, promotion
 from genesis.core.call.fast import binary_path, reversed_path, unary_path
+from genesis.core.call.generated import LateSignature
 from genesis.core.call.kind import Kind, Rule, called
 from genesis.core.call.kinds.declare import Rules, finish
 from genesis.core.call.op import Fail, Op, Samples, positional, prepare_record, public_function
@@ -198,6 +199,7 @@ def check_kinds(op: Op, operands: Sequence[Any]) -> None:
         )  # fmt: skip
 
 
+@functools.cache
 def _signature(*names: str) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([inspect.Parameter(name, kind, annotation="Array") for name in names])
@@ -317,7 +319,7 @@ def elementwise(
     """Declare an elementwise op of any number of operands; the decorated function is its NumPy meaning."""
 
     def declare(meaning: Callable[..., Any]) -> Callable[..., Any]:
-        op = Op(meaning.__name__, ELEMENTWISE, inspect.signature(meaning), meaning, vjp=vjp or {}, result=result,
+        op = Op(meaning.__name__, ELEMENTWISE, LateSignature(lambda: meaning), meaning, vjp=vjp or {}, result=result,
                 dtypes=dtypes, **options)  # fmt: skip
         op.kernel = op.meaning = positional(meaning)
         op.infer, op.run = op.infer or _infer_elementwise(op), dispatch.elementwise

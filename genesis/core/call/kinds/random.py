@@ -9,7 +9,6 @@ that could differ, so this is decided where it is called.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from genesis.base.device import CPU
 from genesis.base.errors import GraphError, message
 from genesis.base.memory import too_large
 from genesis.core.call import dispatch
+from genesis.core.call.generated import LateSignature
 from genesis.core.call.kind import Kind
 from genesis.core.call.kinds.declare import finish
 from genesis.core.call.op import REGISTRY, Op, Samples, case, prepare_record, public_function
@@ -52,7 +52,9 @@ def random(name: str, samples: Samples | None = None) -> Callable[[Callable[...,
         def kernel(stream: Generator, shape: tuple[int, ...], dtype: Any, *options: Any) -> Any:
             return np.asarray(meaning(stream, shape, dtype, *options)).astype(dtype, copy=False)
 
-        op = Op(f"random.{name}", RANDOM, inspect.signature(meaning), kernel, infer=_infer, samples=samples or _some)
+        op = Op(
+            f"random.{name}", RANDOM, LateSignature(lambda: meaning), kernel, infer=_infer, samples=samples or _some
+        )
         op.dtypes, op.torch_name = "", ""
         op.kernel, op.run = kernel, run
         prepare_record(op)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, DimError, DTypeError, ShapeError, message
 from genesis.core.call import dispatch, operands
+from genesis.core.call.generated import LateSignature
 from genesis.core.call.halves import F32
 from genesis.core.call.kind import Along
 from genesis.core.call.kinds.declare import Rules, finish
@@ -77,12 +77,12 @@ def reduction(
     """
 
     def declare(meaning: Callable[..., Any]) -> Callable[..., Any]:
-        op = Op(meaning.__name__, REDUCTION, inspect.signature(meaning), meaning, vjp=vjp or {}, result=result,
+        op = Op(meaning.__name__, REDUCTION, LateSignature(lambda: meaning), meaning, vjp=vjp or {}, result=result,
                 dtypes=dtypes, **options)  # fmt: skip
         op.kernel = op.meaning = positional(meaning)
         op.infer = op.infer or _infer_reduction(op, empty)
         prepare_record(op)
-        names = list(op.signature.parameters)
+        names = op.names
         wide = "dtype" in names
         extra = "axis=None, keepdims=None, out=None"
         rest = ", ".join(["input", "dim", "keepdim"] + ["dtype" if n == "dtype" else n for n in names[3:]])
