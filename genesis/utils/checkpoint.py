@@ -17,7 +17,9 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from operator import is_not
+from types import CodeType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +33,8 @@ from genesis.core.graph.generator import default_generator
 from genesis.core.graph.levels import again, numbered, remembered
 from genesis.core.graph.modes import enable_grad, entered, grad_mode, interception, kernels_are_forced, kernels_only
 from genesis.core.graph.node import Node
-from genesis.core.graph.saved import saved_tensors_hooks
-from genesis.core.graph.site import Site
+from genesis.core.graph.saved import Packed, saved_tensors_hooks
+from genesis.core.graph.site import site_of
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.version import WRITES
 
@@ -84,52 +86,86 @@ def checkpoint(
         return function(*args, **kwargs)
     first, again = context_fn()
     run = _Run(function, args, kwargs, again, determinism_check, preserve_rng_state, early_stop)
-    with _Hooks(run.pack, run.unpack), numbered(remembered(run.levels)), first:
+    with _Hooks(run.slot, _as_it_is), numbered(remembered(run.levels)), first:
         return function(*args, **kwargs)
 
 
-class _Slot:
+class _Slot(Packed):
     """Where a saved tensor will be when it is needed."""
 
-    __slots__ = ("__weakref__", "index", "value")
+    __slots__ = ("__weakref__", "edge", "index", "like", "run", "value")
 
-    def __init__(self, index: int) -> None:
-        self.index = index
+    def __init__(self, run: _Run, t: Tensor) -> None:
+        self.run, self.index = run, len(run.slots)
+        self.edge, self.like = t._node, (t._array.shape, t._array.dtype)
         self.value: Tensor | None = None
+
+    def fill(self, t: Tensor) -> None:
+        if (t._array.shape, t._array.dtype) != self.like:
+            raise GraphError(
+                message(
+                    "checkpoint",
+                    f"the second run saved {t._spec()}, the first {Spec(*self.like, CPU)}",
+                    [("function", _name(self.run.function))],
+                    "the function must do the same both times",
+                )
+            )
+        self.value = t._alias(self.edge)
+
+    def unpack(self, name: str) -> Tensor:
+        if self.value is None:
+            self.run.run_again()
+        if self.value is None:
+            raise GraphError(
+                message(
+                    "checkpoint",
+                    f"the second run saved fewer tensors, {self.index} or less of {len(self.run.slots)}",
+                    [("function", _name(self.run.function))],
+                    "the function must do the same both times",
+                )
+            )
+        return self.value
 
 
 class _Hooks(saved_tensors_hooks):
-    wants_node = True
+    """Calls ``pack_hook(node, tensor)`` for what a node saves; the node keeps what that returns, if it is a slot."""
+
+    def packed(self, node: Node) -> tuple[Any, ...]:
+        saved = tuple([self._of_value(node, value) for value in node._saved])
+        return saved if any(map(is_not, saved, node._saved)) else node._saved
+
+    def _of_value(self, node: Node, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return self.pack_hook(node, value)
+        return [self._of_value(node, each) for each in value] if value.__class__ is list else value
 
 
 class _Enough(BaseException):
     """Ends the second run early; not an `Exception`, which a user's code might catch."""
 
 
-class _Note:
+class _Note(NamedTuple):
     """One saved tensor of a run: which operation saved it, where, and what it looked like."""
 
-    __slots__ = ("array", "crc", "name", "site")
-
-    def __init__(self, node: Node, t: Tensor, values: bool) -> None:
-        self.name, self.array = type(node).__name__, (t._array.shape, t._array.dtype)
-        self.site = (node._code, node._at)
-        self.crc = (
-            zlib.crc32(np.ascontiguousarray(t.detach().numpy_view()).view(np.uint8).data) if values and t.numel() else 0
-        )
-
-    def same(self, other: _Note) -> bool:
-        return self.array == other.array and self.name == other.name and self.crc == other.crc
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    crc: int
+    code: CodeType | None
+    at: int
 
     @property
     def spec(self) -> str:
-        return str(Spec(*self.array, CPU))
+        return str(Spec(self.shape, self.dtype, CPU))
 
     def __str__(self) -> str:
-        from genesis.core.graph.site import site_of
-
-        site: Site | None = site_of(*self.site)
+        site = site_of(self.code, self.at)
         return f"{self.name} saves {self.spec}" + ("" if site is None else f" at {site}")
+
+
+def _note(node: Node, t: Tensor, values: bool = False) -> _Note:
+    crc = zlib.crc32(np.ascontiguousarray(t.detach().numpy_view()).view(np.uint8).data) if values and t.numel() else 0
+    return _Note(type(node).__name__, t._array.shape, t._array.dtype, crc, node._code, node._at)
 
 
 class _Run:
@@ -153,45 +189,32 @@ class _Run:
         self.slots: list[weakref.ref[_Slot]] = []
         self.notes: list[_Note] = []
 
-    def pack(self, node: Node, t: Tensor) -> _Slot:
-        slot = _Slot(len(self.slots))
+    def slot(self, node: Node, t: Tensor) -> _Slot:
+        """A slot for what the first run saves."""
+        slot = _Slot(self, t)
         self.slots.append(weakref.ref(slot))
         if self.check != "none":
-            self.notes.append(_Note(node, t, self.check == "values"))
+            self.notes.append(_note(node, t, self.check == "values"))
         return slot
-
-    def unpack(self, slot: _Slot) -> Tensor:
-        if slot.value is None:
-            self.run_again()
-        if slot.value is None:
-            raise GraphError(
-                message(
-                    "checkpoint",
-                    f"the second run saved fewer tensors, {slot.index} or less of {len(self.slots)}",
-                    [("function", _name(self.function))],
-                    "the function must do the same both times",
-                )
-            )
-        return slot.value
 
     def run_again(self) -> None:
         self._check_arguments()
         seconds: list[_Note] = []
         count = 0
 
-        def fill(node: Node, t: Tensor) -> tuple[Tensor]:
+        def fill(node: Node, t: Tensor) -> Tensor:
             nonlocal count
             if self.check != "none":
-                seconds.append(_Note(node, t, self.check == "values"))
-                if count >= len(self.notes) or not seconds[-1].same(self.notes[count]):
+                seconds.append(_note(node, t, self.check == "values"))
+                if count >= len(self.notes) or seconds[-1][:4] != self.notes[count][:4]:
                     raise self._mismatch(seconds)
             slot = self.slots[count]() if count < len(self.slots) else None
             if slot is not None:
-                slot.value = t
+                slot.fill(t)
             count += 1
             if self.early_stop and count == len(self.slots):
                 raise _Enough
-            return (t,)  # for a backward inside of the function itself; no tensor, so that outer hooks leave it alone
+            return t  # for a backward inside of the function itself
 
         before = default_generator.get_state()
         if self.rng is not None:
@@ -201,7 +224,7 @@ class _Run:
                 enable_grad(),
                 restored(self.autocast),
                 kernels_only(self.kernels),
-                _Hooks(fill, _first),
+                _Hooks(fill, _as_it_is),
                 numbered(again(self.levels)),
                 self.again,
             ):
@@ -239,8 +262,8 @@ def _name(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
-def _first(packed: tuple[Tensor]) -> Tensor:
-    return packed[0]
+def _as_it_is(t: Tensor) -> Tensor:
+    return t
 
 
 def checkpoint_sequential(
@@ -403,11 +426,11 @@ def saved_residuals(function: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     residuals: list[tuple[str, str]] = []
 
     def note(node: Node, t: Tensor) -> Tensor:
-        spec, _, rest = str(_Note(node, t, False)).partition(" saves ")
+        spec, _, rest = str(_note(node, t)).partition(" saves ")
         residuals.append((str(t._spec()), spec + rest.removeprefix(str(t._spec()))))
         return t
 
-    with enable_grad(), _Hooks(note, lambda t: t):
+    with enable_grad(), _Hooks(note, _as_it_is):
         function(*args, **kwargs)
     return residuals
 

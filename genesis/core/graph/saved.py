@@ -1,12 +1,14 @@
 """Hooks on what nodes save for backward: every saved tensor goes through ``pack`` and comes back through ``unpack``.
 
-While a pair of hooks is open (`PACKING`), what a new node saved is replaced by `Packed` records. Where pairs are open inside each other, the innermost alone packs.
+While a pair of hooks is open (`PACKING`), what a new node saved is replaced by `Packed` records. Where pairs are open
+inside each other, the innermost alone packs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 from genesis.base.errors import ArgumentError, GraphError, InplaceError, message
@@ -38,8 +40,6 @@ class saved_tensors_hooks:
     tensor([2., 2., 2.])
     """
 
-    wants_node = False  # checkpointing looks at the node, too
-
     def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
         self._tokens: list[Any] = []
@@ -56,8 +56,10 @@ class saved_tensors_hooks:
         packing.reset(self._tokens.pop())
         PACKING.pop()
 
-    def pack(self, node: Node, t: Tensor) -> Any:
-        return self.pack_hook(node, t) if self.wants_node else self.pack_hook(t)
+    def packed(self, node: Node) -> tuple[Any, ...]:
+        """What a new node keeps in place of what it saved; the same, if there is no tensor among it."""
+        saved = tuple([_packed(node, value, self) for value in node._saved])
+        return saved if any(map(is_not, saved, node._saved)) else node._saved
 
 
 packing: ContextVar[tuple[saved_tensors_hooks, ...]] = ContextVar("genesis_saved_tensors_hooks", default=())
@@ -84,6 +86,16 @@ class disable_saved_tensors_hooks:
 
 
 class Packed:
+    """Stands for a tensor that a node saved."""
+
+    __slots__ = ()
+
+    def unpack(self, name: str) -> Tensor:
+        """The tensor, for the backward of the node of this name."""
+        raise NotImplementedError
+
+
+class PackedByHooks(Packed):
     """One saved tensor after packing: by which pair of hooks, into what, and where its gradient goes."""
 
     __slots__ = ("dtype", "edge", "hooks", "shape", "value")
@@ -96,7 +108,7 @@ class Packed:
         mode = grad_mode.get()
         try:
             grad_mode.set(False)
-            self.value = hooks.pack(node, given)
+            self.value = hooks.pack_hook(given)
         finally:
             grad_mode.set(mode)
         if given._version != before:
@@ -145,15 +157,15 @@ def pack(node: Node) -> None:
     open_pairs = packing.get()
     if not open_pairs or not node._saved:
         return
-    saved = tuple([_packed(node, value, open_pairs[-1]) for value in node._saved])
-    if any(a is not b for a, b in zip(saved, node._saved, strict=True)):
+    saved = open_pairs[-1].packed(node)
+    if saved is not node._saved:
         node._saved, node._epoch = saved, PACKED
 
 
 def _packed(node: Node, value: Any, hooks: saved_tensors_hooks) -> Any:
     if value.__class__ is list:
         return [_packed(node, v, hooks) for v in value]
-    return Packed(node, value, hooks) if hasattr(value, "_array") else value
+    return PackedByHooks(node, value, hooks) if hasattr(value, "_array") else value
 
 
 def unpack(node: Node) -> tuple[Any, ...]:
