@@ -6,7 +6,9 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from genesis.core.call.kernels import call_many
 from genesis.core.call.refusal import explain_all
+from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import tracer
 from genesis.ops.learning.update import adam_step, add_quotient, add_square, average
@@ -66,6 +68,34 @@ class Adam(Stateful):
             shrink = number(group, state, lambda lr, step: 1 - lr * decay) if decay else None
         averages = state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq")
         adam_step(param, g, *averages, b1, b2, root, group["eps"], rate, shrink)
+
+    def _update_group(self, group: Group) -> None:
+        """The steps of all parameters with the same numbers by one call, where nothing is open and no method is another's."""
+        ordinary = type(self).change is Adam.change and type(self).update is Stateful.update
+        if not ordinary or ACTIVE or group["differentiable"] or group["lr"].__class__ is not float:
+            super()._update_group(group)
+            return
+        b1, b2 = map(scalar, group["betas"])
+        lr, decay = group["lr"], group["weight_decay"] if group["decoupled_weight_decay"] else 0
+        rows: list[Any] = []
+        numbers: Any = None
+        for p in group["params"]:
+            grad = p.grad
+            if grad is None:
+                continue
+            if grad.__class__ is not Tensor or p._array.dtype.kind != "f":  # a sparse gradient, a complex parameter
+                call_many(adam_step, rows, *numbers or ())
+                rows = []
+                self._update_one(p, grad, group)
+                continue
+            state = self.state[p]
+            g = self._prepare(p, grad, state, group)
+            root, rate, shrink = _scales(lr, state["step"], b1, b2, decay)
+            if numbers != (b1, b2, root, group["eps"], rate, shrink):
+                call_many(adam_step, rows, *numbers or ())
+                rows, numbers = [], (b1, b2, root, group["eps"], rate, shrink)
+            rows.append((p, g, state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq")))
+        call_many(adam_step, rows, *numbers or ())
 
 
 @functools.lru_cache(maxsize=16)

@@ -204,16 +204,21 @@ class Optimizer(Dependable):
             uninterrupted(self._update_all)
         return loss
 
+    def _update_group(self, group: Group) -> None:
+        for p in group["params"]:
+            grad = p.grad
+            if grad is not None:
+                self._update_one(p, grad, group)
+
+    def _update_one(self, param: Tensor, grad: Any, group: Group) -> None:
+        if grad.__class__ is not Tensor and grad.is_sparse:
+            self.update_sparse(param, grad, self.state[param], group)
+        else:
+            self.update(param, grad, self.state[param], group)
+
     def _update_all(self) -> None:
         for group in self.param_groups:
-            for p in group["params"]:
-                grad = p.grad
-                if grad is None:
-                    continue
-                if grad.__class__ is not Tensor and grad.is_sparse:
-                    self.update_sparse(p, grad, self.state[p], group)
-                else:
-                    self.update(p, grad, self.state[p], group)
+            self._update_group(group)
         if tracer.get() is not None:
             for state in self.state.values():
                 for made in state.values():
@@ -412,14 +417,17 @@ class Stateful(Optimizer):
                 start = scalar(start)
                 state[name] = full_like(param, complex(start, start) if param.is_complex() else start)
 
-    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+    def _prepare(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> Any:
+        """Make or advance the state of a parameter; the gradient to go down along."""
         if not state:
             self.begin(param, state, group)
         advance(state, "step")
         g = -grad if group.get("maximize") else grad
         decay = group.get("weight_decay")
-        if decay and not self.decoupled(group):
-            g = plus(g, param, decay)
+        return plus(g, param, decay) if decay and not self.decoupled(group) else g
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        g = self._prepare(param, grad, state, group)
         if param.is_complex():
             self._change_pairs(param, g, state, group)
         else:

@@ -112,3 +112,169 @@ def test_numbers_of_numpy_are_options_as_pythons_are(number, dtype):
         found.append(p[0].item())
     assert found[0] == pytest.approx(1 - 2 / 3, rel=1e-6)
     assert found[1] == pytest.approx(found[0], rel=1e-6)
+
+
+def _params(dtypes=("float32",)):
+    rng = np.random.default_rng(3)
+    shapes = [(3,), (4, 5), (), (0, 2), (17,), (2, 3, 4)]
+    return [
+        genesis.nn.Parameter(genesis.tensor(np.asarray(rng.normal(size=s), dtypes[i % len(dtypes)])))
+        for i, s in enumerate(shapes)
+    ]
+
+
+def _steps(params, count=3, layout=lambda a: a, make=genesis.optim.AdamW, **options):
+    rng = np.random.default_rng(4)
+    optimizer = make(params, lr=0.1, **options)
+    for _ in range(count):
+        for p in params:
+            p.grad = genesis.from_numpy(layout(np.asarray(rng.normal(size=p.shape), p.detach().numpy().dtype)))
+        optimizer.step()
+    return optimizer
+
+
+def _ends(params, optimizer):
+    states = [optimizer.state[p][name] for p in params for name in ("exp_avg", "exp_avg_sq")]
+    return [t.detach().numpy() for t in (*params, *states)], [t._version for t in (*params, *states)]
+
+
+@pytest.fixture
+def native_calls(monkeypatch):
+    monkeypatch.setitem(steps_on_cpu._small, "steps", steps_on_cpu.OFTEN)
+    calls = []
+    compiled = steps_on_cpu._compiled_rows
+
+    def counting(letter):
+        return lambda *a: (calls.append(a[1]), compiled(letter)(*a))
+
+    monkeypatch.setattr(steps_on_cpu, "_compiled_rows", counting)
+    return calls
+
+
+@pytest.mark.parametrize("make", [genesis.optim.AdamW, genesis.optim.Adam])
+@pytest.mark.parametrize(
+    "layout", [np.copy, lambda a: a.copy("F"), lambda a: np.stack([a, a], -1)[..., 0]], ids=["rows", "columns", "steps"]
+)
+def test_the_steps_of_all_parameters_are_one_call_with_the_same_bits(native_calls, monkeypatch, make, layout):
+    together = _params()
+    values, versions = _ends(together, _steps(together, layout=layout, make=make, weight_decay=0.1))
+    assert native_calls == [6, 6, 6]
+    apart = _params()
+    monkeypatch.setattr(make, "_update_group", genesis.optim.Optimizer._update_group)
+    expected, known = _ends(apart, _steps(apart, layout=layout, make=make, weight_decay=0.1))
+    assert len(native_calls) == 3
+    for a, b in zip(values, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert versions == known
+
+
+def test_parameters_of_two_dtypes_are_two_calls(native_calls):
+    params = _params(("float32", "float64"))
+    _steps(params)
+    assert native_calls == [3, 3] * 3
+
+
+def test_what_the_kernel_does_not_take_has_its_turn(native_calls, monkeypatch):
+    def params():
+        some = _params()
+        some[2] = genesis.nn.Parameter(genesis.ones(3, 4).t())  # not contiguous
+        some[4] = genesis.nn.Parameter(genesis.ones(3).half())
+        some.append(genesis.nn.Parameter(genesis.ones(3) + 1j))
+        return some
+
+    together, apart = params(), params()
+    values, versions = _ends(together, _steps(together))
+    assert native_calls == [2, 1, 1] * 3
+    monkeypatch.setattr(genesis.optim.Adam, "_update_group", genesis.optim.Optimizer._update_group)
+    expected, known = _ends(apart, _steps(apart))
+    for a, b in zip(values, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert versions == known
+
+
+def test_large_parameters_go_by_themselves(native_calls):
+    params = [genesis.nn.Parameter(genesis.linspace(-1, 1, n)) for n in (5, LARGE["elements"] + 1, 7)]
+    alone = genesis.nn.Parameter(params[1].detach().clone())
+    optimizer = genesis.optim.AdamW(params, lr=0.1)
+    for p in (*params, alone):
+        p.grad = p.detach() * 2
+    optimizer.step()
+    genesis.optim.AdamW([alone], lr=0.1).step()
+    assert native_calls == [2]
+    assert genesis.equal(params[1], alone)
+
+
+def test_two_parameters_on_the_same_memory_change_one_after_the_other(native_calls):
+    memory = np.ones(4, np.float32)
+    params = [genesis.nn.Parameter(genesis.from_numpy(memory)) for _ in range(2)]
+    optimizer = genesis.optim.AdamW(params, lr=0.5, weight_decay=0.0)
+    for p in params:
+        p.grad = genesis.ones(4)
+    optimizer.step()
+    assert native_calls == [2]
+    np.testing.assert_allclose(memory, 0.0, atol=1e-6)
+
+
+def test_parameters_that_missed_a_step_have_numbers_of_their_own(native_calls):
+    params = _params()
+    optimizer = genesis.optim.AdamW(params, lr=0.1)
+    for k in range(3):
+        optimizer.zero_grad()
+        for i, p in enumerate(params):
+            if k or i % 2:
+                p.grad = genesis.ones_like(p)
+        optimizer.step()
+    assert native_calls == [3, *[1] * 6, *[1] * 6]
+    assert [optimizer.state[p]["step"] for p in params] == [2, 3] * 3
+
+
+def test_a_method_of_a_subclass_is_asked():
+    class Counting(genesis.optim.AdamW):
+        seen = 0
+
+        def update(self, param, grad, state, group):
+            type(self).seen += 1
+            super().update(param, grad, state, group)
+
+    _steps(_params(), make=Counting)
+    assert Counting.seen == 18
+
+
+def test_another_kernel_is_asked(native_calls, monkeypatch):
+    from genesis.core.call import kernels
+    from genesis.ops.learning.update import adam_step
+
+    table, name = adam_step.op.kernels, "fused.adam_step"
+    monkeypatch.setitem(table, np.ndarray, table[np.ndarray])  # what `attach` changes is as before at the end
+    monkeypatch.setitem(kernels.FUSED, name, kernels.FUSED[name])
+    seen = []
+    kernels.attach(adam_step, np.ndarray, lambda *a: seen.append(a[0].shape))
+    _steps(_params(), count=1)
+    assert len(seen) == 6
+    assert native_calls == []
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_memory_that_others_may_read_is_copied_before_a_step(native_calls, alone):
+    x, y = genesis.ones(3, requires_grad=True), genesis.ones(3, requires_grad=True)
+    lent = []
+    x.register_hook(lent.append)
+    y.register_hook(lent.append)
+    (x + y).backward(genesis.ones(3))
+    p = lent[0].requires_grad_()
+    if alone:
+        averages = genesis.zeros(3), genesis.ones(3)
+        with genesis.no_grad():
+            genesis.ops.learning.update.adam_step(p, genesis.ones(3), *averages, None, 0.9, 0.9, 1.0, 1.0, -1.0, None)
+    else:
+        optimizer = genesis.optim.AdamW([p], lr=0.5)
+        p.grad = genesis.ones(3)
+        optimizer.step()
+    assert p.tolist() != [1.0, 1.0, 1.0]
+    assert lent[1].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_objects_of_arrays_are_as_known():
+    from genesis.kernels.llvm import native
+
+    assert object.__basicsize__ == native.ARRAY_DATA

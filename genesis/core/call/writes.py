@@ -90,11 +90,14 @@ def bump_all(tensors: Sequence[Tensor], name: str) -> None:
         if counter is None or counter is SHARED:
             counters[i] = tensors[i]._shared_counter()
     with counting:
+        WRITES[0] = stamp = WRITES[0] + 1
         for counter in counters:
             if counter is not INFERENCE:
-                WRITES[0] = counter.stamp = WRITES[0] + 1
+                counter.stamp = stamp
                 counter.count += 1
-                counter.writer, counter.code, counter.at = name, code, at
+                counter.writer = name
+                counter.code = code
+                counter.at = at
 
 
 def inplace(

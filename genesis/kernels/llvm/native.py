@@ -11,10 +11,24 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from genesis.base.locks import lock_that_forks_wait_for
 from genesis.kernels.llvm import objects
 
 _compiling = lock_that_forks_wait_for()
+
+
+def _array_data() -> int:
+    """How far behind the address of a NumPy array's object that of its elements is; 0 if it is not where NumPy's C
+    interface has it, behind what all objects begin with.
+    """
+    known, behind = np.zeros(1), object.__basicsize__
+    there = ctypes.c_void_p.from_address(id(known) + behind).value
+    return behind if there == known.ctypes.data else 0
+
+
+ARRAY_DATA = _array_data()
 
 
 @functools.cache
