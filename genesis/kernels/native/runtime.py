@@ -34,7 +34,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -199,6 +199,9 @@ def begin() -> _Pool:
         return _pools[0]
 
 
+_begin = begin
+
+
 def _follow(threads: int) -> None:
     if _pools:
         _pools[0].resize(threads)
@@ -219,8 +222,7 @@ def _made() -> _Pool:
     return _Pool(control.ctypes.data, made, control, sleeps)
 
 
-@dataclass(repr=False, eq=False)
-class _Functions:
+class _Functions(NamedTuple):
     """What is compiled: functions, and addresses of those that native code calls."""
 
     run: Callable[[int, int, int, int], None]
