@@ -119,7 +119,7 @@ class Own(NamedTuple):
 
 own: list[Own] = []  # one, where there is any
 OWN_INNER, OWN_COLUMNS = 32, 16  # ... whose inner size, and number of columns, is as large as this
-OWN_OF_BATCH, OWN_BATCH = 1 << 14, 1 << 22  # multiplications of each in a batch, and of all, from where threads pay
+OWN_OF_BATCH, OWN_BATCH = 1 << 14, 1 << 22  # multiplications of each in a batch, and of all, from where it pays
 _F32 = np.dtype(np.float32)
 
 _here = sys.modules[__name__]  # whose `ALONE` may be set: the function below has another namespace
@@ -147,7 +147,7 @@ def _is_own(a: Any, b: Any) -> bool:
     if not fits or b.shape[-2] < OWN_INNER or b.shape[-1] < OWN_COLUMNS or a.shape[-2] == 1 or not own:
         return False
     each = a.shape[-2] * b.shape[-2] * b.shape[-1]
-    batch = get_num_threads() > 1 and each >= OWN_OF_BATCH and a.size * b.shape[-1] >= OWN_BATCH
+    batch = each >= OWN_OF_BATCH and a.size * b.shape[-1] >= OWN_BATCH
     return (each > _here.ALONE_MATRICES or batch) and _openblas() is not None and own[0].is_available()
 
 

@@ -85,6 +85,20 @@ def test_the_same_bits_in_any_number_of_threads():
     genesis.set_num_threads(before)
 
 
+def test_operations_have_the_same_bits_in_any_number_of_threads():
+    before = genesis.get_num_threads()
+    genesis.manual_seed(0)
+    x, w, bias = genesis.randn(150, 70), genesis.randn(90, 70), genesis.randn(90)
+    many, others = genesis.randn(300, 32, 32), genesis.randn(300, 32, 32)
+    results = []
+    for number in (1, 2, 3, 5):
+        genesis.set_num_threads(number)
+        some = genesis.nn.functional.linear(x, w, bias), x @ w.T, many @ others, many @ others[0], many[0].mT @ others
+        results.append([y.numpy().tobytes() for y in some])
+    genesis.set_num_threads(before)
+    assert all(r == results[0] for r in results)
+
+
 def test_nan_and_infinity_go_their_way(threads):
     a, b = np.ones((100, 64), np.float32), np.ones((64, 70), np.float32)
     a[3, 4], a[30, 2], b[5, 69] = np.inf, np.nan, np.nan
