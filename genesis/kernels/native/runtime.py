@@ -199,9 +199,6 @@ def begin() -> _Pool:
         return _pools[0]
 
 
-_begin = begin
-
-
 def _follow(threads: int) -> None:
     if _pools:
         _pools[0].resize(threads)
