@@ -41,7 +41,8 @@ from genesis.jit.lowering.scalar_code import WIDE
 
 WORK = 1 << 16  # operations of a chunk, where there are several
 CHUNKS = 128  # at most
-LANES = 64  # chunks of vectors are multiples of it
+LANES = 16  # of a vector, about
+VECTORS = 64  # chunks of vectors are multiples of so many elements
 SERIAL = 1 << 15  # elements of one total from which chunks have totals of their own
 
 
@@ -93,7 +94,8 @@ class _Assembly:
         axes, members = _joined_axes(group.axes, rows, strides)
         self.members = members
         split = sum([m[-1] < rows for m in members])
-        beside = [sum([s[m[-1]] == 1 for s in strides]) for m in members]
+        # operands that lie beside each other along an axis, times the lanes that can be filled
+        beside = [min(n, LANES) * sum([s[m[-1]] == 1 for s in strides]) for n, m in zip(axes, members, strict=True)]
         columns = list(range(split, len(axes)))
         best = max(range(len(axes)), key=lambda i: (beside[i], i >= split, i), default=0)
         self.down = group.rows is not None and best < split and axes[best] > 1  # vectors of rows
@@ -128,13 +130,13 @@ class _Assembly:
         wanted = min(n, CHUNKS, work // WORK)
         of_vectors = len(extents) == 1 if not self.down else self.split == 1
         if of_vectors:
-            wanted = min(wanted, n // LANES)
+            wanted = min(wanted, n // VECTORS)
         if self.group.rows is not None and self.split == 0:
             wanted = wanted if math.prod(extents) >= SERIAL and self._may_split() else 1
         if wanted <= 1:
             return 1, n
         size = -(-n // wanted)
-        size = -(-size // LANES) * LANES if of_vectors else size
+        size = -(-size // VECTORS) * VECTORS if of_vectors else size
         return -(-n // size), size
 
     def _cost(self) -> int:

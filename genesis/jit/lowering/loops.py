@@ -140,26 +140,28 @@ class Nest:
 
     @property
     def over(self) -> tuple[tuple[int, int], ...]:
-        """``(read, written)``: operands that may lie in the same memory, as an element of one is read only in the round that
-        stores that of the other.
+        """``(read, written)``: operands that may lie in the same memory, as an element of one is read only before that of the
+        other is stored, in the same round of the loop over rows.
         """
-        if (
-            len(self.body) != 1
-            or not isinstance(self.body[0], For)
-            or any([isinstance(s, For) for s in self.body[0].body])
-        ):
-            return ()
-        stores = [s for s in self.body[0].body if isinstance(s, Store) and s.index is None]
-        loads: dict[int, set[Affine]] = {}
-        for value in values_of(self.body[0]):
-            for each in loads_of(value):
-                loads.setdefault(each.operand, set()).add(each.at if each.index is None else Affine(-1))
+        first = self.body[0]
+        one = len(self.body) == 1 and isinstance(first, For) and any([isinstance(s, For) for s in first.body])
+        steps = first.body if one and isinstance(first, For) else self.body
+        loads: dict[int, set[tuple[Affine | None, int]]] = {}
+        stores: list[tuple[Store, int]] = []
+        for i, step in enumerate(steps):
+            values = [step.value] if isinstance(step, Store) else list(values_of(step))
+            inside = [step] if isinstance(step, Store) else [s for s in step.body if isinstance(s, Store)]
+            stores += [(store, i) for store in inside if store.index is None]
+            for load in {load for value in values for load in loads_of(value)}:
+                loads.setdefault(load.operand, set()).add((load.at if load.index is None else None, i))
         return tuple(
             [
-                (operand, s.operand)
-                for s in stores
-                for operand, addresses in loads.items()
-                if addresses == {s.at} and self.operands[operand] == self.operands[s.operand]
+                (operand, store.operand)
+                for store, i in stores
+                for operand, reads in loads.items()
+                if all([at == store.at and when <= i for at, when in reads])
+                and self.operands[operand] == self.operands[store.operand]
+                and operand != store.operand
             ]
         )
 

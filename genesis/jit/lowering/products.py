@@ -22,8 +22,9 @@ import numpy as np
 from genesis.arrays.spec import Spec, contiguous_strides, strides_of
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
+from genesis.jit.lowering import transposes
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Read, Unknown, total
-from genesis.jit.lowering.phases import Kernel
+from genesis.jit.lowering.phases import Kernel, Stage
 from genesis.jit.program import Call
 from genesis.kernels.llvm import loops
 from genesis.kernels.llvm.nests import Code, declarations
@@ -170,11 +171,29 @@ def packed(memory: Memory, call: Call, given: Operands) -> tuple[Part, Operands]
     return made.made(), Operands(product, given.a, Read(var, given.b.dtype, 0, ()), given.out, given.bias)
 
 
+def is_turned_inside(given: Operands) -> bool:
+    """Whether panels of the second matrix are turned around as they are copied: where they are copied once."""
+    p = given.product
+    return p.b[1] == 1 != p.b[2] and p.m <= HIGH and min(p.n, p.k) >= 8 and given.b.dtype == F32
+
+
 def suits(given: Operands) -> bool:
     p = given.product
     kinds = {given.a.dtype, given.b.dtype, given.out.spec.dtype}
     fits = p.c[2] == 1 and (p.bias is None or p.bias[1] in (0, 1))
     return kinds == {F32} and fits and p.n >= 4 and p.k >= 2 and p.m > 0
+
+
+def turned(given: Operands, out: Var, name: Callable[[str], str]) -> Stage | None:
+    """The kernel of that copy where the columns of the second matrix lie beside each other; None where they do not."""
+    p = given.product
+    if p.b[1] != 1 or min(p.n, p.k) < 8 or given.b.dtype != F32:
+        return None
+    batch = [(n, s_b) for n, _, s_b, _ in p.batch if s_b]
+    own = contiguous_strides(out.spec.shape)
+    sizes = tuple([(n, s, b) for (n, s), b in zip(batch, own, strict=False)])
+    own_name = name(f"transposed {p.n} {p.k} {p.b} {sizes}")
+    return Stage(transposes.kernel(own_name, p.n, p.k, p.b[0], p.b[2], sizes), (given.b.root, out))
 
 
 class Plan:
@@ -199,7 +218,8 @@ class Plan:
         self.units = self.blocks * self.count * self.columns
         # rows of the first matrix that lie in columns, and panels of the second, are copied when several tiles read them
         self.copies_a = p.a[1] == 1 and p.a[2] > 1 and p.k >= COPIED and self.high > self.rows
-        self.copies_b = p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width
+        self.across = p.b[2] != 1  # columns of the second lie beside each other: its panels are turned around
+        self.copies_b = self.across or (p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width)
         self.apart = self.rows * TERMS + 16  # copied tiles begin in different sets of the cache
         self.each = max(1, min(self.units, FEW // max(self.high * self.wide * p.k, 1)))
         self.chunks = max(1, -(-self.units // self.each))
@@ -258,7 +278,8 @@ def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
                             out.tile(p, rows, columns, tile.index, panel.index)
     body = "\n".join(out.lines)
     head = f"define void @{name}(ptr %addresses, i64 %chunk) #0 {{"
-    return f"{declarations(lanes)}\n{head}\nentry:\n{body}\n  ret void\n}}\n{loops.attributes()}"
+    squares = transposes.square_of(lanes) if plan.across else ""
+    return f"{squares}\n{declarations(lanes)}\n{head}\nentry:\n{body}\n  ret void\n}}\n{loops.attributes()}"
 
 
 def _pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
@@ -292,6 +313,9 @@ class _Code(Code):
 
     def copy_panel(self, p: Product, columns: int, column: str) -> None:
         """The rows of a panel, one after the other."""
+        if self.plan.across:
+            self._turn_panel(p, columns, column)
+            return
         panel = self.at(self.b, column)
         with self.loop(*self.terms, "1") as term:
             line = self.at(panel, self.times(term.index, str(p.b[1])))
@@ -299,6 +323,21 @@ class _Code(Code):
             target = self.at("%panel", self.times(below, str(self.plan.width)))
             for v in range(-(-columns // self.lanes)):
                 self.store(self.some(line, v, columns), target, str(v * self.lanes))
+
+    def _turn_panel(self, p: Product, columns: int, column: str) -> None:
+        """The rows of a panel where its columns lie beside each other."""
+        lanes, width, step = self.lanes, self.plan.width, str(p.b[2])
+        count = self.put(f"sub i64 {self.terms[1]}, {self.terms[0]}")
+        squares = self.put(f"sdiv i64 {self.add(count, str(lanes - 1))}, {lanes}")
+        with self.loop("0", squares, "1") as square:
+            below = self.times(square.index, str(lanes))
+            wide = self.least(self.put(f"sub i64 {count}, {below}"), str(lanes))
+            line = self.at(self.b, self.add(self.terms[0], below))
+            for v in range(-(-columns // lanes)):
+                begin = self.at(line, self.times(self.add(column, str(v * lanes)), step))
+                end = self.at("%panel", self.add(self.times(below, str(width)), str(v * lanes)))
+                high = str(min(lanes, columns - v * lanes))
+                self.invoke(f"transpose{lanes}", [begin, end], [step, high, wide, str(width)])
 
     def tile(self, p: Product, rows: int, columns: int, row: str, column: str) -> None:
         """The terms of one block, for so many rows and columns."""

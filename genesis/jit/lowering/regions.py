@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from genesis.base.errors import UnsupportedError
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import fused, indexing, many, pointwise, products, reductions, steps
+from genesis.jit.lowering import attention, fused, indexing, many, pointwise, products, reductions, steps
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.emit_llvm import emitted
 from genesis.jit.lowering.emit_python import interpreted
@@ -71,6 +71,10 @@ class _Regions:
             if call.op in indexing.SUMS and call.args[1 if call.op == "place" else 3] is not None:
                 self._last(_Item(calls=[call], stages=[_stage(*indexing.sums(self.memory, call))]), call.outs)
                 return
+            if call.op in attention.CALLS:
+                own = attention.stage(self.memory, call, lambda text: "k" + _digest(text))
+                self._last(_Item(calls=[call], stages=[own]), call.outs)
+                return
             parts = self._parts(call)
         except (Unknown, UnsupportedError) as error:
             self._last(_Item(calls=[call], why=f"{op_of(call).name}: {error}"), call.outs)
@@ -100,9 +104,14 @@ class _Regions:
         if not products.suits(given):
             self._into_group(without_ones(products.as_part(self.memory, call)))
             return
-        if given.product.b[2] != 1:
+        if given.product.b[2] != 1 and not products.is_turned_inside(given):
+            before = given
             part, given = products.packed(self.memory, call, given)
-            self._into_group(without_ones(part))
+            turned = products.turned(before, given.b.root, lambda text: "k" + _digest(text))
+            if turned is None:
+                self._into_group(without_ones(part))
+            else:
+                self._last(_Item(calls=[call], stages=[turned]), [given.b.root])
         operands = [given.a.root, given.b.root, given.out, *([given.bias.root] if given.bias else [])]
         lanes = loops.width() // 4
         kernel = products.kernel("k" + _digest(repr(given.product), str(lanes)), given.product, lanes)

@@ -10,8 +10,10 @@ import genesis
 import genesis.nn.functional as F
 from genesis import jit, nn
 from genesis.autograd import grad
+from genesis.jit.lowering import regions
+from genesis.jit.lowering.code import module
 from genesis.jit.lowering.step import Step
-from genesis.kernels.llvm import loops
+from genesis.kernels.llvm import loops, native
 from genesis.testing import assert_close
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
@@ -143,3 +145,114 @@ def test_one_step_of_all_parameters_is_one_kernel():
     last = phases[-1].stages[-1].kernel
     assert len([call for call in phases[-1].calls if call.op == "fused.adam_step"]) >= 3
     assert last.chunks > 1
+
+
+# ---- attention, products
+
+
+SIZES = [
+    ((2, 3, 64, 32), (2, 3, 64, 32), 32),
+    ((3, 130, 40), (3, 70, 40), 24),
+    ((1, 1, 200, 64), (1, 1, 200, 64), 64),
+]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("query, key, width", SIZES)
+def test_attention(query, key, width, causal):
+    given = numbers(*query), numbers(*key) * 0.7, numbers(*key[:-1], width)
+    given = [x.detach().requires_grad_() for x in given]
+
+    def function(q, k, v):
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return [y, *grad((y * y.cos().detach()).sum(), [q, k, v])]
+
+    assert ops_left_to_the_host(check(traced(function, *given), given, assert_close)) == []
+
+
+def test_attention_of_views():
+    x = numbers(2, 64, 3 * 96)
+
+    def function(x):
+        q, k, v = [t.view(2, 64, 3, 32).transpose(1, 2) for t in x.split(96, 2)]
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 64, 96)
+        return [y, *grad((y * y.cos().detach()).sum(), [x])]
+
+    assert ops_left_to_the_host(check(traced(function, x), (x,), assert_close)) == []
+
+
+def _close(actual, expected, what):
+    """Sums of so many products, in another order."""
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max(initial=1.0), err_msg=what)
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [((5, 7), (7, 9)), ((3, 5, 7), (3, 7, 9)), ((3, 1, 5, 7), (4, 7, 50)), ((7,), (7, 9)), ((5, 7), (7,)), ((7,), (7,)),
+     ((300, 500), (500, 130)), ((64, 300), (300, 200)), ((130, 17), (17, 33)), ((4, 0), (0, 7)), ((0, 6), (6, 7))],
+)  # fmt: skip
+def test_products(a, b):
+    x, y = numbers(*a, requires_grad=False), numbers(*b, requires_grad=False)
+
+    def function(x, y):
+        outs = [x @ y]
+        if x.ndim > 1 and y.ndim > 1:
+            rows = y.mT.contiguous()
+            outs += [x.mT.contiguous().mT @ y, x @ rows.mT]
+            if y.ndim == 2:
+                outs.append(F.linear(x, rows, rows[:, :1].sum(1)) if x.shape[-1] else x @ y)
+            if x.ndim == 2 == y.ndim:
+                outs.append(x.t().contiguous().t() @ rows.t())
+        return outs
+
+    assert ops_left_to_the_host(check(traced(function, x, y), (x, y), _close)) == []
+
+
+# ---- machines
+
+
+def everything(x, w):
+    """A function of many kinds of kernels."""
+    y = F.layer_norm(F.linear(x, w), (40,))
+    q = y.view(4, 64, 40)
+    a = F.scaled_dot_product_attention(q, q, q, is_causal=True).reshape(256, 40)
+    z = F.gelu(a).softmax(-1).sin() @ w
+    return (
+        z,
+        z.sum(0),
+        z.sum(),
+        z.norm(),
+        genesis.cat([z, z], 1),
+        z.t().contiguous(),
+        (z > 0).any(1),
+        z.double().exp(),
+        z.bfloat16(),
+    )
+
+
+def test_without_llvmlite_the_host_computes(monkeypatch):
+    monkeypatch.setattr(loops, "available", lambda: False)
+    x, w = numbers(256, 30, requires_grad=False), numbers(40, 30, requires_grad=False)
+    graph = traced(everything, x, w)
+    phases = check(graph, (x, w), assert_close)
+    assert not any(phase.stages for phase in phases)
+    assert all("llvmlite" in phase.why for phase in phases)
+
+
+@pytest.mark.parametrize(
+    "triple, cpu, width",
+    [("x86_64-unknown-linux-gnu", "x86-64-v3", 32), ("x86_64-unknown-linux-gnu", "x86-64-v4", 64),
+     ("aarch64-unknown-linux-gnu", "cortex-a76", 16), ("arm64-apple-macosx", "apple-m1", 16)],
+)  # fmt: skip
+def test_it_assembles_for_other_processors(triple, cpu, width, monkeypatch):
+    monkeypatch.setattr(loops, "width", lambda: width)
+    x, w = numbers(256, 30, requires_grad=False), numbers(40, 30, requires_grad=False)
+    phases = regions.phases(traced(everything, x, w).program)
+    text = module(dict((s.kernel.name, s.kernel.code) for phase in phases for s in phase.stages).values())
+    llvm = native.binding()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    code = llvm.parse_assembly(text)
+    code.verify()
+    assembly = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2).emit_assembly(code)
+    assert {16: "fmla", 32: "%ymm", 64: "%zmm"}[width] in assembly
