@@ -212,7 +212,7 @@ class _Assembly:
         done: dict[int, Value] = {}
         for each in expression.walk():
             args = [done[id(a)] if isinstance(a, Expression) else a for a in each.args]
-            key = (each.name, tuple([a if isinstance(a, Value) else repr(a) for a in args]), each.dtype.name)
+            key = (each.name, tuple([a if isinstance(a, Value) else repr(a) for a in args]), each.dtype)
             if each.name == "x":
                 value = leaves[each.args[0]]
             elif each.name.startswith("total "):

@@ -117,7 +117,7 @@ def total(op: str, value: Any) -> Any:
 
 def wide(dtype: DType) -> DType:
     """What numbers of a dtype are added in."""
-    return F64 if dtype.kind == "f" or dtype.name == "bfloat16" else I64 if dtype.kind in "bi" else dtype
+    return F64 if dtype.kind == "f" or dtype.kind == "V" else I64 if dtype.kind in "bi" else dtype
 
 
 class Builder:
@@ -157,12 +157,17 @@ class Builder:
         self, var: Var, value: Any, strides: Sequence[int] | None = None, offset: int = 0, whole: bool = True
     ) -> None:
         """A result, with these strides over the dimensions of the shape."""
+        own = tuple(strides_of(var.spec) if strides is None else strides)
+        self.give_formula(var, formula(value, var.spec.dtype), own, offset, whole)
+
+    def give_formula(
+        self, var: Var, value: Expression, strides: Sequence[int] | None = None, offset: int = 0, whole: bool = True
+    ) -> None:
+        """A result that is said by `formula`."""
         if not self.memory.is_root(var):
             raise Unknown("a result that is a view")
-        expression = _checked(lowered(value.astype(var.spec.dtype).expression))
-        self.gives.append(
-            Give(var, offset, tuple(strides_of(var.spec) if strides is None else strides), expression, whole)
-        )
+        own = tuple(strides_of(var.spec) if strides is None else strides)
+        self.gives.append(Give(var, offset, own, value, whole))
 
     def made(self) -> Part:
         def ordered(strides: tuple[int, ...]) -> tuple[int, ...]:
@@ -171,6 +176,11 @@ class Builder:
         reads = [replace(r, strides=ordered(r.strides)) for r in self.reads]
         gives = [replace(g, strides=ordered(g.strides)) for g in self.gives]
         return Part(self.call, tuple([self.shape[d] for d in self.order]), self.rows, tuple(reads), tuple(gives))
+
+
+def formula(value: Any, dtype: DType) -> Expression:
+    """What a symbol stands for, of a dtype, in functions that there is code for."""
+    return _checked(lowered(value.astype(dtype).expression))
 
 
 def _checked(expression: Expression) -> Expression:

@@ -12,6 +12,7 @@ with the bias. Sizes and strides are in the code.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -181,6 +182,7 @@ def suits(given: Operands) -> bool:
     p = given.product
     kinds = {given.a.dtype, given.b.dtype, given.out.spec.dtype}
     fits = p.c[2] == 1 and (p.bias is None or p.bias[1] in (0, 1))
+    fits &= p.m > 2 or not (p.b[1] == 1 != p.b[2])  # few rows times rows: totals, the matrix is read as it lies
     return kinds == {F32} and fits and p.n >= 4 and p.k >= 2 and p.m > 0
 
 
@@ -217,7 +219,7 @@ class Plan:
         self.columns = -(-p.n // self.wide)
         self.units = self.blocks * self.count * self.columns
         # rows of the first matrix that lie in columns, and panels of the second, are copied when several tiles read them
-        self.copies_a = p.a[1] == 1 and p.a[2] > 1 and p.k >= COPIED and self.high > self.rows
+        self.copies_a = p.a[1] == 1 and p.a[2] > 1 and p.k >= COPIED and self.rows < self.high <= 2 * HIGH
         self.across = p.b[2] != 1  # columns of the second lie beside each other: its panels are turned around
         self.copies_b = self.across or (p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width)
         self.apart = self.rows * TERMS + 16  # copied tiles begin in different sets of the cache
@@ -229,6 +231,7 @@ def _multiple(size: int, step: int, most: int) -> int:
     return min(-(-size // step) * step, most)
 
 
+@functools.cache
 def kernel(name: str, p: Product, lanes: int) -> Kernel:
     """Of the operands a, b, c, and the bias if there is one."""
     plan = Plan(p, lanes)

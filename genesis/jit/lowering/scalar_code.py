@@ -26,8 +26,8 @@ def unsupported(what: str) -> UnsupportedError:
 
 
 def kind_of(dtype: DType) -> str:
-    """LLVM's type for numbers of a dtype; bfloat16 numbers are their bits."""
-    if dtype.name == "bfloat16":
+    """LLVM's type for numbers of a dtype; bfloat16 numbers are their bits. (Those are the only ones of kind V here.)"""
+    if dtype.kind == "V":
         return "i16"
     if dtype.char not in _KINDS:
         raise unsupported(dtype.name)
@@ -41,10 +41,13 @@ def cast(x: Value, old: DType, new: DType) -> Value:
     """As NumPy converts."""
     if old == new:
         return x
-    if old.name == "bfloat16":
+    if old.kind == "V":
         return cast(_from_bfloat16(x), np.dtype(np.float32), new)
-    if new.name == "bfloat16":
+    if new.kind == "V":
         return _to_bfloat16(cast(x, old, np.dtype(np.float32)))
+    if "e" in (old.char, new.char) and "f" not in (old.char, new.char):  # there are no other instructions
+        between = np.dtype(np.float32)
+        return cast(cast(x, old, between), between, new)
     code, kind = x.code, kind_of(new)
     if new.kind == "b":
         return ~x.equals(0)
@@ -219,7 +222,7 @@ WIDE: dict[str, Callable[..., Value]] = {
 
 def supports(name: str, dtype: DType) -> bool:
     """Whether `applied` knows the function of numbers of this dtype."""
-    if dtype.name != "bfloat16" and dtype.char not in _KINDS:
+    if dtype.kind != "V" and dtype.char not in _KINDS:
         return False
     if name in ("cast", "where", "number"):
         return True
@@ -267,8 +270,8 @@ def chosen(condition: Value, x: Value, y: Value) -> Value:
 
 def text_of(number: Any, dtype: DType) -> Any:
     """A number that `Code.constant` takes."""
-    if dtype.name == "bfloat16" or dtype.char == "e":
-        return int(np.array(number).astype(dtype).view(np.int16)) if dtype.name == "bfloat16" else float(number)
+    if dtype.kind == "V" or dtype.char == "e":
+        return int(np.array(number).astype(dtype).view(np.int16)) if dtype.kind == "V" else float(number)
     return int(number) if dtype.kind in "biu" else float(number)
 
 

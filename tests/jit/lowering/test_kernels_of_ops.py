@@ -66,7 +66,7 @@ def calls_of(op, dtype):
     return calls
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "bool"])
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_samples(op, dtype):
     kind = {"int64": "i", "bool": "b"}.get(dtype, "f")
