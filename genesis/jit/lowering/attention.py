@@ -15,6 +15,7 @@ from genesis.jit.arguments import Var
 from genesis.jit.lowering.parts import Memory, Read, Unknown
 from genesis.jit.lowering.phases import Kernel, Stage
 from genesis.jit.program import Call
+from genesis.kernels.cpu.attention import LEAST
 from genesis.kernels.llvm import attention as loops_of
 from genesis.kernels.llvm import loops, products
 from genesis.kernels.llvm.nests import declarations
@@ -25,6 +26,12 @@ WORK = 1 << 19  # multiplications of a chunk
 ON_STACK = 1 << 15  # numbers of scratch memory
 F32 = np.dtype(np.float32)
 Array = np.ndarray[Any, Any]
+
+
+def suits(call: Call) -> bool:
+    """Whether two numbers of each row are kept, not the weights: as `genesis.kernels.cpu.attention` decides."""
+    query, key = (call.args[1] if call.op.endswith(".backward") else call.args)[:2]
+    return math.prod(query.spec.shape) * key.spec.shape[-2] >= LEAST
 
 
 def stage(memory: Memory, call: Call, name: Callable[[str], str]) -> Stage:
@@ -38,8 +45,6 @@ def stage(memory: Memory, call: Call, name: Callable[[str], str]) -> Stage:
     else:
         query, key, value, _, _, causal, scale, _ = call.args
         stats, matrices = call.outs[1], (query, key, value)
-    if stats.spec.shape[-1] != 2:
-        raise Unknown("attention that is computed by NumPy")
     if any([v.spec.dtype != F32 for v in matrices]):
         raise Unknown("attention of this dtype")
     factor = [call.args[1][4]] if backward else []

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from genesis.base.errors import UnsupportedError
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import attention, fused, indexing, many, pointwise, products, reductions, steps
+from genesis.jit.lowering import (
+    attention,
+    fused,
+    indexing,
+    many,
+    pointwise,
+    products,
+    reductions,
+    small_attention,
+    steps,
+)
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.emit_llvm import emitted
 from genesis.jit.lowering.emit_python import interpreted
@@ -19,7 +29,14 @@ from genesis.jit.lowering.phases import Kernel, Phase, Stage
 from genesis.jit.program import Call, Program, op_of
 from genesis.kernels.llvm import loops
 
-__all__ = ["fused", "phases", "pointwise", "reductions", "steps"]  # the rules are declared when they are imported
+__all__ = [
+    "fused",
+    "phases",
+    "pointwise",
+    "reductions",
+    "small_attention",
+    "steps",
+]  # the rules are declared when they are imported
 
 
 @dataclass(slots=True)
@@ -71,7 +88,7 @@ class _Regions:
             if call.op in indexing.SUMS and call.args[1 if call.op == "place" else 3] is not None:
                 self._last(_Item(calls=[call], stages=[_stage(*indexing.sums(self.memory, call))]), call.outs)
                 return
-            if call.op in attention.CALLS:
+            if call.op in attention.CALLS and attention.suits(call):
                 own = attention.stage(self.memory, call, lambda text: "k" + _digest(text))
                 self._last(_Item(calls=[call], stages=[own]), call.outs)
                 return
