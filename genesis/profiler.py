@@ -7,7 +7,8 @@
             p.step()
     print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
 
-Ops run by the kernels that they run by without a profile, each call some microseconds later. Watched is the thread that
+Ops run by the kernels that they run by without a profile, each call some microseconds later; of compiled steps the phases
+are events, with how many threads may work at each. Watched is the thread that
 opened the profile; blocks are noted in every thread. `genesis.autograd.profile` is the small form, by line of the
 program.
 """
@@ -27,12 +28,13 @@ from typing import Any
 
 from genesis.base.errors import ArgumentValueError, message
 from genesis.base.text import for_stream
+from genesis.base.threads import get_num_threads
 from genesis.core.call.op import Op
 from genesis.core.graph import engine
 from genesis.core.graph.modes import closed, interception, opened, watchers
 from genesis.core.graph.node import Node
 from genesis.core.graph.site import line_here
-from genesis.core.graph.switches import ACTIVE, ONLOOKERS
+from genesis.core.graph.switches import ACTIVE, ONLOOKERS, PHASES
 
 _open: list[profile] = []  # that record at the moment, in any thread
 
@@ -102,7 +104,9 @@ def schedule(
 class Event:
     """Something that took time: an op, a node of backward, a block, a step. Times are in microseconds."""
 
-    __slots__ = ("category", "inside", "memory", "name", "sequence_nr", "shapes", "stack", "start", "stop", "thread")
+    __slots__ = (
+        "category", "inside", "memory", "name", "sequence_nr", "shapes", "stack", "start", "stop", "thread", "threads",
+    )  # fmt: skip
 
     def __init__(self, name: str, category: str, start: float) -> None:
         self.name, self.category, self.start = name, category, start
@@ -111,6 +115,7 @@ class Event:
         self.thread = threading.get_native_id()
         self.sequence_nr = -1
         self.memory = 0  # bytes of the result
+        self.threads = 0  # of a phase of a compiled step: how many may work at it
         self.shapes: list[list[int]] = []
         self.stack: list[str] = []
 
@@ -294,6 +299,7 @@ class profile:  # noqa: N801
         self._events = []
         ACTIVE.append(self)
         ONLOOKERS.append(self)
+        PHASES.append(self._phase)
         opened(interception, self._between)
         opened(watchers, self)
         self._nodes = engine.around_nodes(self._node_begins, self._node_ends)
@@ -307,6 +313,7 @@ class profile:  # noqa: N801
         self._nodes.__exit__(None, None, None)
         closed(watchers, self)
         closed(interception, self._between)
+        PHASES.remove(self._phase)
         ONLOOKERS.pop()
         ACTIVE.pop()
 
@@ -327,6 +334,18 @@ class profile:  # noqa: N801
             return result
         finally:
             _end(event)
+
+    def _phase(self, title: str, chunks: int, run: Callable[[], Any]) -> None:
+        """A phase of a compiled step."""
+        if self not in _stacks.profiles:
+            return run()
+        event = _begin(title, "kernel")
+        event.threads = min(chunks, get_num_threads())
+        try:
+            run()
+        finally:
+            _end(event)
+        return None
 
     def failed(self, node: Node) -> None:
         """An exception tells itself."""
@@ -426,6 +445,7 @@ class profile:  # noqa: N801
 
 def _arguments(event: Event) -> dict[str, Any]:
     values = {"Sequence number": event.sequence_nr, "Input Dims": event.shapes, "Call stack": "; ".join(event.stack)}
+    values["Threads"] = event.threads or -1
     return {key: value for key, value in values.items() if value not in (-1, [], "")}
 
 

@@ -16,6 +16,8 @@ from typing import Any
 ACTIVE: list[object] = []
 # those of them that only look on, as a profile does: kernels of composites run as they do without
 ONLOOKERS: list[object] = []
+# of these, those that are told of the phases of compiled steps: (what it computes, its chunks, a function that runs it)
+PHASES: list[Callable[[str, int, Callable[[], Any]], None]] = []
 PACKING: list[object] = []  # hooks on saved tensors: `core/graph/saved.py`
 LEVELS: list[object] = []  # a transform: `core/graph/levels.py`
 ESCAPES: list[object] = []  # a watch for values that leave the recorded world: `core/graph/escapes.py`

@@ -118,7 +118,7 @@ def _load(name: str, graph: Graph) -> tuple[Graph, Step] | None:
 def to_plain(step: Compiled) -> dict[str, Any]:
     """A step without its code, in lists, dictionaries, strings and numbers."""
     return {
-        "rows": [[row.function, row.cell, row.chunks] for row in step.rows],
+        "rows": [[row.function, row.cell, row.chunks, row.title] for row in step.rows],
         "parts": [_host_to_plain(part) if isinstance(part, Host) else list(part) for part in step.parts],
         "cells": list(chain.from_iterable([_where(w) for w in step.cells])),
         "takes": [stored.spec_to_data(spec) for spec in step.takes],

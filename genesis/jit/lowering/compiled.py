@@ -5,6 +5,7 @@ Nothing in here is a variable or an address, so it can be kept on disk.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -18,11 +19,12 @@ from genesis.jit.program import Call, Program
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A phase: its function, the cell where the addresses of its operands begin, and its chunks."""
+    """A phase: its function, the cell where the addresses of its operands begin, its chunks, and what it computes."""
 
     function: str
     cell: int
     chunks: int
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def compiled(
     rows: list[Row] = []
     cells: list[Where] = []
     for phase, name in zip(native, names, strict=True):
-        rows.append(Row(name, len(cells), phase.chunks))
+        rows.append(Row(name, len(cells), phase.chunks, title_of(phase.calls)))
         cells += [plan.where[var] for stage in phase.stages for var in stage.operands]
     hosts = sum(where.kind == "host" for where in plan.where.values())
     return Compiled(
@@ -81,6 +83,13 @@ def compiled(
         hosts,
         plan.size,
     )
+
+
+def title_of(calls: Sequence[Call]) -> str:
+    """The ops of a phase, with how often they are there."""
+    counts = Counter([call.op for call in calls])
+    parts = [name if n == 1 else f"{n} {name}" for name, n in counts.items()]
+    return ", ".join(parts[:5]) + (f", {len(parts) - 5} more" if len(parts) > 5 else "") or "copy"
 
 
 def _parts(program: Program, plan: Plan, cells: list[Where]) -> Iterator[tuple[int, int] | Host]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from genesis.base.text import Printed, Table, page
 from genesis.jit.arguments import Var
+from genesis.jit.lowering.compiled import title_of
 from genesis.jit.lowering.layouts import copy_as
 from genesis.jit.lowering.phases import Kernel, Phase, Stage
 from genesis.jit.lowering.plan import Plan, size_of
@@ -151,7 +152,7 @@ def _entry(program: Program, phase: Phase, seconds: float | None) -> Entry:
     sites = dict.fromkeys([call.site.short for call in calls if call.site is not None])
     return Entry(
         phase,
-        _shortened([call.op for call in calls]) or "copy",
+        title_of(calls),
         ", ".join([*sites][:3]) + (", ..." if len(sites) > 3 else ""),
         sum([size_of(var.spec) for var in operands]),
         sum([work_of(program, call) for call in calls]) if calls else 0,
@@ -171,15 +172,6 @@ def work_of(program: Program, call: Call) -> int:
 
 def _elements(var: Var) -> int:
     return size_of(var.spec) // var.spec.dtype.itemsize
-
-
-def _shortened(names: list[str]) -> str:
-    """Names with how often they are there."""
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    parts = [name if n == 1 else f"{n} {name}" for name, n in counts.items()]
-    return ", ".join(parts[:5]) + (f", {len(parts) - 5} more" if len(parts) > 5 else "")
 
 
 def kernel_text(kernel: Kernel) -> str:

@@ -15,9 +15,10 @@ import numpy as np
 from genesis.arrays.spec import Spec, strides_of
 from genesis.base.errors import GraphError, UnsupportedError, message
 from genesis.core.graph.modes import no_grad
+from genesis.core.graph.switches import PHASES
 from genesis.core.graph.tensor import wrap
 from genesis.jit.lowering import code
-from genesis.jit.lowering.compiled import Compiled, Host
+from genesis.jit.lowering.compiled import Compiled, Host, title_of
 from genesis.jit.lowering.layouts import Array, aligned, copy_as, extent, laid_out, maker, share
 from genesis.jit.lowering.plan import Where
 from genesis.jit.replay import Plan as Replay
@@ -56,6 +57,8 @@ class Runner:
         entry = "context.threads(entry())\n        " if self.parallel else ""
         source = f"""
 def run(arrays, numbers=(), starts=()):
+    if watching:
+        return watched(arrays, numbers, starts)
     takes = tuple(arrays)
     returns = ({"".join([f"make{i}(), " for i in range(len(makers))])})
     try:
@@ -73,7 +76,7 @@ def run(arrays, numbers=(), starts=()):
 """
         scope = {f"make{i}": make for i, make in enumerate(makers)} | {
             "free": self.free, "new": _Context, "runner": self, "enter": _enter(), "entry": _entry,
-            "pack": struct.Struct(f"QQ{self.step.numbers}d").pack_into, "separate": self._separate, "more": self._more,
+            "pack": struct.Struct(f"QQ{self.step.numbers}d").pack_into, "separate": self._separate, "more": self._more, "watching": PHASES, "watched": self._watched,
         }  # fmt: skip
         exec(compile(source, "<genesis step>", "exec"), scope)
         return scope["run"]  # type: ignore[no-any-return]
@@ -101,24 +104,46 @@ def run(arrays, numbers=(), starts=()):
         finally:
             context.hosts[:] = [None] * len(context.hosts)
 
+    def _watched(
+        self, arrays: Sequence[Array], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]
+    ) -> tuple[Array, ...]:
+        """`run`, phase by phase, with somebody looking on."""
+        takes, returns = tuple(arrays), tuple([maker(spec)() for spec in self.step.returns])
+        context = _Context(self)
+        context.words[_TASK] &= ~code.RUN
+        struct.pack_into(f"QQ{self.step.numbers}d", context.block, 8 * code.FIXED, id(takes), id(returns), *numbers)
+        if _enter()(context.at):
+            takes = self._separate(context, takes)
+        call = _Call(context, self.constants, takes, returns, numbers, starts)
+        for part in self.parts:
+            if isinstance(part, _Hosted):
+                _told(part.title, 1, partial(part.run, call))
+            else:
+                for i in range(*part):
+                    _told(self.step.rows[i].title, self.step.rows[i].chunks, partial(context.run, i, i + 1))
+        return returns
+
     def timed(
         self, arrays: Sequence[Array], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]
     ) -> list[float]:
         """Seconds of each phase in a call; neighbouring ones of the host count as the first of them."""
-        takes, returns = tuple(arrays), tuple([maker(spec)() for spec in self.step.returns])
-        context = _Context(self)
-        struct.pack_into(f"QQ{self.step.numbers}d", context.block, 8 * code.FIXED, id(takes), id(returns), *numbers)
-        context.words[_TASK] = code.GATHER
-        _enter()(context.at)
-        call = _Call(context, self.constants, takes, returns, numbers, starts)
+        context, times = _Context(self), list[float]()
         nothing = min([_seconds(partial(context.run, 0, 0)) for _ in range(9)])
-        times: list[float] = []
-        for part in self.parts:
-            calls = [partial(part.run, call)] if isinstance(part, _Hosted) else []
-            calls += [] if isinstance(part, _Hosted) else [partial(context.run, i, i + 1) for i in range(*part)]
-            times += [max(0.0, _seconds(run) - nothing) for run in calls]
-            times += [0.0] * (part.count - 1 if isinstance(part, _Hosted) else 0)
-        return times
+
+        def look(title: str, chunks: int, run: Callable[[], Any]) -> None:
+            times.append(max(0.0, _seconds(run) - nothing))
+
+        PHASES.append(look)
+        try:
+            self._watched(arrays, numbers, starts)
+        finally:
+            PHASES.remove(look)
+        counts = [
+            count
+            for part in self.parts
+            for count in ([part.count] if isinstance(part, _Hosted) else [1] * (part[1] - part[0]))
+        ]
+        return [seconds for count, each in zip(counts, times, strict=True) for seconds in (each, *[0.0] * (count - 1))]
 
     def _separate(self, context: _Context, takes: tuple[Array, ...]) -> tuple[Array, ...]:
         """Begin a call again whose arrays overlap."""
@@ -145,6 +170,14 @@ def run(arrays, numbers=(), starts=()):
                     message("compile", "two tensors that are written to overlap", [("one of them", array.shape)])
                 )
         return tuple(separate)
+
+
+def _told(title: str, chunks: int, run: Callable[[], Any]) -> None:
+    """Run a phase through the last of those who look on."""
+    if PHASES:
+        PHASES[-1](title, chunks, run)
+    else:
+        run()
 
 
 def _seconds(run: Callable[[], None]) -> float:
@@ -221,7 +254,7 @@ class _Hosted:
     """Calls that the host computes, prepared for it."""
 
     def __init__(self, host: Host) -> None:
-        self.host, self.count = host, host.count
+        self.host, self.count, self.title = host, host.count, f"host: {title_of(host.program.calls)}"
         self.replay = Replay(host.program)
         self.outs = [
             (index, self.replay.slots[var], var.spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from by_elements import phases
 
@@ -10,6 +11,7 @@ from genesis import jit
 from genesis.jit.lowering.explain import kernel_text
 from genesis.jit.lowering.step import Step
 from genesis.kernels.llvm import loops
+from genesis.profiler import profile
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
 
@@ -55,3 +57,17 @@ def test_a_kernel_in_the_words_of_the_processor():
     kernel = next(stage.kernel for phase in step.plan.phases for stage in phase.stages)
     text = kernel_text(kernel)
     assert f"define void @{kernel.name}" in text and f"{kernel.name}:" in text
+
+
+def test_a_profile_has_the_phases():
+    step, arrays = _step()
+    want = [a.tobytes() for a in step.run((arrays[0], arrays[1].copy()))]
+    target = arrays[1].copy()
+    with profile() as p:
+        got = step.run((arrays[0], target))
+    assert [a.tobytes() for a in got] == want and not np.array_equal(target, arrays[1])
+    events = [event for event in p.events() if event.category == "kernel"]
+    assert sum("mul" in event.name for event in events) == 2 and any("host" in event.name for event in events)
+    assert all(event.threads >= 1 for event in events)
+    step.run((arrays[0], target))
+    assert [event for event in p.events() if event.category == "kernel"] == events
