@@ -12,7 +12,7 @@ from genesis.base.errors import ArgumentError, GraphError
 from genesis.base.pytree import tree_map
 from genesis.core.graph import autocast
 from genesis.core.graph.modes import _kernels_only, grad_mode, inference, interception, repair, watchers
-from genesis.core.graph.switches import ESCAPES, LEVELS, OVERRIDES, PACKING
+from genesis.core.graph.switches import ESCAPES, LEVELS, OVERRIDES, PACKING, PHASES
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, tracer
 from genesis.core.graph.version import INFERENCE
@@ -22,6 +22,7 @@ from genesis.jit.compiling.checks import Looks
 from genesis.jit.compiling.flow import Flow
 from genesis.jit.compiling.joint import Joint
 from genesis.jit.compiling.text import MISS
+from genesis.jit.lowering.cache import lowered
 from genesis.jit.lowering.step import Step
 from genesis.jit.replay import checked, replay
 
@@ -53,10 +54,11 @@ def aside() -> bool:
     """Whether something is open in this thread, or anywhere, that wants to see the function's own calls."""
     if LEVELS or OVERRIDES or PACKING or ESCAPES:
         return True
+    profiles = len(PHASES)  # they see compiled calls, too
     return (
         tracer.get() is not None
-        or bool(interception.get())
-        or bool(watchers.get())
+        or len(interception.get()) > profiles
+        or len(watchers.get()) > profiles
         or repair.get() is not None
         or _kernels_only.get()
     )
@@ -73,9 +75,11 @@ class Entry:
 
     def __init__(self, traced: Graph | Joint, original: Any, example: list[Any]) -> None:
         self.joint = traced if isinstance(traced, Joint) else None
-        self.graph = traced.forward if isinstance(traced, Joint) else traced
         self.example = [Looks.of(x) for x in example]
-        self.step = Step(self.graph.program)
+        if isinstance(traced, Joint):
+            self.graph, self.step = traced.forward, Step(traced.forward.program)
+        else:
+            self.graph, self.step = lowered(traced)
         self.flow = None if self.joint is None else Flow(self.joint, Step(self.joint.backward), original)
         self.renewals = 0
         self.call = self._written()

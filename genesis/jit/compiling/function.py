@@ -25,7 +25,6 @@ from genesis.jit.compiling.joint import Joint, JointTracer, divided
 from genesis.jit.compiling.reasons import Reasons, difference
 from genesis.jit.compiling.text import MISS
 from genesis.jit.guards import Guards, Unchanged
-from genesis.jit.passes import optimized
 
 LIMIT = 8  # graphs of one function
 ATTEMPTS = 3  # at tracing a call that sets something up
@@ -180,7 +179,7 @@ class CompiledFunction:
         guards = (*graph.binding.guards, *_read_guards(watch))
         graph = Graph(graph.program, replace(graph.binding, guards=guards))
         if not tracer.outputs:
-            return optimized(graph)  # type: ignore[no-any-return]
+            return graph  # `lowered` has it after the passes
         joint = divided(tracer, graph)
         if any(leaf.kind == "argument" for leaf in joint.forward.program.leaves):
             text = "the .grad of an argument changes, and gradients flow through the function"

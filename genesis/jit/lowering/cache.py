@@ -79,8 +79,9 @@ def _files(folder: Any) -> Iterator[os.DirEntry[str]]:
 def _content(before: Program, after: Program, step: Compiled) -> bytes:
     captured, numbers = list(before.captured), [v for v, _ in before.numbers]
     constants = [stored.bytes_of(array) for _, array in after.constants]
+    lines = {call.site: i for i, call in reversed(list(enumerate(before.calls)))}
     data = {
-        "program": stored.to_data(after),
+        "program": stored.to_data(after) | {"sites": [lines.get(call.site) for call in after.calls]},
         "captured": [captured.index(v) for v in after.captured],
         "numbers": [numbers.index(v) for v, _ in after.numbers],
         "constants": [len(part) for part in constants],
@@ -101,6 +102,9 @@ def _load(name: str, graph: Graph) -> tuple[Graph, Step] | None:
     for size in data["constants"]:
         parts.append(content[at : at + size])
         at += size
+    lines = [call.site for call in graph.program.calls]  # those of this program: the digest leaves them out
+    data["program"]["sites"] = [None if i is None else lines[i] for i in data["program"]["sites"]]
+    data["program"]["name"] = graph.program.name
     program = stored.from_data(data["program"], parts)
     compiled = from_plain(data["step"])
     names = list(dict.fromkeys([row.function for row in compiled.rows]))

@@ -86,6 +86,20 @@ def test_other_programs_are_other_files(folder, uses):
     assert uses["planned"] == 2
 
 
+def test_names_and_lines_are_those_of_the_function(folder, uses):
+    def first(x):
+        return x * 3 + x
+
+    def second(x):
+        return x * 3 + x
+
+    kept = [cache.lowered(jit.trace(f, genesis.ones(2)))[0].program for f in (first, second)]
+    assert uses["planned"] == 1
+    assert [program.name for program in kept] == ["first", "second"]
+    lines = [{call.site.line for call in program.calls} for program in kept]
+    assert lines == [{f.__code__.co_firstlineno + 1} for f in (first, second)]
+
+
 def test_what_is_damaged_is_made_again(folder, uses):
     graph, arrays = _graph()
     cache.lowered(graph)
