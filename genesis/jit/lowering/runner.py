@@ -22,6 +22,7 @@ from genesis.jit.lowering.compiled import Compiled, Host, title_of
 from genesis.jit.lowering.layouts import Array, aligned, copy_as, extent, laid_out, maker, share
 from genesis.jit.lowering.plan import Where
 from genesis.jit.replay import Plan as Replay
+from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import native
 from genesis.kernels.native import runtime
 
@@ -191,6 +192,8 @@ class _Context:
 
     def __init__(self, runner: Runner) -> None:
         step = runner.step
+        if step.size > memory.LARGE:  # what eager calls keep for the next ones gives way to memory that is planned
+            memory.release()
         self.arena = aligned(step.size)
         self.words = np.zeros(code.FIXED + 2 + step.numbers, np.int64)
         self.numbers = memoryview(self.words)  # the same, faster for single ones
