@@ -115,6 +115,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     """
     if isinstance(index, Tensor) and {input.ndim, index.ndim} == {0, 1}:  # a number and a list of numbers go together
         return gather(input.reshape(-1), dim, index.reshape(-1)).reshape(index.shape)
+    if isinstance(index, Tensor) and index.ndim != input.ndim and not index.numel() and index._array.dtype.kind in "iu":
+        return input.new_empty(tuple(index.shape))  # nothing is named: its dimensions are not looked at
     d, array = _along("gather", input, dim, index)
     return gather_at(input, d, wrap(array))
 

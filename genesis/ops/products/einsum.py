@@ -113,7 +113,7 @@ def _onto_diagonal(gx: Tensor, unique: str, term: str) -> Tensor:
     for dim, c in enumerate(term):
         if term.index(c) != dim:
             first = unique.index(c)
-            gx = gx.diag_embed(0, first, -1).movedim(-1, min(dim, gx.ndim))
+            gx = gx.movedim(first, -1).diag_embed(0, first, -1).movedim(-1, min(dim, gx.ndim))
             unique = unique[:dim] + c + unique[dim:]
     return gx
 

@@ -1,0 +1,31 @@
+"""Letters that come twice in one operand of an `einsum`: gradients go onto the diagonal, wherever it lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genesis
+
+CASES = [
+    ("iji->j", [(3, 4, 3)]), ("iji->j", [(3, 3, 3)]), ("iji->j", [(1, 3, 1)]), ("iji->ij", [(3, 4, 3)]),
+    ("iij->ij", [(3, 3, 2)]), ("jii->", [(2, 3, 3)]), ("ijij->ij", [(2, 3, 2, 3)]), ("iii->i", [(3, 3, 3)]),
+    ("iji,jk->ik", [(2, 3, 2), (3, 2)]), ("ijki->kj", [(2, 3, 4, 2)]), ("ijjik->k", [(2, 3, 3, 2, 2)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("equation", "shapes"), CASES)
+def test_gradients_are_those_of_finite_differences(equation, shapes):
+    rng = np.random.default_rng(0)
+    operands = [genesis.tensor(rng.normal(size=shape), requires_grad=True) for shape in shapes]
+    assert genesis.autograd.gradcheck(lambda *xs: genesis.einsum(equation, *xs), operands)
+    value = np.einsum(equation, *[x.detach().numpy() for x in operands])
+    np.testing.assert_allclose(genesis.einsum(equation, *operands).detach().numpy(), value)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(("size", "index"), [((5,), (2, 0)), ((2, 3), (0,)), ((2, 3), (0, 3)), ((), (0,)), ((4,), (0, 2, 2))])
+def test_gathering_nothing(size, index):
+    torch = pytest.importorskip("torch")
+    mine, theirs = (lib.gather(lib.ones(size), 0, lib.zeros(index, dtype=lib.int64)) for lib in (genesis, torch))
+    assert tuple(mine.shape) == tuple(theirs.shape)
