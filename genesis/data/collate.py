@@ -80,7 +80,7 @@ def _refused(value: Any, where: str) -> GenesisError:
 def _stacked(batch: Sequence[Any], where: str) -> Tensor:
     kind = Tensor if isinstance(batch[0], Tensor) else np.ndarray
     if (arrays := _plain(batch)) is not None:
-        return wrap(np.stack(arrays))
+        return wrap(_in_one(arrays))
     for number, item in enumerate(batch):
         if not isinstance(item, kind):
             raise _mixed(batch[0], item, number, where)
@@ -99,12 +99,16 @@ def _stacked(batch: Sequence[Any], where: str) -> Tensor:
 
 def _plain(batch: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
     """The arrays of tensors of one shape and dtype without history, which are most: one call of NumPy stacks them."""
-    arrays = [item._array for item in batch if type(item) is Tensor and not item.requires_grad]
-    first = arrays[0] if len(arrays) == len(batch) else None
-    fits = type(first) is np.ndarray and all(
-        type(a) is np.ndarray and a.shape == first.shape and a.dtype == first.dtype for a in arrays
-    )
-    return arrays if fits else None
+    arrays = [item._array for item in batch if item.__class__ is Tensor and item._node is None]
+    if len(arrays) != len(batch) or {a.__class__ for a in arrays} != {np.ndarray}:
+        return None
+    return arrays if len({a.shape for a in arrays}) == 1 == len({a.dtype for a in arrays}) else None
+
+
+def _in_one(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """``np.stack``, by way of one dimension less: no view of each is made."""
+    shape = arrays[0].shape
+    return np.concatenate(arrays).reshape(len(arrays), *shape) if shape else np.stack(arrays)
 
 
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -118,9 +122,10 @@ def _mixed(first: Any, item: Any, number: int, where: str) -> GenesisError:
 
 
 def _numbers(batch: Sequence[Any], where: str) -> Tensor:
-    for number, item in enumerate(batch):
-        if not isinstance(item, float | int | np.number | np.bool_):
-            raise _mixed(batch[0], item, number, where)
+    if {item.__class__ for item in batch} not in ({int}, {float}):
+        for number, item in enumerate(batch):
+            if not isinstance(item, float | int | np.number | np.bool_):
+                raise _mixed(batch[0], item, number, where)
     if isinstance(batch[0], np.number | np.bool_):
         return tensor(np.asarray(batch))  # np.float64 is a float, too: the same dtype
     return tensor(list(batch), dtype="float64" if isinstance(batch[0], float) else None)

@@ -20,6 +20,7 @@ from genesis.base.errors import (
 )
 from genesis.core.graph.escapes import leaves
 from genesis.core.graph.site import line_here
+from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tracing import tracer
 
 if TYPE_CHECKING:
@@ -69,6 +70,15 @@ def as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.nd
 
 def item(self: Tensor) -> Any:
     """The one element as a Python number."""
+    array = self._array
+    if (
+        self._node is None
+        and not ACTIVE
+        and array.__class__ is np.ndarray
+        and array.size == 1
+        and array.dtype.kind != "V"
+    ):
+        return array.item()
     if self._array.size != 1:
         raise ShapeError(
             message("item", f"the tensor has {self._array.size} elements, item() needs exactly one",

@@ -56,6 +56,13 @@ def _maker(name: str, make: Any, what: str) -> Any:
     def create(
         *size: Any, out: Tensor | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> Tensor:
+        if out is dtype is device is None and not (requires_grad or ACTIVE or LEVELS):  # as it is mostly called
+            shape = size[0] if len(size) == 1 and size[0].__class__ is tuple else size
+            if {n.__class__ for n in shape} == {int} and default_device() is CPU:
+                try:
+                    return wrap(make(shape, dtypes.get_default_dtype().np))
+                except (ValueError, MemoryError):  # explained below
+                    pass
         try:
             if out is not None:
                 return write_out(name, wrap(new_filled(name, sizes(size), out._array.dtype, out.device, make)), out)

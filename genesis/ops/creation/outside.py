@@ -7,12 +7,20 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.base.device import as_device, default_device
+from genesis.base.device import CPU, as_device, default_device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.base.quiet import unnamed
 from genesis.core.call.refusal import explain_all, refuse_call
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.modes import ACTIVE, LEVELS
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.construct import array_from
 from genesis.ops.creation.create import finished
+
+
+@unnamed
+def _array_of(data: list[Any], dtype: Any) -> Any:
+    """Numbers that may be too large for the dtype, which is no warning."""
+    return np.array(data, dtype)
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -32,6 +40,13 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     >>> genesis.tensor([1, 2, 3], requires_grad=True)
     tensor([1., 2., 3.], requires_grad=True)
     """
+    if data.__class__ is list and dtype is device is None and not (requires_grad or ACTIVE or LEVELS):
+        kinds = {x.__class__ for x in data}  # most are lists of floats or of integers
+        if (kinds == {float} or kinds == {int}) and default_device() is CPU:
+            try:
+                return wrap(_array_of(data, np.int64 if int in kinds else dtypes.get_default_dtype().np))
+            except OverflowError:  # explained below
+                pass
     try:
         return finished(array_from(data, dtype, device, requires_grad), requires_grad)
     except Exception as error:

@@ -251,6 +251,8 @@ def put_by(x: Tensor, value: Tensor, key: Any) -> Tensor:
 
 
 def _getitem(self: Tensor, key: Any) -> Tensor:
+    if key.__class__ is int or (key.__class__ is slice and _is_plain(key)):  # most indices: nothing to parse
+        return slice_view(self, (key,))
     parsed, basic = parse_key(key)
     if basic:
         return slice_view(self, parsed)
@@ -260,6 +262,11 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
         if array.__class__ is np.ndarray and array.ndim:
             return _rows(self, array)
     return _taken(*select_first(self, without_masks(self._spec(), parsed)))
+
+
+def _is_plain(key: slice) -> bool:
+    start, stop = key.start, key.stop
+    return key.step is None and (start is None or start.__class__ is int) and (stop is None or stop.__class__ is int)
 
 
 def check_index(name: str, x: Tensor, index: Tensor) -> None:
