@@ -54,7 +54,19 @@ from genesis.ops.linalg import low_rank, lu, older, qr
 from genesis.ops.losses import classes, ctc, distances, margins, numbers
 from genesis.ops.pointwise import arithmetic, choice, compare, curves, elementwise, integers, rounding, special
 from genesis.ops.products import added, blocks, compressed, einsum, geometry, linear, matmul, sparse, sparse_calls
-from genesis.ops.reductions import calculus, extremes, histograms, masked, norms, reduce, scan, search, sort, statistics
+from genesis.ops.reductions import (
+    bits,
+    calculus,
+    extremes,
+    histograms,
+    masked,
+    norms,
+    reduce,
+    scan,
+    search,
+    sort,
+    statistics,
+)
 from genesis.ops.shapes import (
     complex_views,
     expand,
@@ -104,6 +116,7 @@ MODULES = (
     scan,
     sort,
     search,
+    bits,
     expand,
     reshape,
     permute,

@@ -153,24 +153,27 @@ def _native() -> Values:
         mask = genesis.rand_like(input.detach()) >= p
         return input * mask / (1 - p) if p < 1 else input * 0, mask
 
-    def _rows(x: Any, count: int, eps: float) -> Any:
-        flat = x.reshape(count, -1)
+    def _rows(x: Any, count: int, each: int, eps: float) -> Any:
+        flat = x.reshape(count, each)
         return flat.mean(1), (flat.var(1, unbiased=False) + eps).rsqrt()
 
     def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
         shape = tuple(input.shape[: input.ndim - len(normalized_shape)])
-        mean, rstd = _rows(input, genesis.Size(shape).numel(), eps)
+        mean, rstd = _rows(input.detach(), genesis.Size(shape).numel(), genesis.Size(normalized_shape).numel(), eps)
         kept = (*shape, *[1] * len(normalized_shape))
         return f.layer_norm(input, normalized_shape, weight, bias, eps), mean.reshape(kept), rstd.reshape(kept)
 
     def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:  # noqa: N803
-        mean, rstd = _rows(input, N * group, eps)
+        mean, rstd = _rows(input, N * group, C // group * HxW, eps)
         return f.group_norm(input, group, weight, bias, eps), mean.reshape(N, group), rstd.reshape(N, group)
 
     def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                           momentum: float, eps: float) -> Any:  # fmt: skip
         out = f.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-        kept = _rows(input.transpose(0, 1), input.shape[1], eps) if training else (input.new_empty(0),) * 2
+        each = input.numel() // max(input.shape[1], 1)
+        kept = (
+            _rows(input.detach().transpose(0, 1), input.shape[1], each, eps) if training else (input.new_empty(0),) * 2
+        )
         return out, *kept
 
     def batch_norm_update_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> Any:

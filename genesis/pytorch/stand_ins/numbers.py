@@ -97,18 +97,6 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
     return numbers[..., :count], vectors[..., :count]
 
 
-def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any = None) -> Any:
-    """The exclusive or of all elements' bits, along dimensions or of all; of floats as float64."""
-    values = input.detach().numpy()
-    if input.numel() == 0 and dim in ((), []):
-        raise ShapeError(message("hash_tensor", "there are no elements"))
-    wide = values.astype(np.float64) if input.dtype.is_floating_point else values.astype(np.int64)
-    axes = (
-        tuple(range(input.ndim)) if dim in ((), [], None) else tuple(dim) if isinstance(dim, tuple | list) else (dim,)
-    )
-    return genesis.tensor(np.bitwise_xor.reduce(wide.view(np.uint64), axis=axes, keepdims=keepdim))
-
-
 def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = None,
               device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The first elements of a file: shared, so that writes go to the file, or as a copy."""
@@ -138,7 +126,7 @@ def classproperty(func: Callable[[Any], Any]) -> Any:
 
 @values("torch")
 def _torch() -> Values:
-    functions = (frobenius_norm, nuclear_norm, norm_except_dim, segment_reduce, lobpcg, hash_tensor, from_file,
+    functions = (frobenius_norm, nuclear_norm, norm_except_dim, segment_reduce, lobpcg, from_file,
                  hsmm, classproperty)  # fmt: skip
     return {
         **{f.__name__: f for f in functions}, **{name: removed(name) for name in ("eig", "symeig", "lstsq", "solve", "matrix_rank")},

@@ -63,6 +63,7 @@ CALLS: dict[str, Calls] = {
     "histogramdd": lambda t: [case(t(5, 2), [2, 3]), case(t(5, 2), 2)],
     "nonzero_static": lambda t: [case(t(2, 3), size=4)],
     "unravel_index": lambda t: [case(t.int(3, low=0, high=6), (2, 3))],
+    "hash_tensor": lambda t: [case(t(2, 3)), case(t.int(2, 3), 1, keepdim=True)],
     "sparse_coo_tensor": lambda t: [case([[0, 1], [1, 0]], [3.0, 4.0], (2, 2))],
     "sparse_csr_tensor": lambda t: [case([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2))],
     "sparse_csc_tensor": lambda t: [case([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2))],
