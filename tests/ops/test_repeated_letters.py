@@ -24,7 +24,9 @@ def test_gradients_are_those_of_finite_differences(equation, shapes):
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize(("size", "index"), [((5,), (2, 0)), ((2, 3), (0,)), ((2, 3), (0, 3)), ((), (0,)), ((4,), (0, 2, 2))])
+@pytest.mark.parametrize(
+    ("size", "index"), [((5,), (2, 0)), ((2, 3), (0,)), ((2, 3), (0, 3)), ((), (0,)), ((4,), (0, 2, 2))]
+)
 def test_gathering_nothing(size, index):
     torch = pytest.importorskip("torch")
     mine, theirs = (lib.gather(lib.ones(size), 0, lib.zeros(index, dtype=lib.int64)) for lib in (genesis, torch))

@@ -1468,6 +1468,18 @@ class Methods:
         >>> genesis.hardshrink(genesis.tensor([-1., 0.25]))
         tensor([-1.,  0.])
         """
+    def hash_tensor(self, dim: Any = ..., *, keepdim: builtins.bool = ..., mode: builtins.int = ..., out: Tensor | None = ...) -> Tensor:
+        """The exclusive or of the bits of all elements, or of those along dimensions: of floats as float64, of integers as
+        int64.
+
+        Raises:
+            RuntimeError: no elements, and no dimension
+            ValueError: a mode other than 0
+
+        >>> import genesis
+        >>> genesis.hash_tensor(genesis.tensor([1, 2])).item()
+        3
+        """
     def heaviside(self, other: Tensor | builtins.complex, *, out: Tensor | None = ...) -> Tensor:
         """Step: 0 below zero, 1 above, $y$ at zero.
 
