@@ -1,31 +1,56 @@
-"""Recurrent layers against PyTorch's: a forward and backward step, and a forward without recording.
+"""Recurrent layers against PyTorch's: a training step, forward and backward alone, and a forward without recording.
 
-    python benchmarks/recurrent.py [--threads 1] [--rounds 15] [--size 128] [--layers 2] [--steps 64]
+    python benchmarks/recurrent.py [--threads 1 2] [--rounds 15] [--size 128] [--layers 2] [--steps 64] [--write]
 
-Prints the least milliseconds of all rounds, both libraries in turn, and their ratio.
+Prints the least milliseconds of all rounds, both libraries in turn, and their ratio. A training step is forward, cross
+entropy of the last step, backward and AdamW.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
-THREADS = sys.argv[sys.argv.index("--threads") + 1] if "--threads" in sys.argv else "1"
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = THREADS
+import numpy as np
+import page
+import torch
 
-import torch  # noqa: E402
+import genesis
 
-import genesis  # noqa: E402
+BATCHES = (1, 8, 32)
 
 
-def step(layer: Callable, x: object) -> Callable[[], None]:
+def inputs(lib: Any, kind: str, options: Any, batch: int) -> tuple[Any, Any]:
+    layer = getattr(lib.nn, kind)(options.size, options.size, options.layers)
+    rng = np.random.default_rng(0)
+    return layer, lib.tensor(rng.normal(size=(options.steps, batch, options.size)).astype("float32"))
+
+
+def training(lib: Any, kind: str, options: Any, batch: int) -> Callable[[], Any]:
+    layer, x = inputs(lib, kind, options, batch)
+    head = lib.nn.Linear(options.size, 10)
+    y = lib.tensor(np.random.default_rng(1).integers(0, 10, batch))
+    optimizer = lib.optim.AdamW([*layer.parameters(), *head.parameters()], lr=1e-3)
+
+    def run() -> None:
+        optimizer.zero_grad()
+        lib.nn.functional.cross_entropy(head(layer(x)[0][-1]), y).backward()
+        optimizer.step()
+
+    return run
+
+
+def both_ways(lib: Any, kind: str, options: Any, batch: int) -> Callable[[], Any]:
+    layer, x = inputs(lib, kind, options, batch)
+    x.requires_grad_()
     return lambda: layer(x)[0].sum().backward()
 
 
-def forward(lib: object, layer: Callable, x: object) -> Callable[[], None]:
+def forward(lib: Any, kind: str, options: Any, batch: int) -> Callable[[], Any]:
+    layer, x = inputs(lib, kind, options, batch)
+
     def run() -> None:
         with lib.no_grad():
             layer(x)
@@ -33,7 +58,10 @@ def forward(lib: object, layer: Callable, x: object) -> Callable[[], None]:
     return run
 
 
-def least(ours: Callable, theirs: Callable, rounds: int) -> tuple[float, float]:
+WHAT = {"training step": training, "forward, backward": both_ways, "forward alone": forward}
+
+
+def least(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float]:
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds + 3):
         for function, found in zip((ours, theirs), times, strict=True):
@@ -43,26 +71,34 @@ def least(ours: Callable, theirs: Callable, rounds: int) -> tuple[float, float]:
     return min(times[0][3:]), min(times[1][3:])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for name, default in {"threads": 1, "rounds": 15, "size": 128, "layers": 2, "steps": 64}.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    options = parser.parse_args()
-    genesis.set_num_threads(options.threads), torch.set_num_threads(options.threads)
-    print(f"{options.layers} layers of {options.size}, {options.steps} steps, threads: {options.threads}")
-    print(f"{'':6}{'batch':>6}{'step':>9}{'PyTorch':>9}{'ratio':>7}{'forward':>10}{'PyTorch':>9}{'ratio':>7}")
+def rows(threads: int, options: Any) -> list[str]:
+    genesis.set_num_threads(threads)
+    torch.set_num_threads(threads)
+    found = []
     for kind in ("LSTM", "GRU", "RNN"):
-        for batch in (1, 8, 32):
-            cells = []
-            layers = [getattr(lib.nn, kind)(options.size, options.size, options.layers) for lib in (genesis, torch)]
-            inputs = [lib.randn(options.steps, batch, options.size) for lib in (genesis, torch)]
-            for x in inputs:
-                x.requires_grad_()
-            both = list(zip((genesis, torch), layers, inputs, strict=True))
-            for made in ([step(layer, x) for _, layer, x in both], [forward(*each) for each in both]):
-                a, b = least(*made, options.rounds)
-                cells.append(f"{a:9.2f}{b:9.2f}{a / b:7.2f}")
-            print(f"{kind:6}{batch:6}{cells[0]} {cells[1]}")
+        for batch in BATCHES:
+            for what, make in WHAT.items():
+                a, b = least(*[make(lib, kind, options, batch) for lib in (genesis, torch)], options.rounds)
+                text = f"| {kind}, batch {batch}: {what} | {threads} | {a:.2f} | {b:.2f} | {a / b:.2f} |"
+                print(text, flush=True)
+                found.append(text)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, default in {"rounds": 15, "size": 128, "layers": 2, "steps": 64}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--write", action="store_true", help="into benchmarks/README.md")
+    options = parser.parse_args()
+    head = ["| layers | threads | Genesis, ms | PyTorch, ms | ratio |", "| --- | ---: | ---: | ---: | ---: |"]
+    print("\n".join(head))
+    table = head + [line for threads in options.threads for line in rows(threads, options)]
+    if options.write:
+        text = f"`python benchmarks/recurrent.py --write`: {options.layers} layers of {options.size}, {options.steps} steps;"
+        text += f" the least of {options.rounds} runs in turn, float32.\n\n"
+        page.write_section("Recurrent layers", text + "\n".join(table))
 
 
 if __name__ == "__main__":

@@ -257,6 +257,21 @@ def test_no_sequences():
     assert out.shape == (5, 0, 8) and hidden.shape == (2, 0, 4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lengths", [[7] * 9, [7, 7, 6, 5, 5, 5, 2, 1, 1]])
+def test_without_gradients_the_same_bits(kind, lengths):
+    layer = getattr(nn, kind)(5, 19, 2, bidirectional=True)
+    x = packing.pack_padded_sequence(genesis.randn(7, 9, 5), genesis.tensor(lengths))
+    recorded = flat(layer(x))
+    with genesis.no_grad():
+        alone = flat(layer(x))
+    assert len(recorded) == len(alone) > 1
+    for a, b in zip(recorded, alone, strict=True):
+        assert a.requires_grad
+        assert not b.requires_grad
+        assert np.array_equal(numbers(a), numbers(b))
+
+
 def test_dropout_between_layers_only_in_training():
     genesis.manual_seed(0)
     layer, x = nn.LSTM(3, 8, num_layers=2, dropout=0.5), genesis.ones(4, 2, 3)

@@ -15,6 +15,8 @@
       def _(g, kept, needs):
           return gradients of input, weight and bias
 
+  (``fused.alone`` may be another kernel that gives the result alone, for calls that are not recorded.)
+
   It runs where nothing but arrays of its class is involved: no transform, no mode. There, and in derivatives of
   derivatives, the composite is what its function says, so these are right whatever the kernel does.
 
@@ -156,6 +158,7 @@ class Fused:
         self.number: int = 1 if before is None else before.number + 1
         self.forward_op: Op | None = None
         self.backward_op: Op | None = None
+        self.alone: Kernel | None = None  # the result alone, where nothing is recorded and that takes less
         if infer is not None:
             self.forward_op, self.backward_op = self._as_ops()
         elif self.written:
@@ -199,8 +202,9 @@ class Fused:
     def _run(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...], recording: bool) -> Any:
         if self.written:
             return self._write(args, arrays)
+        kernel = self.kernel if recording or self.alone is None else self.alone
         try:
-            result = quietly(self.kernel, *arrays) if not ONLOOKERS else self._watched(arrays)
+            result = quietly(kernel, *arrays) if not ONLOOKERS else self._watched(arrays)
         except Exception:
             return NotImplemented  # the composition explains
         array, kept = result if result.__class__ is tuple else (result, None)

@@ -8,6 +8,7 @@ that it made, up to `LIMIT` bytes.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -87,6 +88,19 @@ def aligned(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     return _aligned(size).view(dtype).reshape(shape) if size < LARGE else empty(shape, dtype)
+
+
+def address(array: Any) -> int:
+    """Where a contiguous array begins. (``array.ctypes.data`` takes 1.2 us, this 0.4.)
+
+    >>> a = np.ones(3)
+    >>> address(a) == a.ctypes.data
+    True
+    """
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError):  # one that cannot be written to, or has no elements
+        return int(array.ctypes.data)
 
 
 def zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:

@@ -29,8 +29,9 @@ from genesis.kernels.cpu.recurrent_code import (
     backward,
     forward,
     inputs,
+    vectors,
 )
-from genesis.kernels.llvm import native
+from genesis.kernels.llvm import entries, native
 
 STEPS = 4  # from how many steps it pays to bring the weights in order
 PART = 1 << 21  # multiplications of all steps for a thread, at least
@@ -48,18 +49,18 @@ def _target() -> Target:
 
 
 @functools.cache
-def _forward(kind: str) -> Any:
-    return native.nest("forward", forward(kind, _target()), len(POINTERS[kind]) + 2, len(SIZES))
+def _forward(kind: str, kept: bool) -> Any:
+    return entries.nest("forward", forward(kind, _target(), kept), len(POINTERS[kind]) + 2, len(SIZES))
 
 
 @functools.cache
-def _inputs(kind: str) -> Any:
-    return native.nest("inputs", inputs(kind, _target()), *map(len, INPUTS))
+def _inputs(kind: str, kept: bool) -> Any:
+    return entries.nest("inputs", inputs(kind, _target(), kept), *map(len, INPUTS))
 
 
 @functools.cache
 def _backward(kind: str, columns: int) -> Any:
-    return native.nest("backward", backward(kind, _target(), columns), len(BACK[kind]) + 2, len(SIZES))
+    return entries.nest("backward", backward(kind, _target(), columns), len(BACK[kind]) + 2, len(SIZES))
 
 
 def _fits(kind: str, states: int, arguments: Any) -> bool:
@@ -132,12 +133,16 @@ class Layer:
         whole = self.padded(self.by_gate(weight)).reshape(self.gates * self.width, -1, columns * self.lanes)
         return _aligned(whole.transpose(1, 0, 2))
 
-    def products(self, input: Any, weight: Any) -> Any:
+    def products(self, input: Any, weight: Any, kept: bool) -> Any:
         """Of all rows of the input with the weights of all gates, where these will be in the records."""
-        out, packed, rows = self.empty(self.rows, KEPT[self.kind]), self.packed(weight), np.ascontiguousarray(input)
-        addresses = [a.ctypes.data for a in (rows, packed, out)]
+        out, packed, rows = (
+            self.empty(self.rows, vectors(self.kind, kept)),
+            self.packed(weight),
+            np.ascontiguousarray(input),
+        )
+        addresses = [memory.address(a) for a in (rows, packed, out)]
         parts = min(get_num_threads(), rows.size * self.gates * self.size // PART)
-        function = _inputs(self.kind)
+        function = _inputs(self.kind, kept)
         in_parallel(
             lambda part: function(*addresses, part.start, part.stop, rows.shape[1], self.width),
             len(rows),
@@ -148,7 +153,7 @@ class Layer:
     def run(self, function: Any, reverse: bool, arrays: Any) -> None:
         """Call machine code on slices of the batch."""
         offsets, counts = (np.ascontiguousarray(a[::-1]) if reverse else a for a in (self.offsets, self.counts))
-        addresses = [a.ctypes.data for a in (*arrays, offsets, counts)]
+        addresses = [memory.address(a) for a in (*arrays, offsets, counts)]
 
         def work(part: slice) -> None:
             function(*addresses, len(counts), part.start, part.stop, self.size, self.width)
@@ -158,22 +163,22 @@ class Layer:
         in_parallel(work, self.batch, max(1, parts))
 
 
-def _run(kind: str, states: int, arguments: Any) -> Any:
-    """The result, and what is kept."""
+def _run(kind: str, states: int, arguments: Any, keep: bool) -> Any:
+    """The result, and what is kept if it is to be."""
     input, weight_ih, weight_hh, bias_ih, bias_hh, batch_sizes, reverse = (
         arguments[0],
         *arguments[1 + states : 7 + states],
     )
     layer = Layer(kind, weight_hh.shape[1], *_steps(batch_sizes, reverse))
-    kept = layer.products(input, weight_ih)
+    kept = layer.products(input, weight_ih, keep)
     given = [_aligned(layer.padded(s)) for s in arguments[1 : 1 + states]]
     result = layer.empty(layer.rows + states * layer.batch)
-    before, bias = layer.empty(layer.rows), _bias(layer, bias_ih, bias_hh)
+    before, bias = layer.empty(layer.rows if keep else 0), _bias(layer, bias_ih, bias_hh)
     arrays = [kept, layer.packed(weight_hh), bias, given[0], result[: layer.rows], before, *given[1:]]
-    layer.run(_forward(kind), False, arrays)
+    layer.run(_forward(kind, keep), False, arrays)
     result[layer.rows :].reshape(states, layer.batch, -1)[:] = given
     result = result if layer.width == layer.size else np.ascontiguousarray(result[:, : layer.size])
-    return result, (input, weight_ih, weight_hh, layer.counts, layer.offsets, kept, before)
+    return (result, (input, weight_ih, weight_hh, layer.counts, layer.offsets, kept, before)) if keep else result
 
 
 def _infer(kind: str, states: int, arguments: Any) -> tuple[Spec, tuple[Any, ...]]:
@@ -247,10 +252,11 @@ def _attach(name: str, kind: str) -> None:
     attached = attach(
         name,
         np.ndarray,
-        lambda *arguments: _run(kind, states, arguments),
+        lambda *arguments: _run(kind, states, arguments, True),
         when=when,
         infer=lambda *arguments: _infer(kind, states, arguments),
     )
+    attached.alone = lambda *arguments: _run(kind, states, arguments, False)
     attached.backward(
         lambda g, kept, needs: _pull(kind, states, g, kept, needs), reads=("input", "weight_ih", "weight_hh")
     )

@@ -60,16 +60,21 @@ def products(
     return [loop.values[i * columns : (i + 1) * columns] for i in range(rows)]
 
 
-def _record(code: Code, kind: str, row: str, unit: str) -> list[str]:
+def vectors(kind: str, kept: bool) -> int:
+    """How many a record has; without gradients the gates are all."""
+    return KEPT[kind] if kept else GATES[kind]
+
+
+def _record(code: Code, count: int, row: str, unit: str) -> list[str]:
     """Where the vectors of a record are."""
-    first = code.times(code.add(code.times(row, "%width"), unit), str(KEPT[kind]))
-    return [code.add(first, str(j * code.lanes)) for j in range(KEPT[kind])]
+    first = code.times(code.add(code.times(row, "%width"), unit), str(count))
+    return [code.add(first, str(j * code.lanes)) for j in range(count)]
 
 
 INPUTS = ("input", "packed", "kept"), ("first", "last", "features", "width")
 
 
-def inputs(kind: str, target: Target) -> str:
+def inputs(kind: str, target: Target, kept: bool) -> str:
     """The function ``inputs``: products of all rows of the input, which no step waits for."""
     code, gates = Code(target.lanes), GATES[kind]
     with code.loop("0", "%width", str(code.lanes)) as units:
@@ -80,7 +85,7 @@ def inputs(kind: str, target: Target) -> str:
             zeros = [[code.constant(0.0)] * gates for _ in rows]
             left = [("%input", code.times(r, "%features")) for r in rows]
             for r, sums in zip(rows, products(code, zeros, left, panel, "%features"), strict=True):
-                for value, at in zip(sums, _record(code, kind, r, units.index), strict=False):
+                for value, at in zip(sums, _record(code, vectors(kind, kept), r, units.index), strict=False):
                     code.store(value, "%kept", at)
 
         blocks_of_rows(code, "%first", "%last", target.rows(kind), block)
@@ -96,8 +101,10 @@ ORDER = ("offsets", "counts")
 SIZES = ("steps", "first", "last", "size", "width")  # width: the size, padded
 
 
-def forward(kind: str, target: Target) -> str:
-    """The function ``forward``: ``kept`` has the products of the inputs where the gates will be."""
+def forward(kind: str, target: Target, kept: bool) -> str:
+    """The function ``forward``: the array ``kept`` has the products of the inputs where the gates will be, if these are
+    ``kept``; else nothing is written to it, nor to ``before``.
+    """
     code, gates = Code(target.lanes), GATES[kind]
     with code.loop("0", "%steps", "1") as step:
         offset, last = code.number("%offsets", step.index), code.least(code.number("%counts", step.index), "%last")
@@ -105,23 +112,24 @@ def forward(kind: str, target: Target) -> str:
             panel = code.at("%packed", code.times(code.times(units.index, "%size"), str(gates)))
 
             def block(row: str, count: int) -> None:
-                _forward_block(code, kind, offset, units.index, panel, row, count)
+                _forward_block(code, kind, kept, offset, units.index, panel, row, count)
 
             blocks_of_rows(code, "%first", last, target.rows(kind), block)
         with code.loop("%first", last, "1") as row, code.loop("0", "%width", str(code.lanes)) as units:
             here = code.add(code.times(row.index, "%width"), units.index)
             there = code.add(code.times(code.add(row.index, offset), "%width"), units.index)
-            code.store(code.load("%hidden", here), "%before", there)
+            if kept:
+                code.store(code.load("%hidden", here), "%before", there)
             code.store(code.load("%out", there), "%hidden", here)
     return code.function("forward", [*POINTERS[kind], *ORDER], SIZES)
 
 
-def _forward_block(code: Code, kind: str, offset: str, unit: str, panel: str, row: str, count: int) -> None:
+def _forward_block(code: Code, kind: str, kept: bool, offset: str, unit: str, panel: str, row: str, count: int) -> None:
     """Some rows of one step, for one group of hidden units."""
     gates, rows = GATES[kind], [code.add(row, str(i)) for i in range(count)]
     parts = [code.add(unit, code.times("%width", str(j))) for j in range(gates + (kind == "gru"))]
     bias = [code.load("%bias", part) for part in parts]
-    records = [_record(code, kind, code.add(r, offset), unit) for r in rows]
+    records = [_record(code, vectors(kind, kept), code.add(r, offset), unit) for r in rows]
     sums = [[code.plus(code.load("%kept", at), b) for at, b in zip(line, bias, strict=False)] for line in records]
     of_input = [line[gates - 1] for line in sums]
     if kind == "gru":  # the last gate's recurrent part is scaled before it is added
@@ -133,14 +141,14 @@ def _forward_block(code: Code, kind: str, offset: str, unit: str, panel: str, ro
     for r, start, line, record, x in zip(rows, starts, sums, records, of_input, strict=True):
         here = code.add(start, unit)
         if kind == "lstm":
-            out, kept = _lstm(code, line, here)
+            out, values = _lstm(code, line, here)
         elif kind == "gru":
-            out, kept = _gru(code, line, x, here)
+            out, values = _gru(code, line, x, here)
         else:
             zero = code.constant(0.0)
             out = code.tanh(line[0]) if kind == "tanh" else code.where("olt", line[0], zero, zero, line[0])
-            kept = [out]
-        for value, at in zip(kept, record, strict=True):
+            values = [out]
+        for value, at in zip(values, record, strict=False) if kept else ():
             code.store(value, "%kept", at)
         code.store(out, "%out", code.add(code.times(code.add(r, offset), "%width"), unit))
 
@@ -214,7 +222,7 @@ def _backward_unit(code: Code, kind: str, here: str, row: str, unit: str, line: 
     """Gradients of one group of units in one row of a step."""
     there = code.add(code.times(row, "%width"), unit)
     gh = code.plus(code.load("%gh", here), code.load("%g", there))
-    kept = [code.load("%kept", at) for at in _record(code, kind, row, unit)]
+    kept = [code.load("%kept", at) for at in _record(code, KEPT[kind], row, unit)]
     if kind == "lstm":
         gradients = _lstm_gradients(code, gh, kept, here)
     elif kind == "gru":
