@@ -1,4 +1,6 @@
-"""The largest elements of windows without their places: these are found again where a gradient is wanted."""
+"""The largest elements of windows without their places: these are found again where a gradient is wanted. Means of few
+windows as products of matrices.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +12,28 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
+from genesis.base.blas import one_thread
 from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, native, windows
+from genesis.kernels.llvm import entries, loops, windows
 from genesis.ops.spatial.tables import sizes_of, steps, table
 
 
 def _fits(input: Any, rules: Any) -> bool:
+    return input.dtype in (F32, F64) and input.size > 0 and _are_slices(rules)
+
+
+@functools.lru_cache(maxsize=256)
+def _are_slices(rules: Any) -> bool:
     indices = [index for rule in rules for to, source, _ in steps(rule) for index in (to, source)]
-    return input.dtype in (F32, F64) and input.size > 0 and all([isinstance(index, slice) for index in indices])
+    return all([isinstance(index, slice) for index in indices])
+
+
+_FALSE = np.asarray(False)
 
 
 def _over(x: Any, dim: int, rule: Any) -> Any:
@@ -51,13 +62,13 @@ def _infer(input: Spec, rules: Any) -> Any:
 @attach("largest", np.ndarray, when=_fits, infer=_infer)
 def largest(input: Any, rules: Any) -> Any:
     """The kernel of max pooling."""
+    if _are_pairs(input, rules):
+        return _of_pairs("pairs", np.ascontiguousarray(input)), (input, _FALSE, rules)  # its gradient knows of nan
     out = _largest(input, rules)
     return out, (input, np.asarray(np.isnan(out).any()), rules)
 
 
 def _largest(x: Any, rules: Any) -> Any:
-    if _are_pairs(x, rules):
-        return _of_pairs("pairs", np.ascontiguousarray(x))
     out = x
     for i, rule in enumerate(reversed(rules)):
         out = _over(out, x.ndim - 1 - i, rule)
@@ -99,6 +110,74 @@ def _add_at(gx: Any, g: Any, positions: Any, dims: int) -> None:
     np.add.at(flat.reshape(-1), (positions + rows).reshape(-1), g.reshape(-1))
 
 
+# ---- means
+
+FEW = 16  # windows of an image whose sums are one product of matrices
+PART = 1 << 22  # multiplications from where threads divide it
+
+
+def _few(input: Any, rules: Any, count: int) -> bool:
+    return input.dtype in (F32, F64) and input.size > 0 and _are_few(rules)
+
+
+@functools.lru_cache(maxsize=256)
+def _are_few(rules: Any) -> bool:
+    """Whether an image has few windows: each is a column of a matrix, most of whose numbers are zero."""
+    windows = math.prod([sizes_of(rule)[1] for rule in rules])
+    return 0 < windows <= FEW and math.prod([rule[1] for rule in rules]) <= 1 << 10
+
+
+def _infer_means(input: Spec, rules: Any, count: int) -> Any:
+    return Spec(_shape_of_sums(input.shape, rules, False), input.dtype), ("input", "rules", "count")
+
+
+def _shape_of_sums(shape: Any, rules: Any, back: bool) -> Any:
+    return (*shape[: len(shape) - len(rules)], *[sizes_of(rule, back)[1] for rule in rules])
+
+
+@attach("window_means", np.ndarray, when=_few, infer=_infer_means)
+def window_means(input: Any, rules: Any, count: int) -> Any:
+    """The kernel of average pooling to a few numbers."""
+    return _sums(input, rules, count, False), (input, rules, count)
+
+
+@window_means.backward(reads=())
+def _(g: Any, kept: Any, needs: Any) -> Any:
+    return (_sums(g, *kept[1:], True),)
+
+
+def _sums(x: Any, rules: Any, count: int, back: bool) -> Any:
+    matrix = _sums_matrix(rules, x.dtype)
+    matrix = matrix.T if back else matrix
+    images = np.ascontiguousarray(x).reshape(-1, len(matrix))
+    out = memory.empty(_shape_of_sums(x.shape, rules, back), x.dtype)
+    rows = out.reshape(-1, matrix.shape[1])
+    parts = None if images.size * rows.shape[1] > PART else 1
+    with one_thread():
+        in_parallel(lambda some: np.matmul(images[some], matrix, out=rows[some]), len(images), parts)
+    flat = out.reshape(-1)
+    if not math.isfinite(np.dot(flat, flat)):  # a number that is not finite was multiplied by zeros, or all are large
+        out = x
+        for i, rule in enumerate(reversed(rules)):
+            out = REGISTRY["mix"].kernel(out, out.ndim - 1 - i, rule, back)
+    if count != 1:
+        out /= count
+    return out
+
+
+@functools.lru_cache(maxsize=64)
+def _sums_matrix(rules: Any, dtype: Any) -> Any:
+    """The weights of all elements of an image in its windows."""
+    whole = np.ones((1, 1))
+    for rule in rules:
+        one = np.zeros((rule[1], sizes_of(rule)[1]))
+        positions, weights = table(rule)
+        windows, taps = np.nonzero(positions >= 0)
+        np.add.at(one, (positions[windows, taps], windows), 1 if weights is None else weights[windows, taps])
+        whole = np.kron(whole, one)
+    return whole.astype(dtype)
+
+
 # ---- compiled
 
 
@@ -121,12 +200,12 @@ def _positions(rules: Any) -> Any:
 @functools.cache
 def _loop(taps: int) -> Any:
     code = windows.largest_gradient(taps)
-    return native.nest("largest_gradient", code, len(windows.POINTERS), len(windows.SIZES))
+    return entries.nest("largest_gradient", code, len(windows.POINTERS), len(windows.SIZES))
 
 
 def _compiled(g: Any, x: Any, positions: Any, dims: int) -> Any:
     gx, size = memory.zeros(x.shape, F32), math.prod(x.shape[x.ndim - dims :])
-    run, given = _loop(positions.shape[1]), [a.ctypes.data for a in (x, g, gx, positions)]
+    run, given = _loop(positions.shape[1]), [memory.address(a) for a in (x, g, gx, positions)]
     images = x.size // size
     in_parallel(lambda some: run(*given, some.start, some.stop, size, len(positions)), images, _parts(x))
     return gx
@@ -138,14 +217,14 @@ def _parts(x: Any) -> int | None:
 
 
 def _are_pairs(x: Any, rules: Any) -> bool:
+    return x.dtype is F32 and x.size >= LARGE["elements"] and _name_pairs(rules) and loops.available()
+
+
+@functools.lru_cache(maxsize=256)
+def _name_pairs(rules: Any) -> bool:
     """Whether windows are two rows and two columns beside each other, and all are whole."""
-    return (
-        len(rules) == 2
-        and all([rule == ("windows", rule[1], rule[1] // 2, 2, 2, 0, 1) and rule[1] % 2 == 0 for rule in rules])
-        and x.dtype is F32
-        and x.size >= LARGE["elements"]
-        and loops.available()
-    )
+    whole = [rule == ("windows", rule[1], rule[1] // 2, 2, 2, 0, 1) and rule[1] % 2 == 0 for rule in rules]
+    return len(rules) == 2 and all(whole)
 
 
 @functools.cache
@@ -155,14 +234,14 @@ def _pairs_loop(name: str, columns: int) -> Any:
         "pairs_gradient": (windows.pairs_gradient, windows.PAIRS_GRADIENT),
     }[name]
     lanes = math.gcd(loops.width() // 4, columns)
-    return native.nest(name, code(lanes), len(pointers), len(windows.PAIRS_SIZES))
+    return entries.nest(name, code(lanes), len(pointers), len(windows.PAIRS_SIZES))
 
 
 def _of_pairs(name: str, x: Any, *given: Any) -> Any:
     """The largest of windows, or given their gradients that of x."""
     *planes, high, wide = x.shape
     out = memory.empty(x.shape if given else (*planes, high // 2, wide // 2), F32)
-    run, addresses = _pairs_loop(name, wide // 2), [a.ctypes.data for a in (x, *given, out)]
+    run, addresses = _pairs_loop(name, wide // 2), [memory.address(a) for a in (x, *given, out)]
     rows = x.size // wide // 2
     in_parallel(lambda some: run(*addresses, some.start, some.stop, wide // 2), rows, _parts(x))
     return out

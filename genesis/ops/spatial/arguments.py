@@ -20,6 +20,9 @@ def per_dim(name: str, what: str, value: Any, dims: int, least: int | None = Non
     """
     if value.__class__ is int and (least is None or value >= least):
         return (value,) * dims
+    fits = value.__class__ is tuple and len(value) == dims
+    if fits and all([n.__class__ is int and (least is None or n >= least) for n in value]):
+        return value  # type: ignore[no-any-return]
     one = is_integer(value)
     if not one and not isinstance(value, list | tuple):
         raise ArgumentError(

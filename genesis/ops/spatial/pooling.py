@@ -188,21 +188,33 @@ def _sums(input: Tensor, rules: Sequence[Rule]) -> Tensor:
     return input
 
 
+@composite(method=False, torch_name="", dtypes="f", halves="wide")
+def window_means(input: Tensor, rules: tuple[Rule, ...], count: int) -> Tensor:
+    """Sums over windows of the last dimensions, which have a rule each, divided by ``count``.
+
+    >>> import genesis
+    >>> from genesis.ops.spatial.pooling import window_means
+    >>> window_means(genesis.tensor([1., 3., 2., 0.]), (("windows", 4, 2, 2, 2, 0, 1),), 2)
+    tensor([2., 1.])
+    """
+    return _sums(input, rules) / count
+
+
+samples(
+    window_means,
+    lambda t: [
+        case(t(2, 3, 5, 4), (("windows", 5, 2, 3, 2, 0, 1), ("windows", 4, 2, 2, 2, 0, 1)), 6),
+        case(t(2, 5), (("cells", 5, 3),), 1),
+    ],
+)
+
+
 def _counts(rule: Rule, count_include_pad: bool) -> Any:
     """How many elements each window is divided by."""
     _, n, m, size, stride, padding, _ = rule
     start = np.arange(m) * stride - padding
     stop = np.minimum(start + size, n + padding)
     return stop - start if count_include_pad else np.minimum(stop, n) - np.maximum(start, 0)
-
-
-def _divided(sums: Tensor, counts: Sequence[Any]) -> Tensor:
-    if all([(c == c[0]).all() for c in counts]):
-        return _over(sums, math.prod([int(c[0]) for c in counts]))
-    total = counts[0]
-    for c in counts[1:]:
-        total = np.multiply.outer(total, c)
-    return _over(sums, wrap(placed(total.astype(sums._array.dtype), sums.device)))
 
 
 def _over(sums: Tensor, count: Any) -> Tensor:
@@ -217,12 +229,17 @@ def averaged(
     if input._array.dtype != np.int64:
         _check_floating(name, input)
     rules = sliding_rules(name, input, dims, kernel, stride, padding, 1, ceil_mode)
-    sums = _sums(input, rules)
-    if divisor is None:
-        return _divided(sums, [_counts(rule, include) for rule in rules])
     if divisor == 0:
         raise ShapeError(message(name, "divisor_override must not be 0"))
-    return _over(sums, divisor)
+    counts = [_counts(rule, include) for rule in rules] if divisor is None else []
+    if all([(c == c[0]).all() for c in counts]):
+        count = math.prod([int(c[0]) for c in counts]) if divisor is None else divisor
+        return window_means(input, rules, count) if input.is_floating_point() else _over(_sums(input, rules), count)
+    total = counts[0]
+    for c in counts[1:]:
+        total = np.multiply.outer(total, c)
+    sums = _sums(input, rules)
+    return _over(sums, wrap(placed(total.astype(sums._array.dtype), sums.device)))
 
 
 def adapted(name: str, input: Tensor, dims: int, output_size: Any) -> Tensor:
@@ -231,9 +248,9 @@ def adapted(name: str, input: Tensor, dims: int, output_size: Any) -> Tensor:
     if all([m == 1 for _, _, m in rules]):
         return input.mean(list(range(-dims, 0)), True)  # type: ignore[attr-defined, no-any-return]
     if any([m == 0 or n % m for _, n, m in rules]):
-        return _sums(input, rules)
-    even: list[Rule] = [("windows", n, m, n // m, n // m, 0, 1) for _, n, m in rules]
-    return _sums(input, even) / math.prod([rule[3] for rule in even])
+        return window_means(input, rules, 1)
+    even: tuple[Rule, ...] = tuple([("windows", n, m, n // m, n // m, 0, 1) for _, n, m in rules])
+    return window_means(input, even, math.prod([rule[3] for rule in even]))
 
 
 # ---- norms

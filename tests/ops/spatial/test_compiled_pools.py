@@ -24,6 +24,36 @@ def both(monkeypatch, module, name, f):
     return found
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_what_is_no_number_stays_in_its_cell(value):
+    x = np.random.default_rng(0).normal(size=(3, 2, 6, 6)).astype("f")
+    x[1, 1, 4, 0] = value
+    a = genesis.tensor(x, requires_grad=True)
+    y = F.adaptive_avg_pool2d(a, 2)
+    expected = x.reshape(3, 2, 2, 3, 2, 3).mean((3, 5))
+    np.testing.assert_allclose(y.detach().numpy(), expected, rtol=0, atol=1e-6)
+    g = np.ones(y.shape, "f")
+    g[0, 0, 1, 1] = value
+    y.backward(genesis.tensor(g))
+    np.testing.assert_allclose(a.grad.numpy(), np.repeat(np.repeat(g / 9, 3, 2), 3, 3), rtol=0, atol=1e-6)
+
+
+def test_few_cells_are_one_product(monkeypatch):
+    calls, original = [], pooling._sums
+    monkeypatch.setattr(pooling, "_sums", lambda *args: (calls.append(1), original(*args))[1])
+    x = np.random.default_rng(0).normal(size=(3, 2, 7, 5))
+    for kernel, stride in ((2, None), (3, 2), (2, 1)):
+        a = genesis.tensor(x, requires_grad=True)
+        y = F.avg_pool2d(a, kernel, stride)
+        y.sum().backward()
+        few = y.shape[2] * y.shape[3] <= pooling.FEW
+        assert len(calls) == (2 if few else 0)
+        calls.clear()
+        step = stride or kernel
+        expected = np.lib.stride_tricks.sliding_window_view(x, (kernel, kernel), (2, 3))[:, :, ::step, ::step]
+        np.testing.assert_allclose(y.detach().numpy(), expected.mean((4, 5)), rtol=0, atol=1e-12)
+
+
 POOLS = [
     ((2, 3, 9), 3, {}),
     ((2, 3, 8, 9), 2, {}),
