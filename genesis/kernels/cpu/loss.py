@@ -45,20 +45,23 @@ def _infer(input: Spec, *_: Any) -> tuple[Spec, tuple[Any, ...]]:
 def cross_entropy(input: Any, target: Any, weight: None, size_average: None, ignore_index: int, *_: Any) -> Any:
     """The kernel of `genesis.nn.functional.cross_entropy`."""
     counts = target != ignore_index
-    classes = np.where(counts, target, 0).astype(np.int64, copy=False)
-    if classes.min() < 0 or classes.max() >= input.shape[1]:
+    whole = bool(counts.all())
+    classes = target.astype(np.int64) if whole else np.where(counts, target, 0).astype(np.int64, copy=False)
+    if classes.view(np.uint64).max() >= input.shape[1]:  # negative ones are large
         raise IndexError(classes)
-    shares = np.subtract(input, input.max(1, keepdims=True), order="C")
-    picked = np.take_along_axis(shares, classes[:, None], 1)[:, 0]
+    shares = np.subtract(input, np.maximum.reduce(input, 1, None, None, True), order="C")
+    picked = shares[np.arange(len(classes)), classes]
     np.exp(shares, shares)
-    total = np.add.reduce(shares, 1, keepdims=True)
+    total = np.add.reduce(shares, 1, None, None, True)
     shares /= total
-    share = counts / F32.type(max(counts.sum(), 1))  # of each row in the mean
-    return np.asarray(np.add.reduce(np.where(counts, np.log(total[:, 0]) - picked, 0)) / F32.type(counts.sum())), (
-        shares,
-        classes,
-        share.astype(F32, copy=False),
-    )
+    losses = np.log(total[:, 0])
+    losses -= picked
+    if whole:
+        count, share = F32.type(len(classes)), np.full(len(classes), F32.type(1) / F32.type(len(classes)), F32)
+    else:
+        count, losses = F32.type(counts.sum()), np.where(counts, losses, 0)
+        share = (counts / np.maximum(count, 1)).astype(F32, copy=False)  # of each row in the mean
+    return np.asarray(np.add.reduce(losses) / count), (shares, classes, share)
 
 
 @cross_entropy.backward(reads=())
@@ -67,5 +70,6 @@ def _(g: Any, kept: Any, needs: Any) -> Any:
     scale = (share * g)[:, None]
     gx = shares * scale
     gx[np.arange(len(classes)), classes] -= scale[:, 0]
-    gx[share == 0] = 0
+    if not share.all():
+        gx[share == 0] = 0
     return gx, None, None

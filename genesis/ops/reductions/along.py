@@ -59,6 +59,7 @@ def real_of(dtype: Any) -> Any:
 
 _LEAF = 8  # rows that are added one after the other
 _ROW = 64  # numbers next to each other, from which they are added first, in pairs
+_SMALL = 4096  # float32 numbers that are added in float64 at once
 EXACT = {F32: F64, F64: np.dtype(np.longdouble)}  # for the last few rows, whose rounding nothing averages out
 
 
@@ -92,6 +93,8 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         or (axis is None and x.flags.f_contiguous)
     ):
         return np.add.reduce(x, axis, None, None, keepdim)
+    if x.size <= _SMALL and x.dtype is F32:
+        return np.add.reduce(x, axis, F64, None, keepdim).astype(F32)
     if len(dim) == 1:
         d = dim[0]
         steps = [abs(s) for s, n in zip(x.strides, x.shape, strict=True) if n > 1]
@@ -103,8 +106,12 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
         x = np.add.reduce(x, tuple(last), None, None, True)
     else:
         last = []
-    for d in sorted(set(dim) - set(last), key=lambda d: -x.shape[d]):
-        x = total(x, (d,), True)
+    rest = set(dim) - set(last)
+    if x.size <= _SMALL and x.dtype is F32:
+        x = total(x, tuple(rest), True)
+    else:
+        for d in sorted(rest, key=lambda d: -x.shape[d]):
+            x = total(x, (d,), True)
     return x if keepdim else x.reshape([n for i, n in enumerate(x.shape) if i not in dim])
 
 
