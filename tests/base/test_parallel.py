@@ -36,6 +36,22 @@ def test_every_element_is_worked_on_once(count, size):
     assert done == [2] * size
 
 
+@pytest.mark.parametrize("count", [2], indirect=True)
+def test_a_thread_begins_with_slices_of_its_own(count):
+    both, first = threading.Barrier(2), {}
+
+    def work(part):
+        if threading.get_ident() not in first:
+            first[threading.get_ident()] = part.start
+            both.wait(10)
+
+    for _ in range(5):
+        first.clear()
+        threads.in_parallel(work, 80, 8)
+        assert first.pop(threading.get_ident()) == 0
+        assert list(first.values()) == [40]
+
+
 @pytest.mark.parametrize("count", [3], indirect=True)
 def test_several_threads_work_at_the_same_time(count):
     meeting = threading.Barrier(3, timeout=30)

@@ -14,7 +14,7 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import channels, loops, native
+from genesis.kernels.llvm import channels, entries, loops
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
@@ -106,13 +106,13 @@ def _loop(name: str) -> Any:
         "forward": (channels.forward, channels.FORWARD),
         "backward": (channels.backward, channels.BACKWARD),
     }[name]
-    return native.nest(name, code(loops.width() // 4), len(pointers), len(channels.SIZES))
+    return entries.nest(name, code(loops.width() // 4), len(pointers), len(channels.SIZES))
 
 
 def _call(name: str, x: Any, *arrays: Any) -> None:
     """Call the loop for all channels, in the threads that there are."""
     lanes, examples, many, size = loops.width() // 4, *x.shape[:2], x[0, 0].size
-    given, whole = [a.ctypes.data for a in arrays], size - size % lanes
+    given, whole = [memory.address(a) for a in arrays], size - size % lanes
     run = _loop(name)
 
     def work(some: slice) -> None:

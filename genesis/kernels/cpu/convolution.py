@@ -26,6 +26,7 @@ import numpy as np
 from genesis.arrays.spec import Spec
 from genesis.base.blas import one_thread, product
 from genesis.base.threads import in_parallel
+from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory, sliding
 from genesis.ops.spatial.arguments import Sizes
@@ -383,10 +384,14 @@ def _tasks(n: int, shape: Shape, x: Any, out: int, rows: int) -> Iterator[list[t
 
 
 @functools.lru_cache(maxsize=512)
-def _out_sizes(input: Any, weight: Any, bias: Any, *options: Any) -> Sizes:
-    """The sizes of the result for arrays of these shapes and dtypes."""
+def _known(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, extra: Any,
+    groups: int,
+) -> tuple[Sizes, Shape]:  # fmt: skip
+    """The sizes of the result for arrays of these shapes and dtypes, and what slides."""
     given = [None if each is None else Spec(*each) for each in (input, weight, bias)]
-    return infer_convolution(*given, *options).shape[2:]
+    sizes = infer_convolution(*given, stride, padding, dilation, transposed, extra, groups).shape[2:]
+    return sizes, Shape(weight[0][2:], stride, padding, dilation, groups, input[0][2:] if transposed else sizes)
 
 
 @attach("convolution", np.ndarray)
@@ -403,9 +408,8 @@ def convolution(
 ) -> Any:
     """The kernel of `genesis.convolution`."""
     given = tuple([None if a is None else (a.shape, a.dtype) for a in (input, weight, bias)])
-    sizes = _out_sizes(*given, stride, padding, dilation, transposed, extra, groups)
-    x, w, b = widened(input, weight, bias)
-    shape = Shape(w.shape[2:], stride, padding, dilation, groups, x.shape[2:] if transposed else sizes)
+    sizes, shape = _known(*given, stride, padding, dilation, transposed, extra, groups)
+    x, w, b = (input, weight, bias) if input.dtype is F32 else widened(input, weight, bias)
     out = _transposed(x, w, b, shape, sizes) if transposed else _forward(x, w, b, shape)
     if (is_channels_last(x) or is_channels_last(w)) and not is_channels_last(out):
         out = with_channels_last(out)

@@ -4,8 +4,9 @@ The input is copied once, with its border, one block of examples at a time: for 
 stride an image. In it all windows of one element of the kernel are the same places moved by an offset, so that the
 vectors of neighbouring places are read where they are. (`genesis.kernels.llvm.sliding` has the loops.)
 
-Rows of the output that are whole vectors are written where they belong. Others are computed as one line through all
-rows of a block, with the border between them, and their places copied out of it.
+Rows of the output that are whole vectors are written where they belong. For others there are images for each element of
+the kernel along the last dimension, without a border there: so the places of all rows are one line, of whole vectors
+again. Where that would copy too much, the line goes through the border between rows, and places are copied out of it.
 
 The gradient for the weight reads the images with the channels of a place next to each other, where these fill vectors.
 
@@ -18,7 +19,6 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
 
@@ -27,7 +27,8 @@ import numpy as np
 from genesis.base.threads import get_num_threads, in_parallel
 from genesis.core.call.halves import F32
 from genesis.kernels.cpu import memory
-from genesis.kernels.llvm import loops, native, sliding
+from genesis.kernels.cpu.memory import address
+from genesis.kernels.llvm import entries, loops, sliding
 from genesis.ops.spatial.arguments import Sizes
 
 BLOCK = 1 << 19  # bytes of the images of a block: they stay in the cache while all channels of the output pass
@@ -36,6 +37,7 @@ SHARE = 1 << 22  # multiplications of a block, at least, where blocks are made s
 PARTS = 4  # of a sum over examples
 MOST = 16  # threads whose memory is kept
 FEW = 20  # blocks that threads take one at a time
+APART = 4, 64  # channels of the output for each image of one of the input, at least; and images of all, at most
 
 
 @functools.cache
@@ -49,15 +51,15 @@ def _registers(channels: int) -> tuple[int, int, tuple[int, int]]:
 
 
 @functools.cache
-def _forward_loop(rows: int, columns: int, whole: bool, every: int, spaced: bool) -> Any:
-    code = sliding.forward(loops.width() // 4, rows, columns, whole, every, spaced)
-    return native.nest("forward", code, *map(len, sliding.FORWARD))
+def _forward_loop(rows: int, columns: int, whole: bool, every: int, spaced: bool, short: tuple[int, int]) -> Any:
+    code = sliding.forward(loops.width() // 4, rows, columns, whole, every, spaced, short)
+    return entries.nest("forward", code, *map(len, sliding.FORWARD))
 
 
 @functools.cache
-def _weight_loop(rows: int, columns: int, whole: bool, every: int) -> Any:
-    code = sliding.weight(loops.width() // 4, rows, columns, whole, every)
-    return native.nest("weight", code, *map(len, sliding.WEIGHT))
+def _weight_loop(rows: int, columns: int, whole: bool, every: int, short: tuple[int, int]) -> Any:
+    code = sliding.weight(loops.width() // 4, rows, columns, whole, every, short)
+    return entries.nest("weight", code, *map(len, sliding.WEIGHT))
 
 
 def _flat_indices(axes: Any, sizes: Sizes) -> Any:
@@ -73,10 +75,6 @@ def _sums(axes: Any) -> Any:
     return total.ravel()
 
 
-def _at(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
 _SPARE = 8  # vectors after the last: so many are computed together
 
 
@@ -87,32 +85,52 @@ def _size_of_image(count: int, reach: int, stride: int, padding: int, size: int)
     return max(count + reach - max(padding, 0), min(max(padding + size, 0), count + reach))
 
 
+def _shortest(*counts: int) -> int:
+    """How many numbers rows have at least, if none has more than twice as many: as many as vectors have; else 0."""
+    for n in (16, 8, 4, 2):
+        if n <= loops.width() // 4 and all([n <= count <= 2 * n for count in counts]):
+            return n
+    return 0
+
+
 class Geometry:
     """Where things are in a block of so many examples of such a size, with so many channels of input and output.
 
-    ``spaced``: places of a row of the output are not next to each other in memory.
+    ``spaced``: places of a row of the output are not next to each other in memory. ``apart``: there are images for each
+    element of the kernel along the last dimension, with rows as long as the output's; so these follow on each other
+    without a border, and vectors go on from one to the next. ``planes`` are the images of a channel.
     """
 
-    def __init__(self, shape: Any, sizes: Sizes, channels: int, out: int, many: int, spaced: bool) -> None:
+    def __init__(self, shape: Any, sizes: Sizes, channels: int, out: int, many: int, spaced: bool, apart: bool) -> None:
         self.shape, self.sizes, self.out, self.many = shape, sizes, out, many
         reach = [d * (k - 1) for k, d in zip(shape.kernel, shape.dilation, strict=True)]
         self.image = tuple(map(_size_of_image, shape.count, reach, shape.stride, shape.padding, sizes))
-        self.each = math.prod(self.image)
-        self.channel = math.prod(shape.stride) * many * self.each  # from one of the input to the next
-        taps = [np.arange(k) * d for k, d in zip(shape.kernel, shape.dilation, strict=True)]
-        phases = _flat_indices([at % s for at, s in zip(taps, shape.stride, strict=True)], shape.stride)
-        quotients = [at // s for at, s in zip(taps, shape.stride, strict=True)]
+        steps, taps = shape.stride, [np.arange(k) * d for k, d in zip(shape.kernel, shape.dilation, strict=True)]
+        self.phases = [list(range(s)) for s in steps]  # where in the input images begin
+        if apart:
+            self.image, steps = (*self.image[:-1], shape.count[-1]), (*steps[:-1], shape.kernel[-1])
+            self.phases[-1], taps[-1] = taps[-1].tolist(), np.arange(shape.kernel[-1])
+        self.each, self.planes = math.prod(self.image), math.prod(steps)
+        self.channel = self.planes * many * self.each  # from one of the input to the next
+        phases = _flat_indices([at % s for at, s in zip(taps, steps, strict=True)], steps)
+        quotients = [at // s for at, s in zip(taps, steps, strict=True)]
         one = phases * many * self.each + _flat_indices(quotients, self.image)
         self.offsets = np.add.outer(np.arange(channels // shape.groups) * self.channel, one).ravel()
         self.fill = self._rows_of_input()
+        self.short = _shortest(*self.fill[2]), _shortest(shape.count[-1])
         self.left: dict[Sizes, Any] = {}
         lanes = loops.width() // 4
-        self.whole = shape.count[-1] % lanes == 0 and not spaced
+        self.whole = apart or (shape.count[-1] % lanes == 0 and not spaced)
         if self.whole:
-            axes = [*map(np.arange, shape.count[:-1]), np.arange(0, shape.count[-1], lanes)]
+            together = shape.count[-2:] if apart else shape.count[-1:]  # dimensions whose places follow on each other
+            run, before = math.prod(together), shape.count[: -len(together)]
+            starts = [*range(0, run - lanes + 1, lanes), *([run - lanes] if run % lanes else [])]
             self.line = math.prod(shape.count)
-            begin = np.add.outer(np.arange(many) * self.each, _flat_indices(axes, self.image)).ravel()
-            to = np.add.outer(np.arange(many) * out * self.line, _flat_indices(axes, shape.count)).ravel()
+            rows = [range(n) for n in before]
+            begin, to = (
+                _sums([np.arange(many) * example, _flat_indices(rows, sizes), starts])
+                for example, sizes in ((self.each, self.image), (out * self.line, shape.count))
+            )
             self.vectors = len(to)
             self.begin, self.to = (np.pad(table, (0, _SPARE), mode="edge") for table in (begin, to))
         else:
@@ -123,12 +141,12 @@ class Geometry:
         # a vector may begin at the last place, and a window at the last of an image
         self.size = channels * self.channel + self.each + (_SPARE + 1) * lanes
         self.images, self.lines = _Scratch(self.size), _Scratch(0 if self.whole else out * self.line)
-        self.tables = [_at(a) for a in (self.offsets, self.begin, self.to)]
+        self.tables = [address(a) for a in (self.offsets, self.begin, self.to)]
 
     def _rows_of_input(self) -> Any:
         """Of each row of the images where it begins in the input, and where among those of a channel; its length."""
         shape, rows = self.shape, []
-        for number, phase in enumerate(itertools.product(*map(range, shape.stride))):
+        for number, phase in enumerate(itertools.product(*self.phases)):
             lows, counts = [], []
             for f, s, p, n, size in zip(phase, shape.stride, shape.padding, self.sizes, self.image, strict=True):
                 low, high = max(0, -((f - p) // s)), min(size, (n - 1 + p - f) // s + 1)
@@ -162,13 +180,14 @@ class _Scratch:
         self.size = size
         self.kept: dict[int, Any] = {}
 
-    @contextmanager
-    def lent(self) -> Iterator[Any]:
+    def lend(self) -> Any:
         array = self.kept.pop(get_ident(), None)
         if array is None:
             array = memory.aligned((self.size,), F32)
             array.fill(0)
-        yield array
+        return array
+
+    def keep(self, array: Any) -> None:
         if array.nbytes <= 2 * BLOCK and len(self.kept) < MOST:
             self.kept[get_ident()] = array
 
@@ -186,12 +205,23 @@ _geometry = functools.lru_cache(maxsize=128)(Geometry)
 Blocks = list[tuple[int, Geometry]]
 
 
-def _blocks(input: Sizes, shape: Any, out: int, block: int, share: int, spaced: bool = False) -> Blocks:
+def _blocks(input: Sizes, shape: Any, out: int, block: int, share: int, spaced: bool, apart: bool) -> Blocks:
     """The first example of each block, and its geometry: `_count` blocks, the larger ones first."""
     n, channels, *sizes = input
-    of = functools.partial(_geometry, shape, tuple(sizes), channels, out)
-    each, larger = divmod(n, count := _count(n, block // (4 * channels * of(1, spaced).channel), share))
-    return [(i * each + min(i, larger), of(each + (i < larger), spaced)) for i in range(count)]
+    of = functools.partial(_geometry, shape, tuple(sizes), channels, out, spaced=spaced, apart=apart)
+    each, larger = divmod(n, count := _count(n, block // (4 * channels * of(1).channel), share))
+    return [(i * each + min(i, larger), of(each + (i < larger))) for i in range(count)]
+
+
+def _apart(shape: Any, inner: int, out: int, overlap: bool) -> bool:
+    """Whether it pays to have images for each element of the kernel along the last dimension: rows are no whole vectors,
+    what is copied more often is read for many channels of the output, and those of the input stay in the nearest cache.
+    ``overlap``: whether two vectors may have places in common.
+    """
+    lanes, positions, k = loops.width() // 4, math.prod(shape.count[-2:]), shape.kernel[-1]
+    fits = positions % lanes == 0 or (overlap and positions >= lanes)
+    least, most = APART
+    return bool(shape.count[-1] % lanes and fits and out // shape.groups >= least * k and inner * k <= most)
 
 
 def _count(n: int, many: int, share: int) -> int:
@@ -244,20 +274,25 @@ class _Forward:
         n, inner, groups, lanes = input[0], input[1], shape.groups, loops.width() // 4
         self.rows, columns, _ = _registers(out // groups)
         self.starts, channels = _by_rows(out, groups, self.rows)
-        self.blocks = _blocks(input, shape, out, block, _share(input, out, shape, threads), steps is not None)
+        spaced, share = steps is not None, _share(input, out, shape, threads)
+        self.blocks = _blocks(
+            input, shape, out, block, share, spaced, not spaced and _apart(shape, inner // groups, out, True)
+        )
         self.whole = self.blocks[0][1].whole
-        self.run = _forward_loop(self.rows, columns, self.whole, _every(shape), steps is not None)
+        short = self.blocks[0][1].short
+        short = short[0] if _every(shape) == 1 else 0, 0 if self.whole or spaced else short[1]
+        self.run = _forward_loop(self.rows, columns, self.whole, _every(shape), spaced, short)
         self.out, (of_example, of_channel, *_) = out, _steps(input)
         y_example, y_channel, *y_steps = steps or _steps((n, out, *shape.count))
         self.bytes = 4 * of_example, 4 * y_example
-        part = max(1, block // 2 // (4 * lanes * columns * inner // groups * math.prod(shape.stride))) * columns
+        part = max(1, block // 2 // (4 * lanes * columns * inner // groups * self.blocks[0][1].planes)) * columns
         terms = inner // groups * shape.taps
         self.given: dict[Geometry, Any] = {}
         for _, geometry in self.blocks:
             vectors = -(-geometry.vectors // columns) * columns
-            leave = None if self.whole else _at(geometry.leave(tuple(y_steps)))
+            leave = 0 if self.whole else address(geometry.leave(tuple(y_steps)))
             self.given[geometry] = (
-                (*geometry.tables, _at(channels), _at(geometry.fill), leave, 0),
+                (*geometry.tables, address(channels), address(geometry.fill), leave, 0),
                 (geometry.many, inner // groups, out, groups, len(self.starts), terms, -(-terms // sliding.CHUNK), vectors,
                  part, -(-vectors // part), geometry.each, geometry.channel, geometry.line, geometry.fill.shape[1],
                  math.prod(shape.count[:-1]), of_example, of_channel, shape.stride[-1], y_example, y_channel,
@@ -268,11 +303,12 @@ class _Forward:
         for first, last, geometry in _runs(blocks):
             tables, numbers = self.given[geometry]
             of_x, of_y = self.bytes
-            with geometry.images.lent() as images:
-                lines = None if self.whole else memory.empty((self.out * geometry.line,), F32)
-                scratch = _at(images), None if lines is None else _at(lines)
-                count = (last - first) // geometry.many
-                self.run(x + first * of_x, w, bias, y + first * of_y, *scratch, *tables, count, *numbers)
+            images = geometry.images.lend()
+            lines = None if self.whole else memory.empty((self.out * geometry.line,), F32)
+            scratch = address(images), 0 if lines is None else address(lines)
+            count = (last - first) // geometry.many
+            self.run(x + first * of_x, w, bias, y + first * of_y, *scratch, *tables, count, *numbers)
+            geometry.images.keep(images)
 
 
 _forward = functools.lru_cache(maxsize=256)(_Forward)
@@ -286,7 +322,7 @@ def forward(x: Any, w: Any, bias: Any, shape: Any, y: Any = None) -> Any:
     y = memory.empty((x.shape[0], out, *shape.count), F32) if y is None else y
     packed = _packed(w, shape.groups, made.rows, made.starts)
     added = np.zeros(out, F32) if bias is None else np.ascontiguousarray(bias, F32)
-    addresses = [_at(a) for a in (x, packed, added, y)]
+    addresses = [address(a) for a in (x, packed, added, y)]
     count = len(made.blocks)
     in_parallel(lambda some: made.work(*addresses, made.blocks[some]), count, count if count < FEW else None)
     return y
@@ -301,19 +337,22 @@ class _Weight:
         self.starts, self.channels = _by_rows(out, groups, self.rows)
         self.terms = inner * shape.taps
         self.many = -(-self.terms // self.columns)
-        self.blocks = _blocks(input, shape, out, block, _share(input, out, shape, PARTS))
+        share, apart = _share(input, out, shape, PARTS), _apart(shape, inner, out, False)
+        self.blocks = _blocks(input, shape, out, block, share, False, apart)
         self.parts = min(PARTS, len(self.blocks))
         self.whole = self.blocks[0][1].whole
-        self.run = _weight_loop(self.rows, self.columns, self.whole, _every(shape))
+        short = self.blocks[0][1].short
+        short = short[0] if _every(shape) == 1 else 0, 0 if self.whole else short[1]
+        self.run = _weight_loop(self.rows, self.columns, self.whole, _every(shape), short)
         of_example, of_channel, *_ = _steps(input)
         g_example, g_channel, *g_steps = _steps((input[0], out, *shape.count))
         self.bytes = 4 * of_example, 4 * g_example
         self.given: dict[Geometry, Any] = {}
         for _, geometry in self.blocks:
             offsets = np.concatenate([geometry.offsets, np.zeros(self.many * self.columns - self.terms, np.int64)])
-            leave = None if self.whole else _at(geometry.leave(tuple(g_steps)))
+            leave = 0 if self.whole else address(geometry.leave(tuple(g_steps)))
             self.given[geometry] = (
-                (_at(offsets), *geometry.tables[1:], _at(self.channels), _at(geometry.fill), leave, 0),
+                (address(offsets), *geometry.tables[1:], address(self.channels), address(geometry.fill), leave, 0),
                 (geometry.many, inner, out, groups, len(self.starts), self.many, geometry.vectors, geometry.each, geometry.channel,
                  geometry.line, geometry.fill.shape[1], math.prod(shape.count[:-1]), of_example, of_channel,
                  shape.stride[-1], g_example, g_channel),
@@ -326,10 +365,12 @@ class _Weight:
         for first, last, geometry in _runs(some):
             tables, numbers, _ = self.given[geometry]
             of_x, of_g = self.bytes
-            with geometry.images.lent() as images, geometry.lines.lent() as lines:
-                scratch = _at(sums[part]), _at(images), _at(lines), _at(near)
-                count = (last - first) // geometry.many
-                self.run(x + first * of_x, g + first * of_g, *scratch, *tables, count, *numbers)
+            images, lines = geometry.images.lend(), geometry.lines.lend()
+            scratch = address(sums[part]), address(images), address(lines), address(near)
+            count = (last - first) // geometry.many
+            self.run(x + first * of_x, g + first * of_g, *scratch, *tables, count, *numbers)
+            geometry.images.keep(images)
+            geometry.lines.keep(lines)
 
 
 _weight = functools.lru_cache(maxsize=256)(_Weight)
@@ -344,7 +385,7 @@ ADDED = 256  # places that are added before they are added to the rest, at most:
 @functools.cache
 def _channels_loop(rows: int, columns: int) -> Any:
     code = sliding.weight_by_channels(loops.width() // 4, rows, columns)
-    return native.nest("weight_by_channels", code, *map(len, sliding.BY_CHANNELS))
+    return entries.nest("weight_by_channels", code, *map(len, sliding.BY_CHANNELS))
 
 
 class _ByChannels:
@@ -376,7 +417,7 @@ class _ByChannels:
         of_example, of_channel, *_ = _steps(input)
         self.bytes = 4 * of_example, 4 * out * whole
         tables = (self.offsets, self.channels, self.fill, self.origins, self.to)
-        self.tables = [_at(a) for a in tables]
+        self.tables = [address(a) for a in tables]
         self.lines = len(self.to) // self.many
         self.inner, self.step = inner, self.depth * shape.stride[-1]
         self.near = max(1, min(NEAR // (4 * self.step), ADDED) // shape.count[-1])
@@ -385,14 +426,15 @@ class _ByChannels:
     def work(self, x: int, g: int, sums: Any, part: int) -> None:
         """One part of the blocks; the last of all may have fewer examples."""
         first, last = (self.blocks * i // self.parts for i in (part, part + 1))
-        with self.images.lent() as images:
-            for start, stop, many in self._runs(first, last):
-                rows = many * self.lines
-                self.run(
-                    x + start * self.bytes[0], g + start * self.bytes[1], _at(sums[part]), _at(images), *self.tables,
-                    0, (stop - start) // many, many, self.inner, self.depth, len(self.starts), self.term_blocks, rows,
-                    self.near, -(-rows // self.near), *self.rest,
-                )  # fmt: skip
+        images = self.images.lend()
+        for start, stop, many in self._runs(first, last):
+            rows = many * self.lines
+            self.run(
+                x + start * self.bytes[0], g + start * self.bytes[1], address(sums[part]), address(images), *self.tables,
+                0, (stop - start) // many, many, self.inner, self.depth, len(self.starts), self.term_blocks, rows,
+                self.near, -(-rows // self.near), *self.rest,
+            )  # fmt: skip
+        self.images.keep(images)
 
     def _runs(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
         whole = min(last, self.examples // self.many)
@@ -404,15 +446,14 @@ class _ByChannels:
     def gradient(self, x: Any, g: Any, shape: Any) -> Any:
         width = self.term_blocks * self.columns * loops.width() // 4
         sums = memory.zeros((self.parts, len(self.starts) * self.rows, width), F32)
-        addresses = _at(x), _at(g)
+        addresses = address(x), address(g)
 
         def work(some: slice) -> None:
             for part in range(some.start, some.stop):
                 self.work(*addresses, sums, part)
 
         in_parallel(work, self.parts, self.parts)
-        result = np.empty((g.shape[1], shape.taps * self.depth), F32)
-        result[self.channels] = np.add.reduce(sums, 0)[:, : result.shape[1]]
+        result = _in_order(_added(sums), self.channels, g.shape[1], shape.taps * self.depth)
         result = result.reshape(g.shape[1], *shape.kernel, self.depth)[..., : self.inner]
         return np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
@@ -443,16 +484,29 @@ def weight(x: Any, g: Any, shape: Any) -> Any:
         return _by_channels(shape, x.shape, g.shape[1], BLOCK).gradient(x, g, shape)
     made = _weight(shape, x.shape, g.shape[1], BLOCK)
     sums = np.zeros((made.parts, groups, len(made.starts) * made.rows, made.many * made.columns), F32)
-    addresses = _at(x), _at(g)
+    addresses = address(x), address(g)
 
     def work(some: slice) -> None:
         for part in range(some.start, some.stop):
             made.work(*addresses, sums, part)
 
     in_parallel(work, made.parts, made.parts)
-    total = np.add.reduce(sums, 0)
+    total = _added(sums)
     if not made.whole and not np.isfinite(total).all():
         return None
-    result = np.empty((g.shape[1], made.terms), F32)
-    result[made.channels.ravel()] = total.reshape(-1, made.many * made.columns)[:, : made.terms]
-    return result.reshape(g.shape[1], x.shape[1] // groups, *shape.kernel)
+    total = total.reshape(-1, made.many * made.columns)
+    result = _in_order(total, made.channels.ravel(), g.shape[1], made.terms)
+    return np.ascontiguousarray(result.reshape(g.shape[1], x.shape[1] // groups, *shape.kernel))
+
+
+def _added(sums: Any) -> Any:
+    return sums[0] if len(sums) == 1 else np.add.reduce(sums, 0)
+
+
+def _in_order(rows: Any, channels: Any, out: int, count: int) -> Any:
+    """The first numbers of the row of each channel; blocks of channels may have some in common."""
+    if len(rows) == out:
+        return rows[:, :count]
+    result = np.empty((out, count), rows.dtype)
+    result[channels] = rows[:, :count]
+    return result

@@ -24,7 +24,9 @@ WEIGHT = (
 )  # fmt: skip
 
 
-def forward(lanes: int, rows: int, columns: int, whole: bool, every: int, spaced: bool) -> str:
+def forward(
+    lanes: int, rows: int, columns: int, whole: bool, every: int, spaced: bool, short: tuple[int, int] = (0, 0)
+) -> str:
     """The function ``forward``: of blocks of ``many`` examples from ``first`` to ``last``, ``rows`` channels of the
     output at ``columns`` vectors of places at a time.
 
@@ -32,12 +34,12 @@ def forward(lanes: int, rows: int, columns: int, whole: bool, every: int, spaced
     has the weights of ``rows`` channels next to each other for each term. ``x`` is in ``images``; ``y`` the block's part
     of the output, or not ``whole`` ``lines``, whose places are brought to the output afterwards. ``every``: 1 or
     2 where a row of the images is of every or every second place of the input, else 0; ``spaced``: places of a row of
-    the output are not next to each other in memory.
+    the output are not next to each other in memory; ``short``: of rows of the input and of the output, as in `_move`.
     """
     code = Code(lanes)
     with code.loop("%first", "%last", "1") as block:
         example = code.times(block.index, "%many")
-        _fill(code, example, every)
+        _fill(code, example, every, short[0])
         y = code.at("%y", code.times(example, "%y_example"))
         target = y if whole else "%lines"
         with code.loop("0", "%parts", "1") as part:
@@ -48,7 +50,9 @@ def forward(lanes: int, rows: int, columns: int, whole: bool, every: int, spaced
                 _forward_tiles(code, rows, columns, group.index, code.times(number, str(rows)), start, stop, target)
         if not whole:
             to = ("%y_channel", "%y_example", "%y_step")
-            _move(code, "%lines", y, "%leave", "%leaves", "%out", ("%line", "%each", "1"), to, int(not spaced))
+            _move(
+                code, "%lines", y, "%leave", "%leaves", "%out", ("%line", "%each", "1"), to, int(not spaced), short[1]
+            )
     return code.function("forward", *FORWARD)
 
 
@@ -87,21 +91,23 @@ def _forward_tiles(
                 code.store(value, target, output)
 
 
-def weight(lanes: int, rows: int, columns: int, whole: bool, every: int) -> str:
+def weight(lanes: int, rows: int, columns: int, whole: bool, every: int, short: tuple[int, int] = (0, 0)) -> str:
     """The function ``weight``: of blocks of ``many`` examples from ``first`` to ``last``, sums over all vectors of places
     for ``rows`` channels and ``columns`` terms at a time.
 
     ``sums[c, t] += sum_v g[channels[c] * line + to[v]] x[from[v] + offsets[t]]``. ``near`` has a vector for each of the
-    sums of ``rows`` channels. ``whole`` and ``every`` as in `forward`.
+    sums of ``rows`` channels. ``whole``, ``every`` and ``short`` as in `forward`.
     """
     code = Code(lanes)
     with code.loop("%first", "%last", "1") as block:
         example = code.times(block.index, "%many")
-        _fill(code, example, every)
+        _fill(code, example, every, short[0])
         g = code.at("%g", code.times(example, "%g_example"))
         if not whole:
             to = ("%line", "%each", "1")
-            _move(code, g, "%lines", "%leave", "%leaves", "%out", ("%g_channel", "%g_example", "1"), to, 1, True)
+            _move(
+                code, g, "%lines", "%leave", "%leaves", "%out", ("%g_channel", "%g_example", "1"), to, 1, short[1], True
+            )
         with code.loop("0", "%groups", "1") as group, code.loop("0", "%blocks", "1") as inside:
             number = code.add(code.times(group.index, "%blocks"), inside.index)
             _weight_tiles(code, rows, columns, group.index, code.times(number, str(rows)), g if whole else "%lines")
@@ -256,19 +262,20 @@ def _transposed(code: Code, rows: list[str]) -> list[str]:
 Steps = tuple[str, str, str]  # from a channel to the next, from an example, from a place of a row
 
 
-def _fill(code: Code, example: str, every: int) -> None:
+def _fill(code: Code, example: str, every: int, short: int) -> None:
     """Copy a block of the input to where it is read."""
     x, steps = code.at("%x", code.times(example, "%x_example")), ("%x_channel", "%x_example", "%x_step")
     channels = code.times("%groups", "%inner")
-    _move(code, x, "%images", "%fill", "%fills", channels, steps, ("%channel", "%each", "1"), every)
+    _move(code, x, "%images", "%fill", "%fills", channels, steps, ("%channel", "%each", "1"), every, short)
 
 
 def _move(
     code: Code, source: str, target: str, table: str, rows: str, channels: str, of: Steps, to: Steps, every: int,
-    back: bool = False,
+    short: int, back: bool = False,
 ) -> None:  # fmt: skip
     """Copy rows of numbers: the table has where each begins, where it goes to (``back``: the other way round), and how
-    many numbers it has. ``every``: of the source's steps where 1 or 2, the target's is 1 then.
+    many numbers it has. ``every``: of the source's steps where 1 or 2, the target's is 1 then. ``short``: no row has
+    less than so many numbers, and none more than twice as many; 0 where they are of any length.
     """
     with code.loop("0", channels, "1") as c, code.loop("0", "%many", "1") as e:
         start, end = (
@@ -280,15 +287,28 @@ def _move(
             one, other = numbers[::-1] if back else numbers
             count = code.number(table, code.add(r.index, code.times(rows, "2")))
             here, there = code.at(start, one), code.at(end, other)
-            done = "0"
-            for lanes in [n for n in (16, 8, 4) if n <= code.lanes and every]:
-                with code.loop(done, count, str(lanes)) as i:
-                    first = code.at(here, code.times(i.index, str(every)))
-                    (_copy if every == 1 else _thin)(code, f"<{lanes} x float>", first, code.at(there, i.index))
-                done = i.index
-            with code.loop(done, count, "1") as i:
-                offsets = code.times(i.index, of[2]), code.times(i.index, to[2])
-                _copy(code, "float", code.at(here, offsets[0]), code.at(there, offsets[1]))
+            if short:
+                _copy_ends(code, f"<{short} x float>", here, there, code.put(f"sub i64 {count}, {short}"))
+            else:
+                _copy_row(code, here, there, count, of[2], to[2], every)
+
+
+def _copy_ends(code: Code, kind: str, here: str, there: str, last: str) -> None:
+    """The first numbers of a row and, from ``last``, its last; together they are all."""
+    pairs = [(here, there), (code.at(here, last), code.at(there, last))]
+    for source, target in pairs:
+        _copy(code, kind, source, target)
+
+
+def _copy_row(code: Code, here: str, there: str, count: str, of: str, to: str, every: int) -> None:
+    done = "0"
+    for lanes in [n for n in (16, 8, 4) if n <= code.lanes and every]:
+        with code.loop(done, count, str(lanes)) as i:
+            first = code.at(here, code.times(i.index, str(every)))
+            (_copy if every == 1 else _thin)(code, f"<{lanes} x float>", first, code.at(there, i.index))
+        done = i.index
+    with code.loop(done, count, "1") as i:
+        _copy(code, "float", code.at(here, code.times(i.index, of)), code.at(there, code.times(i.index, to)))
 
 
 def _copy(code: Code, kind: str, source: str, target: str) -> None:

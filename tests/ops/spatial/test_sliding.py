@@ -1,5 +1,6 @@
 """Compiled convolutions without copies of windows, beside those by windows and matrix products."""
 
+import functools
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 
@@ -61,6 +62,12 @@ CASES = [
     ((3, 2, 5, 7), (3, 2, 3, 3), {"stride": (1, 2), "padding": 2}),
     ((3, 2, 7, 5), (3, 2, 3, 4), {"stride": (2, 1), "padding": (1, 3)}),
     ((2, 3, 9, 63), (4, 3, 3, 3), {"stride": (1, 2), "padding": 1}),
+    # places of all rows that are whole vectors, and such that are not
+    ((3, 2, 8, 8), (12, 2, 3, 3), {"padding": 1}),
+    ((3, 4, 4, 4), (24, 2, 3, 3), {"padding": (2, 1), "groups": 2}),
+    ((2, 1, 9, 10), (13, 1, 3, 5), {"padding": (0, 4), "dilation": (1, 2), "stride": (2, 1)}),
+    ((2, 3, 3, 6, 5), (12, 3, 2, 3, 3), {"padding": 1}),
+    ((3, 2, 41), (20, 2, 5), {"padding": 3, "stride": 2}),
     # channels that fill vectors, and some more
     ((5, 16, 9, 9), (20, 16, 3, 3), {"padding": 1}),
     ((3, 24, 9, 17), (7, 24, 3, 3), {"padding": 1, "stride": 2}),
@@ -74,6 +81,16 @@ CASES = [
 @pytest.mark.parametrize(("shape", "weight", "options"), CASES)
 def test_results_and_gradients(monkeypatch, used, shape, weight, options, block):
     monkeypatch.setattr(sliding, "BLOCK", block)
+    rng = np.random.default_rng(0)
+    both(monkeypatch, rng.normal(size=shape), rng.normal(size=weight), rng.normal(size=weight[0]), None, **options)
+    assert {"forward", "weight"} <= set(used)
+
+
+@pytest.mark.parametrize(("shape", "weight", "options"), CASES)
+def test_images_for_each_element_of_the_kernel(monkeypatch, used, shape, weight, options):
+    monkeypatch.setattr(sliding, "APART", (0, 1 << 30))
+    for name, made in (("_forward", sliding._Forward), ("_weight", sliding._Weight)):
+        monkeypatch.setattr(sliding, name, functools.cache(made))
     rng = np.random.default_rng(0)
     both(monkeypatch, rng.normal(size=shape), rng.normal(size=weight), rng.normal(size=weight[0]), None, **options)
     assert {"forward", "weight"} <= set(used)
