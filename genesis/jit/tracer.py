@@ -80,6 +80,7 @@ class Tracer:
         self.after: dict[Var, int] = {}  # how many counts had gone up when a number was asked for
         self.streams: list[tuple[Generator, int]] = []  # where they began
         self.own_streams: list[Generator] = []
+        self.arguments: list[Capture] = []
         self.alive: weakref.WeakSet[Traced] = weakref.WeakSet()
         self.plain: list[Any] = []
         self.wrote = False  # then results may depend on which reshapes are views, and so on the layout of arguments
@@ -177,6 +178,10 @@ class Tracer:
     def asks_modes(self) -> None:
         """The function asks whether gradients are recorded."""
         self.guards.modes.asks = True
+
+    def number(self, tensor: Tensor) -> Any:
+        """What stands for the element of a tensor as a number; None if there is nothing."""
+        return None
 
     def keeps(self, tensor: Any) -> None:
         self.memory.keeps(tensor)
@@ -297,6 +302,7 @@ class Tracer:
         """Run the function; what is returned holds no tensor of its."""
         leaves, structure = tree_flatten((args, kwargs))
         arguments, inner = self._arguments(leaves)
+        self.arguments = arguments
         tokens = tracer.set(self), snapshot.set(self.snapshot)
         self.marker = Traced(self, Cell(Var(_SCALAR)), _SCALAR)
         ACTIVE.append(self)

@@ -334,15 +334,96 @@ def test_numbers_of_objects_are_looked_at():
     assert "box.rate is 4.0" in f.explain()
 
 
-def test_values_that_python_needs():
+def test_branches_are_graphs_of_their_own():
     def f(x):
-        return x * 2 if x.sum() > 0 else x - 1
+        y = x * 2 if x.sum() > 0 else x - 1
+        for _ in range(int(x.abs().max().long())):
+            y = y + 0.5
+        return y, y.argmax().item(), y.sum().item()
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    fast = genesis.compile(f, fullgraph=True)
+    for x in (genesis.ones(2), -genesis.ones(2), genesis.ones(2), genesis.zeros(2)) * 3:
+        (a, i, s), (b, j, t) = f(x), fast(x)
+        assert (a.tolist(), i, s, type(s)) == (b.tolist(), j, t, type(t))
+    assert len(fast._recent) == 3
+    assert "Python decided otherwise" in fast.explain()
+
+
+def test_branches_and_gradients_and_draws():
+    w = genesis.tensor([1.0, -2.0], requires_grad=True)
+
+    def f(x):
+        noise = genesis.rand(2)
+        y = (x * w * noise).sum()
+        if y.item() > 0.0:
+            return y * 3
+        return (y * w).sum()
+
+    fast = genesis.compile(f, fullgraph=True)
+    for seed in range(12):
+        x = genesis.tensor([1.0, 0.5])
+        seen = []
+        for g in (f, fast):
+            genesis.manual_seed(seed)
+            y = g(x)
+            seen.append((y.item(), genesis.autograd.grad(y, w)[0].tolist(), genesis.rand(1).item()))
+        assert same(*[[genesis.tensor(x).numpy() for x in one] for one in seen])
+
+
+def test_a_step_that_is_skipped_when_the_loss_is_not_finite():
+    left = []
+    for compiled in (False, True):
+        genesis.manual_seed(0)
+        model = nn.Linear(4, 2)
+        optimizer = optim.Adam(model.parameters(), lr=0.1)
+
+        def step(x, y, model=model, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            if not loss.isfinite():
+                return loss.item()
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        step = genesis.compile(step, fullgraph=True) if compiled else step
+        losses = []
+        for call in range(9):
+            x, y = data(call)
+            losses.append(step(x * float("inf") if call in (4, 7) else x, y))
+        left.append([[genesis.tensor(v).numpy() for v in losses], state(model, optimizer)])
+    assert same(*left)
+
+
+def test_values_that_python_computes_with():
+    def f(x):
+        return x * (x.sum().item() + 1)
+
+    with pytest.warns(UserWarning, match="test_compile.py:"):
         fast = genesis.compile(f)
-        for x in (genesis.ones(2), -genesis.ones(2), genesis.ones(2), genesis.zeros(2)) * 3:
-            assert fast(x).tolist() == f(x).tolist()
+        for k in range(4):
+            assert fast(genesis.ones(2) * k).tolist() == f(genesis.ones(2) * k).tolist()
+
+
+def test_numbers_in_the_hands_of_the_library_are_refused():
+    """What an optimizer decides on changes its state, too: such a call runs as it is."""
+    w = genesis.ones(2, requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.1)
+    scaler = genesis.amp.GradScaler(init_scale=4.0)
+
+    def step(x):
+        optimizer.zero_grad()
+        scaler.scale((w * x).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return w.detach().clone()
+
+    with pytest.warns(UserWarning, match="not compiled"):
+        fast = genesis.compile(step)
+        for k in range(4):
+            fast(genesis.ones(2) * (float("inf") if k == 2 else 1.0))
+    assert w.tolist() == pytest.approx([0.7, 0.7])
+    assert scaler.get_scale() == 2.0
 
 
 def test_errors_of_the_function_are_its_own():

@@ -84,6 +84,10 @@ def item(self: Tensor) -> Any:
             message("item", f"the tensor has {self._array.size} elements, item() needs exactly one",
                     operands=[("tensor", self._spec())], hint="index it first, or tolist()")
         )  # fmt: skip
+    if tracer.get() is not None:
+        number = tracer.get().number(self)
+        if number is not None:
+            return number
     if self._node is not None:
         leaves("item()", self._node)
     value = (self if isinstance(self._array, np.ndarray) else _plain(self))._on_host().reshape(-1)[0]

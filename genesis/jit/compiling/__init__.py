@@ -5,6 +5,7 @@
 `reasons`   what it tells about itself
 `effects`   what a function does besides computing with tensors; `stores` finds it in code
 `joint`     a function and its gradient in one trace, as two programs; `flow` joins them
+`values`    values that Python needs: decisions; `segments` computes them first
 `entries`   one graph, ready to be called
 `calling`   the Python around a graph, written for it: `checks` asks whether all is as it was, `numbers` asks the host
 `text`      Python functions while they are written

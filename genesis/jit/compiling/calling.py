@@ -31,17 +31,19 @@ from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import apart, arguments, guards, surroundings
 from genesis.jit.compiling.numbers import numbers_of, reads
-from genesis.jit.compiling.text import Text
+from genesis.jit.compiling.segments import Elsewhere, Segments
+from genesis.jit.compiling.text import ELSEWHERE, Text
 from genesis.jit.replay import _aliased
 
 
-def caller(graph: Graph, step: Any, example: list[Any], flow: Any = None) -> Any:
+def caller(graph: Graph, step: Any, example: list[Any], flow: Any = None, returned: tuple[int, ...] = ()) -> Any:
     """The function ``call(sure, args, kwargs)``; ``sure``: it is known that no mode is open that matters.
 
     Args:
         graph: what was traced
         step: what computes its program
         example: the leaves of the arguments of the trace, tensors by their `Looks`
+        returned: the results that are numbers
         flow: what joins the forward with its backward, if gradients flow through the function: see `flow.py`
     """
     text = Text()
@@ -52,7 +54,7 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any = None) -> Any
     gradients = _gradients(text, graph)
     text.add(f"with {text.name(Lock())}:")
     text.add(*["    " + line for line in _computed(text, graph, step, count, gradients)])
-    text.add(*_returned(text, graph, count, flow))
+    text.add(*_returned(text, graph, count, flow, returned))
     return text.compiled("call", "sure, args, kwargs")
 
 
@@ -106,8 +108,13 @@ def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[s
     yield "try:"
     yield from ["    " + line for line in numbers]
     yield f"    values = {text.name(step.run)}(({given}), numbers, ({starts}))"
+    undo += [f"{s}._position(s{i})" for i, s in enumerate(streams)]
+    if isinstance(step, Segments):
+        text.scope |= {"Elsewhere": Elsewhere, "ELSEWHERE": ELSEWHERE}
+        yield "except Elsewhere:"
+        yield from ["    " + line for line in (*undo, "return ELSEWHERE")]
     yield "except BaseException:"
-    yield from ["    " + line for line in (*undo, *[f"{s}._position(s{i})" for i, s in enumerate(streams)], "raise")]
+    yield from ["    " + line for line in (*undo, "raise")]
     for i, (s, blocks) in enumerate(zip(streams, graph.program.streams, strict=True)):
         yield f"{s}._position(s{i} + {blocks})"
     yield from _counted(text, graph)
@@ -158,7 +165,7 @@ def _writes(graph: Graph, step: Any) -> Iterator[tuple[Any, bool]]:
     return zip(graph.program.writes, step.overwrites, strict=True)
 
 
-def _returned(text: Text, graph: Graph, count: int, flow: Any) -> Iterator[str]:
+def _returned(text: Text, graph: Graph, count: int, flow: Any, numbers: tuple[int, ...]) -> Iterator[str]:
     program, binding = graph.program, graph.binding
     aliases, names, own = dict(program.aliases), list[str](), 0
     first = sum(isinstance(r, Var) and i not in aliases for i, r in enumerate(program.results))
@@ -180,7 +187,7 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any) -> Iterator[str]:
             roots = f"given, {text.name(binding.captured)}, {text.name(_leaf_tensors(graph))}, made"
             yield f"r{i} = aliased({text.name(aliases[i])}, {roots}, [{', '.join(names)}])"
         elif isinstance(r, Var):
-            yield f"r{i} = wrap(values[{own}])"
+            yield f"r{i} = values[{own}].item()" if i in numbers else f"r{i} = wrap(values[{own}])"
             own += 1
         else:
             yield f"r{i} = {text.name(r)}"

@@ -20,8 +20,9 @@ from genesis.jit.binding import Graph
 from genesis.jit.compiling.calling import caller
 from genesis.jit.compiling.checks import Looks
 from genesis.jit.compiling.flow import Flow
-from genesis.jit.compiling.joint import Joint
-from genesis.jit.compiling.text import MISS
+from genesis.jit.compiling.joint import Decided, Joint
+from genesis.jit.compiling.segments import Segments
+from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.lowering.cache import lowered
 from genesis.jit.lowering.step import Step
 from genesis.jit.replay import checked, replay
@@ -73,11 +74,14 @@ class Entry:
         joint: that and the backward, or None
     """
 
-    def __init__(self, traced: Graph | Joint, original: Any, example: list[Any]) -> None:
+    def __init__(self, traced: Graph | Joint, original: Any, example: list[Any], decided: Decided) -> None:
         self.joint = traced if isinstance(traced, Joint) else None
-        self.example = [Looks.of(x) for x in example]
-        if isinstance(traced, Joint):
-            self.graph, self.step = traced.forward, Step(traced.forward.program)
+        self.decided, self.example = decided, [Looks.of(x) for x in example]
+        self.step: Any
+        if isinstance(traced, Joint) or decided.asked:
+            self.graph = traced.forward if isinstance(traced, Joint) else traced
+            program = self.graph.program
+            self.step = Segments(program, decided.asked, decided.answers) if decided.asked else Step(program)
         else:
             self.graph, self.step = lowered(traced)
         self.flow = None if self.joint is None else Flow(self.joint, Step(self.joint.backward), original)
@@ -85,7 +89,7 @@ class Entry:
         self.call = self._written()
 
     def _written(self) -> Any:
-        return caller(self.graph, self.step, self.example, self.flow)
+        return caller(self.graph, self.step, self.example, self.flow, self.decided.returned)
 
     def why_not(self) -> list[str]:
         """What has changed since the trace."""
@@ -94,12 +98,16 @@ class Entry:
     def careful(self, args: Any, kwargs: Any) -> Any:
         """The call where the written function was not sure at once; `MISS` if it is another one."""
         result = self.call(True, args, kwargs)
+        if result is ELSEWHERE:
+            return MISS
         if result is MISS and not self.why_not():
             if self.renewals < RENEWALS:  # equal things in the place of the same ones, other memory
                 self.renewals += 1
                 self.call = self._written()
                 result = self.call(True, args, kwargs)
-            if result is MISS and self.joint is None:
+            if result is ELSEWHERE:
+                return MISS
+            if result is MISS and self.joint is None and not self.decided.answers and not self.decided.returned:
                 result = self._replayed(args, kwargs)
         if result is not MISS and inference.get():
             tree_map(_mark, result)

@@ -21,12 +21,13 @@ from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.effects import Effect, Stopped, Watch
 from genesis.jit.compiling.entries import Entry, aside, key_of
-from genesis.jit.compiling.joint import Joint, JointTracer, divided
+from genesis.jit.compiling.joint import Decided, Joint, JointTracer, divided, undivided
 from genesis.jit.compiling.reasons import Reasons, difference
-from genesis.jit.compiling.text import MISS
+from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.guards import Guards, Unchanged
 
 LIMIT = 8  # graphs of one function
+WAYS = 4  # graphs for calls that differ in what Python decided
 ATTEMPTS = 3  # at tracing a call that sets something up
 watched: ContextVar[bool] = ContextVar("genesis_compile_watched", default=False)
 compiling: ContextVar[bool] = ContextVar("genesis_compiling", default=False)
@@ -60,7 +61,7 @@ class CompiledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for entry in self._recent:
             result = entry.call(False, args, kwargs)
-            if result is not MISS:
+            if result is not MISS and result is not ELSEWHERE:
                 return result
         return self._otherwise(args, kwargs)
 
@@ -109,6 +110,8 @@ class CompiledFunction:
             return self._not_compiled(key, "an argument is a NumPy array: pass a tensor", args, kwargs)
         if not self._started:
             return self._first(key, args, kwargs)
+        if len([e for e in self._entries.get(key, ()) if e.decided.answers]) >= WAYS:
+            return self._not_compiled(key, f"values that Python asks for led {WAYS} ways", args, kwargs)
         if len(self._recent) >= LIMIT:
             return self._not_compiled(key, self._full(key), args, kwargs)
         self.reasons.retraced(key, [e.why_not() for e in self._entries.get(key, ())], list(self._entries))
@@ -156,12 +159,12 @@ class CompiledFunction:
         watch = Watch(self._codes)
         token = compiling.set(True)
         try:
-            traced = self._traced(watch, args, kwargs)
+            traced, decided = self._traced(watch, args, kwargs)
         finally:
             compiling.reset(token)
-        return Entry(traced, self.original, leaves)
+        return Entry(traced, self.original, leaves, decided)
 
-    def _traced(self, watch: Watch, args: Any, kwargs: Any) -> Graph | Joint:
+    def _traced(self, watch: Watch, args: Any, kwargs: Any) -> tuple[Graph | Joint, Decided]:
         tracer = JointTracer(self.reasons.name, Guards(self.original))
 
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -179,12 +182,12 @@ class CompiledFunction:
         guards = (*graph.binding.guards, *_read_guards(watch))
         graph = Graph(graph.program, replace(graph.binding, guards=guards))
         if not tracer.outputs:
-            return graph  # `lowered` has it after the passes
+            return undivided(tracer, graph)
         joint = divided(tracer, graph)
         if any(leaf.kind == "argument" for leaf in joint.forward.program.leaves):
             text = "the .grad of an argument changes, and gradients flow through the function"
             raise UnsupportedError(message("compile", text))
-        return joint
+        return joint, joint.decided
 
     # ---- what is not compiled
 

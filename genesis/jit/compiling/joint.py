@@ -8,7 +8,7 @@ the forward is saved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from genesis.core.graph.node import FREED, AccumulateGrad, Output
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
+from genesis.jit.compiling.values import Number, Values
 from genesis.jit.memory import Capture
 from genesis.jit.passes import dead_code, optimized
 from genesis.jit.program import Call, Program
@@ -49,6 +50,22 @@ class Joint:
     inputs: tuple[int | Tensor, ...]
     saved: tuple[tuple[str, int], ...]
     numbers: tuple[int, ...]
+    decided: Decided
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What Python asked for in a trace.
+
+    Attributes:
+        asked: the variables
+        answers: what they were
+        returned: the results that are numbers, by index
+    """
+
+    asked: tuple[Var, ...] = ()
+    answers: tuple[Any, ...] = ()
+    returned: tuple[int, ...] = ()
 
 
 class JointTracer(Tracer):
@@ -60,20 +77,36 @@ class JointTracer(Tracer):
         self.inputs: list[int | Tensor] = []
         self.structure: TreeDef | None = None
         self.results = self.given = 0
+        self.values = Values(self)
+        self.returned: list[int] = []  # results that are numbers
+        self.answers: tuple[Any, ...] = ()
+
+    def number(self, tensor: Tensor) -> Any:
+        return self.values.number(tensor)
 
     def finished(self, result: Any, arguments: list[Capture]) -> Any:
         leaves, self.structure = tree_flatten(result)
         self.results, self.given = len(leaves), len(arguments)
+        self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
+        leaves = [y.tensor if isinstance(y, Number) else y for y in leaves]
+        gradients = self._gradients(leaves, arguments)
+        self.answers = tuple([q.answer for q in self.values.questions])
+        asked = [q.tensor for q in self.values.questions]
+        self.values.questions.clear()
+        return [*leaves, *gradients, *asked]
+
+    def _gradients(self, leaves: list[Any], arguments: list[Capture]) -> Sequence[Any]:
+        """The gradients of what the results with a history come from."""
         live = {i: y for i, y in enumerate(leaves) if isinstance(y, Tensor) and y._node is not None}
         seen: dict[int, int] = {}
         self.outputs = [i for i, y in live.items() if seen.setdefault(id(y), i) == i and self._is_open(y)]
         if not self.outputs:
-            return result
+            return ()
         sources = self._sources([leaves[i]._node for i in self.outputs])
         outputs = [leaves[i] for i in self.outputs if not self._is_source(leaves[i], sources)]
         self.outputs = [i for i in self.outputs if not self._is_source(leaves[i], sources)]
         if not outputs:
-            return result
+            return ()
         cotangents = []
         for y in outputs:
             spec = self.array(y._array).spec
@@ -90,7 +123,7 @@ class JointTracer(Tracer):
         finally:
             for node, hooks in held:
                 node._hooks = hooks
-        return [*leaves, *gradients]
+        return gradients  # type: ignore[no-any-return]
 
     def _is_open(self, y: Tensor) -> bool:
         """Whether a backward could begin at a tensor: nothing behind it was freed by one."""
@@ -133,9 +166,10 @@ def _nodes(edges: list[Any]) -> Iterator[Any]:
 def divided(tracer: JointTracer, graph: Graph) -> Joint:
     """The forward and the backward of a trace."""
     whole = optimized(graph.program)
-    own, gradients = whole.results[: tracer.results], whole.results[tracer.results :]
+    own, end = whole.results[: tracer.results], len(whole.results) - len(tracer.answers)
+    gradients, asked = whole.results[tracer.results : end], whole.results[end:]
     _refuse(tracer, whole)
-    ends = [v for v in own if isinstance(v, Var)] + [w.value for w in whole.writes if w.value is not None]
+    ends = [v for v in (*own, *asked) if isinstance(v, Var)] + [w.value for w in whole.writes if w.value is not None]
     needed = _needed(whole, ends)
     calls = [c for c in whole.calls if id(c) not in needed]
     cotangents = whole.arguments[tracer.given :]
@@ -165,7 +199,20 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     backward = dead_code(backward)
     index = {v: i for i, (v, _) in enumerate(whole.numbers)}
     numbers = tuple([index[v] for v, _ in backward.numbers])
-    return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), homes, numbers)
+    decided = Decided(asked, tracer.answers, tuple(tracer.returned))
+    return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), homes, numbers, decided)
+
+
+def undivided(tracer: JointTracer, graph: Graph) -> tuple[Graph, Decided]:
+    """The graph of a function that no gradients flow through; after the passes, if Python decided on something in it."""
+    graph = optimized(graph) if tracer.answers else graph
+    end = len(graph.program.results) - len(tracer.answers)
+    decided = Decided(graph.program.results[end:], tracer.answers, tuple(tracer.returned))
+    aliases = tuple([(i, a) for i, a in graph.program.aliases if i < end])
+    program = replace(graph.program, results=graph.program.results[:end], aliases=aliases)
+    assert tracer.structure is not None
+    binding = replace(graph.binding, structure_out=tracer.structure)
+    return Graph(program, binding), decided
 
 
 def _refuse(tracer: JointTracer, whole: Program) -> None:

@@ -18,7 +18,9 @@ class Reasons:
     def retraced(self, key: Any, changes: list[list[str]], known: list[Any]) -> None:
         """It is about to be traced."""
         if changes:
-            self.traces.append("; ".join(dict.fromkeys(reason for some in changes for reason in some)) or "unknown")
+            self.traces.append(
+                "; ".join(dict.fromkeys(reason for some in changes for reason in some)) or "Python decided otherwise"
+            )
         else:
             self.traces.append(difference(known[-1], key) if known else "the first trace")
 

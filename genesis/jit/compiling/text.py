@@ -19,6 +19,7 @@ class _Miss:
 
 
 MISS: Any = _Miss()
+ELSEWHERE: Any = _Miss()  # all is as it was, but Python would decide otherwise
 
 
 class Text:

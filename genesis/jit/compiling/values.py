@@ -1,0 +1,139 @@
+"""Values that Python needs while a function is traced: what a branch decides on, what is returned as a number.
+
+``x.item()`` gives a `Number`. Returned, it is a result of the graph. Where Python asks it something (``if``, ``>``, an
+index), the answer is computed from the arguments at hand, the trace goes on with it, and the graph holds for calls with
+the same answers: a call computes what was asked for first, and looks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genesis.base.errors import GraphError, message
+from genesis.core.graph import conversions
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.site import LIBRARY, line_here
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.jit.arguments import Var
+from genesis.jit.program import op_of
+from genesis.jit.replay import _drawn, computed
+from genesis.jit.tracer import Tracer
+
+MOST = 16  # questions in one call
+
+
+class Question(NamedTuple):
+    """Something that Python asked, and the answer."""
+
+    tensor: Tensor
+    answer: Any
+
+
+class ValueNeeded(GraphError):
+    """Python computes with a number that is another one at each call."""
+
+
+class Number:
+    """The one element of a tensor that is being traced, as a Python number."""
+
+    def __init__(self, values: Values, tensor: Tensor) -> None:
+        self.values, self.tensor = values, tensor
+
+    def value(self) -> Any:
+        """The number itself; only whole ones are worth a graph of their own."""
+        if self.tensor._array.dtype.kind not in "iub":
+            raise ValueNeeded(
+                message("compile", f"Python computes with a number that is taken out of a tensor, at {line_here()}",
+                        hint="compute with the tensor, and call item() outside")
+            )  # fmt: skip
+        return self.values.answer(self.tensor)
+
+    def __bool__(self) -> bool:
+        return bool(self.values.answer(self.tensor != 0))
+
+
+def _compared(name: str) -> Callable[[Number, Any], Any]:
+    def compare(self: Number, other: Any) -> Any:
+        if isinstance(other, Number):
+            other = other.tensor.double()
+        if not isinstance(other, bool | int | float | Tensor):
+            return NotImplemented
+        kind = self.tensor._array.dtype.kind
+        mine = self.tensor if kind in "iub" and isinstance(other, bool | int) else self.tensor.double()
+        return bool(self.values.answer(getattr(mine, name)(other)))
+
+    return compare
+
+
+def _computed(name: str) -> Callable[..., Any]:
+    def compute(self: Number, *others: Any) -> Any:
+        plain = [x.value() if isinstance(x, Number) else x for x in others]
+        return getattr(self.value(), name)(*plain)
+
+    return compute
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Number, f"__{_name}__", _compared(_name))
+for _name in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "neg", "pos", "abs", "int", "float", "index", "round", "trunc", "floor", "ceil", "format", "str", "repr", "hash", "divmod", "and", "or", "xor", "lshift", "rshift", "invert"]:  # fmt: skip
+    setattr(Number, f"__{_name}__", _computed(f"__{_name}__"))
+
+
+class Values:
+    """The questions of one trace, and their answers."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer, self.questions = tracer, list[Question]()
+        self._known: dict[Var, Any] = {}
+
+    def number(self, tensor: Tensor) -> Number | None:
+        """What ``item()`` gives: to the program only. What this package asks for is refused by whom it is asked."""
+        frame = sys._getframe(2)
+        while frame.f_code.co_filename == conversions.__file__ and frame.f_back is not None:
+            frame = frame.f_back
+        if LIBRARY[frame.f_code.co_filename] or tensor._array.size != 1 or tensor._array.dtype.kind not in "fiub":
+            return None
+        return Number(self, wrap(self.tracer.value(tensor.detach())).reshape(()))
+
+    def answer(self, tensor: Tensor) -> Any:
+        """The element of a tensor now; from here on the trace is that of calls with this answer."""
+        if len(self.questions) == MOST:
+            raise ValueNeeded(message("compile", f"Python asks for more than {MOST} values, the last at {line_here()}"))
+        answer = Context().run(self._evaluated, self.tracer.var(tensor))
+        self.questions.append(Question(tensor, answer))
+        return answer
+
+    def _evaluated(self, var: Var) -> Any:
+        """Compute a variable from what the trace was begun with."""
+        tracer, known = self.tracer, self._known
+        for capture in (*tracer.arguments, *tracer.memory.captures.values()):
+            known[capture.var] = wrap(capture.array)
+        known |= {v: float(ask()) for v, ask in tracer.numbers if v not in known}
+        for leaf in tracer.gradients.leaves.values():
+            if leaf.var is not None and leaf.var not in known:
+                known[leaf.var] = wrap(-np.zeros(leaf.var.spec.shape, leaf.var.spec.dtype))
+        wanted, needed = {var}, []
+        for call in reversed(tracer.calls):
+            if any(v in wanted and v not in known for v in call.outs):
+                needed.append(call)
+                wanted |= set(call.inputs)
+        with no_grad():
+            for call in reversed(needed):
+                known |= zip(call.outs, self._results(call), strict=True)
+        return known[var]._array.reshape(-1)[0].item()
+
+    def _results(self, call: Any) -> tuple[Any, ...]:
+        op = op_of(call)
+        if not op.kind.draws:
+            return computed(call, self._known)
+        stream = self.tracer.streams[call.args[0].index][0]
+        before = stream._block
+        try:
+            return (_drawn(op, (self.tracer.streams, *call.args)),)
+        finally:
+            stream._position(before)
