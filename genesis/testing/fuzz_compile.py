@@ -18,8 +18,8 @@ import sys
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
@@ -28,6 +28,7 @@ import numpy as np
 
 import genesis
 from genesis.core.graph.tensor import Tensor
+from genesis.jit.lowering import cache
 from genesis.jit.lowering import step as steps
 from genesis.testing import fuzz_traces
 from genesis.testing.command_line import options, tell
@@ -227,9 +228,14 @@ def equal(a: Any, b: Any, exactly: bool = True) -> bool:
     )
 
 
-def arithmetic(native: bool) -> AbstractContextManager[Any]:
+@contextmanager
+def arithmetic(native: bool) -> Iterator[None]:
     """Steps as machine code, or as replays, which round as calls do."""
-    return nullcontext() if native else mock.patch.object(steps, "loops", SimpleNamespace(available=lambda: False))
+    none = SimpleNamespace(available=lambda: False)
+    with ExitStack() as patches:
+        for module in () if native else (steps, cache):
+            patches.enter_context(mock.patch.object(module, "loops", none))
+        yield
 
 
 def check(programs: int, seed: int = 0, native: bool = False, progress: bool = False) -> tuple[Counter[str], list[tuple[int, Program]]]:  # fmt: skip
