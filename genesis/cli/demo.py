@@ -18,12 +18,13 @@ import genesis
 from genesis import Tensor
 from genesis.base.text import for_stream, name_of
 from genesis.cli import stages, svg
-from genesis.cli.doctor import threads
+from genesis.cli.doctor import DISTRIBUTION, threads
 from genesis.cli.report import Card, Section, write_report
 from genesis.cli.stages import Outcome
 from genesis.cli.terminal import Terminal
 from genesis.datasets import digits
 from genesis.debug import Drawing, draw
+from genesis.kernels.llvm import loops
 from genesis.nn import functional as F
 
 PARTS: list[tuple[str, str, str, Callable[[Terminal, bool], Outcome], Any]] = [
@@ -66,6 +67,11 @@ def run(options: Namespace) -> int:
         return 2
     genesis.manual_seed(options.seed)
     started = time.perf_counter()
+    terminal.line(
+        "Steps of training are compiled."
+        if loops.available()
+        else f'Steps of training run op by op: pip install "{DISTRIBUTION}[jit]" compiles them.'
+    )
     outcomes: dict[str, Outcome] = {}
     seconds: dict[str, float] = {}
     saved: list[str] = []

@@ -18,6 +18,7 @@ from genesis import Tensor, nn
 from genesis.cli.terminal import Terminal
 from genesis.data import DataLoader, TensorDataset
 from genesis.datasets import digits
+from genesis.kernels.llvm import loops
 from genesis.nn import functional as F
 
 
@@ -62,14 +63,19 @@ def train_reader(
     optimizer = genesis.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = genesis.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
     losses: list[float] = []
+
+    @genesis.compile(disable=not loops.available())
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        loss = F.cross_entropy(model(x), y, label_smoothing=0.1)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
     for _ in terminal.progress(range(epochs), epochs, label, lambda: f"loss {losses[-1]:.3f}"):
         total = 0.0
         for x, y in loader:
-            loss = F.cross_entropy(model(x), y, label_smoothing=0.1)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += float(loss)
+            total += float(step(x, y))
         schedule.step()
         losses.append(total / len(loader))
         if after_epoch is not None:
@@ -127,7 +133,9 @@ def train_painter(model: Painter, steps: int, terminal: Terminal) -> list[float]
     optimizer = genesis.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
     schedule = genesis.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     losses: list[float] = []
-    for _ in terminal.progress(range(steps), steps, "training", lambda: f"loss {np.mean(losses[-100:]):.3f}"):
+
+    @genesis.compile(disable=not loops.available())
+    def step() -> Tensor:
         chosen = genesis.randint(len(pictures), (128,))
         digit, noise, t = pictures[chosen], genesis.randn(128, 64), genesis.rand(128, 1)
         label = classes[chosen] * (genesis.rand(128, 1) > 0.1)  # sometimes without its class, for guidance
@@ -135,8 +143,11 @@ def train_painter(model: Painter, steps: int, terminal: Terminal) -> list[float]
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        return loss
+
+    for _ in terminal.progress(range(steps), steps, "training", lambda: f"loss {np.mean(losses[-100:]):.3f}"):
+        losses.append(float(step()))
         schedule.step()
-        losses.append(float(loss))
     return losses
 
 
