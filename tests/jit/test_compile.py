@@ -723,3 +723,18 @@ def test_random_programs(seed):
     counts, wrong = fuzz_compile.check(40, seed)
     assert not wrong, (wrong, counts)
     assert sum(n for what, n in counts.items() if what.endswith("compiled")) > 10
+
+
+def test_without_llvmlite_functions_run_as_they_are(monkeypatch):
+    monkeypatch.setattr("genesis.jit.compiling.function.loops.available", lambda: False)
+    calls = []
+
+    @genesis.compile(fullgraph=True)
+    def double(x):
+        calls.append(x.shape)
+        return 2 * x
+
+    with pytest.warns(UserWarning, match=r"there is no llvmlite(?s:.)*genesis-dl\[jit\]"):
+        assert double(genesis.ones(2)).tolist() == [2, 2]
+    assert [double(genesis.ones(n)).tolist() for n in (1, 2)] == [[2], [2, 2]]
+    assert len(calls) == 3

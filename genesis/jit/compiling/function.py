@@ -25,6 +25,7 @@ from genesis.jit.compiling.joint import Decided, Joint, JointTracer, divided, un
 from genesis.jit.compiling.reasons import Reasons, difference
 from genesis.jit.compiling.text import ELSEWHERE, MISS
 from genesis.jit.guards import Guards, Unchanged
+from genesis.kernels.llvm import loops
 
 LIMIT = 8  # graphs of one function
 WAYS = 4  # graphs for calls that differ in what Python decided
@@ -133,6 +134,11 @@ class CompiledFunction:
 
     def _first(self, key: Any, args: Any, kwargs: Any) -> Any:
         """The first call of all: as it is. It sets up what is set up once, and shows what the function does besides."""
+        if not loops.available():
+            text = f"{self.reasons.name} is not compiled, it runs as it is: there is no llvmlite"
+            warn_user(message("compile", text, hint='pip install "genesis-dl[jit]"'))
+            self._off = True
+            return self.original(*args, **kwargs)
         result = self._watched(key, args, kwargs)
         self._started = True
         return result
