@@ -3,8 +3,7 @@
     python benchmarks/compile.py [--only gpt mlp] [--rounds 15] [--write]
 
 Every row: forward, loss, backward and AdamW, or what it says. Medians of runs taken in turn: time of the processors with
-one thread, of the clock with two. The first call, and memory, are of fresh processes. Where JAX is installed, the small
-step is compared with it, too.
+one thread, of the clock with two. The first call, and memory, are of fresh processes.
 """
 
 from __future__ import annotations
