@@ -738,3 +738,14 @@ def test_without_llvmlite_functions_run_as_they_are(monkeypatch):
         assert double(genesis.ones(2)).tolist() == [2, 2]
     assert [double(genesis.ones(n)).tolist() for n in (1, 2)] == [[2], [2, 2]]
     assert len(calls) == 3
+
+
+def test_values_without_elements():
+    def function(x):
+        return (x.softmax(-1) @ x.t()).logsumexp(0)
+
+    compiled = genesis.compile(function, fullgraph=True)
+    for n in (0, 0, 3, 0):  # no kernel writes what has no elements
+        x = genesis.randn(n, 4)
+        assert same([compiled(x).numpy()], [function(x).numpy()])
+    assert compiled._recent

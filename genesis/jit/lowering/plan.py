@@ -122,6 +122,8 @@ class _Planner:
         lives = {var: self._life(var) for var in self.writers if var not in self.where}
         offsets, size = packed(self._blocks(lives))
         self.where |= {var: Where("arena", offset) for var, offset in offsets.items()}
+        # what nothing writes has no elements
+        self.where |= {var: Where("arena", 0) for var in self.reads if var not in self.where and not size_of(var.spec)}
         return Plan(tuple(self.phases), self.where, lives, size)
 
     # ---- what has to be somewhere at the end
