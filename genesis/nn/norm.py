@@ -333,6 +333,9 @@ class LocalResponseNorm(Module):
 class CrossMapLRN2d(Module):
     """The form of `LocalResponseNorm` that PyTorch took over from Torch 7, whose sums of channels leave one out late.
 
+    Raises:
+        RuntimeError: a size that is not positive, or an input that is not (N, C, H, W)
+
     >>> import genesis
     >>> genesis.nn.CrossMapLRN2d(2)(genesis.randn(1, 3, 2, 2)).shape
     genesis.Size([1, 3, 2, 2])
@@ -340,6 +343,8 @@ class CrossMapLRN2d(Module):
 
     def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
+        if size < 1:
+            raise ShapeError(message("CrossMapLRN2d", f"size must be positive, got {size}"))
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, input: Tensor) -> Tensor:
@@ -395,4 +400,13 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, {affine}"
 
 
-explain_all(globals(), "LayerNorm", "RMSNorm", "_ChannelNorm", "_InstanceNorm", "LocalResponseNorm", "GroupNorm")
+explain_all(
+    globals(),
+    "LayerNorm",
+    "RMSNorm",
+    "_ChannelNorm",
+    "_InstanceNorm",
+    "LocalResponseNorm",
+    "CrossMapLRN2d",
+    "GroupNorm",
+)
