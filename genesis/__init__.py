@@ -31,17 +31,12 @@ with _waiting():
 from genesis.autograd import (
     Context,
     Function,
-    GradientTape,
-    custom_gradient,
-    custom_jvp,
-    custom_vjp,
     enable_grad,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
-    stop_gradient,
 )  # fmt: skip
 from genesis.base.device import device, get_default_device, set_default_device
 from genesis.base.dtypes import (
@@ -139,19 +134,25 @@ _LAZY = {
 }
 _HIDDEN = {"Any", "TYPE_CHECKING", "ModuleType", "annotations", "arrays", "base", "core", "importlib", "kernels", "sys"}
 _LAZY_NAMES = {
+    "GradientTape": "genesis.autograd",
     "as_torch": "genesis.pytorch",
     "autocast": "genesis.amp",
     "compile": "genesis.compiler",
+    "custom_gradient": "genesis.autograd",
+    "custom_jvp": "genesis.autograd",
+    "custom_vjp": "genesis.autograd",
     "draw": "genesis.debug",
     "get_autocast_dtype": "genesis.amp",
     "is_autocast_enabled": "genesis.amp",
     "load": "genesis.io",
     "save": "genesis.io",
+    "stop_gradient": "genesis.autograd",
     "vmap": "genesis.func",
 }
 
 
 if TYPE_CHECKING:  # editors and type checkers know all there is, and that there is nothing else
+    from genesis.autograd import GradientTape, custom_gradient, custom_jvp, custom_vjp, stop_gradient
     from genesis.names import *
 else:
 
@@ -160,7 +161,10 @@ else:
         if name in _LAZY:
             return importlib.import_module(_LAZY[name])
         if name in _LAZY_NAMES:
-            return getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+            value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+            if name in __all__:
+                globals()[name] = value
+            return value
         raise AttributeError(f"module 'genesis' has no attribute {name!r}")
 
 

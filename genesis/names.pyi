@@ -32,14 +32,19 @@ from genesis import special as special
 from genesis import testing as testing
 from genesis import tiny as tiny
 from genesis import utils as utils
+from genesis.autograd import GradientTape as GradientTape
 from genesis.pytorch import as_torch as as_torch
 from genesis.amp import autocast as autocast
 from genesis.compiler import compile as compile
+from genesis.autograd import custom_gradient as custom_gradient
+from genesis.autograd import custom_jvp as custom_jvp
+from genesis.autograd import custom_vjp as custom_vjp
 from genesis.debug import draw as draw
 from genesis.amp import get_autocast_dtype as get_autocast_dtype
 from genesis.amp import is_autocast_enabled as is_autocast_enabled
 from genesis.io import load as load
 from genesis.io import save as save
+from genesis.autograd import stop_gradient as stop_gradient
 from genesis.func import vmap as vmap
 from genesis.core.graph.tensor import Tensor
 

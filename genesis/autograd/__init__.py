@@ -13,19 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from genesis.autograd import forward_ad, functional, graph
-from genesis.autograd.forms.custom import custom_gradient, custom_vjp, defvjp
-from genesis.autograd.forms.functions import AddFunction, MatMulFunction, MulFunction, ReluFunction
-from genesis.autograd.forms.identities import (
-    clip_gradient,
-    grad_pass_through,
-    reverse_gradient,
-    scale_gradient,
-    stop_gradient,
-    straight_through,
-)  # fmt: skip
-from genesis.autograd.forms.tape import GradientTape
-from genesis.autograd.forms.transposed import custom_function, custom_jvp
+from genesis.autograd import forward_ad, graph
 from genesis.autograd.gradients import backward, grad
 from genesis.core.functions.context import Context, FunctionCtx
 from genesis.core.functions.function import Function
@@ -40,11 +28,24 @@ from genesis.core.graph.modes import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
+    from genesis.autograd import functional
     from genesis.autograd.checking.gradcheck import GradcheckError, gradcheck, gradgradcheck, numerical_gradient_check
     from genesis.autograd.checking.report import Report, VerifyError
     from genesis.autograd.checking.verify import verify
+    from genesis.autograd.forms.custom import custom_gradient, custom_vjp, defvjp
     from genesis.autograd.forms.foreign import ForeignFunction, from_numpy
+    from genesis.autograd.forms.functions import AddFunction, MatMulFunction, MulFunction, ReluFunction
+    from genesis.autograd.forms.identities import (
+        clip_gradient,
+        grad_pass_through,
+        reverse_gradient,
+        scale_gradient,
+        stop_gradient,
+        straight_through,
+    )
     from genesis.autograd.forms.native import from_ctypes, from_scalar
+    from genesis.autograd.forms.tape import GradientTape
+    from genesis.autograd.forms.transposed import custom_function, custom_jvp
     from genesis.autograd.inspection.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
     from genesis.autograd.inspection.explain import Explanation, explain
     from genesis.autograd.inspection.profiler import profile
@@ -55,8 +56,15 @@ _LAZY = {  # what a training does not need, by where it is
     "checking.gradcheck": ("GradcheckError", "gradcheck", "gradgradcheck", "numerical_gradient_check"),
     "checking.report": ("Report", "VerifyError"),
     "checking.verify": ("verify",),
+    "forms.custom": ("custom_gradient", "custom_vjp", "defvjp"),
     "forms.foreign": ("ForeignFunction", "from_numpy"),
+    "forms.functions": ("AddFunction", "MatMulFunction", "MulFunction", "ReluFunction"),
+    "forms.identities": (
+        "clip_gradient", "grad_pass_through", "reverse_gradient", "scale_gradient", "stop_gradient", "straight_through",
+    ),
     "forms.native": ("from_ctypes", "from_scalar"),
+    "forms.tape": ("GradientTape",),
+    "forms.transposed": ("custom_function", "custom_jvp"),
     "inspection.anomaly": ("detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly"),
     "inspection.explain": ("Explanation", "explain"),
     "inspection.profiler": ("profile",),
@@ -67,11 +75,11 @@ _HOMES = {name: f"{__name__}.{module}" for module, names in _LAZY.items() for na
 
 
 def __getattr__(name: str) -> Any:
-    """The checks and the views of what happened are imported when they are first used."""
+    """What a training does not need is imported when it is first used."""
     if name in _HOMES:
         globals()[name] = value = getattr(importlib.import_module(_HOMES[name]), name)
         return value
-    if name in ("checking", "inspection"):
+    if name in ("checking", "forms", "functional", "inspection"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -140,4 +140,4 @@ def product(a: Any, b: Any, bias: Any = None) -> Any:
     return _ufunc("product_and_bias")(a, b, bias if bias.strides == (4,) else bias.copy(), scratch, out)
 
 
-blas.own.append(blas.Own(loops.available, product))
+blas.own.append(blas.Own(lambda: loops.available(), product))

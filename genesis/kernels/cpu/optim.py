@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-import genesis.kernels.llvm.native as native
 from genesis.core.call.halves import F32, F64
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import loops, steps
+from genesis.kernels.llvm import loops, native, steps
 from genesis.kernels.native import runtime
 
 BLOCK = 16_384

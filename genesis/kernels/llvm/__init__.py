@@ -9,3 +9,11 @@
 `products`   tiles of products of matrices, with `attention` made of them; `gemm`: their phases
 `loops`      NumPy ufuncs whose inner loop is such a function; `rows`: gufuncs of rows
 """
+
+from genesis.base.late import late_modules
+
+late_modules(
+    __name__,
+    "activations attention channels entries functions gemm loops native norms objects products rows sliding steps tables "
+    "windows",
+)

@@ -3,3 +3,7 @@
 `code`     the functions ``run`` and ``worker``, as LLVM code
 `runtime`  tables of phases, the workers, and running a table from Python
 """
+
+from genesis.base.late import late_modules
+
+late_modules(__name__, "code runtime")
