@@ -53,7 +53,6 @@ KNOWN = {
     "__rpow__": "integers to negative powers are refused; PyTorch gives 0",
     "as_strided.partial_views": "a view of memory that its input does not see has no gradient, and is refused",
     "as_strided_scatter": "PyTorch gives the replaced elements a gradient, and the others none",
-    "chalf": "complex numbers of 16 bits are no dtype here",
     "div.trunc_rounding": "the quotient is truncated before it is rounded to 16 bits",
     "fft.ihfft2 (out=)": "PyTorch leaves out= as it was, over one dimension",
     "fft.ihfftn (out=)": "PyTorch leaves out= as it was, over one dimension",
@@ -122,8 +121,9 @@ def array_of(x: torch.Tensor) -> np.ndarray[Any, Any]:
     """A NumPy array of a tensor, with its strides."""
     x = x.detach().resolve_conj().resolve_neg()
     x = x.clone() if torch._is_zerotensor(x) else x
-    if x.dtype is torch.bfloat16:
-        return x.view(torch.int16).numpy().view(genesis.bfloat16.np)
+    if x.dtype in (torch.bfloat16, torch.complex32):
+        bits = torch.int16 if x.dtype is torch.bfloat16 else torch.int32
+        return x.view(bits).numpy().view(dtype_of(x.dtype).np)
     return x.numpy()
 
 
@@ -135,7 +135,7 @@ def ours(value: Any) -> Any:
             return genesis.sparse_csr_tensor(*[ours(x.detach()) for x in parts], tuple(value.shape))
         if value.layout is not torch.strided or value.is_quantized:
             raise Absent(f"tensors of layout {value.layout}")
-        out = with_surroundings(value) if value.storage_offset() else wrap(np.copy(array_of(value), order="K"))
+        out = with_surroundings(value) if value.storage_offset() else copied(value)
         return out.requires_grad_() if value.requires_grad else out
     if isinstance(value, torch.dtype):
         return dtype_of(value)
@@ -160,7 +160,11 @@ def with_surroundings(x: torch.Tensor) -> Any:
     """A part of a tensor with the memory around it, which `as_strided` reaches."""
     size = x.element_size()
     whole = np.copy(array_of(x.as_strided([x.untyped_storage().nbytes() // size], [1], 0)))
-    return wrap(whole).as_strided(list(x.shape), list(x.stride()), x.storage_offset())
+    return genesis.from_numpy(whole).as_strided(list(x.shape), list(x.stride()), x.storage_offset())
+
+
+def copied(x: torch.Tensor) -> Any:
+    return genesis.from_numpy(np.copy(array_of(x), order="K"))
 
 
 class Ours:
@@ -228,6 +232,8 @@ def differs(mine: Any, its: Any, values: bool, loose: float = 1.0) -> str:
                 return "shape"
             if a.dtype is not dtype_of(b.dtype):
                 return f"dtype {a.dtype}, not {str(b.dtype).removeprefix('torch.')}"
+            if values and b.dtype is torch.complex32:
+                a, b, loose = a.cfloat(), b.cfloat(), 100 * loose  # noqa: PLW2901, the tolerance of float16
             if values and not close(a.detach().numpy(), array_of(b), loose):
                 return "values"
         elif values and not isinstance(b, torch.dtype | torch.device | torch.Generator) and str(a) != str(b):

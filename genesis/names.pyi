@@ -4259,7 +4259,7 @@ def view_as_complex(input: Tensor) -> Tensor:
     """Pairs in the last dimension as complex numbers; a view.
 
     Raises:
-        RuntimeError: another dtype than float32 and float64, a last dimension that has not size 2, or pairs that do not
+        RuntimeError: another dtype than float16, float32 and float64, a last dimension that has not size 2, or pairs that do not
             lie together in memory
 
     >>> import genesis

@@ -23,6 +23,7 @@ import numpy as np
 from genesis.arrays.protocol import Dispatched, bottom, device_of
 from genesis.base.device import CPU, MEMORIES, device
 from genesis.base.errors import DeviceError, message
+from genesis.base.narrow import converted
 
 Host = np.ndarray[Any, Any]
 
@@ -161,12 +162,14 @@ class HostMemory(Memory):
         return array.copy()
 
     def assign(self, target: Host, source: Host) -> None:
-        target[...] = source
+        target[...] = source if target.dtype is source.dtype else converted(source, target.dtype)
 
     def strides(self, array: Host) -> tuple[int, ...]:
         return tuple([step // array.itemsize for step in array.strides])
 
     def owner(self, array: Host) -> Any:
+        while isinstance(array.base, np.ndarray):
+            array = array.base
         return array if array.base is None else array.base
 
     def shares(self, a: Host, b: Host) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -54,7 +54,7 @@ class dtype:  # noqa: N801, PyTorch's name
 
     def to_real(self) -> dtype:
         """The real type of the same precision; real types are their own."""
-        return float64 if self is complex128 else float32 if self is complex64 else self
+        return _REAL.get(self, self)
 
     def __repr__(self) -> str:
         return f"genesis.{self.name}"
@@ -90,16 +90,29 @@ half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
+# only stored: `base/narrow.py` converts them, `core/layers/stored.py` says what else there is
+float8_e4m3fn = _of(ml_dtypes.float8_e4m3fn, "f8e4m3fn")
+float8_e4m3fnuz = _of(ml_dtypes.float8_e4m3fnuz, "f8e4m3fnuz")
+float8_e5m2 = _of(ml_dtypes.float8_e5m2, "f8e5m2")
+float8_e5m2fnuz = _of(ml_dtypes.float8_e5m2fnuz, "f8e5m2fnuz")
+float8_e8m0fnu = replace(_of(ml_dtypes.float8_e8m0fnu, "f8e8m0fnu"), is_signed=False)
+complex32 = dtype(
+    "complex32", np.dtype([("real", np.float16), ("imag", np.float16)]), "c32", 4, 3, False, True, True
+)  # NumPy has no such numbers
+chalf = complex32
+_REAL = {complex128: float64, complex64: float32, complex32: float16}
+
 ALL = (
     bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
+STORED = (float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, complex32)
 _SIGNED_OVER = {uint8: int16, uint16: int32, uint32: int64}  # the smallest signed integer that holds each
 
-_BY_NUMPY: dict[Any, dtype] = {kind.np: kind for kind in ALL}
-_BY_NAME: dict[str, dtype] = {kind.name: kind for kind in ALL} | {
+_BY_NUMPY: dict[Any, dtype] = {kind.np: kind for kind in (*ALL, *STORED)}
+_BY_NAME: dict[str, dtype] = {kind.name: kind for kind in (*ALL, *STORED)} | {
     "half": half, "float": float, "double": double, "short": short, "int": int, "long": long,
-    "cfloat": cfloat, "cdouble": cdouble,
+    "cfloat": cfloat, "cdouble": cdouble, "chalf": chalf,
 }  # fmt: skip
 # As in PyTorch, the *type* float names double precision; the *value* 1.0 takes the default dtype.
 _BY_PYTHON: dict[Any, dtype] = {
@@ -176,7 +189,7 @@ def set_default_dtype(kind: Any) -> None:
     """
     global _default
     kind = as_dtype(kind)
-    if not kind.is_floating_point:
+    if not kind.is_floating_point or kind in STORED:
         raise ArgumentError(message("set_default_dtype", f"only floating dtypes can be the default, got {kind}"))
     _default = kind
 
@@ -209,6 +222,8 @@ def _promote(a: dtype, b: dtype) -> dtype:
     low, high = sorted((a, b), key=lambda kind: (kind.category, kind.itemsize))
     if low is high:
         return high
+    if low in STORED or high in STORED:
+        return _promote_stored(low, high)
     if high.is_floating_point:
         return float32 if {low, high} == {float16, bfloat16} else high
     if low.category == high.category == 1 and low.is_signed is not high.is_signed:
@@ -223,6 +238,18 @@ def _promote(a: dtype, b: dtype) -> dtype:
             )
         return signed if signed.itemsize > unsigned.itemsize else _SIGNED_OVER[unsigned]
     return complex128 if high.is_complex and low is float64 else high
+
+
+def _promote_stored(low: dtype, high: dtype) -> dtype:
+    """Half complex numbers meet others as complex numbers do; 8-bit floats meet none but themselves."""
+    other = low if high is complex32 else high
+    if complex32 not in (low, high) or other in STORED:
+        raise DTypeError(
+            message("promote_types", f"{low} and {high} do not promote", hint="convert one with .to(dtype)")
+        )
+    if other.category < 2 or other is float16:
+        return complex32
+    return other if other.is_complex else other.to_complex()
 
 
 def result_np_dtype(operands: Iterable[Any]) -> NpDtype:
@@ -337,7 +364,7 @@ class finfo:  # noqa: N801
         self.bits, self.dtype = builtins.int(info.bits), kind.to_real().name
         self.eps, self.max, self.min = map(builtins.float, (info.eps, info.max, info.min))
         self.smallest_normal = self.tiny = builtins.float(info.smallest_normal)
-        self.resolution = builtins.float(f"1e-{info.precision}")
+        self.resolution = builtins.float(f"1e-{info.precision if self.bits > 8 else 0}")
 
     def __eq__(self, other: object) -> builtins.bool:
         return isinstance(other, finfo) and self.dtype == other.dtype

@@ -1,7 +1,7 @@
 """The safetensors format: eight bytes with the length of the header, the header in JSON, the tensors' bytes in order.
 
 Written here are plain files wherever a flat dict of tensors is saved. What is more (nesting, numbers, parameters,
-shared memory, complex128, which the format lacks) is described in the header, under `STRUCTURE`, and other readers see
+shared memory, complex128 and complex32, which the format lacks) is described in the header, under `STRUCTURE`, and other readers see
 the tensors alone.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.parameter import Parameter
@@ -40,8 +41,14 @@ CODES = {
     "F32": dtypes.float32,
     "F64": dtypes.float64,
     "C64": dtypes.complex64,
+    "F8_E4M3": dtypes.float8_e4m3fn,
+    "F8_E4M3FNUZ": dtypes.float8_e4m3fnuz,
+    "F8_E5M2": dtypes.float8_e5m2,
+    "F8_E5M2FNUZ": dtypes.float8_e5m2fnuz,
+    "F8_E8M0": dtypes.float8_e8m0fnu,
 }
-_CODE_OF = {kind: code for code, kind in CODES.items()} | {dtypes.complex128: "F64"}
+_PAIRS = {dtypes.complex128: "F64", dtypes.complex32: "F16"}  # which the format lacks
+_CODE_OF = {kind: code for code, kind in CODES.items()} | _PAIRS
 STRUCTURE = "genesis.structure"  # the reserved key of the header's metadata
 METADATA = "__metadata__"  # the format's own reserved name
 LARGEST_HEADER = 100_000_000  # bytes, as other readers have it
@@ -82,7 +89,7 @@ def _entries(names: list[str], arrays: list[Array]) -> tuple[dict[str, Array], d
         alone = home == name and block is array
         if home == name:
             entries[name] = block
-        if not alone or array.dtype == np.complex128:
+        if not alone or dtypes.from_numpy(array.dtype) in _PAIRS:
             extents[name] = {"tensor": home, "dtype": dtypes.from_numpy(array.dtype).name, "shape": list(array.shape),
                              "offset": region.offset, "strides": list(array.strides)}  # fmt: skip
     return {name: entries[name] for name in names if name in entries}, extents
@@ -118,7 +125,7 @@ def _refuse_reserved(names: list[Any], notes: dict[str, str]) -> None:
 
 def _code(block: Array) -> tuple[str, list[int]]:
     kind = dtypes.from_numpy(block.dtype)
-    return _CODE_OF[kind], [*block.shape, 2] if kind is dtypes.complex128 else list(block.shape)
+    return _CODE_OF[kind], [*block.shape, 2] if kind in _PAIRS else list(block.shape)
 
 
 def _in_order(blocks: Any) -> list[Array]:
@@ -176,7 +183,7 @@ def read(source: Source, put: Callable[[Tensor], Tensor]) -> Any:
         tree = _json(notes[STRUCTURE], "the description of its structure")
         if tree != {"ordered": None}:
             return _structured(tree, blocks, put)
-    tensors = {name: put(wrap(array)) for name, array in blocks.items()}
+    tensors = {name: put(wrap(stored(array))) for name, array in blocks.items()}
     return OrderedDict(tensors) if STRUCTURE in notes else tensors
 
 
@@ -188,7 +195,7 @@ def _structured(tree: Any, blocks: dict[str, Array], put: Callable[[Tensor], Ten
         array = _view(blocks[name], node) if "shape" in node else blocks[name]
         if node.get("is") in ("ndarray", "scalar"):
             return array if node["is"] == "ndarray" else array.reshape(-1)[0] if array.size == 1 else _no(node)
-        out = put(wrap(array))
+        out = put(wrap(stored(array)))
         wants = node.get("requires_grad") is True
         if wants and not (out.is_floating_point() or out.is_complex()):
             raise Damaged(f"is damaged: {name[:60]!r} is of an integer dtype and requires grad")
@@ -208,7 +215,7 @@ def _no(node: dict[str, Any]) -> Any:
 
 def _view(block: Array, node: dict[str, Any]) -> Array:
     kind = node.get("dtype")
-    if not isinstance(kind, str) or kind not in {d.name for d in dtypes.ALL}:
+    if not isinstance(kind, str) or kind not in {d.name for d in (*dtypes.ALL, *dtypes.STORED)}:
         raise Damaged(f"is damaged: {short(kind)} is not a dtype")
     memory = block.reshape(-1).view(np.uint8)
     return strided(memory, dtypes.as_np(kind), node.get("offset", 0), node["shape"], node.get("strides"))

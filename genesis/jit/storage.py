@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
+from genesis.base.narrow import restrided
 from genesis.core.call.kernels import op_named
 from genesis.core.call.op import Op
 from genesis.jit.arguments import Var
@@ -47,7 +48,7 @@ def _seen(op: Op, args: tuple[Any, ...], source: Spec, strides: tuple[int, ...])
         return None if new is None else (0, new)
     size = source.dtype.itemsize
     memory = np.empty(1, source.dtype)
-    ghost = np.lib.stride_tricks.as_strided(memory, source.shape, [s * size for s in strides], writeable=False)
+    ghost = restrided(memory, source.shape, [s * size for s in strides], writeable=False)
     view = op.kernel(ghost, *args)  # only addresses are computed: the memory is not there
     return view.__array_interface__["data"][0] - memory.__array_interface__["data"][0], tuple(
         [s // view.dtype.itemsize for s in view.strides]

@@ -15,6 +15,7 @@ from genesis.arrays.protocol import Dispatched, Layer, Virtual, value_of
 from genesis.arrays.spec import Spec
 from genesis.base.device import CPU, META
 from genesis.base.errors import GraphError, UnsupportedError, message
+from genesis.base.narrow import NARROW
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.call import computing
 from genesis.core.call.op import Op
@@ -25,6 +26,7 @@ from genesis.core.graph.site import line_here, site_of, user_site
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import Dependable, HostNumber, tracer
+from genesis.core.layers.stored import check_moved
 from genesis.jit.arguments import Stream, Var, refused
 from genesis.jit.binding import Graph
 from genesis.jit.gradients import Gradients
@@ -381,6 +383,9 @@ def _leaked(name: str, array: Traced) -> str:
 def interpret(op: Op, args: tuple[Any, ...], top: Traced) -> Any:
     if not top.tracer.open:
         raise GraphError(_leaked(op.name, top))
+    for x in args:
+        if isinstance(x, Traced | np.ndarray) and x.dtype in NARROW:
+            check_moved(op, x)
     return top.tracer.interpret(op, args)
 
 

@@ -69,9 +69,7 @@ PARTS = {
     "sym_": "sizes are numbers", "PyTorchFile": "genesis.save and genesis.load do it",
     "batch_norm_": "a step of torch.nn.functional.batch_norm on GPUs",
     "native_": "a step inside of the function of that name", "Dispatch": "there is no dispatcher of keys",
-    "bits": _BITS, "float8": "float8 is no dtype here",
-    "float4": _BITS, "complex32": "complex numbers of 16 bits are no dtype here",
-    "chalf": "complex numbers of 16 bits are no dtype here", "Graph": _SCRIPT,
+    "bits": _BITS, "float4": _BITS, "Graph": _SCRIPT,
 }  # fmt: skip
 
 # single names of `torch` and others: why they are absent

@@ -82,7 +82,7 @@ EVIL = [
     "torch.utils.data DataLoader",
     "torch._utils _rebuild_sparse_tensor",
     "torch._utils _rebuild_qtensor",
-    "torch float8_e4m3fn",
+    "torch float4_e2m1fn_x2",
     "torch QInt8Storage",
     "torch.serialization _get_layout",
     "builtins.eval eval",

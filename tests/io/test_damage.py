@@ -92,7 +92,7 @@ HOSTILE = {
     ),
     "many duplicates": made(b"{" + b",".join(b'"%d":1' % i for i in range(50_000)) + b',"49999":1}'),
     "duplicate keys of an entry": made(b'{"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"1"),
-    "an unknown dtype": made({"a": entry("F8_E4M3", [4])}, b"1234"),
+    "an unknown dtype": made({"a": entry("F4", [4])}, b"1234"),
     "a dtype that is a list": made({"a": entry(["F32"])}, b"1234"),
     "negative offsets": made({"a": entry(offsets=[-4, 0])}, b"1234"),
     "offsets backwards": made({"a": entry(shape=[0], offsets=[4, 4]), "b": entry(offsets=[4, 0])}, b"1234"),

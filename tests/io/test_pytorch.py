@@ -185,7 +185,7 @@ def test_refusals_name_what_was_refused(tmp_path):
             r"needs torch.nn.modules.linear.Linear, .*\n  try: .* save model.state_dict\(\)",
         ),
         ("torch._utils _rebuild_sparse_tensor", "holds a sparse tensor"),
-        ("torch float8_e4m3fn", "holds tensors of torch.float8_e4m3fn"),
+        ("torch float4_e2m1fn_x2", "holds tensors of torch.float4_e2m1fn_x2"),
     ):
         (tmp_path / "f.pt").write_bytes(zipped(b"\x80\x02" + named(name) + b")R."))
         with pytest.raises(FileFormatError, match=r"^load: \S*f.pt " + words):
@@ -468,7 +468,7 @@ def test_what_pytorch_writes_and_genesis_has_not():
     torch = pytest.importorskip("torch")
     for value, words in (
         (torch.eye(2).to_sparse(), "a sparse tensor"),
-        (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn"),
+        (torch.empty(2, dtype=torch.float4_e2m1fn_x2), "float4_e2m1fn_x2"),
         (torch.nn.Linear(1, 1), "needs torch.nn.modules.linear.Linear"),
         (Path("x"), "needs pathlib"),
         (torch.ones(2).untyped_storage(), "holds TypedStorage itself"),

@@ -163,7 +163,7 @@ def compute(op: Op, arrays: Sequence[Any]) -> Any:
         or isinstance(result, Dispatched)
     ):
         return result
-    return np.asarray(result)
+    return np.asanyarray(result)
 
 
 def _check_memory(name: str, specs: Sequence[Any], error: Exception) -> None:

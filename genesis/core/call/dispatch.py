@@ -147,7 +147,7 @@ def run_one(op: Op, args: tuple[Any, ...]) -> Any:
     if r.__class__ is not np.ndarray:
         if r.__class__ is tuple or r.__class__ is list:
             return run(op, args)
-        r = np.asarray(r)
+        r = np.asanyarray(r)
     elif r.ndim > 1 and op.kind.packed:
         r = packed(r)
     out = _new(Tensor)

@@ -108,7 +108,7 @@ def wrap_several(op: Op, args: Any, edges: tuple[Any, ...] | None, result: Seque
 
 
 def differentiable(dtype: Any) -> bool:
-    return dtype is F32 or dtype is F64 or dtype.kind in "fc" or dtypes.from_numpy(dtype).is_floating_point
+    return dtype is F32 or dtype is F64 or dtype.kind in "fc" or dtypes.from_numpy(dtype).category > 1
 
 
 def saved_values(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec, contiguous_strides, strides_of
+from genesis.base.narrow import restrided
 from genesis.core.call.op import Op
 
 
@@ -39,9 +40,7 @@ def strides_of_view(op: Op, source: Spec, *args: Any) -> tuple[int, ...] | None:
     if op.strides is not None:
         return op.strides(source, *args)  # type: ignore[no-any-return]
     size = source.dtype.itemsize
-    ghost = np.lib.stride_tricks.as_strided(
-        np.empty(1, source.dtype), source.shape, [s * size for s in strides_of(source)], writeable=False
-    )
+    ghost = restrided(np.empty(1, source.dtype), source.shape, [s * size for s in strides_of(source)], writeable=False)
     seen = op.kernel(ghost, *args)  # only strides are computed: the memory is not there
     return tuple(s // seen.dtype.itemsize for s in seen.strides)
 
@@ -89,11 +88,7 @@ def strides_of_operands(operands: Sequence[Spec], result: Spec) -> tuple[int, ..
             if strides[d] and shape[d] > 1:
                 steps[d] = step
                 step *= 2
-        models.append(
-            np.lib.stride_tricks.as_strided(
-                np.empty(step + 1, np.int8), [min(n, 2) for n in shape], steps, writeable=False
-            )
-        )
+        models.append(restrided(np.empty(step + 1, np.int8), [min(n, 2) for n in shape], steps, writeable=False))
     flags: Any = [*[["readonly"]] * len(models), ["writeonly", "allocate"]]
     out: Any = np.nditer([*models, None], ["zerosize_ok"], flags, [np.int8] * len(flags), itershape=small).operands[-1]
     order = sorted(range(ndim), key=lambda d: (out.strides[d], -d))

@@ -157,7 +157,7 @@ def is_in(t: Any, tensors: Sequence[Any]) -> bool:
 
 
 def _carries_grad(t: Tensor) -> bool:
-    return t._array.dtype.kind in "fc" or t.dtype.is_floating_point
+    return t._array.dtype.kind in "fc" or t.dtype.category > 1
 
 
 def _fresh(r: Tensor, args: Sequence[Any]) -> Tensor:

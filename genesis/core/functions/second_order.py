@@ -162,7 +162,7 @@ def once_differentiable(backward: Any) -> Any:
 
 def origin_of(t: Tensor, arguments: Sequence[Any], results: Sequence[Any], constants: Sequence[Any]) -> Any:
     """See the top of this file."""
-    floating = t._array.dtype.kind in "fc" or t.dtype.is_floating_point
+    floating = t._array.dtype.kind in "fc" or t.dtype.category > 1
     for index, r in enumerate(results):
         if t is r:
             return index if floating else ~index

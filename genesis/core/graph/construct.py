@@ -11,6 +11,7 @@ import numpy as np
 
 from genesis.arrays.memory import DeviceArray, placed
 from genesis.arrays.spec import Spec, meta
+from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import MEMORIES, META, as_device, default_device, device, require_available
 from genesis.base.errors import (
@@ -21,6 +22,7 @@ from genesis.base.errors import (
     message,
 )
 from genesis.base.memory import too_large
+from genesis.base.narrow import NARROW, converted
 from genesis.core.graph.lost import note
 from genesis.core.graph.size import Size
 from genesis.core.graph.tensor import Tensor, wrap
@@ -118,6 +120,8 @@ def array_from(data: Any, dtype: Any = None, device: Any = None, requires_grad: 
         source = _from_python(data, want, requires_grad)
     if target == META or isinstance(source, Spec):
         return meta(tuple(source.shape), want or source.dtype)
+    if want in NARROW or source.dtype in NARROW:
+        return stored(converted(np.ascontiguousarray(source).reshape(source.shape), want or source.dtype))
     return placed(np.array(source, dtype=want or source.dtype, copy=True, order="C"), target)
 
 
@@ -148,7 +152,7 @@ def _from_python(data: Any, want: Any, requires_grad: bool) -> np.ndarray[Any, A
         if not array.size and isinstance(data, list | tuple):
             want = default
     with np.errstate(all="ignore"):
-        return array if want is None else array.astype(want)
+        return array if want is None else converted(array, want)
 
 
 def in_dtype(name: str, value: Any, dtype: Any) -> Any:
@@ -166,7 +170,7 @@ def in_dtype(name: str, value: Any, dtype: Any) -> Any:
             )
         return np.array(number % (high + 1) if not low else number, dtype)
     with np.errstate(all="ignore"):
-        return np.array(value).astype(dtype)
+        return converted(np.array(value), dtype)
 
 
 def _check_range(array: Any, dtype: Any) -> None:

@@ -12,12 +12,14 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.arrays.protocol import Dispatched, Virtual, value_of
 from genesis.arrays.spec import Spec
+from genesis.arrays.stored import Stored
 from genesis.base.errors import (
     ArgumentError,
     GraphError,
     ShapeError,
     message,
 )
+from genesis.base.narrow import widened
 from genesis.core.graph.escapes import leaves
 from genesis.core.graph.site import line_here
 from genesis.core.graph.switches import ACTIVE
@@ -34,7 +36,7 @@ def numpy_view(self: Tensor) -> np.ndarray[Any, Any]:
     if tracer.get() is not None:
         tracer.get().refuse_numbers(self)
     self._own_memory()
-    return self._array  # type: ignore[no-any-return]
+    return self._array if self._array.__class__ is not Stored else self._array.view(np.ndarray)
 
 
 def on_host(self: Tensor) -> np.ndarray[Any, Any]:
@@ -91,6 +93,8 @@ def item(self: Tensor) -> Any:
     if self._node is not None:
         leaves("item()", self._node)
     value = (self if isinstance(self._array, np.ndarray) else _plain(self))._on_host().reshape(-1)[0]
+    if self._array.__class__ is Stored:
+        return widened(np.asarray(value)).item()
     return float(value) if self._array.dtype.kind == "V" or self.dtype.is_floating_point else value.item()
 
 
@@ -105,7 +109,7 @@ def tolist(self: Tensor) -> Any:
     """The elements as (nested lists of) Python numbers."""
     if self._node is not None:
         leaves("tolist()", self._node)
-    array = self._on_host()
+    array = widened(self._on_host())
     if self.dtype.is_floating_point and array.dtype.kind != "f":
         array = array.astype(np.float32)
     return array.tolist()

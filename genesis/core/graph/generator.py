@@ -26,7 +26,7 @@ from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.base import dtypes
 from genesis.base.device import as_device, device, require_available
 from genesis.base.dtypes import is_integer
-from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.graph.tracing import tracer
 
@@ -122,13 +122,14 @@ class Generator:
 
     def uniform(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Numbers in [0, 1) that the dtype has; those of 16 bits come as float32."""
-        bits = _BITS[dtypes.from_numpy(np.dtype(dtype)).name]
+        bits = _BITS[_drawn(dtype).name]
         kind = np.float64 if bits == 53 else np.float32
         return ((self.words(math.prod(shape)) >> np.uint64(64 - bits)).astype(kind) * kind(2.0**-bits)).reshape(shape)  # type: ignore[no-any-return, operator]
 
     def normal(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         """Standard normal numbers."""
         count = math.prod(shape)
+        _drawn(dtype)
         half = -(-count // 2)
         kind = np.float64 if dtype == np.float64 else np.float32
         u = self.uniform((2, half), kind)
@@ -148,6 +149,15 @@ class Generator:
         while whole < 2**64 and (beyond := words >= np.uint64(whole)).any():
             words[beyond] = self.words(int(beyond.sum()))
         return ((words % np.uint64(high - low)).astype(np.int64) + low).reshape(shape)
+
+
+def _drawn(dtype: Any) -> dtypes.dtype:
+    """The dtype of numbers that are drawn."""
+    kind = dtypes.from_numpy(np.dtype(dtype))
+    if kind in dtypes.STORED:
+        problem = f"{kind} is for storing numbers, not for computing"
+        raise UnsupportedError(message("random", problem, hint="draw float32 numbers, and convert them"))
+    return kind
 
 
 def _restored(device: str, state: Tensor) -> Generator:

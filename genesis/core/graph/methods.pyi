@@ -664,6 +664,8 @@ class Methods:
         """In-place form of `ceil`: writes the result into this tensor and returns it."""
     def cfloat(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.complex64."""
+    def chalf(self, memory_format: Any = ...) -> Tensor:
+        """This tensor as genesis.complex32."""
     def char(self, memory_format: Any = ...) -> Tensor:
         """This tensor as genesis.int8."""
     def cholesky(self, upper: builtins.bool = ..., *, out: Tensor | None = ...) -> Tensor:

@@ -14,6 +14,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray, memory_of
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.base.narrow import widened
 
 if TYPE_CHECKING:
     from genesis.core.graph.tensor import Tensor
@@ -148,6 +149,7 @@ def content(array: Values, indent: int) -> str:
     if any(cut):
         shown = [[*range(edge), *range(n - edge, n)] if n > 2 * edge else range(n) for n in array.shape]
         array = array[np.ix_(*shown)]
+    array = widened(array)
     texts, width = _complex_texts(array) if array.dtype.kind == "c" else _texts(array)
     return _layout(np.array(texts, dtype=object).reshape(array.shape).tolist(), cut, indent, width)
 

@@ -16,6 +16,7 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray, copied, memory_of, placed
 from genesis.arrays.protocol import Layer, Virtual, bottom, device_of
 from genesis.arrays.spec import Spec, contiguous_strides, spec_of, strides_of
+from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, META, device, require_available
 from genesis.base.errors import (
@@ -398,7 +399,7 @@ class Tensor(Methods):
 
 def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, where: device = CPU) -> Tensor:
     if isinstance(array, np.ndarray) and (type(array) is not np.ndarray or not array.flags.writeable):
-        array = np.array(array)  # joblib gives arrays in mapped files
+        array = stored(np.array(array))  # joblib gives arrays in mapped files
     return wrap(array if where == CPU else placed(array, require_available(where)), kind).requires_grad_(requires_grad)
 
 

@@ -178,7 +178,7 @@ def _table() -> dict[str, Any]:
     return (
         table
         | {"torch.UntypedStorage": tensors.StorageType(None)}
-        | {f"torch.{kind.name}": kind for kind in dtypes.ALL}
+        | {f"torch.{kind.name}": kind for kind in (*dtypes.ALL, *dtypes.STORED)}
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import meta
+from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, device
 from genesis.core.graph.parameter import Parameter
@@ -81,7 +82,7 @@ def tensor(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = None)
                 f"is damaged: a tensor has shape {short(size)}, strides {short(stride)} and offset {short(offset)}"
             )
     array = strided(storage.memory, kind.np, offset * kind.itemsize, size, [n * kind.itemsize for n in stride])
-    out = wrap(array)
+    out = wrap(stored(array))
     return out if storage.device == CPU or storage.device.type == "cpu" else out.to(device=storage.device)  # type: ignore[attr-defined]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from genesis.arrays.spec import Spec, strides_of
 from genesis.autograd.gradients import grad
 from genesis.base.errors import GraphError, InplaceError, UnsupportedError, message
+from genesis.base.narrow import restrided
 from genesis.base.pytree import tree_flatten
 from genesis.core.functions.function import Function
 from genesis.core.graph.generator import Generator
@@ -159,6 +160,6 @@ def _fitted(array: Any, spec: Spec) -> Any:
     if array.strides == strides and array.dtype is spec.dtype:
         return array
     count = 1 + sum([(n - 1) * s for n, s in zip(spec.shape, strides_of(spec), strict=True)]) if array.size else 0
-    memory = np.lib.stride_tricks.as_strided(np.empty(count, spec.dtype), spec.shape, strides)
+    memory = restrided(np.empty(count, spec.dtype), spec.shape, strides)
     memory[...] = array
     return memory

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from genesis.base.errors import UnsupportedError
+from genesis.base.narrow import NARROW
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import (
     attention,
@@ -106,8 +107,8 @@ class _Regions:
 
     def _parts(self, call: Call) -> Sequence[Part | Call]:
         op = op_of(call)
-        if any([v.spec.dtype.kind in "cV" and v.spec.dtype.name != "bfloat16" for v in (*call.inputs, *call.outs)]):
-            raise Unknown("there are no kernels for complex numbers")
+        if any([v.spec.dtype.kind == "c" or v.spec.dtype in NARROW for v in (*call.inputs, *call.outs)]):
+            raise Unknown("there are no kernels for complex numbers and 8-bit floats")
         if call.op in RULES:
             return RULES[call.op](self.memory, call)
         if op.kind == "elementwise":

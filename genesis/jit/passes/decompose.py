@@ -9,6 +9,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.autograd.gradients import grad
+from genesis.base.narrow import restrided
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.passes.common import replaced
@@ -100,7 +101,7 @@ def _composition(call: Call, origin: Call) -> tuple[Callable[..., Any], list[Var
 def _like(spec: Spec) -> Tensor:
     """A tensor for a trace, laid out like a value; its memory is not there, and a trace does not ask for it."""
     strides = [s * spec.dtype.itemsize for s in strides_of(spec)]
-    return wrap(np.lib.stride_tricks.as_strided(np.empty(1, spec.dtype), spec.shape, strides, writeable=False))
+    return wrap(restrided(np.empty(1, spec.dtype), spec.shape, strides, writeable=False))
 
 
 def _laid_out(value: Var, out: Var, calls: list[Call]) -> Var:

@@ -10,9 +10,11 @@ import numpy as np
 from genesis.arrays.memory import DeviceArray, copied, memory_of
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec, meta
+from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, as_device, device, names_device, require_available
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError, message
+from genesis.base.narrow import NARROW, converted
 from genesis.base.layouts import FORMAT_DIMS, FORMATS, contiguous_format, preserve_format
 from genesis.core.call.dispatch import public
 from genesis.core.call.op import samples
@@ -20,6 +22,7 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.kinds import as_it_is, case, primitive, unary, view
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.core.call.writes import inplace
+from genesis.core.layers import stored as stored_arrays  # noqa: F401, ops act on them from here on
 
 # ---- copies and conversions
 
@@ -92,6 +95,8 @@ def convert(input: Array, dtype: Any) -> Any:
     >>> genesis.tensor([1.5]).to(genesis.int64)
     tensor([1])
     """
+    if dtype in NARROW or input.dtype in NARROW:
+        return stored(converted(np.ascontiguousarray(input).reshape(input.shape), dtype))
     if input.dtype.kind == "c" and dtype.kind not in "cb":  # bool: either part is not zero
         input = input.real
     return np.array(input, dtype=dtype, order="C", copy=True)
@@ -244,6 +249,7 @@ for _name, _kind in {
     "bool": dtypes.bool,
     "cfloat": dtypes.complex64,
     "cdouble": dtypes.complex128,
+    "chalf": dtypes.complex32,
 }.items():
     _caster(_name, _kind)
 Tensor.cpu = lambda self, memory_format=None: self.to(device="cpu")
@@ -253,7 +259,7 @@ Tensor.type_as = lambda self, other: self.to(other._array.dtype)
 # the names of PyTorch's classes of tensors of one dtype
 LEGACY = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
           "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool", "complex64": "ComplexFloat",
-          "complex128": "ComplexDouble"}  # fmt: skip
+          "complex128": "ComplexDouble", "complex32": "ComplexHalf"}  # fmt: skip
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -261,7 +267,8 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     name) this tensor converted.
     """
     if dtype is None:
-        return f"torch.{LEGACY.get(self.dtype.name, self.dtype.name)}Tensor"
+        name = self.dtype.name
+        return f"torch.{LEGACY.get(name, name.replace('float8', 'Float8'))}Tensor"
     if isinstance(dtype, str):
         name = dtype.rpartition(".")[2].removesuffix("Tensor")
         dtype = next((mine for mine, legacy in LEGACY.items() if legacy == name), dtype)

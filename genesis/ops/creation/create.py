@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import builtins
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.memory import placed
 from genesis.arrays.spec import Spec, meta
+from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, MEMORIES, META, as_device, default_device, require_available
 from genesis.base.errors import DTypeError, ShapeError, message
 from genesis.base.memory import impossible, too_large
+from genesis.base.narrow import NARROW, converted
 from genesis.core.call.recording import made_inside
 from genesis.core.call.out import takes_out, write_out
 from genesis.core.call.refusal import expect_tensor, explain_all, refuse_call
@@ -40,9 +43,16 @@ def new_filled(name: str, shape: tuple[int, ...], dtype: Any, device: Any, make:
     if impossible(shape, kind):
         raise too_large(name, shape, kind, Spec(shape, kind))
     try:
+        if kind in NARROW:
+            make = partial(_narrow, make)
         return make(shape, kind) if device == CPU else _made_elsewhere(name, shape, kind, device, make)
     except MemoryError:
         raise too_large(name, shape, kind, Spec(shape, kind)) from None
+
+
+def _narrow(make: Any, shape: tuple[int, ...], kind: Any) -> Any:
+    """An array of a dtype that is only stored: made in one that holds all its numbers."""
+    return stored(converted(make(shape, np.dtype(np.complex64 if kind.names else np.float32)), kind))
 
 
 def _made_elsewhere(name: str, shape: tuple[int, ...], kind: Any, device: Any, make: Any) -> Any:
@@ -176,7 +186,8 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     """
     if real.dtype is not imag.dtype:
         raise DTypeError(message("complex", f"the parts differ in dtype, {real.dtype} and {imag.dtype}"))
-    return real + imag * 1j
+    out = real + imag * 1j
+    return out if real.dtype is not dtypes.float16 else out.to(dtypes.complex32)  # type: ignore[attr-defined, no-any-return]
 
 
 @takes_out

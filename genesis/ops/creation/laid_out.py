@@ -13,6 +13,7 @@ from genesis.arrays.spec import Spec
 from genesis.base import dtypes
 from genesis.base.device import CPU, META, as_device, default_device, require_available
 from genesis.base.errors import ShapeError, message
+from genesis.base.narrow import restrided
 from genesis.core.call.out import takes_out
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
@@ -43,7 +44,7 @@ def empty_strided(
     if device == META:
         return finished(Spec(shape, kind, META, steps), requires_grad)
     flat = new_filled("empty_strided", (count,), kind, CPU, np.empty)
-    array = np.lib.stride_tricks.as_strided(flat, shape, [s * kind.itemsize for s in steps])
+    array = restrided(flat, shape, [s * kind.itemsize for s in steps])
     return finished(placed(array, device), requires_grad)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.device import CPU, as_device, default_device
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
@@ -104,7 +105,7 @@ def from_numpy(ndarray: Any) -> Tensor:
         )
     dtypes.from_numpy(ndarray.dtype)
     native = ndarray if ndarray.dtype.isnative else ndarray.astype(ndarray.dtype.newbyteorder("="))
-    return finished(np.asarray(native), False)
+    return finished(stored(np.asarray(native)), False)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:

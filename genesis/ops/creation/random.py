@@ -82,6 +82,12 @@ def _draw(
         raise DTypeError(message(name, f"only floating and complex dtypes are drawn, got {dtypes.from_numpy(kind)}"))
     if any(n < 0 for n in shape):
         raise ShapeError(message(name, f"sizes cannot be negative, got {list(shape)}"))
+    if dtypes.from_numpy(kind) is dtypes.complex32:
+        return (
+            _draw(name, kind_of_draw, shape, dtypes.complex64, device, False, generator)
+            .to(kind)
+            .requires_grad_(requires_grad)
+        )  # type: ignore[attr-defined, no-any-return]
     device = require_available(default_device() if device is None else as_device(device))
     return finished(
         meta(shape, kind) if device == META else drawn(stream_of(generator), kind_of_draw, shape, kind, device=device),

@@ -15,6 +15,7 @@ from genesis.arrays.spec import contiguous_strides
 from genesis.base import dtypes
 from genesis.base.device import CPU, device
 from genesis.base.errors import ArgumentError, IndexOutOfRange, ShapeError, UnsupportedError, message
+from genesis.base.narrow import restrided
 from genesis.core.call.writes import bump, inplace
 from genesis.core.graph.tensor import Tensor, wrap
 
@@ -35,7 +36,7 @@ def flat_memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if low != owner.ctypes.data or (high - low) != owner.nbytes:
         text = "the memory that this tensor was made from has gaps or runs backwards"
         raise UnsupportedError(message("storage", text, hint="x.clone().storage()"))
-    return np.lib.stride_tricks.as_strided(owner.view(), (owner.size,), (owner.itemsize,)).view(_BYTE)
+    return restrided(owner.view(), (owner.size,), (owner.itemsize,)).view(_BYTE)
 
 
 class UntypedStorage:
@@ -226,7 +227,7 @@ def _strided(memory: np.ndarray[Any, Any], offset: int, size: Sequence[int], str
     last = offset + sum(s * (n - 1) for n, s in zip(size, steps, strict=True))
     if offset < 0 or (0 not in size and last >= memory.size):
         raise ShapeError(message("set_", f"size {list(size)} and offset {offset} reach beyond {memory.size} elements"))
-    return np.lib.stride_tricks.as_strided(memory[offset:], size, [s * memory.itemsize for s in steps])
+    return restrided(memory[offset:], size, [s * memory.itemsize for s in steps])
 
 
 def _set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:

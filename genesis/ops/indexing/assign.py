@@ -8,6 +8,9 @@ import numpy as np
 
 from genesis.arrays.memory import DeviceArray, placed
 from genesis.arrays.spec import Spec
+from genesis.arrays.stored import Stored
+from genesis.base import dtypes
+from genesis.base.narrow import widened
 from genesis.base.errors import (
     ArgumentError,
     ShapeError,
@@ -152,7 +155,9 @@ def _write(array: Any, key: Any, value: Any) -> None:
         raise ShapeError(
             message("setitem", f"a value of shape {list(shape)} does not fit the indexed shape {list(target.shape)}")
         ) from None
-    if isinstance(source, complex | np.complexfloating) and array.dtype.kind != "c":
+    if source.__class__ is Stored:
+        source = widened(source)
+    if isinstance(source, complex | np.complexfloating) and not dtypes.from_numpy(array.dtype).is_complex:
         raise ArgumentError(message("setitem", "a complex value does not fit a real tensor"))
     with np.errstate(all="ignore"):
         array[key] = source

@@ -8,6 +8,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array, Layer
 from genesis.arrays.spec import Spec, strides_of
+from genesis.arrays.stored import stored
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, ShapeError, message
 from genesis.core.call.kinds import as_it_is, case, view
@@ -23,8 +24,10 @@ def _complex_needed(input: Tensor) -> tuple[Any, ...]:
 
 def _pairs_needed(input: Tensor) -> tuple[Any, ...]:
     kind = input._array.dtype
-    if kind not in (np.float32, np.float64):
-        raise DTypeError(message("view_as_complex", f"the tensor must be float32 or float64, it is {input.dtype}"))
+    if kind not in (np.float16, np.float32, np.float64):
+        raise DTypeError(
+            message("view_as_complex", f"the tensor must be float32, float64 or float16, it is {input.dtype}")
+        )
     if not input.ndim or input.shape[-1] != 2:
         raise ShapeError(message("view_as_complex", f"the last dimension must have size 2, shape {list(input.shape)}"))
     steps = input.stride()
@@ -65,10 +68,14 @@ samples(view_as_real, lambda t: [case(t(2, 3)), case(t()), case(t(0, 2))])
 wrong_inputs(view_as_real, (lambda t: case(t.int(3)), RuntimeError, "view_as_real: the tensor must be complex"))
 
 
+def _of_pairs(dtype: Any) -> Any:
+    return dtypes.complex32.np if dtype == np.float16 else np.result_type(dtype, np.complex64)
+
+
 @view(
     {"input": lambda g: view_as_real(g)},
     prepare=_pairs_needed,
-    infer=lambda input: Spec(input.shape[:-1], np.result_type(input.dtype, np.complex64), input.device),
+    infer=lambda input: Spec(input.shape[:-1], _of_pairs(input.dtype), input.device),
     strides=lambda input: tuple(s // 2 for s in strides_of(input)[:-1]),
     put=lambda whole, part: view_as_real(part),
     batch=lambda b, x: b.run(x.contiguous()),
@@ -80,14 +87,14 @@ def view_as_complex(input: Array) -> Any:
     """Pairs in the last dimension as complex numbers; a view.
 
     Raises:
-        RuntimeError: another dtype than float32 and float64, a last dimension that has not size 2, or pairs that do not
+        RuntimeError: another dtype than float16, float32 and float64, a last dimension that has not size 2, or pairs that do not
             lie together in memory
 
     >>> import genesis
     >>> genesis.view_as_complex(genesis.tensor([[1., 2.]]))
     tensor([1.+2.j])
     """
-    return input.view(np.result_type(input.dtype, np.complex64))[..., 0]
+    return stored(input.view(_of_pairs(input.dtype))[..., 0])
 
 
 def _not_halves(x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.protocol import Array
+from genesis.arrays.stored import stored
 from genesis.arrays.spec import Spec, strides_of
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
@@ -160,7 +161,7 @@ def view_dtype(input: Array, dtype: Any) -> Any:
     >>> genesis.tensor([1.0]).view(genesis.int32)
     tensor([1065353216], dtype=genesis.int32)
     """
-    return input.view(dtype)
+    return stored(input.view(dtype))
 
 
 samples(view_dtype, lambda t: [case(t(2, 4), np.dtype(np.int16))])

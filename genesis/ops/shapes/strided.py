@@ -13,6 +13,7 @@ from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.errors import InplaceError, ShapeError, UnsupportedError, message
+from genesis.base.narrow import restrided
 from genesis.core.call.kind import called
 from genesis.core.call.kinds import case, composite, view
 from genesis.core.call.op import samples, wrong_inputs
@@ -114,7 +115,7 @@ def strided_view(input: Array, size: Sequence[int], stride: Sequence[int], offse
     owner = owner_of(input)
     at = input.ctypes.data - owner.ctypes.data + offset * input.itemsize
     if not owner.flags.forc or 0 in size:
-        rest = np.lib.stride_tricks.as_strided(input.reshape(-1)[:0], size, [n * input.itemsize for n in stride])
+        rest = restrided(input.reshape(-1)[:0], size, [n * input.itemsize for n in stride])
         return rest
     return np.ndarray(size, input.dtype, owner, at, [n * input.itemsize for n in stride])
 

@@ -10,6 +10,7 @@ import numpy as np
 from genesis.arrays.memory import placed
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
+from genesis.base.narrow import restrided
 from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.call.kinds import case, normalize_dim, view
 from genesis.core.call.op import samples, wrong_inputs
@@ -100,9 +101,7 @@ def unfold(input: Array, dimension: int, size: int, step: int) -> Any:
     shape = _unfolded(input.shape, dimension, size, step)
     strides = list(input.strides)
     between = strides[dimension] * step
-    out = np.lib.stride_tricks.as_strided(
-        input, shape, [*strides[:dimension], between, *strides[dimension + 1 :], strides[dimension]]
-    )
+    out = restrided(input, shape, [*strides[:dimension], between, *strides[dimension + 1 :], strides[dimension]])
     if step < size and shape[dimension] > 1:
         out.flags.writeable = False
     return out
