@@ -639,7 +639,7 @@ def blackman_window(window_length: builtins.int, periodic: builtins.bool = ..., 
     tensor([0.3400, 1.0000, 0.3400])
     """
 def block_diag(*tensors: Tensor) -> Tensor:
-    """Matrices along the diagonal of a larger one.
+    """Matrices along the diagonal of a larger one; of none a matrix without elements.
 
     >>> import genesis
     >>> genesis.block_diag(genesis.ones(1, 1), genesis.ones(1, 2))
@@ -1345,11 +1345,13 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> builtins.tuple[Tensor, ..
     """
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = ...) -> Tensor:
     """Tensors behind each other, along dim 2."""
-def einsum(equation: builtins.str, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
 
     Each letter is a dimension, ``...`` any number of broadcast ones; without ``->`` the result has the letters that
-    occur once, in alphabetical order. A letter repeated in one operand takes its diagonal.
+    occur once, in alphabetical order. A letter repeated in one operand takes its diagonal. Without an equation each operand
+    is followed by a list of numbers for its dimensions, and the last may be by one for the result:
+    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
 
     Raises:
         RuntimeError: an equation that does not fit the operands
@@ -2782,7 +2784,6 @@ def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
 
     Raises:
         ValueError: ``p`` is below 1
-        RuntimeError: an element is not greater than $(p - 1) / 2$
 
     >>> import genesis
     >>> genesis.mvlgamma(genesis.tensor([2.0, 3.0]), 2)
@@ -3394,6 +3395,9 @@ def round(input: Tensor, *, decimals: builtins.int = ..., out: Tensor | None = .
 
     Integers are returned as they are. The derivative is zero.
 
+    Raises:
+        NotImplementedError: ``decimals`` of integers
+
     >>> import genesis
     >>> genesis.round(genesis.tensor([0.5, 1.5, 2.25]), decimals=0)
     tensor([0., 2., 2.])
@@ -3465,7 +3469,7 @@ def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) ->
     tensor([0., 0., 6.])
     """
 def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
-    """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
+    """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" ("max") or "amin".
 
     Of bool tensors "sum" is *or* and "prod" is *and*.
 
@@ -3753,9 +3757,9 @@ def sqrt(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
     tensor([2., 3.])
     """
 def square(input: Tensor, *, out: Tensor | None = ...) -> Tensor:
-    """Square, $x^2$.
+    """Square, $x^2$; of bools an integer.
 
-    Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+    Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
 
     Raises:
         RuntimeError: shapes, dtypes or devices that do not fit

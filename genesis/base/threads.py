@@ -61,7 +61,10 @@ def set_num_threads(num: int) -> None:
     1
     >>> genesis.set_num_threads(before)
     """
-    _counts["threads"] = _positive("set_num_threads", num)
+    count = _positive("set_num_threads", num)
+    if count >= 1 << 31:
+        raise ArgumentValueError(message("set_num_threads", f"more threads than there can be: {count}"))
+    _counts["threads"] = count
     for follower in followers:
         follower(_counts["threads"])
 

@@ -110,9 +110,11 @@ def _lazy(base: Any, mixin: type, example: str) -> Any:
     """The lazy class of a layer."""
     name = f"Lazy{base.__name__}"
     is_norm = mixin is _LazyNorm
+    learned = ("affine", "track_running_stats") if base.__name__.startswith("InstanceNorm") else ()  # as in PyTorch
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        base.__init__(self, 0, *args, **kwargs)
+        given = dict.fromkeys(learned[max(0, len(args) - 2) :], True)  # after eps and momentum
+        base.__init__(self, 0, *args, **given | kwargs)
         _make_lazy(self, "weight", "bias", *(("running_mean", "running_var") if is_norm else ()))
 
     shape = f"(2, 4, {', '.join(['5'] * base.dims if not is_norm else ['5'] * int(base.__name__[-2]))})"
@@ -143,7 +145,7 @@ LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = (
     _lazy(base, _LazyNorm, "") for base in (norm.BatchNorm1d, norm.BatchNorm2d, norm.BatchNorm3d)
 )
 LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (
-    _lazy(base, _LazyNorm, "affine=True") for base in (norm.InstanceNorm1d, norm.InstanceNorm2d, norm.InstanceNorm3d)
+    _lazy(base, _LazyNorm, "") for base in (norm.InstanceNorm1d, norm.InstanceNorm2d, norm.InstanceNorm3d)
 )
 
 __all__ = [

@@ -397,7 +397,7 @@ def sample_dtypes(op: Op) -> list[dtypes.dtype]:
         "f": [dtypes.float64, dtypes.float32, dtypes.bfloat16, dtypes.float16],
         "F": [dtypes.float64, dtypes.float32],  # of ops that refuse 16-bit floats
         "c": [dtypes.complex128],
-        "i": [dtypes.int64, dtypes.uint8],
+        "i": [dtypes.int64, dtypes.int16, dtypes.uint8],
         "b": [dtypes.bool],
     }
     return [d for k in op.dtypes for d in kinds[k]]

@@ -53,6 +53,7 @@ BY_NORM = {"matrix_exp"}
 # spectral and the nuclear one. Values are compared.
 REFUSED_BACKWARD = {"linalg_cond", "vander"}
 WIDER = (
+    "does not support automatic differentiation for outputs with complex dtype",
     "not implemented for",
     "not supported",
     "Promotion",

@@ -184,6 +184,14 @@ def test_numbers_of_a_file(tmp_path):
     assert np.fromfile(path, np.float32)[1] == 9 and from_file(str(path), shared=True, size=8).tolist()[6:] == [0, 0]
 
 
+def test_batch_norm_into_memory_that_is_there():
+    x, out = genesis.arange(6.0).reshape(3, 2), tuple(genesis.empty(0) for _ in range(3))
+    with genesis.no_grad():
+        results = find("torch", "native_batch_norm")(x, None, None, None, None, True, 0.1, 0.0, out=out)
+    assert all(result is target for result, target in zip(results, out, strict=True))
+    assert out[1].tolist() == [2, 3] and out[0][1].tolist() == [0, 0] and out[0].shape == (3, 2)
+
+
 def test_what_was_removed_says_so():
     for name in ("eig", "symeig", "lstsq", "solve", "matrix_rank"):
         with pytest.raises(RuntimeError, match="removed"):

@@ -63,6 +63,8 @@ def in_float32(op: Op, function: Callable[..., Any], args: tuple[Any, ...]) -> A
     tensors = [
         t for a in args for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor) and _floating(t)
     ]
+    if not any([t._array.dtype in HALVES for t in tensors]):  # integers of 16 bits
+        return called(op, function, args)
     if op.halves == "alike" and any([t._array.dtype is not tensors[0]._array.dtype for t in tensors]):
         return called(op, function, args)  # products refuse mixed dtypes
     kind = tensors[0]._array.dtype if op.halves == "input" else dtypes.result_np_dtype([t._array for t in tensors])

@@ -279,6 +279,7 @@ BY_HAND: dict[str, Callable[..., Any]] = {
     "sigmoid": _sigmoid,
     "floor_divide": np.floor_divide,
     "remainder": np.remainder,
+    "fmod": np.fmod,
 }
 
 

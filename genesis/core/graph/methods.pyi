@@ -1326,7 +1326,7 @@ class Methods:
         >>> genesis.fmod(genesis.tensor([7., -7.]), 3)
         tensor([ 1., -1.])
         """
-    def fmod_(self, other: Tensor | builtins.complex, *, alpha: Any = ...) -> Tensor:
+    def fmod_(self, other: Tensor | builtins.complex) -> Tensor:
         """In-place form of `fmod`: writes the result into this tensor and returns it."""
     def frac(self, *, out: Tensor | None = ...) -> Tensor:
         """Fractional part, $x - trunc(x)$.
@@ -2408,7 +2408,6 @@ class Methods:
 
         Raises:
             ValueError: ``p`` is below 1
-            RuntimeError: an element is not greater than $(p - 1) / 2$
 
         >>> import genesis
         >>> genesis.mvlgamma(genesis.tensor([2.0, 3.0]), 2)
@@ -2890,6 +2889,9 @@ class Methods:
 
         Integers are returned as they are. The derivative is zero.
 
+        Raises:
+            NotImplementedError: ``decimals`` of integers
+
         >>> import genesis
         >>> genesis.round(genesis.tensor([0.5, 1.5, 2.25]), decimals=0)
         tensor([0., 2., 2.])
@@ -2937,7 +2939,7 @@ class Methods:
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """In-place form of `scatter_add`: writes the result into this tensor and returns it."""
     def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = ...) -> Tensor:
-        """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
+        """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" ("max") or "amin".
 
         Of bool tensors "sum" is *or* and "prod" is *and*.
 
@@ -3154,9 +3156,9 @@ class Methods:
     def sqrt_(self) -> Tensor:
         """In-place form of `sqrt`: writes the result into this tensor and returns it."""
     def square(self, *, out: Tensor | None = ...) -> Tensor:
-        """Square, $x^2$.
+        """Square, $x^2$; of bools an integer.
 
-        Element by element, on tensors that broadcast together; floating, complex, integer dtypes.
+        Element by element, on tensors that broadcast together; floating, complex, integer, bool dtypes.
 
         Raises:
             RuntimeError: shapes, dtypes or devices that do not fit

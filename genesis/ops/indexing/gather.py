@@ -116,7 +116,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     if isinstance(index, Tensor) and {input.ndim, index.ndim} == {0, 1}:  # a number and a list of numbers go together
         return gather(input.reshape(-1), dim, index.reshape(-1)).reshape(index.shape)
     if isinstance(index, Tensor) and index.ndim != input.ndim and not index.numel() and index._array.dtype.kind in "iu":
-        return input.new_empty(tuple(index.shape))  # nothing is named: its dimensions are not looked at
+        return input.reshape(-1)[:0].reshape(index.shape)  # nothing is named: its dimensions are not looked at
     d, array = _along("gather", input, dim, index)
     return gather_at(input, d, wrap(array))
 
@@ -219,7 +219,7 @@ samples(scatter_add, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2)), case(t(3, 4),
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" or "amin".
+    """Elements of ``src`` combined at the places named along ``dim``: "sum", "prod", "mean", "amax" ("max") or "amin".
 
     Of bool tensors "sum" is *or* and "prod" is *and*.
 
@@ -227,6 +227,7 @@ def scatter_reduce(
     >>> genesis.scatter_reduce(genesis.zeros(2), 0, genesis.tensor([1, 1]), genesis.tensor([3., 5.]), "mean", include_self=False)
     tensor([0., 4.])
     """
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise ArgumentValueError(
             message("scatter_reduce", f"unknown reduce {reduce!r}", hint="sum, prod, mean, amax or amin")
@@ -254,7 +255,7 @@ samples(scatter_reduce, lambda t: [case(t(3, 4), 1, _AT(t), t(2, 2), "sum"), cas
 
 wrong_inputs(
     scatter_reduce,
-    (lambda t: case(t(2), 0, t.int(2, low=0, high=2), t(2), "max"), ValueError, "scatter_reduce: unknown reduce 'max'"),
+    (lambda t: case(t(2), 0, t.int(2, low=0, high=2), t(2), "or"), ValueError, "scatter_reduce: unknown reduce 'or'"),
 )
 
 

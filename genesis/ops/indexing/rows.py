@@ -147,6 +147,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     >>> genesis.index_fill(genesis.zeros(3), 0, genesis.tensor([1]), 7)
     tensor([0., 7., 0.])
     """
+    if isinstance(index, Tensor) and index._array.dtype.kind == "i" and input.ndim:  # from the end, which only it takes
+        index = index + (index < 0) * input.shape[normalize_dim("index_fill", dim, input.ndim)]
     d, array = _rows("index_fill", input, dim, index)
     if not input.ndim:
         return index_fill(input.reshape(1), 0, index, value).reshape(())

@@ -68,7 +68,7 @@ wrong_inputs(
 
 @composite(method=False, dtypes="Fc", torch_name="linalg.matrix_power")
 def linalg_matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:
-    """$A^n$ by repeated squaring, of the inverse for negative n.
+    """$A^n$ by repeated squaring, of the inverse for negative n, which integers do not take.
 
     Raises:
         RuntimeError: not square
@@ -79,7 +79,7 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    check_matrix("linalg.matrix_power", A, True, "A")
+    check_matrix("linalg.matrix_power", A if n < 0 or A.dtype.category != 1 else A.double(), True, "A")  # type: ignore[attr-defined]
     square = linalg_inv(A) if n < 0 else A
     power: Tensor | None = None
     for bit in reversed(f"{abs(n):b}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from genesis.base import dtypes
 from genesis.base.errors import (
     ArgumentValueError,
     ShapeError,
@@ -25,6 +26,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     from genesis.ops.reductions.norms import norm
 
+    kind = dtypes.result_type(x1, x2)
+    if kind.is_floating_point or kind.is_complex:
+        x1, x2 = x1.to(kind), x2.to(kind)
     shape = broadcast_shapes(x1.shape, x2.shape)
     a, b = x1.expand(shape), x2.expand(shape)
     return (a / norm(a, 2, dim, True).clamp(min=eps) * (b / norm(b, 2, dim, True).clamp(min=eps))).sum(dim)

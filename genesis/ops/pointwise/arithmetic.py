@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base import dtypes
-from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, message
 from genesis.core.call.dispatch import public
 from genesis.core.call.out import write_out
 from genesis.core.call.halves import wide
@@ -122,16 +122,24 @@ add = _scaled("add", _plus, "Sum, $x + alpha y$.")
 sub = _scaled("sub", _minus, "Difference, $x - alpha y$.")
 
 
-def _floor_division(x: Any, y: Any) -> Any:
+def _refuse_zeros(name: str, x: Any, y: Any) -> None:
     if x.dtype.kind in "iub" and np.any(np.equal(y, 0)):
-        raise ZeroDivisionError("floor_divide: integer division by zero")
+        raise DomainError(message(name, "integers are divided by zero", hint="x.double()"))
+
+
+def _floor_division(x: Any, y: Any) -> Any:
+    _refuse_zeros("floor_divide", x, y)
     return np.floor_divide(x, y)
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    if x.dtype.kind in "iub" and np.any(np.equal(y, 0)):
-        raise ZeroDivisionError("remainder: integer division by zero")
+    _refuse_zeros("remainder", x, y)
     return np.remainder(x, y)
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    _refuse_zeros("fmod", x, y)
+    return np.fmod(x, y)
 
 
 _apart = lambda t: [case(t(2, 3, low=1, high=9), t.positive(3)), case(t(), 0.7), case(t(0, 2), 2.0)]  # noqa: E731
@@ -164,7 +172,7 @@ remainder = binary(
 )
 
 fmod = binary(
-    "fmod", np.fmod, "Remainder with the sign of the dividend.", "[7., -7.], 3 -> [ 1., -1.]",
+    "fmod", _fmod, "Remainder with the sign of the dividend.", "[7., -7.], 3 -> [ 1., -1.]",
     vjp=(lambda g: g, lambda g, input, other: -(g * trunc(input / other))), dtypes="fi", samples=_apart,
 )  # fmt: skip
 

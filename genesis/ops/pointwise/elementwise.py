@@ -10,6 +10,7 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, message
 from genesis.core.call.dispatch import public
+from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import alias, binary, case, composite, unary
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.graph.tensor import Tensor
@@ -50,9 +51,17 @@ samples(positive, lambda t: [case(t(2, 3)), case(t())])
 wrong_inputs(positive, (lambda t: case(t.bool(2)), RuntimeError, "positive: genesis.bool is not supported"))
 
 
+def _counted(operands: Any, what: str) -> Any:
+    """Bools are integers, 16-bit floats are computed in float32."""
+    dtype = operands[0].dtype
+    dtype = np.dtype(np.int64) if dtype.kind == "b" else dtype
+    return dtype if what == "result" else [F32 if dtype in HALVES else dtype]
+
+
 square = unary(
-    "square", np.square, "Square, $x^2$.", "[1., -2.] -> [1., 4.]", vjp=lambda g, input: g * (2 * input), dtypes="fci"
-)
+    "square", np.square, "Square, $x^2$; of bools an integer.", "[1., -2.] -> [1., 4.]",
+    vjp=lambda g, input: g * (2 * input), dtypes="fcib", result=_counted,
+)  # fmt: skip
 reciprocal = unary(
     "reciprocal",
     np.reciprocal,

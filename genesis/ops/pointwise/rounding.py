@@ -8,6 +8,7 @@ import numpy as np
 
 from genesis.arrays.protocol import Array
 from genesis.base import dtypes
+from genesis.base.errors import UnsupportedError, message
 from genesis.core.call.kinds import alias, binary, case, elementwise, unary
 from genesis.core.call.op import samples
 from genesis.ops.pointwise.choice import nothing, where
@@ -80,11 +81,19 @@ def round(input: Array, *, decimals: int = 0) -> Any:
 
     Integers are returned as they are. The derivative is zero.
 
+    Raises:
+        NotImplementedError: ``decimals`` of integers
+
     >>> import genesis
     >>> genesis.round(genesis.tensor([0.5, 1.5, 2.25]), decimals=0)
     tensor([0., 2., 2.])
     """
-    return input if input.dtype.kind in "iu" else np.round(input, int(decimals))
+    if input.dtype.kind not in "iu":
+        return np.round(input, int(decimals))
+    if decimals:
+        problem = f"integers are rounded to no other digits, got decimals={decimals}"
+        raise UnsupportedError(message("round", problem, hint="x.double()"))
+    return input
 
 
 samples(round, _off_grid)
@@ -173,7 +182,7 @@ def _as_given(operands: Any, want: str) -> Any:
     return operands[0].dtype if want == "result" else [operands[0].dtype]
 
 
-@elementwise({"input": lambda g, input: where(isfinite(input), g, 0.0)}, result=_as_given, dtypes="fib")
+@elementwise({"input": lambda g, input: where(isfinite(input), g, 0.0)}, result=_as_given, dtypes="fcib")
 def nan_to_num(input: Array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """Replace nan, inf and -inf by numbers: ``nan``, and the largest and smallest of the dtype unless given.
 

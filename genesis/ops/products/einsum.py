@@ -11,7 +11,7 @@ import numpy as np
 from genesis.arrays.protocol import Array
 from genesis.arrays.spec import Spec
 from genesis.base.blas import one_thread
-from genesis.base.errors import ShapeError, message
+from genesis.base.errors import ArgumentError, ShapeError, message
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import case, composite, contraction
 from genesis.core.call.op import samples, wrong_inputs
@@ -165,12 +165,29 @@ samples(
 )
 
 
+def _numbered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation of operands, each with a list of numbers from 0 to 51 (or ...) for its dimensions."""
+    count = len(given) // 2
+    lists = [*given[1 : 2 * count : 2], *given[2 * count :]]
+    letters = {**dict(enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")), ...: "..."}
+    try:
+        terms = ["".join([letters[n] for n in numbers]) for numbers in lists]
+    except (KeyError, TypeError):
+        hint = 'einsum("ij,jk->ik", x, y), or einsum(x, [0, 1], y, [1, 2], [0, 2])'
+        raise ArgumentError(
+            message("einsum", "neither an equation nor lists of numbers from 0 to 51", hint=hint)
+        ) from None
+    return ",".join(terms[:count]) + "->" * (len(terms) > count) + "".join(terms[count:]), given[: 2 * count : 2]
+
+
 @composite(halves="alike", method=False, dtypes="fci", autocast="low")
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum of products over the indices that an equation does not keep (Einstein's convention).
 
     Each letter is a dimension, ``...`` any number of broadcast ones; without ``->`` the result has the letters that
-    occur once, in alphabetical order. A letter repeated in one operand takes its diagonal.
+    occur once, in alphabetical order. A letter repeated in one operand takes its diagonal. Without an equation each operand
+    is followed by a list of numbers for its dimensions, and the last may be by one for the result:
+    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
 
     Raises:
         RuntimeError: an equation that does not fit the operands
@@ -179,6 +196,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     >>> genesis.einsum("ij,j->i", genesis.tensor([[1., 2.], [3., 4.]]), genesis.tensor([1., 1.]))
     tensor([3., 7.])
     """
+    if not isinstance(equation, str):
+        equation, operands = _numbered((equation, *operands))
     parts = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else list(operands)
     terms, result = _parse_einsum(equation, [x.ndim for x in parts])
     if len(parts) == 1 and parts[0].dtype.category < 2 and set(terms[0]) != set(result):
@@ -226,9 +245,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     left, right = [d % a.ndim for d in left], [d % b.ndim for d in right]
     for i, j in zip(left, right, strict=False):  # a size of 1 stands for any
         if a.shape[i] == 1 != b.shape[j]:
-            b = b.sum(j, True)
+            b = b.sum(j, True, dtype=b.dtype)
         elif b.shape[j] == 1 != a.shape[i]:
-            a = a.sum(i, True)
+            a = a.sum(i, True, dtype=a.dtype)
     if [a.shape[d] for d in left] != [b.shape[d] for d in right]:
         raise ShapeError(
             message(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentValueError, ShapeError, message
+from genesis.core.call.kinds import normalize_dims
 from genesis.core.call.out import takes_out
 from genesis.core.call.refusal import expect_tensor, explain_all
 from genesis.core.graph.tensor import Tensor
@@ -32,8 +33,8 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     if every and not expect_tensor("hash_tensor", "input", input).numel():
         raise ShapeError(message("hash_tensor", "there are no elements", [("input", input._spec())], "dim=0"))
     values = (input.detach().double() if input.is_floating_point() else input.detach().long())._on_host()  # type: ignore[attr-defined]
-    axes = tuple(range(input.ndim)) if every else tuple(dim) if isinstance(dim, tuple | list) else (dim,)
-    return tensor(np.bitwise_xor.reduce(values.view(np.uint64), axis=axes, keepdims=keepdim))
+    axes = tuple(range(input.ndim)) if every else normalize_dims("hash_tensor", dim, input.ndim)
+    return tensor(np.bitwise_xor.reduce(values.view(np.uint64), axis=axes[: input.ndim], keepdims=keepdim))
 
 
 Tensor.hash_tensor = hash_tensor

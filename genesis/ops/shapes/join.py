@@ -16,7 +16,7 @@ from genesis.core.call.kinds import case, composite, normalize_dim, primitive
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.refusal import explain_all
 from genesis.core.call.strides import packed
-from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tensor import Tensor, wrap
 from genesis.ops.shapes.narrow import pad_dim, pieces_of, resized_shape
 from genesis.ops.shapes.reshape import atleast_1d, atleast_2d, atleast_3d, reshape, unsqueeze
 
@@ -219,7 +219,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
-    """Matrices along the diagonal of a larger one.
+    """Matrices along the diagonal of a larger one; of none a matrix without elements.
 
     >>> import genesis
     >>> genesis.block_diag(genesis.ones(1, 1), genesis.ones(1, 2))
@@ -231,7 +231,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     for p in parts:
         rows.append(pad_dim(p, 1, left, width))
         left += p.shape[1]
-    return cat(rows, 0)
+    return cat(rows, 0) if rows else wrap(np.empty((1, 0), dtypes.get_default_dtype().np))
 
 
 explain_all(globals(), "hstack", "vstack", "dstack", "column_stack", "block_diag", "cartesian_prod", "meshgrid")

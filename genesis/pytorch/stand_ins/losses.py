@@ -8,6 +8,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from genesis.core.call.out import takes_out
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.stand_ins.common import Values, values
 
@@ -167,6 +168,7 @@ def _native() -> Values:
         mean, rstd = _rows(input, N * group, C // group * HxW, eps)
         return f.group_norm(input, group, weight, bias, eps), mean.reshape(N, group), rstd.reshape(N, group)
 
+    @takes_out
     def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                           momentum: float, eps: float) -> Any:  # fmt: skip
         out = f.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)

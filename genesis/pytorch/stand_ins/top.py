@@ -30,6 +30,7 @@ def _torch() -> Values:
         "is_anomaly_enabled": genesis.autograd.is_anomaly_enabled, "set_anomaly_enabled": genesis.autograd.set_detect_anomaly,
         "GradScaler": genesis.amp.GradScaler, "fill": lambda input, value: input.clone().fill_(value),
         "dsmm": genesis.spmm, "smm": Tensor.smm, "hspmm": lambda mat1, mat2: (mat1 @ mat2).to_sparse(1),
+        "adaptive_max_pool1d": lambda input, output_size: genesis.nn.functional.adaptive_max_pool1d(input, output_size, True),
         "typename": typename, "get_device_module": _device_module, "unravel_index": genesis.unravel_index,
         "OutOfMemoryError": out_of_memory(), "AcceleratorError": out_of_memory(),
         "DisableTorchFunction": disabled, "DisableTorchFunctionSubclass": disabled,
@@ -53,12 +54,19 @@ def _copied(name: str) -> Callable[..., Any]:
     def copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
         if name == "alias":
             return input.clone()
+        if name == "slice":
+            return _sliced(input, *args, **kwargs).clone()
         view = getattr(genesis, name, None) or getattr(Tensor, name)
         result = view(input, *args, **kwargs)
         return result.clone() if isinstance(result, Tensor) else type(result)(x.clone() for x in result)
 
     copy.__name__ = f"{name}_copy"
     return takes_out(copy)
+
+
+def _sliced(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    dim += input.ndim if dim < 0 else 0
+    return input[(slice(None),) * dim + (slice(start, end, step),)]
 
 
 def _autocast_switches() -> Values:
