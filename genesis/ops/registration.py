@@ -11,6 +11,7 @@ from typing import Any
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call import overrides
 from genesis.core.call.op import REGISTRY, Op
+from genesis.core.functions.function import Function
 from genesis.core.graph.switches import OVERRIDES
 
 
@@ -46,7 +47,8 @@ _OPERATIONS: dict[str, Registration] = {}
 
 
 def register_function(name: str, function: Callable[..., Any] | None = None) -> Any:
-    """Put ``function`` (often ``MyAdd.apply``) in the place of the op ``name``, everywhere, until it is removed.
+    """Put ``function`` in the place of the op ``name``, everywhere, until it is removed. A `Function` class stands for
+    its ``apply``.
 
     Operators, methods and functions of that name call it with what the user wrote; arguments left at their defaults are
     left out. Inside it and in every backward the op is what it was, and so is ``genesis.ops.<name>`` in the forward of
@@ -63,7 +65,7 @@ def register_function(name: str, function: Callable[..., Any] | None = None) -> 
     >>> import genesis
     >>> from genesis.autograd.forms.functions import MulFunction
     >>> x = genesis.ones(2, requires_grad=True)
-    >>> with genesis.ops.register_function("mul", MulFunction.apply):
+    >>> with genesis.ops.register_function("mul", MulFunction):
     ...     (x * x).grad_fn
     <MulFunctionBackward>
     >>> (x * x).grad_fn
@@ -72,7 +74,7 @@ def register_function(name: str, function: Callable[..., Any] | None = None) -> 
     if function is None:
         return lambda f: (register_function(name, f), f)[1]
     op = _op(name)
-    _check_callable("register_function", name, function)
+    function = _called("register_function", name, function)
     made = Registration(op.name, function, _forget_function)
     with overrides.changing:
         overrides.add(op, function)
@@ -114,7 +116,7 @@ def registered_functions() -> dict[str, Callable[..., Any]]:
 
 
 def register_operation(name: str, function: Callable[..., Any] | None = None) -> Any:
-    """Make ``function`` an operation: ``genesis.<name>`` and ``genesis.ops.<name>``.
+    """Make ``function`` (of a `Function` class its ``apply``) an operation: ``genesis.<name>``, ``genesis.ops.<name>``.
 
     Returns:
         a `Registration`: call ``remove()`` or use it in a ``with``; without ``function``, a decorator
@@ -134,7 +136,7 @@ def register_operation(name: str, function: Callable[..., Any] | None = None) ->
         raise ArgumentValueError(
             message("register_operation", f"{name!r} cannot be a name", hint="use letters, digits and underscores")
         )
-    _check_callable("register_operation", name, function)
+    function = _called("register_operation", name, function)
     for module in _spaces():
         if name in dir(module):
             what = "it was registered before; remove that first" if name in _OPERATIONS else "it is a name of Genesis"
@@ -188,14 +190,18 @@ def _forget_operation(made: Registration) -> None:
         delattr(module, made.name)
 
 
-def _check_callable(what: str, name: str, function: Any) -> None:
+def _called(what: str, name: str, function: Any) -> Callable[..., Any]:
+    """What is called for something that was registered: itself, or ``apply`` of a `Function` class."""
+    if isinstance(function, type) and Function in function.__mro__:  # nodes of ops count as subclasses, too
+        return function.apply  # type: ignore[attr-defined, no-any-return]
     if not callable(function):
-        hint = "pass MyFunction.apply, or any function of tensors"
+        hint = "pass a Function class, or any function of tensors"
         raise ArgumentError(
             message(what, f"what is registered as {name!r} must be callable, got {type(function).__name__}", hint=hint)
         )
     if isinstance(function, type) and hasattr(function, "apply"):
         raise ArgumentError(message(what, f"{function.__name__} is a class", hint=f"pass {function.__name__}.apply"))
+    return function  # type: ignore[no-any-return]
 
 
 def _listed(names: Any) -> str:

@@ -5,6 +5,7 @@ defined.
 from __future__ import annotations
 
 import gc
+import traceback
 import weakref
 from collections import namedtuple
 from dataclasses import dataclass
@@ -359,3 +360,117 @@ def test_a_backward_that_writes_to_what_was_saved():
 
     with pytest.raises(RuntimeError, match=r"Bad.backward: wrote to a tensor that forward saved, with mul_"):
         Bad.apply(numbers(2)).sum().backward()
+
+
+def test_methods_that_are_put_there_later_count():
+    class Times(torch.Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            return x * k
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    class Inherits(Times):
+        pass
+
+    x, apply = numbers(2), Inherits.apply
+    assert gradient_of(apply, x, 3.0) == [1, 1]
+
+    def keeps(ctx, x):
+        ctx.times = 5
+        return x * 5
+
+    Times.forward = staticmethod(keeps)
+    Times.backward = staticmethod(lambda ctx, g: g * ctx.times)
+    assert gradient_of(apply, x) == [5, 5] and Inherits.apply is apply
+    Times.setup_context = staticmethod(lambda ctx, inputs, output: None)
+    Times.forward = staticmethod(lambda x: x * 2)
+    Inherits.backward = staticmethod(lambda ctx, g: g * 2)
+    assert gradient_of(apply, x) == [2, 2]
+    del Inherits.backward
+    with pytest.raises(AttributeError):
+        gradient_of(apply, x)
+
+
+def gradient_of(apply, x, *args):
+    x.grad = None
+    apply(x, *args).sum().backward()
+    return x.grad.tolist()
+
+
+@pytest.mark.parametrize("make", [lambda f: f, lambda f: staticmethod(Called(f)), classmethod])
+def test_backward_may_be_any_callable(make):
+    def backward(*args):
+        assert args[-2].saved_tensors[0] is x
+        return args[-1] * 3
+
+    class Triple(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 3
+
+    Triple.backward = make(backward)
+    x = numbers(2)
+    assert gradient_of(Triple.apply, x) == [3, 3]
+
+
+class Called:
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args):
+        return self.function(*args)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 9, 13])
+@pytest.mark.parametrize("several", [False, True])
+def test_any_number_of_arguments(count, several):
+    def compute(ctx, *args):
+        assert len(args) == count
+        ctx.save_for_backward(*[a for a in args if isinstance(a, torch.Tensor)])
+        total = sum(args, torch.zeros(2, dtype=torch.float64))
+        return (total, total * 2) if several else total
+
+    class Exact(torch.Function):
+        # the parameters a0, a1, ... by name
+        names = ", ".join(f"a{i}" for i in range(count))
+        forward = staticmethod(
+            eval(f"lambda ctx{', ' * bool(count)}{names}: compute(ctx, {names})", {"compute": compute})
+        )
+
+        @staticmethod
+        def backward(ctx, *gs):
+            return tuple(gs[0] + 2 * gs[1] if several else gs[0] for _ in range(count))
+
+    class Open(Exact):
+        forward = staticmethod(compute)
+
+    for cls in (Exact, Open):
+        for plain in ((), (count - 1,), (0, count - 1)):
+            given = [2.0 if i in plain else numbers(2) for i in range(count)]
+            out = cls.apply(*given)
+            outs = out if several else (out,)
+            assert [bool(y.requires_grad) for y in outs] == [any(not isinstance(a, float) for a in given)] * len(outs)
+            if outs[0].requires_grad:
+                sum(y.sum() for y in outs).backward()
+                assert all(a.grad.tolist() == [3.0 if several else 1.0] * 2 for a in given if not isinstance(a, float))
+            with torch.no_grad():
+                again = cls.apply(*given)
+            assert all(torch.equal(y, z) for y, z in zip(outs, again if several else (again,), strict=True))
+        with pytest.raises(TypeError):
+            Exact.apply(*given, 1.0)
+
+
+def test_a_traceback_shows_the_lines_of_apply():
+    class Wrong(torch.Function):
+        @staticmethod
+        def forward(ctx, x):
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no") as caught:
+        Wrong.apply(numbers(2))
+    lines = [entry.line for entry in traceback.extract_tb(caught.tb) if entry.filename.startswith("<genesis Wrong")]
+    assert lines == ["result = forward(node, a0)"]

@@ -541,16 +541,41 @@ def test_in_place_forms_and_out_are_kept_apart():
         assert out.tolist() == [20, 20]
 
 
+class Applied:
+    """A class with `apply` that is no `Function`."""
+
+    apply = abs
+
+
 @pytest.mark.parametrize("arguments, error, sentence", [
     (("ad", abs), ValueError, "there is no op 'ad'.*did you mean .*add"),
     (("zeros", abs), ValueError, "'zeros' is made of other operations or creates tensors"),
     (("add", 3), TypeError, "must be callable, got int"),
-    (("add", AddFunction), TypeError, "AddFunction is a class.*pass AddFunction.apply"),
+    (("add", Applied), TypeError, "Applied is a class.*pass Applied.apply"),
 ])  # fmt: skip
 def test_register_function_refuses(arguments, error, sentence):
     with pytest.raises(error, match=f"(?s){sentence}"):
         genesis.ops.register_function(*arguments)
     assert genesis.ops.registered_functions() == {}
+
+
+def test_a_function_class_stands_for_its_apply():
+    x = randn(2)
+    with genesis.ops.register_function("add", AddFunction) as made:
+        assert type(genesis.add(x, x).grad_fn).__name__ == "AddFunctionBackward"
+        assert genesis.ops.registered_functions() == {"add": AddFunction.apply}
+        assert "AddFunction.apply" in repr(made)
+    with genesis.ops.register_operation("my_add", AddFunction):
+        assert genesis.my_add(x, 1.0).tolist() == (x + 1).tolist()
+
+    @genesis.ops.register_function("exp")
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+    assert isinstance(Twice, type) and genesis.exp(genesis.ones(1)).tolist() == [2]
+    genesis.ops.unregister_function("exp")
 
 
 def test_register_function_as_a_decorator():

@@ -31,6 +31,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def renew(function: Callable[..., Any]) -> None:
+    """Let a `generated` function ask for its text again at the next call."""
+    function.__code__ = _first_call.__code__
+    function.__defaults__ = None
+
+
 def _first_call(*args: Any, **kwargs: Any) -> Any:
     return _compile()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821  the globals are the function's scope
 
@@ -52,7 +58,8 @@ class _Compile:
         exec(_compiled(source), function.__globals__, defined)
         made = defined["call"]
         function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
-        function.__dict__.pop("__signature__", None)
+        if function.__dict__.get("__signature__").__class__ is LateSignature:
+            del function.__signature__  # type: ignore[attr-defined]
         function.__code__ = made.__code__.replace(co_name=name, co_qualname=name, co_filename=self.filename)
         linecache.cache[self.filename] = len(source), None, source.splitlines(True), self.filename
         return function

@@ -1,7 +1,7 @@
 """What a function can see besides its arguments: its closure, its globals, the attributes of its objects.
 
 A tensor that requires grad and is read from there is none of a rule's inputs: it is found, named and refused (or,
-where the rule asks for it, made one), see `core/functions/function.py` and
+where the rule asks for it, made one), see `core/functions/calling.py` and
 `genesis.autograd.forms.captures`.
 """
 

@@ -19,34 +19,42 @@ engine. The results are tracked whatever computed them (NumPy, ctypes, ...), bec
 
 from __future__ import annotations
 
-import dis
 import inspect
-import itertools
-import sys
 from abc import ABCMeta
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from genesis.base.errors import ArgumentError, message
 from genesis.base.pytree import tree_flatten
-from genesis.core.call.halves import F32, F64
-from genesis.core.functions.captures import may_reach_tensors
+from genesis.core.call.generated import renew
+from genesis.core.functions.calling import apply_of
 from genesis.core.functions.context import FunctionCtx, HoldingCtx
-from genesis.core.functions.general import apply_general, optional_gradients
-from genesis.core.functions.results import KINDS, check_unrecorded_writes, finished, watch_views
-from genesis.core.graph.modes import grad_mode
-from genesis.core.graph.node import Node, next_number
-from genesis.core.graph.site import LIBRARY, user_site
-from genesis.core.graph.switches import ACTIVE, LEVELS, PACKING
-from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.version import INFERENCE, WRITES
+from genesis.core.graph.node import Node
 from genesis.core.layers.function_rules import no_jvp, no_vmap
 
 if TYPE_CHECKING:
     from genesis.core.functions.typed import Apply
 
 
-class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances of it, without inheriting: see below
+class FunctionClass(ABCMeta):  # so that nodes of the graph are instances of `Function`, without inheriting: see below
+    """The class of Functions. What `apply` and the nodes know of a method is renewed when another is put there."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in _PREPARED:
+            _prepare(cls)
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        if name in _PREPARED:
+            _prepare(cls)
+
+
+_PREPARED = {"forward", "backward", "setup_context", "capture"}
+
+
+class Function(metaclass=FunctionClass):
     """Base class of differentiable operations: subclass it, write `forward` and `backward`, call `apply`.
 
     Arguments and results may be tensors, plain values, and containers of them (lists, tuples, dictionaries,
@@ -87,12 +95,12 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _check_definition(cls)
-        cls._split = cls.setup_context is not Function.setup_context  # type: ignore[attr-defined]
-        cls._signature = None
         members = {"__slots__": (), "_function": cls, "op_name": cls.__name__}
         cls._ctx = type(cls.__name__ + "Backward", (FunctionCtx,), members)
-        run = _compiled(cls, cls._ctx)
+        run = apply_of(cls)
+        run.__doc__ = Function.apply.__doc__
         cls._run = static = staticmethod(run)
+        _prepare(cls)
         if "apply" not in vars(cls):
             cls.apply = static
             return
@@ -210,125 +218,26 @@ class Function(metaclass=ABCMeta):  # so that nodes of the graph are instances o
 
 Function.register(Node)  # `isinstance(y.grad_fn, genesis.Function)`, of built-in ops and of yours
 
-_frame = sys._getframe
-
 
 def _function_of(ctx: Any) -> str:
     """The name of the class that a context belongs to."""
     return getattr(getattr(ctx, "_function", Function), "__name__", "Function")
 
 
-def _compiled(cls: type[Function], make_node: type[FunctionCtx]) -> Callable[..., Any]:
-    """`apply` of one class: everything it needs is a free variable, which costs half of looking it up on the class."""
-    split, sets_attributes = cls._split, cls._split or _may_set_attributes(cls.forward)
-    recording, set_mode, kinds, writes = grad_mode.get, grad_mode.set, KINDS, WRITES
-    slow, first = True, True
-    users: Any = None  # the code that called last, known not to be this package's own
-
-    def apply(*args: Any, **kwargs: Any) -> Any:
-        nonlocal slow, first, users
-        if kwargs or slow or ACTIVE or LEVELS or PACKING:
-            if first:
-                cls._watched = cls.capture or may_reach_tensors(cls.forward)
-                first, slow = False, split or cls._watched
-            return apply_general(cls, args, kwargs)
-        edges = []
-        needed = mode = recording()
-        for a in args:
-            if a.__class__ is Tensor or isinstance(a, Tensor):
-                edges.append(a._node)
-            elif kinds[a.__class__] is None:
-                edges.append(None)
-            else:
-                return apply_general(cls, args, kwargs)
-        if not mode or not any(edges):
-            needed = False
-            edges = [None] * len(edges)
-        ctx = make_node()
-        ctx._hooks = ctx._outputs = None
-        ctx._saved = ()
-        ctx._edges = edges  # type: ignore[assignment]
-        ctx._epoch = epoch = writes[0]
-        try:  # the mode is changed inside: Ctrl-C may come with the end of any call
-            set_mode(False)
-            result = cls.forward(ctx, *args)
-        finally:
-            set_mode(mode)
-        if not needed:
-            for kept in ctx._saved:  # type: ignore[var-annotated]
-                if kept.__class__ is not Tensor:
-                    ctx._code, ctx._at = None, -1
-                    ctx.check_saved()
-            if epoch is not writes[0]:
-                check_unrecorded_writes(cls, args, epoch)
-            if result.__class__ is not Tensor or result._view is not None:
-                watch_views(result)
-            return result
-        if a is None:
-            ctx._optional = optional_gradients(args, {}, len(args))
-        ctx._number = next_number()
-        frame = _frame(1)
-        ctx._code = code = frame.f_code
-        ctx._at = frame.f_lasti
-        if code is not users:
-            if LIBRARY[code.co_filename]:
-                ctx._code, ctx._at = user_site(frame.f_back)
-            else:
-                users = code
-        if (
-            result.__class__ is not Tensor
-            or epoch is not writes[0]
-            or result._node is not None
-            or result._view is not None
-        ):
-            return finished(ctx, args, {}, result, epoch)
-        array = result._array
-        ctx._shape = array.shape
-        ctx._dtype = dtype = array.dtype
-        if (dtype is not F32 and dtype is not F64) or (sets_attributes and ctx.__dict__):
-            return finished(ctx, args, {}, result, epoch)
-        if None in edges:  # the result has no history, as an input that needs no gradient
-            for a in args:
-                if a is result:
-                    return finished(ctx, args, {}, result, epoch)
-        saved: tuple[Any, ...] = ctx._saved
-        for t in saved:
-            if t.__class__ is Tensor:
-                if t._node is not None:
-                    continue
-                for a in args:  # an input that needs no gradient, or something that has to be looked at
-                    if a is t and t._counter is not INFERENCE:
-                        break
-                else:
-                    return finished(ctx, args, {}, result, epoch)
-            elif t is not None:
-                return finished(ctx, args, {}, result, epoch)
-        result._node = ctx  # one new tensor, as usual
-        return result
-
-    apply.__qualname__ = f"{cls.__qualname__}.apply"
-    apply.__module__ = cls.__module__
-    apply.__doc__ = Function.apply.__doc__
-    apply.__self__ = cls  # type: ignore[attr-defined]  # as of the class method that it stands for
-    return apply
+def _prepare(cls: Any) -> None:
+    """Take note of the methods of a class, and of those that inherit them."""
+    if "_run" in vars(cls):
+        cls._split = cls.setup_context is not Function.setup_context  # type: ignore[attr-defined]
+        cls._signature = None
+        cls._ctx._backward = _as_method(cls.backward)
+        renew(cls._run)
+    for inheriting in type.__subclasses__(cls):
+        _prepare(inheriting)
 
 
-def _may_set_attributes(forward: Callable[..., Any]) -> bool:
-    """Whether a forward may put something on its ctx; False only if its code does nothing with it but save for
-    backward.
-    """
-    code = getattr(forward, "__code__", None)
-    if code is None or not code.co_argcount or code.co_varnames[0] in code.co_cellvars:
-        return True
-    name = code.co_varnames[0]
-    instructions = list(dis.get_instructions(code))
-    for instruction, following in itertools.pairwise(instructions):
-        used = instruction.argval == name or (isinstance(instruction.argval, tuple) and name in instruction.argval)
-        if used and (
-            instruction.opname != "LOAD_FAST" or following.argval not in ("save_for_backward", "needs_input_grad")
-        ):
-            return True
-    return False
+def _as_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a class attribute has to be, so that instances call ``function`` with themselves as the first argument."""
+    return function if function.__class__ is FunctionType else lambda ctx, *gs: function(ctx, *gs)
 
 
 def _check_definition(cls: type[Function]) -> None:

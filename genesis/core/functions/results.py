@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from genesis.arrays.spec import spec_of
 from genesis.base.errors import InplaceError, message
 from genesis.base.pytree import TreeDef, is_container, tree_flatten, tree_unflatten
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.recording import refuse_inference
 from genesis.core.call.views import guarded, rebase, watch
 from genesis.core.call.writes import check_writable
@@ -55,6 +56,8 @@ def finished(
     leaves: Sequence[Any] | None = None,
 ) -> Any:
     """Give the results their history, and take care of what was saved."""
+    if result.__class__ is tuple and leaves is None and epoch is WRITES[0] and _take_usual(ctx, args, result):
+        return result
     inputs = args if leaves is None else leaves
     written = _check_written(ctx, inputs, epoch) if epoch is not WRITES[0] or ctx._dirty else []
     ctx._epoch = WRITES[0]
@@ -93,6 +96,31 @@ def finished(
     return (
         outs[0] if structure is None else tuple(outs) if structure is PLAIN_TUPLE else tree_unflatten(outs, structure)
     )
+
+
+def _take_usual(ctx: FunctionCtx, args: tuple[Any, ...], results: tuple[Any, ...]) -> bool:
+    """Give several results their history, if they are new tensors and nothing but tensors with history is saved (4 us
+    less); whether they are.
+    """
+    if not results or ACTIVE or PACKING or ctx.__dict__:
+        return False
+    for r in results:
+        if r.__class__ is not Tensor or r._node is not None or r._view is not None:
+            return False
+        dtype = r._array.dtype
+        if dtype is not F32 and dtype is not F64:
+            return False
+    for t in ctx._saved:
+        if t.__class__ is not Tensor or t._node is None or t._counter is INFERENCE:
+            return False
+    if None in ctx._edges and any([is_in(r, args) for r in results]):
+        return False
+    ctx._outputs = outputs = [(r._array.shape, r._array.dtype) for r in results]
+    ctx._shape, ctx._dtype = outputs[0]
+    ctx._hooks = SPECIAL
+    for index, r in enumerate(results):
+        r._node = Output(ctx, index)
+    return True
 
 
 PLAIN_TUPLE = TreeDef(tuple)  # stands for a tuple of tensors and values, the usual result of several

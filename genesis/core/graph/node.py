@@ -375,7 +375,7 @@ def recorded(
 ) -> Any:
     """A node for a result with this array, recorded at ``site``, or in the line of the program that runs.
 
-    All nodes are made here, but for those of the fast paths (`core/call/fast.py`, `core/functions/function.py`), where
+    All nodes are made here, but for those of the fast paths (`core/call/fast.py`, `core/functions/calling.py`), where
     this is written out: a call would add a tenth to a recorded product. A test compares what they set.
     """
     node = kind()
