@@ -16,7 +16,7 @@ NAME = re.compile(r"(?<![\w./@-])genesis(?:\.[A-Za-z_]\w*)+")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").glob("*.md"))]
 MODULES = sorted((ROOT / "genesis").rglob("*.py"))
 MADE_UP = {
-    "genesis.ops.example.cube", "genesis.ops.mylib.scale", "genesis.triple",  # registered by the example
+    "genesis.ops.example.cube", "genesis.ops.example.scale", "genesis.ops.example.triple", "genesis.ops.mylib.scale", "genesis.triple",  # registered by the example
     "genesis.structure",  # a key in the header of a file
 }  # fmt: skip
 

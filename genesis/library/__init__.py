@@ -11,5 +11,28 @@ from __future__ import annotations
 
 from genesis.library.checks import opcheck
 from genesis.library.operations import CustomOp, custom_op, remove
+from genesis.library.registering import (
+    Library,
+    define,
+    impl,
+    register_autocast,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_vmap,
+)
 
-__all__ = ["CustomOp", "custom_op", "opcheck", "remove"]
+__all__ = [
+    "CustomOp",
+    "Library",
+    "custom_op",
+    "define",
+    "impl",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_vmap",
+    "remove",
+]

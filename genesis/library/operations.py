@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from genesis.core.graph.tracing import tracer
 from genesis.core.layers.function_rules import VmapInfo
 
 _OPS: dict[str, CustomOp] = {}
+_inside: ContextVar[frozenset[str]] = ContextVar("_inside", default=frozenset())  # whose functions around are running
 
 
 class CustomOp:
@@ -35,6 +37,7 @@ class CustomOp:
     ) -> None:
         self.name, self.mutates_args = name, tuple(mutates_args)
         self.signature = inspect.signature(function)
+        self._keywords = sum(p.kind is p.KEYWORD_ONLY for p in self.signature.parameters.values())
         self._kernels: dict[str | None, Callable[..., Any]] = (
             dict.fromkeys(device_types, function) if device_types else {None: function}
         )
@@ -42,6 +45,7 @@ class CustomOp:
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
         self._cast: Any = None
+        self._around: Callable[..., Any] | None = None  # called in the place of the operation, see `library.impl`
         self.__name__, self.__doc__, self.__wrapped__ = name.rpartition("::")[2], function.__doc__, function
         self._function = self._node()
         self._ops: dict[tuple[int, ...], Op] = {}  # by the places of tensors
@@ -122,7 +126,24 @@ class CustomOp:
     # ---- a call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._around is not None and self.name not in _inside.get():
+            return self._composed(args, kwargs)
         return self._function.apply(*self._bound(args, kwargs))
+
+    @property
+    def default(self) -> CustomOp:
+        """The operation itself: there are no overloads."""
+        return self
+
+    def _composed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function around the operation; where that calls the operation, it is computed."""
+        assert self._around is not None
+        given, keywords = self._apart(self._bound(args, kwargs))
+        token = _inside.set(_inside.get() | {self.name})
+        try:
+            return self._around(*given, **keywords)
+        finally:
+            _inside.reset(token)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         try:
@@ -140,12 +161,18 @@ class CustomOp:
 
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             if op._setup is not None and any(ctx.needs_input_grad):
-                op._setup(ctx, inputs, output)
+                given, keywords = op._apart(inputs)
+                if keywords:
+                    op._setup(ctx=ctx, inputs=given, keyword_only_inputs=keywords, output=output)
+                else:
+                    op._setup(ctx, inputs, output)
 
         def backward(ctx: Any, *grads: Any) -> Any:
             if op._backward is None:
                 raise UnsupportedError(message(op.name, "has no gradient", hint="register one with register_autograd"))
-            return op._backward(ctx, *grads)
+            result = op._backward(ctx, *grads)
+            none = (None,) * op._keywords
+            return (*(result if isinstance(result, tuple | list) else (result,)), *none) if none else result
 
         members = {
             "forward": staticmethod(forward),
@@ -155,6 +182,11 @@ class CustomOp:
         made = type(self.__name__, (Function,), members)
         made._watched = False  # the kernel is not searched for tensors: it is the op's own
         return made
+
+    def _apart(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments by position, and those that are given by their names alone."""
+        count = len(inputs) - self._keywords
+        return inputs[:count], dict(zip([*self.signature.parameters][count:], inputs[count:], strict=True))
 
     def _run(self, inputs: tuple[Any, ...]) -> Any:
         tensors = {
@@ -171,11 +203,11 @@ class CustomOp:
         kernel = self._kernels.get(kind, self._kernels.get(None))
         if kernel is None:
             known = ", ".join(str(k) for k in self._kernels)
-            raise UnsupportedError(
-                message(self.name, f"has no kernel for {kind}, only for {known}", hint=f"register_kernel({kind!r})")
-            )
+            problem = f"has no kernel for {kind}" + (f", only for {known}" if known else "")
+            raise UnsupportedError(message(self.name, problem, hint=f"register_kernel({kind!r})"))
         before = {name: t._version for name, t in tensors.items()}
-        result = kernel(*inputs)
+        given, keywords = self._apart(inputs)
+        result = kernel(*given, **keywords)
         for name, t in tensors.items():
             if t._version != before[name] and name not in self.mutates_args:
                 raise InplaceError(
@@ -199,7 +231,8 @@ class CustomOp:
         if self._fake is None:
             problem = "was called without data and has no fake kernel"
             raise UnsupportedError(message(self.name, problem, hint="register one with register_fake"))
-        return self._fake(*inputs)
+        given, keywords = self._apart(inputs)
+        return self._fake(*given, **keywords)
 
     # ---- in a trace
 

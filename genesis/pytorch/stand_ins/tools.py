@@ -284,28 +284,6 @@ def _benchmark() -> Values:
 # ---- operations of users
 
 
-def _operation(op: Any) -> Any:
-    operations = importlib.import_module("genesis.library.operations")
-    if not isinstance(op, str):
-        return op
-    if op not in operations._OPS:
-        raise ArgumentValueError(
-            message("torch.library", f"there is no operation {op!r}", hint="torch.library.custom_op")
-        )
-    return operations._OPS[op]
-
-
-def _registers(name: str) -> Callable[..., Any]:
-    """``torch.library.register_fake(op, function)``: the method of that name of the operation."""
-
-    def register(op: Any, func: Any = None, /, *, lib: Any = None, **options: Any) -> Any:
-        method = getattr(_operation(op), name)
-        return method(func) if func is not None else lambda f: (method(f), f)[1]
-
-    register.__name__ = register.__qualname__ = name
-    return register
-
-
 _WORDS = {"Tensor": "Tensor", "int": "SymInt", "float": "float", "bool": "bool", "str": "str"}
 
 
@@ -330,12 +308,10 @@ def infer_schema(
 
 @values("torch.library")
 def _library() -> Values:
+    registering = importlib.import_module("genesis.library.registering")
     return {
-        **{name: _registers(name) for name in ("register_fake", "register_vmap")},
-        "impl_abstract": _registers("register_fake"), "infer_schema": infer_schema, "register_torch_dispatch": nothing,
-        "register_autocast": lambda op, device_type, cast_inputs, /, **_: _operation(op).register_autocast(device_type, cast_inputs),
-        "register_autograd": lambda op, backward, /, *, setup_context=None, lib=None: _operation(op).register_autograd(
-            backward, setup_context=setup_context),
-        "register_kernel": lambda op, types, func=None, /, **_: _operation(op).register_kernel(types, func),
+        **{name: getattr(registering, name) for name in ("register_autograd", "register_kernel")},
+        "impl_abstract": registering.register_fake, "_scoped_library": registering.scoped_library,
+        "infer_schema": infer_schema, "register_torch_dispatch": nothing,
         "get_ctx": refusal("torch.library.get_ctx", "sizes of results are known when they are there"),
     }  # fmt: skip
