@@ -12,7 +12,8 @@
 `genesis.masked`     reductions with masks     `genesis.signal`  windows of signals
 `genesis.library`    ops of users              `genesis.devices` devices of users
 `genesis.sparse`     sparse matrices           `genesis.testing` checks of ops and gradients
-`genesis.pytorch`    programs for PyTorch      `genesis.overrides` classes with __torch_function__
+`genesis.nested`     tensors of many lengths   `genesis.overrides` classes with __torch_function__
+`genesis.pytorch`    programs for PyTorch
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ _LAZY = {
     "library": "genesis.library",
     "linalg": "genesis.linalg",
     "masked": "genesis.masked",
+    "nested": "genesis.nested",
     "nn": "genesis.nn",
     "onnx": "genesis.onnx",
     "optim": "genesis.optim",

@@ -19,6 +19,7 @@ from genesis import jit as jit
 from genesis import library as library
 from genesis import linalg as linalg
 from genesis import masked as masked
+from genesis import nested as nested
 from genesis import nn as nn
 from genesis import onnx as onnx
 from genesis import optim as optim
