@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy import float32
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.base.quiet import quietly
+from genesis.core.call.halves import F32, F64
 from genesis.core.call.refusal import explain_all
+from genesis.core.call.writes import bump_all
+from genesis.core.graph.switches import ACTIVE, LEVELS, PACKING
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.version import INFERENCE, SHARED
 from genesis.ops.creation.create import ones_like
 from genesis.ops.learning.update import add_scaled, plus
 from genesis.ops.pointwise.choice import where
@@ -62,6 +68,30 @@ class SGD(Stateful):
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
 
+    def _update_group(self, group: Group) -> None:
+        """`update` of all parameters; of small ones without the calls of ops (6 us each), where nothing is open, no method
+        is another's and all options are numbers.
+        """
+        options = [group[name] for name in ("lr", "weight_decay", "momentum", "dampening")]
+        ordinary = type(self).update is SGD.update and all([x.__class__ in (float, int) for x in options])
+        if not ordinary or ACTIVE or LEVELS or PACKING or group["differentiable"]:
+            super()._update_group(group)
+            return
+        rows: list[tuple[Any, ...]] = []
+        for p in group["params"]:
+            grad = p.grad
+            if grad is None:
+                continue
+            state = self.state[p]
+            buffer = state.get("momentum_buffer") if group["momentum"] else p
+            if buffer is None or not _small(p) or not _small(buffer) or not _alike(p, grad, buffer):
+                _take(rows, options, group)
+                rows = []
+                self._update_one(p, grad, group)
+            else:
+                rows.append((p, grad, buffer))
+        _take(rows, options, group)
+
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         g: Any = -grad if group["maximize"] else grad
         if group["weight_decay"]:
@@ -90,6 +120,58 @@ class SGD(Stateful):
                 state["momentum_buffer"] = buffer
             g = g + buffer * group["momentum"] if group["nesterov"] else buffer
         step_down(param, g, number(group, state, lambda lr, step: -lr))
+
+
+SMALL = 8192  # elements, below which ops have nothing faster than NumPy's functions
+
+
+def _small(x: Tensor) -> bool:
+    """Whether this is a small array of NumPy's that may be written to, and nobody else's."""
+    array, counter = x._array, x._counter
+    return (
+        array.__class__ is np.ndarray
+        and array.size <= SMALL
+        and (array.dtype is F32 or array.dtype is F64)
+        and array.flags.carray
+        and x._view is None
+        and counter is not SHARED
+        and counter is not INFERENCE
+    )
+
+
+def _alike(p: Tensor, grad: Tensor, buffer: Tensor) -> bool:
+    a, g, b = p._array, grad._array, buffer._array
+    shape, dtype = a.shape, a.dtype
+    return g.__class__ is np.ndarray and g.shape == shape == b.shape and g.dtype is dtype is b.dtype
+
+
+def _take(rows: Sequence[tuple[Any, ...]], options: Sequence[float], group: Group) -> None:
+    """The steps of small parameters: of each the tensor, the gradient and the buffer of momentum."""
+    if rows:
+        arrays = [(p._array, grad._array, buffer._array) for p, grad, buffer in rows]
+        quietly(_steps, arrays, *options, group["nesterov"], group["maximize"])
+        bump_all([p for p, _, _ in rows] + [buffer for p, _, buffer in rows if buffer is not p], "add_")
+
+
+def _steps(
+    rows: Sequence[tuple[Any, ...]],
+    lr: float,
+    decay: float,
+    momentum: float,
+    dampening: float,
+    nesterov: bool,
+    up: bool,
+) -> None:
+    """`SGD.update` of arrays, in the same order."""
+    for p, grad, buffer in rows:
+        g = -grad if up else grad
+        if decay:
+            g = g + p * decay
+        if momentum:
+            np.multiply(buffer, momentum, buffer)
+            np.add(buffer, g if dampening == 0 else g * (1 - dampening), buffer)
+            g = g + buffer * momentum if nesterov else buffer
+        np.add(p, g * -lr, p)
 
 
 class ASGD(Stateful):

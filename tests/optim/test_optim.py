@@ -142,3 +142,64 @@ def test_schedules_as_pytorch(name, args):
             rates[-1].append(schedule.get_last_lr()[0])
             schedule.step()
     np.testing.assert_allclose(*rates, rtol=1e-9)
+
+
+SGD_OPTIONS = [options for name, options in CASES if name == "SGD"]
+
+
+@pytest.mark.parametrize("options", [*SGD_OPTIONS, {"lr": 1, "weight_decay": 0.1}], ids=str)
+def test_small_parameters_together_are_what_they_are_one_by_one(options):
+    class OneByOne(genesis.optim.SGD):
+        def update(self, *args):
+            super().update(*args)
+
+    def parameters():
+        genesis.manual_seed(0)
+        flat, half = genesis.randn(8), genesis.randn(3).half()
+        plain = [
+            genesis.randn(4, 3),
+            genesis.tensor(0.5),
+            genesis.randn(3).double(),
+            genesis.randn(0),
+            genesis.randn(90, 100),
+        ]
+        return [
+            p.requires_grad_() for p in (*plain, flat[:4], flat[4:], half, genesis.randn(2, dtype=genesis.complex64))
+        ]
+
+    results = []
+    for kind in (genesis.optim.SGD, OneByOne):
+        ps = parameters()
+        optimizer = kind(ps, **options)
+        for step in range(4):
+            for i, p in enumerate(ps):
+                p.grad = genesis.randn(p.shape, dtype=p.dtype) if p.ndim != 2 else genesis.randn(p.shape[::-1]).T
+                if i == step:
+                    p.grad = None
+            optimizer.step()
+        buffers = [optimizer.state[p].get("momentum_buffer") for p in ps]
+        results.append([x.detach().numpy().tobytes() for x in (*ps, *buffers) if x is not None])
+    assert results[0] == results[1]
+
+
+def test_steps_of_small_parameters_are_counted_as_writes():
+    p, other = genesis.ones(2, requires_grad=True), genesis.ones(2, requires_grad=True)
+    y = (p * other).sum()
+    p.grad = other.grad = genesis.full((2,), np.inf)
+    with np.errstate(all="raise"):
+        genesis.optim.SGD([p, other], lr=0.0).step()
+    assert np.isnan(p.tolist()).all()
+    with pytest.raises(RuntimeError, match="was modified in place by add_"):
+        y.backward()
+
+
+def test_a_gradient_that_is_read_is_not_written_to():
+    a, b = genesis.ones(2, requires_grad=True), genesis.ones(2, requires_grad=True)
+    optimizer = genesis.optim.SGD([a, b], lr=1.0, momentum=0.5)
+    for _ in range(3):
+        (a + b).sum().backward()
+        grads = [x.grad.tolist() for x in (a, b)]
+        optimizer.step()
+        assert [x.grad.tolist() for x in (a, b)] == grads
+    buffer = optimizer.state[a]["momentum_buffer"]
+    assert buffer is not a.grad and not np.shares_memory(buffer.numpy(), a.grad.numpy())
