@@ -1,5 +1,7 @@
 """A one-layer transformer learns to reverse a sequence."""
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.nn import functional as F
@@ -28,13 +30,13 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     model = Reverser()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for step in range(201):
+    for step in tqdm(range(201), disable=None, leave=False):
         x = torch.randint(LETTERS, (64, LENGTH))
         loss = F.cross_entropy(model(x).reshape(-1, LETTERS), x.flip(1).reshape(-1))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         if step % 50 == 0:
-            print(f"step {step:3d}  loss {loss.item():.4f}")
+            tqdm.write(f"step {step:3d}  loss {loss.item():.4f}")
     x = torch.randint(LETTERS, (1, LENGTH))
     print(x.tolist()[0], "reversed is", model(x).argmax(-1).tolist()[0])

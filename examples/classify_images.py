@@ -7,6 +7,8 @@ With a file name, what was read as what is drawn into it.
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.cli.svg import confusion_matrix, standalone
@@ -24,7 +26,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
 loader = DataLoader(TensorDataset(*digits("train")), batch_size=64, shuffle=True)
 images, labels = digits("test")
 
-for epoch in range(3):
+for epoch in tqdm(range(3), disable=None, leave=False):
     model.train()
     for x, y in loader:
         loss = nn.functional.cross_entropy(model(x), y)
@@ -34,7 +36,7 @@ for epoch in range(3):
     model.eval()
     with torch.no_grad():
         read = model(images).argmax(1)
-    print(f"epoch {epoch + 1}  loss {loss.item():.3f}  held-out accuracy {(read == labels).float().mean():.1%}")
+    tqdm.write(f"epoch {epoch + 1}  loss {loss.item():.3f}  held-out accuracy {(read == labels).float().mean():.1%}")
 
 if len(sys.argv) > 1:
     counts = torch.zeros(10, 10).index_put((labels, read), torch.ones(len(labels)), accumulate=True)

@@ -8,6 +8,8 @@ With a file name, the ways of some points are drawn into it.
 import math
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.cli.svg import Series, line_chart, standalone
@@ -44,7 +46,7 @@ optimizer = torch.optim.Adam(velocity.parameters(), lr=5e-3)
 noise = torch.randn(500, 2)
 print(f"noise   distance to the moons {distance(noise, moons(500)):.3f}")
 
-for step in range(801):
+for step in tqdm(range(801), disable=None, leave=False):
     start, end, t = torch.randn(256, 2), moons(256), torch.rand(256, 1)
     on_the_way = (1 - t) * start + t * end
     loss = (velocity(torch.cat([on_the_way, t], 1)) - (end - start)).square().mean()
@@ -52,7 +54,7 @@ for step in range(801):
     loss.backward()
     optimizer.step()
     if step % 400 == 0:
-        print(f"step {step:3d}  loss {loss.item():.3f}")
+        tqdm.write(f"step {step:3d}  loss {loss.item():.3f}")
 
 path = flow(velocity, noise)
 print(f"flowed  distance to the moons {distance(path[-1], moons(500)):.3f}")

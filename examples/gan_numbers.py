@@ -7,6 +7,8 @@ The real ones have two peaks. With a file name, both histograms are drawn into i
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.cli.svg import Series, line_chart, standalone
@@ -30,7 +32,7 @@ make = torch.optim.Adam(maker.parameters(), lr=1e-3, betas=(0.5, 0.9))
 tell = torch.optim.Adam(judge.parameters(), lr=2e-3, betas=(0.5, 0.9))
 true, false = torch.ones(128, 1), torch.zeros(128, 1)
 
-for step in range(801):
+for step in tqdm(range(801), disable=None, leave=False):
     made = maker(torch.randn(128, 4))
     judged = F.binary_cross_entropy_with_logits(judge(real(128)), true)
     judged = judged + F.binary_cross_entropy_with_logits(judge(made.detach()), false)
@@ -42,7 +44,7 @@ for step in range(801):
     believed.backward()
     make.step()
     if step % 200 == 0:
-        print(f"step {step:3d}  judge {judged.item():.3f}  maker {believed.item():.3f}")
+        tqdm.write(f"step {step:3d}  judge {judged.item():.3f}  maker {believed.item():.3f}")
 
 with torch.no_grad():
     made, wanted = maker(torch.randn(2000, 4)), real(2000)

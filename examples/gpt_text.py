@@ -7,6 +7,8 @@ With a file name, the graph of one block is drawn into it.
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.nn import functional as F
@@ -64,7 +66,7 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     model, letters = GPT(), encoded(TEXT * 3)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for step in range(151):
+    for step in tqdm(range(151), disable=None, leave=False):
         starts = torch.randint(len(letters) - STEPS - 1, (BATCH,)).tolist()
         x = torch.stack([letters[i : i + STEPS] for i in starts])
         y = torch.stack([letters[i + 1 : i + STEPS + 1] for i in starts])
@@ -73,7 +75,7 @@ if __name__ == "__main__":
         loss.backward()
         optimizer.step()
         if step % 50 == 0:
-            print(f"step {step:3d}  loss {loss.item():.4f}")
+            tqdm.write(f"step {step:3d}  loss {loss.item():.4f}")
     print(model.write("the old tree", 60))
     if len(sys.argv) > 1:
         x = torch.randn(1, 4, WIDTH)

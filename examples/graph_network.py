@@ -7,6 +7,8 @@ Of each group four people say where they belong. With a file name, the accuracy 
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.cli.svg import Series, line_chart, standalone
@@ -42,7 +44,7 @@ said = torch.arange(SAY * GROUPS)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.02, weight_decay=5e-4)
 history = []
 
-for epoch in range(61):
+for epoch in tqdm(range(61), disable=None, leave=False):
     scores = model(people)
     loss = nn.functional.cross_entropy(scores[said], groups[said])
     optimizer.zero_grad()
@@ -51,7 +53,7 @@ for epoch in range(61):
     right = (scores.argmax(1) == groups)[SAY * GROUPS :].float().mean().item()
     history.append(right)
     if epoch % 20 == 0:
-        print(f"epoch {epoch:2d}  loss {loss.item():.3f}  right about the others {right:.0%}")
+        tqdm.write(f"epoch {epoch:2d}  loss {loss.item():.3f}  right about the others {right:.0%}")
 
 if len(sys.argv) > 1:
     line = Series("others", range(len(history)), history)

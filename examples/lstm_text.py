@@ -7,6 +7,8 @@ With a file name, the graph of a step of two letters is drawn into it.
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.nn import functional as F
@@ -49,7 +51,7 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     model, letters = Writer(), encoded(TEXT * 3)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for step in range(151):
+    for step in tqdm(range(151), disable=None, leave=False):
         starts = torch.randint(len(letters) - STEPS - 1, (BATCH,)).tolist()
         x = torch.stack([letters[i : i + STEPS] for i in starts])
         y = torch.stack([letters[i + 1 : i + STEPS + 1] for i in starts])
@@ -59,7 +61,7 @@ if __name__ == "__main__":
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % 50 == 0:
-            print(f"step {step:3d}  loss {loss.item():.4f}")
+            tqdm.write(f"step {step:3d}  loss {loss.item():.4f}")
     print(model.write("the old tree", 60))
     if len(sys.argv) > 1:
         torch.draw(model(letters[None, :2])[0].sum(), params=model).save(sys.argv[1])

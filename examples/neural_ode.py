@@ -7,6 +7,8 @@ The adjoint is a Function of one's own: no state between the ends is kept. With 
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.cli.svg import Series, line_chart, standalone
@@ -71,14 +73,14 @@ error = max((a - b).abs().max().item() for a, b in zip(through, adjoint, strict=
 print(f"the adjoint differs by {error:.0e} from the gradient through all steps")
 
 optimizer = torch.optim.Adam(weights, lr=2e-2)
-for step in range(201):
+for step in tqdm(range(201), disable=None, leave=False):
     at = torch.randint(len(truth) - steps, (32,))
     loss = (Motion.apply(law, truth[at], h, steps, *weights) - truth[at + steps]).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     if step % 100 == 0:
-        print(f"step {step:3d}  loss {loss.item():.4f}")
+        tqdm.write(f"step {step:3d}  loss {loss.item():.4f}")
 
 if len(sys.argv) > 1:
     learned = [truth[:1]]

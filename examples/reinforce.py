@@ -7,6 +7,8 @@ Thirty-two poles at once, at most 100 steps each. With a file name, how long the
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.cli.svg import Series, line_chart, standalone
@@ -44,7 +46,7 @@ policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 2))
 optimizer = torch.optim.Adam(policy.parameters(), lr=0.02)
 history = []
 
-for episode in range(31):
+for episode in tqdm(range(31), disable=None, leave=False):
     logs, alive = played(policy)
     to_come = alive.flip(0).cumsum(0).flip(0)  # how long each pole stood from each step on
     mean = (to_come * alive).sum(1, keepdim=True) / alive.sum(1, keepdim=True).clamp(min=1)
@@ -54,7 +56,7 @@ for episode in range(31):
     optimizer.step()
     history.append(alive.sum(0).mean().item())
     if episode % 10 == 0:
-        print(f"episode {episode:2d}  the poles stood {history[-1]:5.1f} of {STEPS} steps")
+        tqdm.write(f"episode {episode:2d}  the poles stood {history[-1]:5.1f} of {STEPS} steps")
 
 if len(sys.argv) > 1:
     line = Series("steps", range(len(history)), history)

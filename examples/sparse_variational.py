@@ -7,6 +7,8 @@ Sixteen inducing points stand for a thousand. With a file name, the curve and it
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.cli.svg import Series, line_chart, standalone
@@ -53,14 +55,14 @@ y = torch.sin(3 * x) * torch.exp(-0.2 * x.square()) + 0.2 * torch.randn(MANY)
 model = SparseProcess()
 optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
 
-for step in range(301):
+for step in tqdm(range(301), disable=None, leave=False):
     at = torch.randint(MANY, (BATCH,))
     loss = model.negative_elbo(x[at], y[at])
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     if step % 100 == 0:
-        print(f"step {step:3d}  nats per point {loss.item():.3f}  noise {model.log_noise.exp().item():.2f}")
+        tqdm.write(f"step {step:3d}  nats per point {loss.item():.3f}  noise {model.log_noise.exp().item():.2f}")
 
 if len(sys.argv) > 1:
     with torch.no_grad():

@@ -1,5 +1,7 @@
 """Train a small network on real handwritten digits, the way it is written for PyTorch."""
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.data import DataLoader, TensorDataset
@@ -12,7 +14,7 @@ loss_fn = nn.CrossEntropyLoss()
 loader = DataLoader(TensorDataset(*digits("train")), batch_size=64, shuffle=True)
 images, labels = digits("test")
 
-for epoch in range(10):
+for epoch in tqdm(range(10), disable=None, leave=False):
     for x, y in loader:
         loss = loss_fn(model(x), y)
         optimizer.zero_grad()
@@ -20,4 +22,4 @@ for epoch in range(10):
         optimizer.step()
     with torch.no_grad():
         accuracy = (model(images).argmax(1) == labels).float().mean()
-    print(f"epoch {epoch + 1:2d}  loss {loss.item():.3f}  held-out accuracy {accuracy:.1%}")
+    tqdm.write(f"epoch {epoch + 1:2d}  loss {loss.item():.3f}  held-out accuracy {accuracy:.1%}")

@@ -7,6 +7,8 @@ With a file name, digits that it made up are drawn into it.
 
 import sys
 
+from tqdm import tqdm
+
 import genesis as torch
 from genesis import nn
 from genesis.cli.svg import image_grid, standalone
@@ -43,7 +45,7 @@ model = VAE()
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 loader = DataLoader(TensorDataset(digits("train")[0]), batch_size=64, shuffle=True)
 
-for epoch in range(15):
+for epoch in tqdm(range(15), disable=None, leave=False):
     total = 0.0
     for (x,) in loader:
         loss = negative_elbo(x, *model(x))
@@ -52,7 +54,7 @@ for epoch in range(15):
         optimizer.step()
         total += loss.item() / len(loader)
     if epoch % 7 == 0:
-        print(f"epoch {epoch:2d}  nats per digit {total:.2f}")
+        tqdm.write(f"epoch {epoch:2d}  nats per digit {total:.2f}")
 
 if len(sys.argv) > 1:
     with torch.no_grad(), open(sys.argv[1], "w") as file:

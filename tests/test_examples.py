@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_example(path, tmp_path):
     picture = tmp_path / "picture.svg"
-    command = [sys.executable, str(path), *([str(picture)] if "svg import" in path.read_text() else [])]
+    command = [sys.executable, str(path), *([str(picture)] if "[picture.svg]" in path.read_text() else [])]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
     assert len(command) == 2 or ElementTree.parse(picture).getroot().tag.endswith("svg")
@@ -39,6 +39,12 @@ def test_example(path, tmp_path):
         "train_digits": r"epoch 10  loss \d.\d+  held-out accuracy 9\d",
     }
     assert re.search(expected[path.stem], done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_loops_of_training_show_how_far_they_are(path):
+    loops = re.findall(r"^ *for (?:step|epoch|episode) in (\w+)", path.read_text(), re.M)
+    assert set(loops) <= {"tqdm"}
 
 
 def test_readme_code():
