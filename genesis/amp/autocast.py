@@ -12,6 +12,7 @@ The policy of an op stands in its record (`core/call/op.py`), the casts are made
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -30,14 +31,14 @@ class autocast:
 
     Args:
         device_type: "cpu", or another type of device, whose tensors are cast (it comes first in PyTorch, too); a dtype
-            may be given in its place
+            may be given in its place. Of GPUs, which are not there, nothing is cast, with a warning if ``enabled``
         dtype: the low precision, bfloat16 (the default) or float16
         enabled: False turns an outer autocast off
         cache_enabled: cast each parameter once in a region rather than at every use
 
     Raises:
         ValueError: a dtype that is no low precision
-        RuntimeError: a device that is not there
+        RuntimeError: no type of device
 
     >>> import genesis
     >>> w = genesis.ones(2, 2)
@@ -51,19 +52,24 @@ class autocast:
     ) -> None:
         if isinstance(device_type, dtypes.dtype):
             device_type, dtype = "cpu", device_type
-        self.device, self.fast_dtype = _type_of(device_type), _low_precision(dtype)
+        self.device = _type_of(device_type)
+        self._there = self.device in MEMORIES
+        self.fast_dtype = (
+            _low_precision(dtype) if self._there else _chosen[0] if dtype is None else dtypes.as_dtype(dtype)
+        )
         self._enabled, self._caches = switch("autocast", "enabled", enabled), cache_enabled is not False
+        if self._enabled and not self._there:
+            warnings.warn(f"autocast: there is no {self.device!r} here, nothing is cast", stacklevel=2)
+            self._enabled = False
         self._open: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> autocast:
-        region = (
-            Autocast(dtypes.as_np(self.fast_dtype), {} if self._caches else None, self.device)
-            if self._enabled
-            else False
-        )
-        self._open.append((region, mode.current.set(region)))
-        if region:
+        region = False
+        if self._enabled:
+            region = Autocast(dtypes.as_np(self.fast_dtype), {} if self._caches else None, self.device)
             ACTIVE.append(region)
+        # of a device that is not there, the mode stays what it is
+        self._open.append((region, mode.current.set(region if self._there else mode.current.get())))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,7 +83,7 @@ class autocast:
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with type(self)(self.device, self.fast_dtype, self._enabled, self._caches):
+            with autocast(self.device, self.fast_dtype, self._enabled, self._caches):
                 return function(*args, **kwargs)
 
         return wrapped
@@ -87,11 +93,14 @@ autocast_mode = autocast
 _chosen = [dtypes.bfloat16]  # the low precision where none is given
 
 
+_GPUS = ("cuda", "mps", "xpu", "hpu", "mtia", "xla")  # types that programs name, whether they are there or not
+
+
 def _type_of(device_type: Any) -> str:
-    """The type of a device that is there."""
+    """The type of a device."""
     name = str(device_type).partition(":")[0]
-    if name not in MEMORIES or name == "meta":
-        raise DeviceError(message("autocast", f"{device_type!r} is not built yet", hint="device_type='cpu'"))
+    if (name not in MEMORIES and name not in _GPUS) or name == "meta":
+        raise DeviceError(message("autocast", f"{device_type!r} is no type of device", hint="device_type='cpu'"))
     return name
 
 

@@ -80,8 +80,27 @@ def test_decorator_and_wrong_arguments():
         ValueError, match=r"autocast: genesis.float32 is no low precision\n  try: genesis.bfloat16 or genesis.float16"
     ):
         torch.autocast(dtype=f32)
-    with pytest.raises(RuntimeError, match="autocast: 'cuda' is not built yet"):
-        torch.autocast("cuda")
+    with pytest.raises(RuntimeError, match="autocast: 'gpu' is no type of device"):
+        torch.autocast("gpu")
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "mps", "xpu"])
+def test_nothing_is_cast_for_devices_that_are_not_there(device):
+    a = torch.rand(2, 2)
+    with pytest.warns(UserWarning, match=f"autocast: there is no '{device[:4].rstrip(':')}' here, nothing is cast"):
+        context = torch.autocast(device, dtype=torch.float16)
+    with context:
+        assert (a @ a).dtype == f32
+    with torch.autocast(), torch.autocast(device, enabled=False):  # that of the CPU goes on
+        assert (a @ a).dtype == bf16
+    with torch.autocast(device, enabled=False), torch.autocast():
+        assert (a @ a).dtype == bf16
+
+    @torch.autocast(device, dtype=f32, enabled=False)
+    def product(a):
+        return a @ a
+
+    assert product(a).dtype == f32 and not torch.is_autocast_enabled()
 
 
 def test_the_module_attribute_switches_the_default():
