@@ -118,6 +118,20 @@ def test_exactness(name, kind):
     assert ulps(found, want, dtype).max() <= (0.75 if kind == "float" else bar)
 
 
+def test_the_gradient_of_gelu_in_float32():
+    """It is computed in float32: to two units of numbers about 1, and of its own size where it is small on the left."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=20000) * 4, [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e30, 1e30]])
+    g = rng.normal(size=x.shape).astype(np.float32)
+    x = x.astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        found = compiled._ufunc("gelu_gradient", "f")(g, x)
+        want = compiled._ufunc("gelu_gradient", "d")(g.astype(np.float64), x.astype(np.float64))
+    np.testing.assert_allclose(found, want, rtol=0, atol=3e-7 * np.abs(g).max())
+    left = (x < -2) & (x > -12)
+    np.testing.assert_allclose(found[left], want[left], rtol=1e-5)
+
+
 def test_angles_beyond_reach_are_the_c_librarys():
     x = np.array([1e30, -1e22, 3e300, 2.0**30, 2.0**31, 1e5, 710.0, 0.5, 2.0])
     with mpmath.workdps(400), np.errstate(all="ignore"):

@@ -34,6 +34,7 @@ def multiply(request):
 
 
 SIZES = [(1, 1, 1), (5, 7, 3), (9, 49, 130), (17, 48, 128), (33, 100, 257), (8, 33, 1), (200, 16, 129), (3, 64, 300)]
+SIZES += [(9, 32, 45), (9, 80, 32), (9, 64, 16)]  # last panels of whole vectors
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
@@ -41,10 +42,10 @@ def test_a_product_is_numpys(multiply, size):
     m, n, k = size
     rng = np.random.default_rng(m)
     for flipped in (False, True):
-        for turned in (False, True):
+        for step in (0, 1, 2):  # of columns that are lines of memory; or rows are
             a = rng.standard_normal((k, m) if flipped else (m, k)).astype(np.float32)
-            b = rng.standard_normal((n, 2 * k) if turned else (k, n)).astype(np.float32)
-            a, b = a.T if flipped else a, b[:, ::2].T if turned else b[::-1]
+            b = rng.standard_normal((n, step * k) if step else (k, n)).astype(np.float32)
+            a, b = a.T if flipped else a, b[:, ::step].T if step else b[::-1]
             memory = np.full((m + 1, n + 3), 7, np.float32)
             out = memory[:m, :n]
             exact = a.astype(np.float64) @ b.astype(np.float64)

@@ -1,7 +1,7 @@
 """Scalar functions in LLVM code: for each name that an `Expression` can have, what it writes.
 
 The mathematics is that of the kernels of eager calls (`genesis.kernels.llvm.functions` and `activations`): in float64, also
-of float32 numbers, whose results are then rounded once.
+of float32 numbers, whose results are then rounded once. (But for the gradient of gelu.)
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def applied(name: str, code: Code, dtype: DType, operands: list[Value]) -> Value
     if name in BY_LANES and (lanes == 1 or lanes & (lanes - 1)):
         operands = [_resized(x, lanes, 1 << max(lanes - 1, 1).bit_length()) for x in operands]
         return _resized(applied(name, code, dtype, operands), code.lanes, lanes)
-    if name in WIDE and dtype.char == "f":
+    if name in WIDE and dtype.char == "f" and name != "gelu_gradient":
         short, code.short = code.short, True
         value = WIDE[name](*[x.wide() for x in operands]).narrow()
         code.short = short

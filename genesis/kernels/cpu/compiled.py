@@ -100,7 +100,7 @@ def _ufunc(name: str, letter: str) -> np.ufunc:
                     hint='pip install "genesis-dl[jit]", or genesis.jit.decomposition(graph)')
         )  # fmt: skip
     function = getattr(functions, name, None) or getattr(activations, name)
-    narrow = name.removesuffix("_gradient") in NARROW
+    narrow = name == "gelu_gradient" or name.removesuffix("_gradient") in NARROW
     kind, count = _KINDS[letter], function.__code__.co_argcount
     return loops.ufunc(f"{name}_{kind}", function, kind, count, narrow, spread=runtime.spread)
 

@@ -1,20 +1,23 @@
-"""Activations of neural networks and their gradients on `Value`s in float64, as accurate as `functions`."""
+"""Activations of neural networks and their gradients on `Value`s in float64, as accurate as `functions`; some take float32."""
 
 from __future__ import annotations
 
 import math
 
 from genesis.kernels.llvm.functions import (
+    SLOPE,
     exp,
     exp_parts,
     expm1,
     limited,
     log1p,
     normal_cdf,
-    normal_cdf_and_power,
+    polynomial,
     scaled,
 )
-from genesis.kernels.llvm.values import Value, fma, least, most, select
+from genesis.kernels.llvm.nests import EXP, LN2_HIGH, LN2_LOW, ROUND
+from genesis.kernels.llvm.tables import SHORT_TAIL
+from genesis.kernels.llvm.values import Value, copysign, fma, least, most, select
 
 
 def relu(x: Value) -> Value:
@@ -67,9 +70,32 @@ def gelu(x: Value) -> Value:
 
 
 def gelu_gradient(g: Value, x: Value) -> Value:
+    if x.kind == "float":
+        return _gelu_gradient_of_float32(g, x)
     y = most(least(x, 40.0), -40.0)
-    below, power = normal_cdf_and_power(x) if x.code.short else (normal_cdf(x), exp(y * y * -0.5))
-    return g * fma(y, power * (1 / math.sqrt(2 * math.pi)), below)
+    return g * fma(y, exp(y * y * -0.5) * (1 / math.sqrt(2 * math.pi)), normal_cdf(x))
+
+
+_FAR = 13.0  # beyond, the density of the normal distribution is next to nothing
+
+
+def _gelu_gradient_of_float32(g: Value, x: Value) -> Value:
+    """In float32: a gradient is a factor of sums, to which its last digits do not matter."""
+    y = least(abs(x), _FAR)
+    t = 1.0 / fma(y, SLOPE, 1.0)
+    power = select(abs(x) >= _FAR, 0.0, _exp_of_float32(y * y * -0.5))
+    tail = t * polynomial(t, SHORT_TAIL) * power
+    below = select(x > 0.0, 1.0 - tail, tail)
+    return g * fma(copysign(y, x), power * (1 / math.sqrt(2 * math.pi)), below)
+
+
+def _exp_of_float32(x: Value) -> Value:
+    """Of numbers from -87 to 0."""
+    n = fma(x, 1 / math.log(2), ROUND)
+    whole = n - ROUND
+    r = fma(whole, -LN2_LOW, fma(whole, -LN2_HIGH, x))
+    y = fma(polynomial(r, EXP), r * r, r + 1.0)
+    return (y.bits() + (n.bits() << 23)).number()
 
 
 _GELU = 2 * math.sqrt(2 / math.pi), 2 * math.sqrt(2 / math.pi) * 0.044715

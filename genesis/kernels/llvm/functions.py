@@ -259,7 +259,8 @@ done:
 # ---- error functions
 
 _NEAR = 0.84
-_SLOPE = 0.3, 1.1102230246251566e-17  # and what is missing
+SLOPE = 0.3
+_SLOPE = SLOPE, 1.1102230246251566e-17  # and what is missing
 _SLOPE_OF_ERFC = 0.4242640687119285, 4.304810798395957e-18
 
 
@@ -299,16 +300,6 @@ def normal_cdf(x: Value) -> Value:
     y = abs(x)
     tail = _tail(least(y, 40.0), 0.5, 1.0, _SLOPE)
     return select(x > 0.0, 1.0 - tail, tail)
-
-
-def normal_cdf_and_power(x: Value) -> tuple[Value, Value]:
-    """And $e^{-x^2/2}$, which the tail contains; for results in float32."""
-    y = least(abs(x), 40.0)
-    t = _inverse(fma(y, _SLOPE[0], 1.0))
-    n, p = exp_parts(most(y * y * -0.5, -200.0))
-    q = t * polynomial(t, tables.SHORT_TAIL)
-    tail = scaled(fma(q, p, q), n)
-    return select(x > 0.0, 1.0 - tail, tail), scaled(p + 1.0, n)
 
 
 def erfc(x: Value) -> Value:

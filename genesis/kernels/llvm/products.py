@@ -33,34 +33,59 @@ def pack(lanes: int, columns: int, private: bool = False) -> str:
     panels = code.put(f"sdiv i64 {code.add('%n', str(lanes * columns - 1))}, {width}")
     beside = code.put("icmp eq i64 %next, 1")
     copied = code.put(f"select i1 {beside}, i64 {whole}, i64 0")
-    turned = code.put(f"select i1 {code.put('icmp eq i64 %step, 1')}, i64 {whole}, i64 {copied}")
+    along = code.put("icmp eq i64 %step, 1")
+    turned = code.put(f"select i1 {along}, i64 {whole}, i64 {copied}")
     with code.loop("0", copied, "1") as panel:
-        _copy(code, columns, panel.index)
+        _copy(code, columns, panel.index, str(columns))
     with code.loop(copied, turned, "1") as panel:
-        _turn(code, columns, panel.index)
-    with code.loop(turned, panels, "1") as panel:
+        _turn(code, columns, panel.index, str(columns))
+    few = _vectors_of_last(code, whole, columns)  # a last panel of whole vectors
+    copied = code.put(f"select i1 {beside}, i64 {few}, i64 0")
+    others = code.put(f"select i1 {along}, i64 {code.put(f'sub i64 {few}, {copied}')}, i64 0")
+    with code.loop("0", _one_if(code, copied), "1"):
+        _copy(code, columns, whole, copied)
+    with code.loop("0", _one_if(code, others), "1"):
+        _turn(code, columns, whole, others)
+    last = _one_if(code, code.add(copied, others))
+    with code.loop(turned, code.put(f"sub i64 {panels}, {last}"), "1") as panel:
         _collect(code, columns, panel.index, "0")
     return code.definition("pack", *PACK, private=private)
 
 
-def _copy(code: Code, columns: int, panel: str) -> None:
-    """Pack columns that are beside each other."""
+def _vectors_of_last(code: Code, whole: str, columns: int) -> str:
+    """How many vectors there are behind the whole panels, if these are whole; else 0."""
+    rest = code.put(f"sub i64 %n, {code.times(whole, str(code.lanes * columns))}")
+    fits = code.put(f"icmp eq i64 {code.put(f'srem i64 {rest}, {code.lanes}')}, 0")
+    return code.put(f"select i1 {fits}, i64 {code.put(f'sdiv i64 {rest}, {code.lanes}')}, i64 0")
+
+
+def _one_if(code: Code, x: str) -> str:
+    """1 if a number is positive, else 0: the rounds of a loop that there is for this."""
+    return code.put(f"zext i1 {code.put(f'icmp sgt i64 {x}, 0')} to i64")
+
+
+def _copy(code: Code, columns: int, panel: str, count: str) -> None:
+    """Pack so many vectors of columns that are beside each other."""
     width = code.lanes * columns
     first = code.times(panel, str(width))
     begin = code.at("%out", code.times(first, "%k"))
     with code.loop("0", "%k", "1") as row:
         line = code.at("%b", code.add(code.times(row.index, "%step"), first))
         target = code.at(begin, code.times(row.index, str(width)))
-        for v in range(columns):
+        for v in range(columns if count == str(columns) else 0):
             code.store(code.load(line, str(v * code.lanes)), target, str(v * code.lanes))
+        if count != str(columns):
+            with code.loop("0", count, "1") as vector:
+                at = code.times(vector.index, str(code.lanes))
+                code.store(code.load(line, at), target, at)
 
 
-def _turn(code: Code, columns: int, panel: str) -> None:
-    """Pack columns that are lines of memory, squares of as many numbers as there are lanes at a time."""
+def _turn(code: Code, columns: int, panel: str, count: str) -> None:
+    """Pack so many vectors of columns that are lines of memory, squares of as many numbers as there are lanes at a time."""
     lanes, width = code.lanes, code.lanes * columns
     first = code.times(panel, str(width))
     begin = code.at("%out", code.times(first, "%k"))
-    with code.loop("0", str(columns), "1") as v:
+    with code.loop("0", count, "1") as v:
         column = code.times(v.index, str(lanes))
         lines = [code.at("%b", code.times(code.add(first, code.add(column, str(j))), "%next")) for j in range(lanes)]
         with code.loop("0", "%k", str(lanes)) as row:
