@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from genesis.arrays.spec import Spec
-from genesis.base.threads import in_parallel
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import channels, entries, loops
+from genesis.kernels.llvm import channels, loops, native
+from genesis.kernels.native import runtime
 from genesis.ops.learning.standard import standardized_and_deviation
 
 
@@ -106,19 +106,16 @@ def _loop(name: str) -> Any:
         "forward": (channels.forward, channels.FORWARD),
         "backward": (channels.backward, channels.BACKWARD),
     }[name]
-    return entries.nest(name, code(loops.width() // 4), len(pointers), len(channels.SIZES))
+    return native.nest(name, code(loops.width() // 4), len(pointers), len(channels.SIZES))
 
 
 def _call(name: str, x: Any, *arrays: Any) -> None:
     """Call the loop for all channels, in the threads that there are."""
     lanes, examples, many, size = loops.width() // 4, *x.shape[:2], x[0, 0].size
     given, whole = [memory.address(a) for a in arrays], size - size % lanes
-    run = _loop(name)
-
-    def work(some: slice) -> None:
-        run(*given, some.start, some.stop, examples, many, size, whole, int(size != whole), examples * size)
-
-    in_parallel(work, many, None if 4 * x.size > LARGE["for threads"] else 1)  # as long as waking threads takes
+    sizes = examples, many, size, whole, int(size != whole), examples * size
+    slices = None if 4 * x.size > LARGE["for threads"] else 1  # as long as waking threads takes
+    runtime.in_slices(_loop(name), given, many, sizes, slices)
 
 
 def _compiled_forward(x: Any, weight: Any, bias: Any, eps: float) -> Any:

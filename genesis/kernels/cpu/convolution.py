@@ -258,7 +258,7 @@ def _turned(w: Any, groups: int) -> Any:
 def _by_phases(x: Any, w: Any, bias: Any, shape: Shape, out: Sizes) -> Any:
     """Of places that are a stride apart, each comes from the same elements of the kernel: a convolution without stride."""
     channels = w.shape[1] * shape.groups
-    y = np.zeros((x.shape[0], channels, *out), x.dtype)
+    x, y = memory.contiguous(x), memory.empty((x.shape[0], channels, *out), x.dtype)
     for phase in itertools.product(*map(range, shape.stride)):
         dims = [
             _phase(*each)
@@ -270,6 +270,8 @@ def _by_phases(x: Any, w: Any, bias: Any, shape: Shape, out: Sizes) -> Any:
         if kernel.size and here.size:
             one = Shape(kernel.shape[2:], (1,) * len(out), padding, dilation, shape.groups, count)
             sliding.forward(x, kernel, None, one, here)
+        else:  # no element reaches these
+            here[...] = 0
     if bias is not None:
         y += bias.reshape(-1, *[1] * len(out))
     return y

@@ -16,9 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base.threads import in_parallel
+
 LARGE = 1 << 18  # bytes of an array from where its memory is kept
 LIMIT = 1 << 29  # bytes that are kept at most
 LINE = 64  # bytes that a cache holds together
+SHARED = 1 << 20  # bytes that threads copy together
 
 # by size, that of the longest unused first; every step on it is a single one, so threads need no lock: where two meet,
 # one piece may go back to the system
@@ -101,6 +104,23 @@ def address(array: Any) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))
     except (TypeError, ValueError):  # one that cannot be written to, or has no elements
         return int(array.ctypes.data)
+
+
+def contiguous(array: Any) -> Any:
+    """``np.ascontiguousarray``, in such memory, by several threads where there is much to copy.
+
+    >>> contiguous(np.broadcast_to(np.float32(2), (2, 3)))
+    array([[2., 2., 2.],
+           [2., 2., 2.]], dtype=float32)
+    """
+    if array.flags.c_contiguous:
+        return array
+    out = empty(array.shape, array.dtype)
+    if array.nbytes < SHARED or len(array) < 2:
+        np.copyto(out, array)
+    else:
+        in_parallel(lambda some: np.copyto(out[some], array[some]), len(array))
+    return out
 
 
 def zeros(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:

@@ -19,7 +19,8 @@ from genesis.core.call.kernels import attach
 from genesis.core.call.op import REGISTRY
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.compiled import LARGE
-from genesis.kernels.llvm import entries, loops, windows
+from genesis.kernels.llvm import loops, native, windows
+from genesis.kernels.native import runtime
 from genesis.ops.spatial.tables import sizes_of, steps, table
 
 
@@ -200,18 +201,17 @@ def _positions(rules: Any) -> Any:
 @functools.cache
 def _loop(taps: int) -> Any:
     code = windows.largest_gradient(taps)
-    return entries.nest("largest_gradient", code, len(windows.POINTERS), len(windows.SIZES))
+    return native.nest("largest_gradient", code, len(windows.POINTERS), len(windows.SIZES))
 
 
 def _compiled(g: Any, x: Any, positions: Any, dims: int) -> Any:
     gx, size = memory.zeros(x.shape, F32), math.prod(x.shape[x.ndim - dims :])
     run, given = _loop(positions.shape[1]), [memory.address(a) for a in (x, g, gx, positions)]
-    images = x.size // size
-    in_parallel(lambda some: run(*given, some.start, some.stop, size, len(positions)), images, _parts(x))
+    runtime.in_slices(run, given, x.size // size, (size, len(positions)), _slices(x))
     return gx
 
 
-def _parts(x: Any) -> int | None:
+def _slices(x: Any) -> int | None:
     """One slice of the work where waking threads takes as long; else as many as usual."""
     return 1 if x.size < LARGE["for threads"] else None
 
@@ -234,7 +234,7 @@ def _pairs_loop(name: str, columns: int) -> Any:
         "pairs_gradient": (windows.pairs_gradient, windows.PAIRS_GRADIENT),
     }[name]
     lanes = math.gcd(loops.width() // 4, columns)
-    return entries.nest(name, code(lanes), len(pointers), len(windows.PAIRS_SIZES))
+    return native.nest(name, code(lanes), len(pointers), len(windows.PAIRS_SIZES))
 
 
 def _of_pairs(name: str, x: Any, *given: Any) -> Any:
@@ -242,6 +242,5 @@ def _of_pairs(name: str, x: Any, *given: Any) -> Any:
     *planes, high, wide = x.shape
     out = memory.empty(x.shape if given else (*planes, high // 2, wide // 2), F32)
     run, addresses = _pairs_loop(name, wide // 2), [memory.address(a) for a in (x, *given, out)]
-    rows = x.size // wide // 2
-    in_parallel(lambda some: run(*addresses, some.start, some.stop, wide // 2), rows, _parts(x))
+    runtime.in_slices(run, addresses, x.size // wide // 2, (wide // 2,), _slices(x))
     return out

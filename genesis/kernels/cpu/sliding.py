@@ -10,7 +10,7 @@ again. Where that would copy too much, the line goes through the border between 
 
 The gradient for the weight reads the images with the channels of a place next to each other, where these fill vectors.
 
-A thread calls machine code once for all of its blocks, copies included.
+All of it is one phase of native code, copies included (`genesis.kernels.native.chunked`): a chunk is some blocks.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from threading import get_ident
 from typing import Any
 
 import numpy as np
 
-from genesis.base.threads import get_num_threads, in_parallel
+from genesis.base.threads import get_num_threads
 from genesis.core.call.halves import F32
 from genesis.kernels.cpu import memory
 from genesis.kernels.cpu.memory import address
-from genesis.kernels.llvm import entries, loops, sliding
+from genesis.kernels.llvm import loops, objects, sliding
+from genesis.kernels.native.chunked import Calls, Signature, Words
 from genesis.ops.spatial.arguments import Sizes
 
 BLOCK = 1 << 19  # bytes of the images of a block: they stay in the cache while all channels of the output pass
 LEAST = 1 << 18  # multiplications from where it is worth to have llvmlite
 SHARE = 1 << 22  # multiplications of a block, at least, where blocks are made smaller for more threads
 PARTS = 4  # of a sum over examples
-MOST = 16  # threads whose memory is kept
-FEW = 20  # blocks that threads take one at a time
+FEW = 20  # blocks that are chunks of their own
 APART = 4, 64  # channels of the output for each image of one of the input, at least; and images of all, at most
 
 
@@ -51,15 +50,11 @@ def _registers(channels: int) -> tuple[int, int, tuple[int, int]]:
 
 
 @functools.cache
-def _forward_loop(rows: int, columns: int, whole: bool, every: int, spaced: bool, short: tuple[int, int]) -> Any:
-    code = sliding.forward(loops.width() // 4, rows, columns, whole, every, spaced, short)
-    return entries.nest("forward", code, *map(len, sliding.FORWARD))
-
-
-@functools.cache
-def _weight_loop(rows: int, columns: int, whole: bool, every: int, short: tuple[int, int]) -> Any:
-    code = sliding.weight(loops.width() // 4, rows, columns, whole, every, short)
-    return entries.nest("weight", code, *map(len, sliding.WEIGHT))
+def _named(which: str, *options: Any) -> tuple[str, str]:
+    """A function of `genesis.kernels.llvm.sliding`: its name, which is another one for other options, and its code."""
+    code = getattr(sliding, which)(loops.width() // 4, *options)
+    name = f"sliding_{objects.name_of(code, suffix='')[:16]}"
+    return name, code.replace(f"@{which}(", f"@{name}(")
 
 
 def _flat_indices(axes: Any, sizes: Sizes) -> Any:
@@ -140,8 +135,7 @@ class Geometry:
             self.line = max(len(self.to) * lanes, many * self.each)
         # a vector may begin at the last place, and a window at the last of an image
         self.size = channels * self.channel + self.each + (_SPARE + 1) * lanes
-        self.images, self.lines = _Scratch(self.size), _Scratch(0 if self.whole else out * self.line)
-        self.tables = [address(a) for a in (self.offsets, self.begin, self.to)]
+        self.room = 0 if self.whole else out * self.line  # numbers of the lines
 
     def _rows_of_input(self) -> Any:
         """Of each row of the images where it begins in the input, and where among those of a channel; its length."""
@@ -170,26 +164,12 @@ class Geometry:
         return self.left[steps]
 
 
-class _Scratch:
-    """Memory with zeros at first, used again; what is not written in a call is zero forever.
-
-    A thread gets what it had before: of another's, each line would have to be brought from that one's cache.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.kept: dict[int, Any] = {}
-
-    def lend(self) -> Any:
-        array = self.kept.pop(get_ident(), None)
-        if array is None:
-            array = memory.aligned((self.size,), F32)
-            array.fill(0)
-        return array
-
-    def keep(self, array: Any) -> None:
-        if array.nbytes <= 2 * BLOCK and len(self.kept) < MOST:
-            self.kept[get_ident()] = array
+def _room(sizes: Any) -> tuple[list[int], int]:
+    """Where arrays of so many numbers begin that lie behind each other, in bytes, and how many there are in all."""
+    starts = [0]
+    for size in sizes:
+        starts.append(starts[-1] + -(-4 * size // 64) * 64)
+    return starts[:-1], starts[-1]
 
 
 def takes(x: Any, out: int, shape: Any) -> bool:
@@ -270,10 +250,13 @@ def _every(shape: Any) -> int:
 class _Forward:
     """What all convolutions of arrays of such sizes have in common; ``steps``: of the array that is written to."""
 
-    def __init__(self, shape: Any, input: Sizes, out: int, steps: Sizes | None, threads: int, block: int) -> None:
+    def __init__(
+        self, shape: Any, input: Sizes, out: int, steps: Sizes | None, threads: int, block: int, most: int = 0
+    ) -> None:
         n, inner, groups, lanes = input[0], input[1], shape.groups, loops.width() // 4
         self.rows, columns, _ = _registers(out // groups)
         self.starts, channels = _by_rows(out, groups, self.rows)
+        self.channels = channels
         spaced, share = steps is not None, _share(input, out, shape, threads)
         self.blocks = _blocks(
             input, shape, out, block, share, spaced, not spaced and _apart(shape, inner // groups, out, True)
@@ -281,34 +264,31 @@ class _Forward:
         self.whole = self.blocks[0][1].whole
         short = self.blocks[0][1].short
         short = short[0] if _every(shape) == 1 else 0, 0 if self.whole or spaced else short[1]
-        self.run = _forward_loop(self.rows, columns, self.whole, _every(shape), spaced, short)
-        self.out, (of_example, of_channel, *_) = out, _steps(input)
+        name, code = _named("forward", self.rows, columns, self.whole, _every(shape), spaced, short)
+        words = Words(Signature(name, *sliding.FORWARD, 4, 2))
+        of_example, of_channel, *_ = _steps(input)
         y_example, y_channel, *y_steps = steps or _steps((n, out, *shape.count))
-        self.bytes = 4 * of_example, 4 * y_example
         part = max(1, block // 2 // (4 * lanes * columns * inner // groups * self.blocks[0][1].planes)) * columns
-        terms = inner // groups * shape.taps
-        self.given: dict[Geometry, Any] = {}
-        for _, geometry in self.blocks:
-            vectors = -(-geometry.vectors // columns) * columns
-            leave = 0 if self.whole else address(geometry.leave(tuple(y_steps)))
-            self.given[geometry] = (
-                (*geometry.tables, address(channels), address(geometry.fill), leave, 0),
-                (geometry.many, inner // groups, out, groups, len(self.starts), terms, -(-terms // sliding.CHUNK), vectors,
-                 part, -(-vectors // part), geometry.each, geometry.channel, geometry.line, geometry.fill.shape[1],
-                 math.prod(shape.count[:-1]), of_example, of_channel, shape.stride[-1], y_example, y_channel,
-                 y_steps[-1]),
-            )  # fmt: skip
-
-    def work(self, x: int, w: int, bias: int, y: int, blocks: Blocks) -> None:
-        for first, last, geometry in _runs(blocks):
-            tables, numbers = self.given[geometry]
-            of_x, of_y = self.bytes
-            images = geometry.images.lend()
-            lines = None if self.whole else memory.empty((self.out * geometry.line,), F32)
-            scratch = address(images), 0 if lines is None else address(lines)
-            count = (last - first) // geometry.many
-            self.run(x + first * of_x, w, bias, y + first * of_y, *scratch, *tables, count, *numbers)
-            geometry.images.keep(images)
+        terms, kinds = inner // groups * shape.taps, list({geometry: 0 for _, geometry in self.blocks})
+        starts, room = _room([size for geometry in kinds for size in (geometry.size, geometry.room)])
+        count = len(self.blocks)
+        chunks = min(count, most or (count if count < FEW else 4 * threads))
+        for i in range(chunks):
+            for first, last, geometry in _runs(self.blocks[count * i // chunks : count * (i + 1) // chunks]):
+                vectors = -(-geometry.vectors // columns) * columns
+                at = 2 * kinds.index(geometry)
+                leave = None if self.whole else geometry.leave(tuple(y_steps))
+                words.call(
+                    (4 * first * of_example, 0, 0, 4 * first * y_example),
+                    starts[at : at + 2],
+                    (geometry.offsets, geometry.begin, geometry.to, channels, geometry.fill, leave),
+                    (0, (last - first) // geometry.many, geometry.many, inner // groups, out, groups, len(self.starts), terms,
+                     -(-terms // sliding.CHUNK), vectors, part, -(-vectors // part), geometry.each, geometry.channel,
+                     geometry.line, geometry.fill.shape[1], math.prod(shape.count[:-1]), of_example, of_channel,
+                     shape.stride[-1], y_example, y_channel, y_steps[-1]),
+                )  # fmt: skip
+            words.end()
+        self.calls = Calls(code, words, room)
 
 
 _forward = functools.lru_cache(maxsize=256)(_Forward)
@@ -316,15 +296,13 @@ _forward = functools.lru_cache(maxsize=256)(_Forward)
 
 def forward(x: Any, w: Any, bias: Any, shape: Any, y: Any = None) -> Any:
     """The convolution, written to ``y`` if it is given; `takes` said yes."""
-    out, x = w.shape[0], np.ascontiguousarray(x)
+    out, x = w.shape[0], memory.contiguous(x)
     steps = None if y is None else tuple([s // 4 for s in y.strides])
     made = _forward(shape, x.shape, out, steps, get_num_threads(), BLOCK)
     y = memory.empty((x.shape[0], out, *shape.count), F32) if y is None else y
     packed = _packed(w, shape.groups, made.rows, made.starts)
     added = np.zeros(out, F32) if bias is None else np.ascontiguousarray(bias, F32)
-    addresses = [address(a) for a in (x, packed, added, y)]
-    count = len(made.blocks)
-    in_parallel(lambda some: made.work(*addresses, made.blocks[some]), count, count if count < FEW else None)
+    made.calls.run(*[address(a) for a in (x, packed, added, y)])
     return y
 
 
@@ -343,34 +321,30 @@ class _Weight:
         self.whole = self.blocks[0][1].whole
         short = self.blocks[0][1].short
         short = short[0] if _every(shape) == 1 else 0, 0 if self.whole else short[1]
-        self.run = _weight_loop(self.rows, self.columns, self.whole, _every(shape), short)
+        name, code = _named("weight", self.rows, self.columns, self.whole, _every(shape), short)
+        words = Words(Signature(name, *sliding.WEIGHT, 3, 3))
         of_example, of_channel, *_ = _steps(input)
         g_example, g_channel, *g_steps = _steps((input[0], out, *shape.count))
-        self.bytes = 4 * of_example, 4 * g_example
-        self.given: dict[Geometry, Any] = {}
-        for _, geometry in self.blocks:
-            offsets = np.concatenate([geometry.offsets, np.zeros(self.many * self.columns - self.terms, np.int64)])
-            leave = 0 if self.whole else address(geometry.leave(tuple(g_steps)))
-            self.given[geometry] = (
-                (address(offsets), *geometry.tables[1:], address(self.channels), address(geometry.fill), leave, 0),
-                (geometry.many, inner, out, groups, len(self.starts), self.many, geometry.vectors, geometry.each, geometry.channel,
-                 geometry.line, geometry.fill.shape[1], math.prod(shape.count[:-1]), of_example, of_channel,
-                 shape.stride[-1], g_example, g_channel),
-                offsets,
-            )  # fmt: skip
-
-    def work(self, x: int, g: int, sums: Any, part: int) -> None:
-        near = np.empty(self.rows * self.columns * self.many * loops.width() // 4, F32)
-        some = self.blocks[len(self.blocks) * part // self.parts : len(self.blocks) * (part + 1) // self.parts]
-        for first, last, geometry in _runs(some):
-            tables, numbers, _ = self.given[geometry]
-            of_x, of_g = self.bytes
-            images, lines = geometry.images.lend(), geometry.lines.lend()
-            scratch = address(sums[part]), address(images), address(lines), address(near)
-            count = (last - first) // geometry.many
-            self.run(x + first * of_x, g + first * of_g, *scratch, *tables, count, *numbers)
-            geometry.images.keep(images)
-            geometry.lines.keep(lines)
+        kinds = list({geometry: 0 for _, geometry in self.blocks})
+        near = self.rows * self.columns * self.many * loops.width() // 4
+        starts, room = _room([near, *[size for geometry in kinds for size in (geometry.size, geometry.room)]])
+        spare, count = np.zeros(self.many * self.columns - self.terms, np.int64), len(self.blocks)
+        offsets = [np.concatenate([geometry.offsets, spare]) for geometry in kinds]
+        self.sums = groups * len(self.starts) * self.rows * self.many * self.columns  # numbers of a part
+        for i in range(self.parts):
+            for first, last, geometry in _runs(self.blocks[count * i // self.parts : count * (i + 1) // self.parts]):
+                kind = kinds.index(geometry)
+                leave = None if self.whole else geometry.leave(tuple(g_steps))
+                words.call(
+                    (4 * first * of_example, 4 * first * g_example, 4 * i * self.sums),
+                    (*starts[1 + 2 * kind : 3 + 2 * kind], 0),
+                    (offsets[kind], geometry.begin, geometry.to, self.channels, geometry.fill, leave),
+                    (0, (last - first) // geometry.many, geometry.many, inner, out, groups, len(self.starts), self.many,
+                     geometry.vectors, geometry.each, geometry.channel, geometry.line, geometry.fill.shape[1],
+                     math.prod(shape.count[:-1]), of_example, of_channel, shape.stride[-1], g_example, g_channel),
+                )  # fmt: skip
+            words.end()
+        self.calls = Calls(code, words, room)
 
 
 _weight = functools.lru_cache(maxsize=256)(_Weight)
@@ -382,12 +356,6 @@ NEAR = 1 << 15  # bytes of the rows of images that stay near while all channels 
 ADDED = 256  # places that are added before they are added to the rest, at most: fewer digits are lost
 
 
-@functools.cache
-def _channels_loop(rows: int, columns: int) -> Any:
-    code = sliding.weight_by_channels(loops.width() // 4, rows, columns)
-    return entries.nest("weight_by_channels", code, *map(len, sliding.BY_CHANNELS))
-
-
 class _ByChannels:
     """What the gradients for the weight have in common for arrays of such sizes."""
 
@@ -395,10 +363,10 @@ class _ByChannels:
         (n, inner, *sizes), lanes = input, loops.width() // 4
         reach = [d * (k - 1) for k, d in zip(shape.kernel, shape.dilation, strict=True)]
         image = [(o - 1) * s + r + 1 for o, s, r in zip(shape.count, shape.stride, reach, strict=True)]
-        self.depth = -(-inner // lanes) * lanes
-        each = math.prod(image) * self.depth
+        self.inner, self.depth = inner, (depth := -(-inner // lanes) * lanes)
+        each = math.prod(image) * depth
         taps = [[i * d for i in range(k)] for k, d in zip(shape.kernel, shape.dilation, strict=True)]
-        offsets = np.add.outer(_flat_indices(taps, image) * self.depth, np.arange(0, self.depth, lanes)).ravel()
+        offsets = np.add.outer(_flat_indices(taps, image) * depth, np.arange(0, depth, lanes)).ravel()
         self.rows, self.columns = _channel_registers(out, len(offsets))
         self.starts, self.channels = _by_rows(out, 1, self.rows)
         self.term_blocks = -(-len(offsets) // self.columns)
@@ -409,34 +377,33 @@ class _ByChannels:
         lines = [*[[i * s for i in range(o)] for o, s in zip(shape.count[:-1], shape.stride, strict=False)], [0]]
         whole = math.prod(shape.count)
         examples = np.arange(self.many)
-        self.origins = np.add.outer(examples * each, _flat_indices(lines, image) * self.depth).ravel()
-        self.to = np.add.outer(examples * out * whole, np.arange(0, whole, shape.count[-1])).ravel()
-        self.fill = _rows_inside(shape, sizes, image) * np.array([[1], [self.depth], [1]])
-        self.images = _Scratch(self.many * each)
-        self.run = _channels_loop(self.rows, self.columns)
+        origins = np.add.outer(examples * each, _flat_indices(lines, image) * depth).ravel()
+        to = np.add.outer(examples * out * whole, np.arange(0, whole, shape.count[-1])).ravel()
+        fill = _rows_inside(shape, sizes, image) * np.array([[1], [depth], [1]])
         of_example, of_channel, *_ = _steps(input)
-        self.bytes = 4 * of_example, 4 * out * whole
-        tables = (self.offsets, self.channels, self.fill, self.origins, self.to)
-        self.tables = [address(a) for a in tables]
-        self.lines = len(self.to) // self.many
-        self.inner, self.step = inner, self.depth * shape.stride[-1]
-        self.near = max(1, min(NEAR // (4 * self.step), ADDED) // shape.count[-1])
-        self.rest = (shape.count[-1], self.step, each, self.fill.shape[1], of_example, of_channel, out * whole, whole)
-
-    def work(self, x: int, g: int, sums: Any, part: int) -> None:
-        """One part of the blocks; the last of all may have fewer examples."""
-        first, last = (self.blocks * i // self.parts for i in (part, part + 1))
-        images = self.images.lend()
-        for start, stop, many in self._runs(first, last):
-            rows = many * self.lines
-            self.run(
-                x + start * self.bytes[0], g + start * self.bytes[1], address(sums[part]), address(images), *self.tables,
-                0, (stop - start) // many, many, self.inner, self.depth, len(self.starts), self.term_blocks, rows,
-                self.near, -(-rows // self.near), *self.rest,
-            )  # fmt: skip
-        self.images.keep(images)
+        lines = len(to) // self.many
+        step = depth * shape.stride[-1]
+        near = max(1, min(NEAR // (4 * step), ADDED) // shape.count[-1])
+        self.width = self.term_blocks * self.columns * lanes
+        name, code = _named("weight_by_channels", self.rows, self.columns)
+        words = Words(Signature(name, *sliding.BY_CHANNELS, 3, 1))
+        for part in range(self.parts):
+            begin, end = (self.blocks * i // self.parts for i in (part, part + 1))
+            for start, stop, many in self._runs(begin, end):
+                rows = many * lines
+                words.call(
+                    (4 * start * of_example, 4 * start * out * whole, 4 * part * len(self.starts) * self.rows * self.width),
+                    (0,),
+                    (self.offsets, self.channels, fill, origins, to),
+                    (0, (stop - start) // many, many, inner, depth, len(self.starts), self.term_blocks, rows, near,
+                     -(-rows // near), shape.count[-1], step, each, fill.shape[1], of_example, of_channel, out * whole,
+                     whole),
+                )  # fmt: skip
+            words.end()
+        self.calls = Calls(code, words, 4 * self.many * each)
 
     def _runs(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        """The first and the last example of blocks, and how many each has; the last of all may have fewer."""
         whole = min(last, self.examples // self.many)
         if whole > first:
             yield first * self.many, whole * self.many, self.many
@@ -444,15 +411,8 @@ class _ByChannels:
             yield whole * self.many, self.examples, self.examples - whole * self.many
 
     def gradient(self, x: Any, g: Any, shape: Any) -> Any:
-        width = self.term_blocks * self.columns * loops.width() // 4
-        sums = memory.zeros((self.parts, len(self.starts) * self.rows, width), F32)
-        addresses = address(x), address(g)
-
-        def work(some: slice) -> None:
-            for part in range(some.start, some.stop):
-                self.work(*addresses, sums, part)
-
-        in_parallel(work, self.parts, self.parts)
+        sums = memory.zeros((self.parts, len(self.starts) * self.rows, self.width), F32)
+        self.calls.run(address(x), address(g), address(sums))
         result = _in_order(_added(sums), self.channels, g.shape[1], shape.taps * self.depth)
         result = result.reshape(g.shape[1], *shape.kernel, self.depth)[..., : self.inner]
         return np.ascontiguousarray(np.moveaxis(result, -1, 1))
@@ -479,18 +439,12 @@ _by_channels = functools.lru_cache(maxsize=256)(_ByChannels)
 
 def weight(x: Any, g: Any, shape: Any) -> Any:
     """The gradient for the weight; None where inf or nan may have been multiplied by the zeros of the border."""
-    x, g, groups = np.ascontiguousarray(x), np.ascontiguousarray(g), shape.groups
+    x, g, groups = memory.contiguous(x), memory.contiguous(g), shape.groups
     if groups == 1 and x.shape[1] >= loops.width() // 4:
         return _by_channels(shape, x.shape, g.shape[1], BLOCK).gradient(x, g, shape)
     made = _weight(shape, x.shape, g.shape[1], BLOCK)
     sums = np.zeros((made.parts, groups, len(made.starts) * made.rows, made.many * made.columns), F32)
-    addresses = address(x), address(g)
-
-    def work(some: slice) -> None:
-        for part in range(some.start, some.stop):
-            made.work(*addresses, sums, part)
-
-    in_parallel(work, made.parts, made.parts)
+    made.calls.run(address(x), address(g), address(sums))
     total = _added(sums)
     if not made.whole and not np.isfinite(total).all():
         return None

@@ -30,13 +30,16 @@ def moments(lanes: int) -> str:
     return code.function("moments", MOMENTS, SIZES)
 
 
-def forward(lanes: int) -> str:
-    """The function ``forward``: channels from ``first`` to ``last``."""
+def forward(lanes: int, moments: bool = False) -> str:
+    """The function ``forward``: channels from ``first`` to ``last``; with ``moments`` also what `moments` gives."""
     code = _Channels(lanes)
     with code.loop("%first", "%last", "1") as channel:
         c = channel.index
         middle, variance = code.mean_and_variance(c)
         mean = code.everywhere(middle)
+        if moments:
+            code.put_number(middle, "%moments", c)
+            code.put_number(variance, "%moments", code.add("%channels", c))
         eps = code.put("load double, ptr %eps, align 8")
         spread = code.put(f"fadd double {variance}, {eps}")
         root = code.put(f"call double @llvm.sqrt.f64(double {spread})")
@@ -51,7 +54,8 @@ def forward(lanes: int) -> str:
             return []
 
         code.through(c, write, [])
-    return code.function("forward", FORWARD, SIZES)
+    pointers = (*FORWARD[:-1], "moments", FORWARD[-1]) if moments else FORWARD
+    return code.function("forward", pointers, SIZES)
 
 
 def backward(lanes: int) -> str:

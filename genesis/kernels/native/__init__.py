@@ -1,6 +1,7 @@
 """Work in phases and chunks, by several threads, in one native call.
 
 `code`     the functions ``run`` and ``worker``, as LLVM code
+`chunked`  calls of one function as chunks, with memory of their own
 `runtime`  tables of phases, the workers, and running a table from Python
 """
 

@@ -54,11 +54,11 @@ class Table:
 
     __slots__ = ("address", "count", "kept", "rows")
 
-    def __init__(self, rows: Sequence[tuple[int, int, int]], kept: Any = None) -> None:
+    def __init__(self, rows: Sequence[tuple[int, int, int]] | Any, kept: Any = None) -> None:
         self.rows = np.array(rows, np.int64).reshape(-1, 3)
-        for _, _, chunks in rows:
-            if not 0 <= chunks < code.CHUNKS:
-                raise ArgumentValueError(message("Table", f"expected less than {code.CHUNKS} chunks, got {chunks}"))
+        chunks = self.rows[:, 2]
+        if wrong := chunks[(chunks < 0) | (chunks >= code.CHUNKS)].tolist():
+            raise ArgumentValueError(message("Table", f"expected less than {code.CHUNKS} chunks, got {wrong[0]}"))
         self.address, self.count, self.kept = self.rows.ctypes.data, len(self.rows), kept
 
 
@@ -73,12 +73,13 @@ def run(table: Table, threads: int | None = None) -> None:
     pool.run(pool.control, table.address, table.count, most if threads is None or threads > most else threads)
 
 
-def run_block(block: bytes, rows: int) -> None:
+def run_block(block: bytes, rows: int, threads: int | None = None) -> None:
     """`run` of a table that is used once: so many rows and then the arguments, for which the rows have the number of
     bytes from the beginning of the block. (`struct.pack` makes it in one step.)
     """
     pool = _pools[0] if _pools else begin()
-    pool.run_block(pool.control, block, rows, pool.threads)
+    most = pool.threads
+    pool.run_block(pool.control, block, rows, most if threads is None or threads > most else threads)
 
 
 def in_slices(
