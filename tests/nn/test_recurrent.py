@@ -310,3 +310,24 @@ def test_transforms_and_traces_see_the_layer(kind):
     leaf = x.clone().requires_grad_()
     layer(leaf)[0].sum().backward()
     assert genesis.allclose(tangent, leaf.grad.sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("batch", "size"), [(1, 64), (9, 128), (33, 40)])
+def test_the_bits_do_not_depend_on_threads(kind, batch, size):
+    rng = np.random.default_rng(0)
+    layer = getattr(nn, kind)(24, size, 2, bidirectional=batch == 9)
+    data, before, found = rng.standard_normal((11, batch, 24)).astype("f"), genesis.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5, 32):
+            genesis.set_num_threads(threads)
+            layer.zero_grad()
+            x = genesis.tensor(data, requires_grad=True)
+            y = layer(x)[0]
+            (y * y).sum().backward()
+            found.append([numbers(y), *[numbers(p.grad) for p in (x, *layer.parameters())]])
+    finally:
+        genesis.set_num_threads(before)
+    for other in found[1:]:
+        for p, q in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(p, q)

@@ -1,66 +1,61 @@
 """Recurrent layers of float32 arrays: the products of all inputs are one, all steps one call of machine code, and so are
 the gradients of the gates; the gradients of the weights are one product each.
 
-Sequences of a batch do not depend on each other, so threads take slices of it.
+Threads divide the hidden units of every step; where these are few, also the sequences of a batch.
 """
 
 from __future__ import annotations
 
 import functools
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genesis.arrays.spec import Spec
 from genesis.base.blas import product
-from genesis.base.threads import get_num_threads, in_parallel
+from genesis.base.late import Late
+from genesis.base.threads import get_num_threads
 from genesis.core.call.halves import F32
 from genesis.core.call.kernels import attach
 from genesis.kernels.cpu import memory
-from genesis.kernels.cpu.recurrent_code import (
-    BACK,
-    GATES,
-    INPUTS,
-    KEPT,
-    POINTERS,
-    SIZES,
-    Target,
-    backward,
-    forward,
-    inputs,
-    vectors,
-)
-from genesis.kernels.llvm import entries, native
+from genesis.kernels.llvm import native
+from genesis.kernels.native import runtime
+
+if TYPE_CHECKING:
+    from genesis.kernels.cpu import recurrent_code as code
+else:
+    code = Late("genesis.kernels.cpu.recurrent_code")  # needed where there is llvmlite, and recurrent layers
 
 STEPS = 4  # from how many steps it pays to bring the weights in order
-PART = 1 << 21  # multiplications of all steps for a thread, at least
-SEQUENCES = 8  # and sequences
+PART = 1 << 21  # multiplications of all inputs for a thread, at least
+SHARE = 1 << 14  # of a step
+SEQUENCES = 8  # of a thread, at least
 
 
 @functools.cache
-def _target() -> Target:
+def _target() -> code.Target:
     llvm = native.binding()
     assert llvm is not None
     features = llvm.get_host_cpu_features()
     if features.get("avx512f"):
-        return Target(16, True)
-    return Target(8, False) if features.get("avx") else Target(4, "neon" in features)
+        return code.Target(16, True)
+    return code.Target(8, False) if features.get("avx") else code.Target(4, "neon" in features)
 
 
 @functools.cache
 def _forward(kind: str, kept: bool) -> Any:
-    return entries.nest("forward", forward(kind, _target(), kept), len(POINTERS[kind]) + 2, len(SIZES))
+    return native.address("forward", code.forward(kind, _target(), kept))
 
 
 @functools.cache
 def _inputs(kind: str, kept: bool) -> Any:
-    return entries.nest("inputs", inputs(kind, _target(), kept), *map(len, INPUTS))
+    return native.nest("inputs", code.inputs(kind, _target(), kept), *map(len, code.INPUTS))
 
 
 @functools.cache
 def _backward(kind: str, columns: int) -> Any:
-    return entries.nest("backward", backward(kind, _target(), columns), len(BACK[kind]) + 2, len(SIZES))
+    return native.address("backward", code.backward(kind, _target(), columns))
 
 
 def _fits(kind: str, states: int, arguments: Any) -> bool:
@@ -74,7 +69,7 @@ def _fits(kind: str, states: int, arguments: Any) -> bool:
         and input.shape == (sum(batch_sizes), arguments[1 + states].shape[-1])
         and all([a.shape == (batch_sizes[0], size) for a in arguments[1 : 1 + states]])
         and size > 0 < input.size
-        and all([a.shape[0] == GATES[kind] * size for a in arrays[1 + states :]])
+        and all([a.shape[0] == code.GATES[kind] * size for a in arrays[1 + states :]])
         and all([b <= a for a, b in pairwise(batch_sizes)])
     )
 
@@ -95,7 +90,7 @@ class Layer:
     """One call: sizes, the steps in their order, and arrays padded to whole groups of hidden units."""
 
     def __init__(self, kind: str, size: int, counts: Any, offsets: Any) -> None:
-        self.kind, self.size, self.gates = kind, size, GATES[kind]
+        self.kind, self.size, self.gates = kind, size, code.GATES[kind]
         self.lanes, self.width = _target().lanes, _padded(size)
         self.counts, self.offsets = counts, offsets
         self.batch, self.rows = int(counts.max()), int(counts.sum())
@@ -136,31 +131,34 @@ class Layer:
     def products(self, input: Any, weight: Any, kept: bool) -> Any:
         """Of all rows of the input with the weights of all gates, where these will be in the records."""
         out, packed, rows = (
-            self.empty(self.rows, vectors(self.kind, kept)),
+            self.empty(self.rows, code.vectors(self.kind, kept)),
             self.packed(weight),
             np.ascontiguousarray(input),
         )
         addresses = [memory.address(a) for a in (rows, packed, out)]
         parts = min(get_num_threads(), rows.size * self.gates * self.size // PART)
-        function = _inputs(self.kind, kept)
-        in_parallel(
-            lambda part: function(*addresses, part.start, part.stop, rows.shape[1], self.width),
-            len(rows),
-            max(1, parts),
-        )
+        slices = 2 * parts if parts > 1 else 1
+        runtime.in_slices(_inputs(self.kind, kept), addresses, len(rows), (rows.shape[1], self.width), slices)
         return out
 
-    def run(self, function: Any, reverse: bool, arrays: Any) -> None:
-        """Call machine code on slices of the batch."""
+    def run(self, function: int, reverse: bool, arrays: Any, columns: int = 1) -> None:
+        """All steps, by machine code: a phase for each. ``columns`` groups of hidden units cannot be divided."""
         offsets, counts = (np.ascontiguousarray(a[::-1]) if reverse else a for a in (self.offsets, self.counts))
-        addresses = [memory.address(a) for a in (*arrays, offsets, counts)]
+        steps, (parts, shares) = len(counts), self._parts(columns)
+        sizes = steps, self.size, self.width, self.batch, parts, shares
+        words = np.array([*[memory.address(a) for a in (*arrays, offsets, counts)], *sizes], np.int64)
+        given = np.empty((steps + reverse, 2), np.int64)
+        given[:, 0], given[:, 1] = memory.address(words), np.arange(len(given))
+        rows = np.empty((len(given), 3), np.int64)
+        rows[:, 0], rows[:, 2] = function, parts * shares
+        rows[:, 1] = memory.address(given) + given.strides[0] * given[:, 1]
+        runtime.run(runtime.Table(rows))
 
-        def work(part: slice) -> None:
-            function(*addresses, len(counts), part.start, part.stop, self.size, self.width)
-
-        work_of_all = self.rows * self.gates * self.size * self.size
-        parts = min(get_num_threads(), self.batch // SEQUENCES, work_of_all // PART)
-        in_parallel(work, self.batch, max(1, parts))
+    def _parts(self, columns: int) -> tuple[int, int]:
+        """In how many parts the sequences of a batch and the hidden units are."""
+        threads = min(get_num_threads(), max(1, self.batch * self.gates * self.size * self.size // SHARE))
+        shares = min(threads, self.width // (columns * self.lanes))
+        return max(1, min(threads // shares, self.batch // SEQUENCES)), shares
 
 
 def _run(kind: str, states: int, arguments: Any, keep: bool) -> Any:
@@ -174,9 +172,11 @@ def _run(kind: str, states: int, arguments: Any, keep: bool) -> Any:
     given = [_aligned(layer.padded(s)) for s in arguments[1 : 1 + states]]
     result = layer.empty(layer.rows + states * layer.batch)
     before, bias = layer.empty(layer.rows if keep else 0), _bias(layer, bias_ih, bias_hh)
-    arrays = [kept, layer.packed(weight_hh), bias, given[0], result[: layer.rows], before, *given[1:]]
+    hidden = memory.aligned((2, *given[0].shape), F32)
+    hidden[0] = given[0]
+    arrays = [kept, layer.packed(weight_hh), bias, hidden, result[: layer.rows], before, *given[1:]]
     layer.run(_forward(kind, keep), False, arrays)
-    result[layer.rows :].reshape(states, layer.batch, -1)[:] = given
+    result[layer.rows :].reshape(states, layer.batch, -1)[:] = [hidden[len(layer.counts) % 2], *given[1:]]
     result = result if layer.width == layer.size else np.ascontiguousarray(result[:, : layer.size])
     return (result, (input, weight_ih, weight_hh, layer.counts, layer.offsets, kept, before)) if keep else result
 
@@ -184,7 +184,7 @@ def _run(kind: str, states: int, arguments: Any, keep: bool) -> Any:
 def _infer(kind: str, states: int, arguments: Any) -> tuple[Spec, tuple[Any, ...]]:
     size, batch_sizes = arguments[2 + states].shape[1], arguments[5 + states]
     rows, width, numbers = sum(batch_sizes), _padded(size), Spec((len(batch_sizes),), np.dtype(np.int64))
-    kept = (numbers, numbers, Spec((rows, KEPT[kind] * width), F32), Spec((rows, width), F32))
+    kept = (numbers, numbers, Spec((rows, code.KEPT[kind] * width), F32), Spec((rows, width), F32))
     return Spec((rows + states * batch_sizes[0], size), F32), ("input", "weight_ih", "weight_hh", *kept)
 
 
@@ -207,7 +207,7 @@ def _pull(kind: str, states: int, g: Any, kept: Any, needs: Any) -> Any:
     of_gates = layer.empty(layer.rows, 4 if kind == "gru" else layer.gates)
     arrays = [g, records, layer.packed_back(weight_hh, columns), of_states[0], of_gates]
     arrays += [of_states[1]] if kind == "lstm" else [before] if kind == "gru" else []
-    layer.run(_backward(kind, columns), True, arrays)
+    layer.run(_backward(kind, columns), True, arrays, columns)
     of_gates = layer.cut(of_gates)
     ours = theirs = of_gates
     if kind == "gru":  # the last gate first, and its recurrent part behind the others

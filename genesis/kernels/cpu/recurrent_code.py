@@ -1,9 +1,12 @@
-"""LLVM code for all steps of a recurrent layer, for a slice of its batch: products with the recurrent weights and what
-follows element by element, while the sums are still in registers.
+"""LLVM code for the steps of a recurrent layer: products with the recurrent weights and what follows element by element,
+while the sums are still in registers.
+
+A step is a phase of native code, and a chunk of it some sequences and some hidden units (`genesis.kernels.native`): no
+unit of a step needs another one's result, all need those of the step before.
 
 A row of a step is one sequence. Hidden units are in groups of as many as a vector has lanes; rows of arrays are padded
 with zeros to whole groups. ``offsets[s]`` is the first row of step s in the arrays of all steps, ``counts[s]`` how many
-sequences take part in it: the first ones, of those from ``first`` to ``last``.
+sequences take part in it: the first ones.
 
 What is kept for the gradients is a *record* for each row and group, its vectors next to each other: the gates, which
 are the products of the inputs before, and what `KEPT` says. Of arrays of their own, one vector here and one there, each
@@ -15,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from genesis.kernels.llvm.nests import Code
+from genesis.kernels.llvm.nests import Code, declarations
 
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 # vectors of a record: behind the gates the cell before and the tanh of the cell, or the last gate's recurrent part; of a
@@ -93,35 +96,70 @@ def inputs(kind: str, target: Target, kept: bool) -> str:
 
 
 POINTERS = {
-    "lstm": ("kept", "packed", "bias", "hidden", "out", "before", "cell"),
-    "gru": ("kept", "packed", "bias", "hidden", "out", "before"),
+    "lstm": ("kept", "packed", "bias", "states", "out", "before", "cell"),
+    "gru": ("kept", "packed", "bias", "states", "out", "before"),
 }
 POINTERS["tanh"] = POINTERS["relu"] = POINTERS["gru"]
 ORDER = ("offsets", "counts")
-SIZES = ("steps", "first", "last", "size", "width")  # width: the size, padded
+# width: the size, padded; in how many parts the sequences of a batch and the hidden units are, one of all for a chunk
+SIZES = ("steps", "size", "width", "batch", "parts", "shares")
+
+
+class _Step(Code):
+    """The function ``name(ptr args, i64 chunk)`` of a phase. The arguments are the address of the words ``pointers`` and
+    `SIZES`, and the number of the phase. A chunk has rows from ``%first`` to ``%last``, and units from ``%begin`` to
+    ``%end``, so many as ``unit`` or a multiple of it.
+    """
+
+    def __init__(self, lanes: int, pointers: Sequence[str], unit: int) -> None:
+        super().__init__(lanes)
+        self.lines.append("  %words = load ptr, ptr %args")
+        self.phase = self.number("%args", "1")
+        for i, name in enumerate((*pointers, *ORDER, *SIZES)):
+            kind = "i64" if name in SIZES else "ptr"
+            self.lines.append(f"  %{name} = load {kind}, ptr {self.at('%words', str(i), 'i64')}")
+        part = self.put("sdiv i64 %chunk, %shares")
+        share = self.put(f"sub i64 %chunk, {self.times(part, '%shares')}")
+        self.divide("%first", "%last", "%batch", part, "%parts", 1)
+        self.divide("%begin", "%end", self.put(f"sdiv i64 %width, {unit}"), share, "%shares", unit)
+
+    def divide(self, first: str, last: str, count: str, which: str, parts: str, unit: int) -> None:
+        for name, number in ((first, which), (last, self.add(which, "1"))):
+            share = self.put(f"sdiv i64 {self.times(count, number)}, {parts}")
+            self.lines.append(f"  {name} = mul i64 {share}, {unit}")
+
+    def rows(self, step: str) -> tuple[str, str]:
+        """The first row of a step in the arrays of all, and how many of ours it has (the number of the last)."""
+        return self.number("%offsets", step), self.least(self.number("%counts", step), "%last")
+
+    def text(self, name: str) -> str:
+        head = f"define void @{name}(ptr %args, i64 %chunk) {{\nentry:"
+        return "\n".join([declarations(self.lanes), head, *self.lines, "  ret void\n}"])
 
 
 def forward(kind: str, target: Target, kept: bool) -> str:
     """The function ``forward``: the array ``kept`` has the products of the inputs where the gates will be, if these are
-    ``kept``; else nothing is written to it, nor to ``before``.
+    ``kept``; else nothing is written to it, nor to ``before``. Of the two ``states`` one is from before a step and one
+    is for after it, in turn.
     """
-    code, gates = Code(target.lanes), GATES[kind]
-    with code.loop("0", "%steps", "1") as step:
-        offset, last = code.number("%offsets", step.index), code.least(code.number("%counts", step.index), "%last")
-        with code.loop("0", "%width", str(code.lanes)) as units:
-            panel = code.at("%packed", code.times(code.times(units.index, "%size"), str(gates)))
+    code, gates = _Step(target.lanes, POINTERS[kind], target.lanes), GATES[kind]
+    offset, last = code.rows(code.phase)
+    here, there = code.put(f"and i64 {code.phase}, 1"), code.put(f"and i64 {code.add(code.phase, '1')}, 1")
+    for name, which in (("%hidden", here), ("%next", there)):
+        start = code.times(code.times(which, "%batch"), "%width")
+        code.lines.append(f"  {name} = getelementptr float, ptr %states, i64 {start}")
+    with code.loop("%begin", "%end", str(code.lanes)) as units:
+        panel = code.at("%packed", code.times(code.times(units.index, "%size"), str(gates)))
 
-            def block(row: str, count: int) -> None:
-                _forward_block(code, kind, kept, offset, units.index, panel, row, count)
+        def block(row: str, count: int) -> None:
+            _forward_block(code, kind, kept, offset, units.index, panel, row, count)
 
-            blocks_of_rows(code, "%first", last, target.rows(kind), block)
-        with code.loop("%first", last, "1") as row, code.loop("0", "%width", str(code.lanes)) as units:
-            here = code.add(code.times(row.index, "%width"), units.index)
-            there = code.add(code.times(code.add(row.index, offset), "%width"), units.index)
-            if kept:
-                code.store(code.load("%hidden", here), "%before", there)
-            code.store(code.load("%out", there), "%hidden", here)
-    return code.function("forward", [*POINTERS[kind], *ORDER], SIZES)
+        blocks_of_rows(code, "%first", last, target.rows(kind), block)
+        rest = code.put(f"select i1 {code.put(f'icmp sgt i64 {last}, %first')}, i64 {last}, i64 %first")
+        with code.loop(rest, "%last", "1") as row:  # these take no part in it
+            at = code.add(code.times(row.index, "%width"), units.index)
+            code.store(code.load("%hidden", at), "%next", at)
+    return code.text("forward")
 
 
 def _forward_block(code: Code, kind: str, kept: bool, offset: str, unit: str, panel: str, row: str, count: int) -> None:
@@ -150,7 +188,11 @@ def _forward_block(code: Code, kind: str, kept: bool, offset: str, unit: str, pa
             values = [out]
         for value, at in zip(values, record, strict=False) if kept else ():
             code.store(value, "%kept", at)
-        code.store(out, "%out", code.add(code.times(code.add(r, offset), "%width"), unit))
+        there = code.add(code.times(code.add(r, offset), "%width"), unit)
+        if kept:
+            code.store(code.load("%hidden", here), "%before", there)
+        code.store(out, "%out", there)
+        code.store(out, "%next", here)
 
 
 def _lstm(code: Code, line: Sequence[str], here: str) -> tuple[str, list[str]]:
@@ -178,44 +220,45 @@ BACK["relu"] = BACK["tanh"]
 
 
 def backward(kind: str, target: Target, columns: int) -> str:
-    """The function ``backward``: gradients of what went into the gates, from the last step to the first.
+    """The function ``backward``: gradients of what went into the gates, from the last step to the first. The phase p has
+    the products of the step before and what follows element by element of step p; there is one more than steps.
 
     ``gh`` and ``gc`` are the gradients of the states after the steps, and then before them. ``columns`` groups of hidden
     units are computed at a time.
     """
-    code, gates = Code(target.lanes), GATES[kind]
+    code, gates = _Step(target.lanes, BACK[kind], target.lanes * columns), GATES[kind]
     parts = 4 if kind == "gru" else gates  # what is stored of each row: a GRU's last gate has two gradients
     line, depth = code.times("%width", str(parts)), code.times("%width", str(gates))
-    skipped = "%width" if kind == "gru" else "0"
-    rows = target.rows("lstm") * 4 // columns
-    with code.loop("0", "%steps", "1") as step:
-        offset, last = code.number("%offsets", step.index), code.least(code.number("%counts", step.index), "%last")
-        with code.loop("%first", last, "1") as row, code.loop("0", "%width", str(code.lanes)) as units:
+    with code.loop("0", code.least(code.phase, "1"), "1"):
+        _backward_products(code, kind, columns, target.rows("lstm") * 4 // columns, line, depth)
+    left = code.put(f"sub i64 %steps, {code.phase}")
+    with code.loop("0", code.least(left, "1"), "1"):
+        offset, last = code.rows(code.phase)
+        with code.loop("%first", last, "1") as row, code.loop("%begin", "%end", str(code.lanes)) as units:
             here = code.add(code.times(row.index, "%width"), units.index)
-            there = code.add(row.index, offset)
-            _backward_unit(code, kind, here, there, units.index, line)
-        with code.loop("0", "%width", str(code.lanes * columns)) as units:
-            panel = code.at("%packed", code.times(units.index, depth))
+            _backward_unit(code, kind, here, code.add(row.index, offset), units.index, line)
+    return code.text("backward")
 
-            def block(first: str, count: int) -> None:
-                each = [code.add(first, str(i)) for i in range(count)]
-                elements = [
-                    [
-                        code.add(code.times(r, "%width"), code.add(units.index, str(j * code.lanes)))
-                        for j in range(columns)
-                    ]
-                    for r in each
-                ]
-                sums = [
-                    [code.load("%gh", p) if kind == "gru" else code.constant(0.0) for p in group] for group in elements
-                ]
-                left = [("%ggates", code.add(code.times(code.add(r, offset), line), skipped)) for r in each]
-                for group, values in zip(elements, products(code, sums, left, panel, depth), strict=True):
-                    for element, value in zip(group, values, strict=True):
-                        code.store(value, "%gh", element)
 
-            blocks_of_rows(code, "%first", last, rows, block)
-    return code.function("backward", [*BACK[kind], *ORDER], SIZES)
+def _backward_products(code: _Step, kind: str, columns: int, rows: int, line: str, depth: str) -> None:
+    """The gradients of the hidden units before the step before."""
+    offset, last = code.rows(code.put(f"sub i64 {code.phase}, 1"))
+    skipped = "%width" if kind == "gru" else "0"
+    with code.loop("%begin", "%end", str(code.lanes * columns)) as units:
+        panel = code.at("%packed", code.times(units.index, depth))
+
+        def block(first: str, count: int) -> None:
+            each = [code.add(first, str(i)) for i in range(count)]
+            units_of = [code.add(units.index, str(j * code.lanes)) for j in range(columns)]
+            elements = [[code.add(code.times(r, "%width"), u) for u in units_of] for r in each]
+            zero = code.constant(0.0)
+            sums = [[code.load("%gh", p) if kind == "gru" else zero for p in group] for group in elements]
+            left = [("%ggates", code.add(code.times(code.add(r, offset), line), skipped)) for r in each]
+            for group, values in zip(elements, products(code, sums, left, panel, depth), strict=True):
+                for element, value in zip(group, values, strict=True):
+                    code.store(value, "%gh", element)
+
+        blocks_of_rows(code, "%first", last, rows, block)
 
 
 def _backward_unit(code: Code, kind: str, here: str, row: str, unit: str, line: str) -> None:
