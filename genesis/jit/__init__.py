@@ -6,6 +6,7 @@ runs a graph as one call.)
 `memory`     what comes from outside, what the function made
 `gradients`  the .grad of what comes from outside
 `guards`     what must still be true
+`numbers`    numbers of the host as questions that are asked at each call
 `outcome`    what it leaves behind, and the graph of all that
 `program`    calls of ops: data, to be compared, stored and bound
 `arguments`  what a call may be called with

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from operator import is_
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from genesis.core.graph.node import AccumulateGrad
 from genesis.core.graph.site import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable
+from genesis.jit.numbers import Entry
 
 State = dict[str, Any]
 Answers = list[tuple[Any, tuple[Any, ...] | None]]  # see `Dependable._answers`
@@ -83,7 +85,7 @@ def _changed(what: str, before: Any, now: Any) -> str:
 class Unchanged:
     """The state of something, as far as the function did not change it itself."""
 
-    __slots__ = ("answers", "ask", "left_out", "name", "state", "thing", "witnessed", "witnesses")
+    __slots__ = ("answers", "ask", "left_out", "name", "sources", "state", "thing", "witnessed", "witnesses")
 
     def __init__(self, name: str, ask: Callable[[], State], thing: Dependable | None = None) -> None:
         self.name, self.ask, self.state, self.thing = name, ask, ask(), thing
@@ -91,6 +93,7 @@ class Unchanged:
         self.witnesses = None if thing is None else thing._witnesses
         self.witnessed: tuple[Any, ...] = ()
         self.left_out: set[str] = set()  # what the function changed itself
+        self.sources: Callable[[], dict[str, tuple[Any, Any]]] = dict  # where entries are found: a holder and a key
 
     def changed(self) -> str | None:
         if self.witnesses is not None:  # a tenth of the time
@@ -101,6 +104,34 @@ class Unchanged:
         if now.keys() == self.state.keys() and all([_same(v, now[k]) for k, v in self.state.items()]):
             return None
         return _difference(self.name, self.state, now)
+
+    def moved(self) -> Iterator[Entry]:
+        """The floats that are other ones now, where they are found."""
+        now, sources = self.ask(), self.sources()
+        for key, then in self.state.items():
+            if type(then) is float and type(now.get(key)) is float and not _same(then, now[key]) and key in sources:
+                holder, name = sources[key]
+                yield Entry(holder, () if isinstance(holder, CellType) else (name,), f"{self.name}{key}")
+
+    def leave(self, entries: Iterable[Entry]) -> None:
+        """Some entries of dictionaries and cells are read at each call: they may be other ones."""
+        sources = self.sources()
+        read = {(id(e.holder), *e.keys) for e in entries}
+        own = {k for k, (holder, *name) in sources.items() if (id(holder), *[n for n in name if n is not None]) in read}
+        if own:
+            self._leave_out(own)
+            known = [source for key, source in sources.items() if key not in own]
+            self.answers = lambda: [(holder, None if name is None else (name,)) for holder, name in known]
+            if self.thing is not None:
+                self.answers = partial(_without, self.thing, own)
+
+    def leave_named(self, keys: Iterable[str]) -> None:
+        """Some entries are of no matter."""
+        own = {key for key in keys if key in self.state}
+        if own:
+            known = [source for key, source in self.sources().items() if key not in own]
+            self._leave_out(own)
+            self.answers = lambda: [(holder, None if name is None else (name,)) for holder, name in known]
 
     def settle(self) -> None:
         """The trace is over: what is otherwise by now, the function changed itself; nothing can be said about it."""
@@ -130,6 +161,17 @@ class Unchanged:
         guard.state = {k: new(v) for k, v in self.state.items()}
         guard._leave_out(self.left_out)
         return guard
+
+
+def _without(thing: Dependable, names: set[str]) -> Answers | None:
+    """`Dependable._answers` where some attributes are of no matter."""
+    own, answers = thing.__dict__, thing._answers()
+    left = [own.get(name) for name in names]
+    return answers and [
+        (held, tuple([k for k in held if k not in names]) if held is own else keys)
+        for held, keys in answers
+        if not any([held is x for x in left])
+    ]
 
 
 class CapturedAsTheyWere:
@@ -239,6 +281,7 @@ def names_of(function: Any) -> Unchanged:
         if isinstance(value := _look_up(*source), Dependable | Tensor) or type(value) in PLAIN
     }
     guard = Unchanged("", lambda: {what: _look_up(*source) for what, source in known.items()})
+    guard.sources = lambda: known
     guard.answers = lambda: [(source, None if name is None else (name,)) for source, name in known.values()]
     return guard
 
@@ -277,7 +320,9 @@ class Guards:
     def depends(self, thing: Dependable) -> None:
         """The function asks a module or an optimizer."""
         if id(thing) not in self.unchanged:
-            self.unchanged[id(thing)] = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing)
+            guard = Unchanged(f"{type(thing).__name__}.", thing._taken_for_granted, thing)
+            guard.sources = lambda: {name: (thing.__dict__, name) for name in thing.__dict__}
+            self.unchanged[id(thing)] = guard
             self.things.append(thing)
 
     def _name(self) -> None:

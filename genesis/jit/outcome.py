@@ -140,7 +140,10 @@ def graph_of(
         objects,
         *outcome.structures,
         tuple(tracer.plain),
-        tracer.guards.collected(tensors, [x.tensor for x in outcome.leaves if x.tensor is not None]),
+        (
+            *tracer.guards.collected(tensors, [x.tensor for x in outcome.leaves if x.tensor is not None]),
+            *tracer.decisions.values(),
+        ),
     )
     return Graph(program.verified(tracer.calls), binding)
 

@@ -14,6 +14,7 @@ from genesis.core.graph.tracing import Dependable
 from genesis.jit.binding import Binding, check_tensors
 from genesis.jit.guards import CapturedAsTheyWere, Unchanged
 from genesis.jit.memory import check_overlaps
+from genesis.jit.numbers import Decision, Entry, Formula, StillFloat
 from genesis.jit.program import Program
 
 
@@ -121,8 +122,10 @@ def rebound(program: Program, binding: Binding, pairs: Iterable[tuple[Any, Any]]
 
 def _guard(guard: Any, exchange: Exchange) -> Any:
     """The same question about what is new."""
-    if isinstance(guard, CapturedAsTheyWere):
+    if isinstance(guard, CapturedAsTheyWere | StillFloat):
         return guard.of(exchange)
+    if isinstance(guard, Decision):
+        return guard.of(lambda question: _function(question, exchange))
     if not isinstance(guard, Unchanged):
         return guard
     if exchange.knows(guard.thing):
@@ -145,6 +148,10 @@ def _guard(guard: Any, exchange: Exchange) -> Any:
 
 def _function(function: Callable[[], float], exchange: Exchange) -> Callable[[], float]:
     """A function of numbers that finds the new things where it found the old ones: in its closure and its defaults."""
+    if isinstance(function, Entry):
+        return function.of(exchange)
+    if isinstance(function, Formula):
+        return function.of(lambda question: _function(question, exchange))
     if isinstance(function, MethodType):
         return MethodType(function.__func__, exchange(function.__self__))
     if not isinstance(function, FunctionType):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from genesis.core.call.kernels import call_many
@@ -63,9 +63,9 @@ class Adam(Stateful):
         if group["lr"].__class__ is float and tracer.get() is None:
             root, rate, shrink = _scales(group["lr"], state["step"], b1, b2, decay)
         else:
-            root = number(group, state, lambda lr, step: (1 - b2**step) ** 0.5)
-            rate = number(group, state, lambda lr, step: -lr / (1 - b1**step))
-            shrink = number(group, state, lambda lr, step: 1 - lr * decay) if decay else None
+            root = number(group, state, lambda lr, step, betas: (1 - betas[1] ** step) ** 0.5, "betas")
+            rate = number(group, state, lambda lr, step, betas: -lr / (1 - betas[0] ** step), "betas")
+            shrink = number(group, state, lambda lr, step, decay: 1 - lr * decay, "weight_decay") if decay else None
         averages = state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq")
         adam_step(param, g, *averages, b1, b2, root, group["eps"], rate, shrink)
 
@@ -143,7 +143,7 @@ def _shrink(param: Any, state: dict[str, Any], group: Group) -> None:
     """The weight decay that is no part of the gradient."""
     decay = group["weight_decay"]
     if decay and group["decoupled_weight_decay"]:
-        param.mul_(number(group, state, lambda lr, step: 1 - lr * decay))
+        param.mul_(number(group, state, lambda lr, step, decay: 1 - lr * decay, "weight_decay"))
 
 
 class Adamax(Stateful):
@@ -177,8 +177,9 @@ class Adamax(Stateful):
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         b1, b2 = group["betas"]
         mean, largest = average(state["exp_avg"], g, 1 - b1), state["exp_inf"]
-        largest.copy_(maximum(largest * b2, g.abs().add_(float(group["eps"]))))
-        add_quotient(param, mean, largest, number(group, state, lambda lr, step: -lr / (1 - b1**step)))
+        largest.copy_(maximum(largest * b2, g.abs().add_(group["eps"])))
+        rate = number(group, state, lambda lr, step, betas: -lr / (1 - betas[0] ** step), "betas")
+        add_quotient(param, mean, largest, rate)
 
 
 class NAdam(Stateful):
@@ -218,18 +219,22 @@ class NAdam(Stateful):
         return {"mu_product": 1.0, "exp_avg": 0.0, "exp_avg_sq": 0.0}
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
-        (b1, b2), psi = group["betas"], group["momentum_decay"]
+        def asked(formula: Callable[[Any, float, float], float]) -> Any:
+            """``formula(learning rate, momentum now, momentum of the next step)``"""
 
-        def momentum(step: int) -> float:
-            return b1 * (1 - 0.5 * 0.96 ** (step * psi))  # type: ignore[no-any-return]
+            def of(lr: Any, step: int, betas: Any, psi: float) -> float:
+                return formula(lr, *[betas[0] * (1 - 0.5 * 0.96 ** (t * psi)) for t in (step, step + 1)])
+
+            return number(group, state, of, "betas", "momentum_decay")
 
         _shrink(param, state, group)
         mean, squares = _averages(g, state, group)
-        size = squares.div(number(group, state, lambda lr, step: 1 - b2**step)).sqrt_().add_(float(group["eps"]))
-        product = state["mu_product"].mul_(number(group, state, lambda lr, step: momentum(step))).double()
-        ahead = product * number(group, state, lambda lr, step: momentum(step + 1))
-        now = number(group, state, lambda lr, step: lr * (1 - momentum(step))) / (1 - product)
-        then = number(group, state, lambda lr, step: lr * momentum(step + 1)) / (1 - ahead)
+        correction = number(group, state, lambda lr, step, betas: 1 - betas[1] ** step, "betas")
+        size = squares.div(correction).sqrt_().add_(group["eps"])
+        product = state["mu_product"].mul_(asked(lambda lr, mu, after: mu)).double()
+        ahead = product * asked(lambda lr, mu, after: after)
+        now = asked(lambda lr, mu, after: lr * (1 - mu)) / (1 - product)
+        then = asked(lambda lr, mu, after: lr * after) / (1 - ahead)
         param.sub_(g / size * now).sub_(mean / size * then)
 
 
@@ -263,14 +268,17 @@ class RAdam(Stateful):
         return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
-        b1, b2 = group["betas"]
         _shrink(param, state, group)
         mean, squares = _averages(g, state, group)
-        known = number(group, state, lambda lr, step: float(_rectification(b2, step) > 0))
-        unknown = number(group, state, lambda lr, step: float(_rectification(b2, step) == 0))
+        known = number(group, state, lambda lr, step, betas: float(_rectification(betas[1], step) > 0), "betas")
+        unknown = number(group, state, lambda lr, step, betas: float(_rectification(betas[1], step) == 0), "betas")
         # by the size where that is known, else by one; a replay may begin in one case and end in the other
-        size = squares.sqrt().add_(float(group["eps"])).mul_(known).add_(unknown)
-        rate = number(group, state, lambda lr, step: -lr / (1 - b1**step) * (_rectification(b2, step) or 1))
+        size = squares.sqrt().add_(group["eps"]).mul_(known).add_(unknown)
+
+        def formula(lr: Any, step: int, betas: Any) -> Any:
+            return -lr / (1 - betas[0] ** step) * (_rectification(betas[1], step) or 1)
+
+        rate = number(group, state, formula, "betas")
         add_quotient(param, mean, size, rate)
 
 

@@ -78,11 +78,10 @@ class Adafactor(Stateful):
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
         least, smallest = group["eps"]
         least = finfo(param.dtype).eps if least is None else least
-        decay, forget = group["weight_decay"], group["beta2_decay"]
-        new = number(group, state, lambda lr, step: float(step) ** forget)
+        new = number(group, state, lambda lr, step, forget: float(step) ** forget, "beta2_decay")
         length = _root_mean_square(param).clamp(min=smallest)
-        if decay:
-            param.mul_(number(group, state, lambda lr, step: 1 - lr * decay))
+        if group["weight_decay"]:
+            param.mul_(number(group, state, lambda lr, step, decay: 1 - lr * decay, "weight_decay"))
         update = self._squares(g, state, new, least).clamp_(min=least * least).rsqrt_().mul_(g)
         excess = (_root_mean_square(update) / group["d"]).clamp(min=1.0)
         param.sub_(update * (length / excess * number(group, state, lambda lr, step: min(lr, step**-0.5))))
@@ -160,11 +159,11 @@ class Muon(Stateful):
         _refuse_complex("Muon", param)
         if not state:
             state["momentum_buffer"] = zeros_like(grad)
-        momentum, decay = group["momentum"], group["weight_decay"]
+        momentum = group["momentum"]
         buffer = average(state["momentum_buffer"], grad, 1 - momentum)
         step = _orthogonal(grad.lerp(buffer, momentum) if group["nesterov"] else buffer, group)
         scale = _scale(group["adjust_lr_fn"], *param.shape)
-        param.mul_(number(group, state, lambda lr, _: 1 - lr * decay))
+        param.mul_(number(group, state, lambda lr, _, decay: 1 - lr * decay, "weight_decay"))
         add_scaled(param, step.to(param.dtype), number(group, state, lambda lr, _: -lr * scale))
 
 
@@ -173,7 +172,7 @@ def _orthogonal(x: Any, group: Group) -> Any:
     (a, b, c), upright = group["ns_coefficients"], x.shape[0] > x.shape[1]
     x = x.to(bfloat16)
     x = x.T if upright else x
-    x = x / x.norm().clamp(min=float(group["eps"]))
+    x = x / x.norm().clamp(min=group["eps"])
     for _ in range(group["ns_steps"]):
         gram = x @ x.T
         x = x.addmm(gram.addmm(gram, gram, beta=b, alpha=c), x, beta=a)

@@ -25,7 +25,7 @@ from genesis.ops.shapes.join import stack
 from genesis.optim.hooks import Hooks, added, every, hooked
 from genesis.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from genesis.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
-from genesis.optim.options import check_options, refuse_both, scalar
+from genesis.optim.options import Inputs, check_options, floats_of, refuse_both, scalar
 from genesis.optim.state import checked, packed, unpacked
 
 Group = dict[str, Any]
@@ -217,14 +217,29 @@ class Optimizer(Dependable):
             self.update(param, grad, self.state[param], group)
 
     def _update_all(self) -> None:
-        for group in self.param_groups:
-            self._update_group(group)
+        for i, group in enumerate(self.param_groups):
+            self._update_group(group if tracer.get() is None else self._seen_by_trace(i, group))
         if tracer.get() is not None:
             for state in self.state.values():
                 for made in state.values():
                     keep(made)
             self._refuse_new_state()
             depends(self)
+
+    def _seen_by_trace(self, i: int, group: Group) -> Group:
+        """A group whose numbers are inputs of the graph."""
+        names = self._inputs(group)
+        return Inputs(group, f"{type(self).__name__}.param_groups[{i}]", names) if names else group
+
+    def _inputs(self, group: Group) -> list[str]:
+        """The options that a trace asks for at every replay; those of other packages may do anything with them."""
+        ours = type(self).__module__.startswith("genesis.") and not group.get("differentiable")
+        return floats_of(group, self.defaults) if ours else []
+
+    def _fixed(self, group: Group) -> list[str]:
+        """The options that a trace takes for granted."""
+        inputs = {"lr", *self._inputs(group)}
+        return [name for name in self.defaults if name in group and name not in inputs]
 
     def _refuse_new_state(self) -> None:
         """In a trace: forget what is not there outside of it."""
@@ -245,7 +260,8 @@ class Optimizer(Dependable):
     def _taken_for_granted(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for i, group in enumerate(self.param_groups):
-            options = plain_only({name: group[name] for name in self.defaults if name != "lr" and name in group})
+            options: dict[str, Any] = plain_only({name: group[name] for name in self._fixed(group)})
+            options |= {name: "a number, which is asked for" for name in self._inputs(group) if name != "lr"}
             values |= {f"param_groups[{i}][{name!r}]": value for name, value in options.items()}
             values[f"param_groups[{i}]['params']"] = tuple(group["params"])
         values["state"] = tuple([x for state in self.state.values() for x in state.values() if isinstance(x, Tensor)])
@@ -257,9 +273,7 @@ class Optimizer(Dependable):
         return groups | {f"state[{i}]": self.state[p] for i, p in enumerate(params) if p in self.state}
 
     def _witnesses(self) -> tuple[Any, ...]:
-        options = [
-            group[name] for group in self.param_groups for name in self.defaults if name != "lr" and name in group
-        ]
+        options = [group[name] for group in self.param_groups for name in self._fixed(group)]
         params = [p for group in self.param_groups for p in (group, *group["params"])]
         return (
             *options,
@@ -271,8 +285,7 @@ class Optimizer(Dependable):
         answers: list[tuple[Any, tuple[Any, ...] | None]] = [(self.__dict__, ("state", "param_groups"))]
         answers += [(self.param_groups, None), (self.state, tuple(self.state))]
         for group in self.param_groups:
-            options = tuple([name for name in self.defaults if name != "lr" and name in group])
-            answers += [(group, (*options, "params")), (group["params"], None)]
+            answers += [(group, (*self._fixed(group), "params")), (group["params"], None)]
         tensors = [(s, tuple([k for k, x in s.items() if isinstance(x, Tensor)])) for s in self.state.values()]
         return [*answers, *tensors]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
@@ -27,14 +27,57 @@ def scalar(value: Any) -> Any:
         tracer.reset(token)
 
 
-def number(group: dict[str, Any], state: dict[str, Any], formula: Callable[[Any, Any], Any]) -> Any:
-    """``formula(learning rate, step)``, asked for again at every replay of a trace. Where the step is differentiable, a
-    learning rate that is a tensor stays one.
+class Inputs(dict[str, Any]):
+    """A group as a trace sees it: its floats are inputs of the graph, which asks for them at every replay."""
+
+    def __init__(self, group: dict[str, Any], title: str, names: Iterable[str]) -> None:
+        super().__init__(group)
+        self.group, active = group, tracer.get()
+        for name in names:
+            value, text = group[name], f"{title}[{name!r}]"
+            self[name] = (
+                active.option(group, (name,), text)
+                if isinstance(value, float)
+                else tuple([active.option(group, (name, i), f"{text}[{i}]") for i in range(len(value))])
+            )
+
+
+def floats_of(group: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """The options that are floats, or sequences of them."""
+    there = [(name, group[name]) for name in names if name in group]
+    return [name for name, v in there if type(v) is float or (type(v) in (tuple, list) and v and _are_floats(v))]
+
+
+def _are_floats(values: Any) -> bool:
+    return all([type(x) is float for x in values])
+
+
+def number(group: dict[str, Any], state: dict[str, Any], formula: Callable[..., Any], *names: str) -> Any:
+    """``formula(learning rate, step, *others)``, asked for again at every replay of a trace. Where the step is
+    differentiable, a learning rate that is a tensor stays one.
+
+    Args:
+        names: of the other options that the formula takes
     """
     if group.get("differentiable"):
         lr = group["lr"]
-        return formula(lr.reshape(()) if isinstance(lr, Tensor) else lr, state.get("step"))
-    return host(lambda: formula(scalar(group["lr"]), state.get("step")))
+        return formula(lr.reshape(()) if isinstance(lr, Tensor) else lr, state.get("step"), *[group[n] for n in names])
+    if isinstance(group, Inputs):
+        group = group.group
+    if any([_holds_tensors(group[n]) for n in names]):
+        return host(lambda: formula(scalar(group["lr"]), state.get("step"), *[_scalars(group[n]) for n in names]))
+    if len(names) == 1:
+        (name,) = names
+        return host(lambda: formula(scalar(group["lr"]), state.get("step"), group[name]))  # a third of the time
+    return host(lambda: formula(scalar(group["lr"]), state.get("step"), *[group[n] for n in names]))
+
+
+def _holds_tensors(value: Any) -> bool:
+    return any([isinstance(x, Tensor) for x in (value if isinstance(value, tuple | list) else [value])])
+
+
+def _scalars(value: Any) -> Any:
+    return tuple(map(scalar, value)) if isinstance(value, tuple | list) else scalar(value)
 
 
 def refuse_both(name: str, group: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ class RMSprop(Stateful):
         if group["centered"]:
             mean = average(state["grad_avg"], g, 1 - alpha)
             squares = squares.addcmul(mean, mean, value=-1)
-        size = squares.sqrt().add_(float(group["eps"]))
+        size = squares.sqrt().add_(group["eps"])
         rate = number(group, state, lambda lr, step: -lr)
         if group["momentum"]:
             add_scaled(param, add_quotient(state["momentum_buffer"].mul_(group["momentum"]), g, size, 1), rate)
@@ -102,9 +102,8 @@ class Adagrad(Stateful):
         return {"sum": group["initial_accumulator_value"]}
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
-        decay = group["lr_decay"]
-        size = add_square(state["sum"], g, 1).sqrt().add_(float(group["eps"]))
-        add_quotient(param, g, size, number(group, state, lambda lr, step: -lr / (1 + (step - 1) * decay)))
+        size = add_square(state["sum"], g, 1).sqrt().add_(group["eps"])
+        add_quotient(param, g, size, number(group, state, _decayed, "lr_decay"))
 
     def update_sparse(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         for option in ("weight_decay", "fused", "differentiable"):
@@ -113,12 +112,17 @@ class Adagrad(Stateful):
         if not state:
             self.begin(param, state, group)
         advance(state, "step")
-        g, decay = (-grad if group["maximize"] else grad).coalesce(), group["lr_decay"]
+        g = (-grad if group["maximize"] else grad).coalesce()
         at, values = tuple(g.indices()), g.values()
         if values.numel():
             state["sum"][at] = squares = state["sum"][at] + values * values
-            rate = number(group, state, lambda lr, step: -lr / (1 + (step - 1) * decay))
+            rate = number(group, state, _decayed, "lr_decay")
             param[at] = param[at] + values / squares.sqrt().add_(group["eps"]) * rate
+
+
+def _decayed(lr: Any, step: int, decay: float) -> Any:
+    """Minus the learning rate of a step."""
+    return -lr / (1 + (step - 1) * decay)
 
 
 class Adadelta(Stateful):
@@ -159,7 +163,7 @@ class Adadelta(Stateful):
         return {"square_avg": 0.0, "acc_delta": 0.0}
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
-        rho, eps = group["rho"], float(group["eps"])
+        rho, eps = group["rho"], group["eps"]
         size = add_square(state["square_avg"].mul_(rho), g, 1 - rho).add(eps).sqrt_()
         delta = state["acc_delta"].add(eps).sqrt_().div_(size).mul_(g)
         add_square(state["acc_delta"].mul_(rho), delta, 1 - rho)

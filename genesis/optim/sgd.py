@@ -208,17 +208,16 @@ class ASGD(Stateful):
         return {"eta": group["lr"], "mu": 1.0, "ax": 0.0}
 
     def change(self, param: Any, g: Any, state: dict[str, Any], group: Group) -> None:
-        lambd, alpha, t0 = group["lambd"], group["alpha"], group["t0"]
         eta, mu, ax = state["eta"].double(), state["mu"], state["ax"]
-        param.mul_(1 - lambd * eta).sub_(g * eta)
+        param.mul_(1 - eta * group["lambd"]).sub_(g * eta)
         ax.copy_(where(mu == 1, param, ax + (param - ax) * mu))
 
-        def rate(lr: Any, step: Any) -> Any:
+        def rate(lr: Any, step: Any, lambd: float, alpha: float) -> Any:
             count = float32(step) if group["foreach"] else step  # PyTorch's loops over lists round there
             return lr / (1 + lambd * lr * count) ** alpha
 
-        state["eta"].mul_(0).add_(number(group, state, rate))
-        mu.mul_(0).add_(number(group, state, lambda lr, step: 1 / max(1, step - t0)))
+        state["eta"].mul_(0).add_(number(group, state, rate, "lambd", "alpha"))
+        mu.mul_(0).add_(number(group, state, lambda lr, step, t0: 1 / max(1, step - t0), "t0"))
 
 
 class Rprop(Stateful):

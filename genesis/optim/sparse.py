@@ -70,8 +70,13 @@ class SparseAdam(Stateful):
             return
         mean = moved(state["exp_avg"], at, values, 1 - b1)
         size = moved(state["exp_avg_sq"], at, values * values, 1 - b2).sqrt().add_(group["eps"])
-        rate = number(group, state, lambda lr, step: -lr * (1 - b2**step) ** 0.5 / (1 - b1**step))
+        rate = number(group, state, _corrected, "betas")
         param[at] = param[at] + mean.div_(size) * rate
+
+
+def _corrected(lr: Any, step: int, betas: Any) -> Any:
+    """Minus the learning rate, with the corrections of both averages for their start at zero."""
+    return -lr * (1 - betas[1] ** step) ** 0.5 / (1 - betas[0] ** step)
 
 
 explain_all(globals(), "SparseAdam")

@@ -100,15 +100,19 @@ CHANGES = {
     "half a model": (lambda c: c.model.half(), "f16"),
     "a parameter group": (
         lambda c: c.optimizer.add_param_group({"params": [nn.Parameter(genesis.ones(1))]}),
-        r"SGD.param_groups\[1\]\['momentum'\] is new",
+        r"SGD.param_groups\[1\]\['dampening'\] is new",
     ),
     "a parameter in a group": (
         lambda c: c.optimizer.param_groups[0]["params"].pop(),
         r"SGD.param_groups\[0\]\['params'\] has 3 entries, it had 4",
     ),
     "an option": (
-        lambda c: c.optimizer.param_groups[0].update(momentum=0.5),
-        r"SGD.param_groups\[0\]\['momentum'\] is 0.5, it was 0.9",
+        lambda c: c.optimizer.param_groups[0].update(nesterov=True),
+        r"SGD.param_groups\[0\]\['nesterov'\] is True, it was False",
+    ),
+    "an option that decided": (
+        lambda c: c.optimizer.param_groups[0].update(momentum=0.0),
+        r"bool\(SGD.param_groups\[0\]\['momentum'\]\) is False now, it was True",
     ),
     "a state": (lambda c: c.optimizer.load_state_dict(c.optimizer.state_dict()), r"SGD.state\[0\] is another tensor"),
     "no state": (lambda c: c.optimizer.state.clear(), r"SGD.state has 0 entries, it had 4"),
@@ -131,6 +135,7 @@ def test_what_has_changed_is_named(name):
 
 FINE = {
     "learning rate": lambda c: c.optimizer.param_groups[0].update(lr=0.5),
+    "an option that is a number": lambda c: c.optimizer.param_groups[0].update(momentum=0.5),
     "a schedule": lambda c: genesis.optim.lr_scheduler.StepLR(c.optimizer, 1).step(),
     "new values": lambda c: c.linear.weight.data.zero_(),
     "load_state_dict": lambda c: c.model.load_state_dict(Net().state_dict()),

@@ -139,9 +139,21 @@ def test_learning_rates_and_steps_are_inputs_of_the_graph():
     assert scaled.replay(genesis.ones(2)).tolist() == [20, 20] and scaled.replay(genesis.ones(2)).tolist() == [30, 30]
 
 
-def test_arithmetic_on_a_number_of_the_host_is_refused():
-    for f in (lambda n: n * 2, lambda n: 1 - n, float, lambda n: n > 0, bool):
+def test_arithmetic_on_a_number_of_the_host_is_an_input_of_the_graph():
+    state = {"n": 0.5}
+    for f in (lambda n: n * 2, lambda n: 1 - n, lambda n: n**2 / 3 - abs(-n), lambda n: (n, 2 + n)[1]):
+        state["n"] = 0.5
+        graph = jit.trace(lambda x, f=f: x * f(jit.host(lambda: state["n"])), genesis.ones(2))
+        for state["n"] in (0.5, 0.75, -3.0):
+            assert graph.replay(genesis.ones(2)).tolist() == (genesis.ones(2) * f(state["n"])).tolist()
+
+
+def test_what_python_takes_out_of_a_number_of_the_host_is_refused():
+    for f in (float, int, round, lambda n: n // 1, lambda n: n % 2):
         with pytest.raises(RuntimeError, match="compute inside: host"):
+            jit.trace(lambda x, f=f: x * f(jit.host(lambda: 0.5)), genesis.ones(2))
+    for f in (lambda n: n > 0, bool, lambda n: n + 1 == 2):  # it may count steps
+        with pytest.raises(RuntimeError, match="the decision would be a constant"):
             jit.trace(lambda x, f=f: x * f(jit.host(lambda: 0.5)), genesis.ones(2))
 
 

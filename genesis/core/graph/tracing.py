@@ -73,49 +73,88 @@ def depends(thing: Dependable) -> None:
 
 
 class HostNumber(float):
-    """The value of a host number while a trace is being made; ``var`` stands for it in the graph. Tensors can be
-    combined with it, nothing else.
+    """The value of a host number while a trace is being made; ``var`` stands for it in the graph.
+
+    Tensors can be combined with it, and numbers: that gives another one. What Python decides by it (``if x:``,
+    ``x < 1``) the graph is held for. Outside of the trace it is what ``ask`` says now.
     """
 
-    __slots__ = ("var",)
+    __slots__ = ("after", "ask", "free", "var")
     var: Any
+    ask: Callable[[], float]
+    after: int  # how many counts had gone up when it was asked for
+    free: bool  # whether it does not depend on these
 
 
-def _refuse(self: HostNumber, *others: Any) -> Any:
-    if any(hasattr(x, "_array") for x in others):
-        return NotImplemented
-    raise GraphError(
-        message("trace", "Python computes with a number of the host, the result would be a constant of the graph",
-                hint="compute inside: host(lambda: group['lr'] * 0.5)")
-    )  # fmt: skip
+def now(x: Any) -> Any:
+    """A number that may be one of the host, as it is at the moment."""
+    return x.ask() if x.__class__ is HostNumber else x
 
 
+def _combined(name: str) -> Callable[..., Any]:
+    def combined(self: HostNumber, *others: Any) -> Any:
+        if any([hasattr(x, "_array") for x in others]) or not all([isinstance(x, int | float | None) for x in others]):
+            return NotImplemented
+        active = tracer.get()
+        if active is None:
+            return getattr(float, name)(float(self.ask()), *[_as_float(now(x)) for x in others])
+        return active.combined(name, self, others)
+
+    return combined
+
+
+def _decided(name: str) -> Callable[..., Any]:
+    def decided(self: HostNumber, *others: Any) -> Any:
+        if not all([isinstance(x, int | float) for x in others]):
+            return NotImplemented
+        active = tracer.get()
+        if active is None:
+            return getattr(float, name)(float(self.ask()), *[_as_float(now(x)) for x in others])
+        return active.decided(name, self, others)
+
+    return decided
+
+
+def _as_float(x: Any) -> Any:
+    return x if x is None else float(x)
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(self: HostNumber, *others: Any) -> Any:
+        if tracer.get() is None:
+            return getattr(float(self.ask()), name)(*others)
+        raise GraphError(
+            message("trace", "Python computes with a number of the host, the result would be a constant of the graph",
+                    hint="compute inside: host(lambda: group['lr'] * 0.5)")
+        )  # fmt: skip
+
+    return refuse
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "neg", "abs"):
+    setattr(HostNumber, f"__{_name}__", _combined(f"__{_name}__"))
+for _name in ("bool", "lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(HostNumber, f"__{_name}__", _decided(f"__{_name}__"))
 for _name in (
-    "add",
-    "radd",
-    "sub",
-    "rsub",
-    "mul",
-    "rmul",
-    "truediv",
-    "rtruediv",
-    "pow",
-    "rpow",
-    "neg",
-    "abs",
     "float",
     "int",
-    "bool",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
     "round",
     "trunc",
+    "floor",
+    "ceil",
+    "floordiv",
+    "rfloordiv",
+    "mod",
+    "rmod",
+    "divmod",
+    "str",
+    "repr",
+    "format",
 ):
-    setattr(HostNumber, f"__{_name}__", _refuse)
+    setattr(HostNumber, f"__{_name}__", _refused(f"__{_name}__"))
+HostNumber.real = property(lambda self: self)  # type: ignore[assignment]
+HostNumber.__array__ = _refused("__float__")  # type: ignore[attr-defined]
+HostNumber.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy's functions refuse it
 HostNumber.__hash__ = float.__hash__  # type: ignore[method-assign]
 
 
@@ -128,6 +167,17 @@ def host(value: Callable[[], float]) -> float:
     """
     active = tracer.get()
     return value() if active is None else active.host(value)
+
+
+def does(function: Callable[..., Any], *args: Any, changes: tuple[Any, ...] = ()) -> bool:
+    """In a trace that can keep it: call ``function(*args)`` at each call of what is traced, and not now. False outside
+    of one, and where it cannot be kept.
+
+    Args:
+        changes: the dictionaries and objects that it changes
+    """
+    active = tracer.get()
+    return active is not None and active.acts(function, args, changes)
 
 
 def keep(tensor: Any) -> None:

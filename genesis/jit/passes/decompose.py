@@ -48,7 +48,8 @@ def decomposition(program: Program) -> Program:
         function, tensors = _composition(call, origin.renamed(lambda v: same.get(v, v)))
         # a composite may be made of others
         composition = decomposition(trace(function, *[_like(v.spec) for v in tensors])).program
-        inner: dict[Var, Var] = dict(zip(composition.arguments, tensors, strict=True))
+        given = [_as_tensor(v, constants, calls) for v in tensors]
+        inner: dict[Var, Var] = dict(zip(composition.arguments, given, strict=True))
         constants += composition.constants
         calls += [each.renamed(lambda v, inner=inner: inner.get(v, v)) for each in composition.calls]  # type: ignore[misc]
         for out, result in zip(call.outs, composition.results, strict=False):  # what is kept is not needed any more
@@ -96,6 +97,16 @@ def _composition(call: Call, origin: Call) -> tuple[Callable[..., Any], list[Var
 
     tensors = [origin.args[i] for i in indices]
     return (forward, tensors) if call.outs is origin.outs else (backward, [call.args[0], *tensors])
+
+
+def _as_tensor(var: Var, constants: Any, calls: list[Call]) -> Var:
+    """A variable; one that is a number of the host as a tensor, for the composition may compute with it alone."""
+    if var.spec.device.type != "meta":
+        return var
+    one, result = Var(Spec((), np.dtype(np.float64))), Var(Spec((), np.dtype(np.float64)))
+    constants.append((one, np.ones(())))
+    calls.append(Call("mul", (one, var), (result,)))
+    return result
 
 
 def _like(spec: Spec) -> Tensor:

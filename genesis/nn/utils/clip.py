@@ -26,6 +26,11 @@ def _grads(name: str, parameters: Any) -> list[Any]:
     return [p.grad for p in _listed(name, parameters) if p.grad is not None]
 
 
+def _number(value: Any) -> Any:
+    """A bound as a float; one that a trace asks for stays what it is."""
+    return value if isinstance(value, float) else float(value)
+
+
 @no_grad()
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
@@ -51,7 +56,7 @@ def get_total_norm(
 @no_grad()
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale gradients in place as if ``total_norm`` were their norm, so that it is at most ``max_norm``."""
-    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)  # type: ignore[operator]
+    factor = (_number(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for g in _grads("clip_grads_with_norm_", parameters):
         g.mul_(factor.to(g.device))
 
@@ -94,7 +99,7 @@ def clip_grad_norm(
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Limit each gradient element to $\\pm$ ``clip_value``, in place."""
     for g in _grads("clip_grad_value_", parameters):
-        g.clamp_(-float(clip_value), float(clip_value))
+        g.clamp_(-_number(clip_value), _number(clip_value))
 
 
 explain_all(globals())

@@ -70,7 +70,8 @@ def add_square(x: Any, y: Any, factor: float) -> Any:
     """``x += factor * y ** 2``."""
     if _halves(x):
         return x.addcmul_(y, y, value=factor)
-    return x.add_(y * y if factor == 1 else (y * y).mul_(factor))
+    one = factor.__class__ in (int, float) and factor == 1
+    return x.add_(y * y if one else (y * y).mul_(factor))
 
 
 def add_quotient(x: Any, y: Any, size: Any, factor: Any) -> Any:
