@@ -17,12 +17,13 @@ from genesis.base.pytree import tree_map
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import host
+from genesis.core.graph.tracing import Dependable, depends, does, host, tracer
+from genesis.ops.shapes.join import stack
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
 
 
-class GradScaler:
+class GradScaler(Dependable):
     """Dynamic loss scaling.
 
     Args:
@@ -62,6 +63,9 @@ class GradScaler:
         self._good_steps = 0
         self._optimizers: dict[int, dict[str, Any]] = {}
 
+    def _taken_for_granted(self) -> dict[str, Any]:
+        return {"enabled": self._enabled, "stages": tuple([entry["stage"] for entry in self._optimizers.values()])}
+
     def is_enabled(self) -> bool:
         return self._enabled
 
@@ -91,12 +95,11 @@ class GradScaler:
                     hint="call update() once after the steps",
                 )
             )
-        entry["overflow"] = self._divide(optimizer)
-        entry["stage"] = UNSCALED
+        self._note(optimizer, UNSCALED, self._divide(optimizer))
 
     def _divide(self, optimizer: Any) -> bool:
         """Whether a gradient was inf or nan."""
-        overflow = False
+        finite, active = list[Any](), _tracing()
         with no_grad(), np.errstate(all="ignore"):
             for group in optimizer.param_groups:
                 for p in group["params"]:
@@ -108,10 +111,12 @@ class GradScaler:
                                 "GradScaler", "a float16 gradient cannot be unscaled", hint="keep parameters in float32"
                             )
                         )
-                    p.grad.mul_(1.0 / self._scale)
+                    p.grad.mul_(host(lambda: 1.0 / self._scale))
                     values = p.grad.coalesce().values() if p.grad.is_sparse else p.grad
-                    overflow = overflow or not bool(values.isfinite().all())
-        return overflow
+                    finite.append(values.isfinite().all())
+            if active is not None and finite:
+                return not active.decide(stack([x.to(finite[0].device) for x in finite]).all())
+        return not all([bool(x) for x in finite])
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """``optimizer.step()``, after unscaling; skipped if a gradient is inf or nan.
@@ -134,13 +139,17 @@ class GradScaler:
             )
         if entry["stage"] is READY:
             self.unscale_(optimizer)
-        entry["stage"] = STEPPED
+        self._note(optimizer, STEPPED, entry["overflow"])
         optimizer._opt_called = True  # a step that is skipped is no mistake in the order of calls
         return None if entry["overflow"] else optimizer.step(**kwargs)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Shrink the scale after an overflow, let it grow after enough good steps; or set it."""
         if not self._enabled:
+            return
+        own = [(self.__dict__, name) for name in ("_scale", "_good_steps")]
+        if _tracing() is not None and does(self.update, new_scale, changes=tuple(own)):
+            self._entries().clear()
             return
         if new_scale is not None:
             self._scale = float(new_scale)
@@ -158,7 +167,23 @@ class GradScaler:
         self._optimizers.clear()
 
     def _entry(self, optimizer: Any) -> dict[str, Any]:
-        return self._optimizers.setdefault(id(optimizer), {"stage": READY, "overflow": False, "optimizer": optimizer})
+        entry = {"stage": READY, "overflow": False, "optimizer": optimizer}
+        return self._entries().setdefault(id(optimizer), entry)
+
+    def _entries(self) -> dict[int, dict[str, Any]]:
+        """What is known of optimizers since the last `update`; a trace goes on from it, and leaves it as it is."""
+        active = _tracing()
+        if active is None:
+            return self._optimizers
+        depends(self)
+        now = {key: dict(entry) for key, entry in self._optimizers.items()}
+        return active.own.setdefault(id(self), now)  # type: ignore[no-any-return]
+
+    def _note(self, optimizer: Any, stage: str, overflow: bool) -> None:
+        """Where an optimizer is; in a trace, at each call."""
+        if _tracing() is not None:
+            does(self._note, optimizer, stage, overflow)
+        self._entry(optimizer).update(stage=stage, overflow=overflow)
 
     def get_scale(self) -> float:
         """The factor in use; 1.0 when not enabled."""
@@ -225,6 +250,12 @@ class GradScaler:
             float(state_dict["backoff_factor"]),
         )
         self._growth_interval = int(state_dict["growth_interval"])
+
+
+def _tracing() -> Any:
+    """The trace that is being made, if it can leave to calls what a scaler does."""
+    active = tracer.get()
+    return active if active is not None and active.defers else None
 
 
 _STATE: dict[str, tuple[str, Callable[[float], bool]]] = {

@@ -13,6 +13,7 @@ and compares to a part in a thousand.
 
 from __future__ import annotations
 
+import linecache
 import random
 import sys
 import traceback
@@ -161,7 +162,9 @@ def _scope(program: Program) -> dict[str, Any]:
     exec(STATE, scope)
     scope["opt"] = eval(program.optimizer, scope)
     source = "def step(x):\n" + "".join(f"    {line}\n" for line in program.step)
-    exec(compile(source, "<step>", "exec"), scope)
+    name = f"<step {len(linecache.cache)}>"  # a name of its own: statements are taken out of the source
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    exec(compile(source, name, "exec"), scope)
     return scope
 
 
@@ -198,7 +201,7 @@ def repaired(program: Program) -> tuple[Program, list[Any]]:
         try:
             return program, ran(program, False)
         except Exception as error:
-            lines = [f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename == "<step>"]
+            lines = [f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith("<step")]
             if lines and lines[0] - 1 < len(program.step):
                 program = program._replace(step=[s for i, s in enumerate(program.step) if i != lines[0] - 2])
             elif lines:  # a result that is not made any more

@@ -18,7 +18,7 @@ looks closely (`Graph.replay` does, and knows the reasons).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
@@ -30,20 +30,22 @@ from genesis.core.graph.version import SHARED, WRITES, counting
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import apart, arguments, guards, surroundings
-from genesis.jit.compiling.numbers import numbers_of, reads
+from genesis.jit.compiling.joint import Decided
+from genesis.jit.compiling.numbers import in_order, numbers_of, reads
 from genesis.jit.compiling.segments import Elsewhere, Segments
 from genesis.jit.compiling.text import ELSEWHERE, Text
+from genesis.jit.compiling.values import HostValue
 from genesis.jit.replay import _aliased
 
 
-def caller(graph: Graph, step: Any, example: list[Any], flow: Any = None, returned: tuple[int, ...] = ()) -> Any:
+def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Decided) -> Any:
     """The function ``call(sure, args, kwargs)``; ``sure``: it is known that no mode is open that matters.
 
     Args:
         graph: what was traced
         step: what computes its program
         example: the leaves of the arguments of the trace, tensors by their `Looks`
-        returned: the results that are numbers
+        decided: what Python asks for, and does
         flow: what joins the forward with its backward, if gradients flow through the function: see `flow.py`
     """
     text = Text()
@@ -52,9 +54,10 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any = None, return
     apart(text, graph, count)
     guards(text, graph)
     gradients = _gradients(text, graph)
-    text.add(f"with {text.name(Lock())}:")
-    text.add(*["    " + line for line in _computed(text, graph, step, count, gradients)])
-    text.add(*_returned(text, graph, count, flow, returned))
+    text.add(*(["done = []"] if decided.calls else []))
+    text.add(f"with {text.name(RLock() if decided.calls else Lock())}:")
+    text.add(*["    " + line for line in _computed(text, graph, step, count, gradients, bool(decided.calls))])
+    text.add(*_returned(text, graph, count, flow, decided))
     return text.compiled("call", "sure, args, kwargs")
 
 
@@ -96,7 +99,9 @@ def _negative_zeros(var: Var) -> Any:
 # ---- the call
 
 
-def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[str]) -> Iterator[str]:
+def _computed(
+    text: Text, graph: Graph, step: Any, count: int, gradients: list[str], decided_calls: bool
+) -> Iterator[str]:
     """The counts go up, the numbers are asked for, all is computed and written."""
     streams = [text.name(s) for s in graph.binding.streams]
     numbers, undo = numbers_of(text, graph)
@@ -106,8 +111,13 @@ def _computed(text: Text, graph: Graph, step: Any, count: int, gradients: list[s
     given = "".join(f"{a}, " for a in (*[f"a{i}" for i in range(count)], f"*{tail}", *gradients))
     starts = "".join(f"({s}, s{i}), " for i, s in enumerate(streams))
     yield "try:"
+    yield from [f"    {text.name(where.holder)}[{where.index}] = {name}" for where, name in text.given]
     yield from ["    " + line for line in numbers]
-    yield f"    values = {text.name(step.run)}(({given}), numbers, ({starts}))"
+    more = ""
+    if isinstance(step, Segments):
+        done = "done" if decided_calls else "None"
+        more = f", ({''.join(f'x{i}, ' for i in range(count))}), {done}, {text.name(in_order(graph, False))}"
+    yield f"    values = {text.name(step.run)}(({given}), numbers, ({starts}){more})"
     undo += [f"{s}._position(s{i})" for i, s in enumerate(streams)]
     if isinstance(step, Segments):
         text.scope |= {"Elsewhere": Elsewhere, "ELSEWHERE": ELSEWHERE}
@@ -165,10 +175,25 @@ def _writes(graph: Graph, step: Any) -> Iterator[tuple[Any, bool]]:
     return zip(graph.program.writes, step.overwrites, strict=True)
 
 
-def _returned(text: Text, graph: Graph, count: int, flow: Any, numbers: tuple[int, ...]) -> Iterator[str]:
-    program, binding = graph.program, graph.binding
+def _done(text: Text, graph: Graph, count: int, decided: Decided) -> Iterator[str]:
+    """What Python does when all has been computed."""
+    late = [call for call in decided.calls if not call.early]
+    if not late:
+        return
+    aliases = dict(graph.program.aliases)
+    results = graph.program.results[: graph.binding.structure_out.num_leaves]
+    first = sum(isinstance(r, Var) and i not in aliases for i, r in enumerate(results))
+    yield f"told = values[{first}:{first + decided.told}]"
+    yield f"given = ({''.join(f'x{i}, ' for i in range(count))})"
+    for call in late:
+        yield f"{text.name(call)}(told, given, done)"
+
+
+def _returned(text: Text, graph: Graph, count: int, flow: Any, decided: Decided) -> Iterator[str]:
+    program, binding, numbers = graph.program, graph.binding, decided.returned
     aliases, names, own = dict(program.aliases), list[str](), 0
     first = sum(isinstance(r, Var) and i not in aliases for i, r in enumerate(program.results))
+    yield from _done(text, graph, count, decided)
     if flow is not None:
         given = ", ".join([*[f"x{i}" for i in range(count)], ""])
         starts = ", ".join([*[f"s{i}" for i in range(len(binding.streams))], ""])
@@ -181,6 +206,8 @@ def _returned(text: Text, graph: Graph, count: int, flow: Any, numbers: tuple[in
         if flow is not None and i in flow.joint.outputs:
             yield f"r{i} = joined[{flow.joint.outputs.index(i)}]"
             own += 1
+        elif isinstance(binding.objects.get(i), HostValue):
+            yield f"r{i} = {text.name(binding.objects[i].leaf)}.now((), (), done)"
         elif i in binding.objects:
             yield f"r{i} = {text.name(binding.objects[i])}"
         elif i in aliases:

@@ -22,6 +22,7 @@ from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.text import Text
 from genesis.jit.guards import Answers, CapturedAsTheyWere, Modes, Unchanged
+from genesis.jit.numbers import Decision, Entry, StillFloat
 
 _SWITCHES = ("ACTIVE", "LEVELS", "OVERRIDES", "PACKING", "ESCAPES")
 
@@ -56,6 +57,13 @@ class Looks(NamedTuple):
             return x
         array = x._array
         return Looks(type(x), array.shape, array.dtype, array.strides, x._node is not None)
+
+
+class Given(NamedTuple):
+    """A number among the arguments that the graph asks for: where it finds it."""
+
+    holder: dict[int, float]
+    index: int
 
 
 def arguments(text: Text, structure: TreeDef, example: list[Any]) -> int:
@@ -103,6 +111,12 @@ class _Taken:
 
     def _leaf(self, source: str, value: Any) -> None:
         text = self.text
+        if isinstance(value, Given):
+            name = text.new("p")
+            text.add(f"{name} = {source}")
+            text.miss_if(f"{name}.__class__ is not float")
+            text.given.append((value, name))
+            return
         if not isinstance(value, Looks):
             name = text.new("p")
             text.add(f"{name} = {source}")
@@ -150,12 +164,34 @@ def guards(text: Text, graph: Graph) -> None:
         if isinstance(guard, CapturedAsTheyWere):
             for x, _ in guard.tensors:
                 _as_it_was(text, x)
+        elif isinstance(guard, Decision):
+            _decision(text, guard)
+        elif isinstance(guard, StillFloat):
+            _float(text, guard)
         elif not isinstance(guard, Modes):
             answers = guard.answers() if isinstance(guard, Unchanged) else None
             if answers is None:
                 text.unless(f"{text.name(guard.changed)}() is None")
             else:
                 unchanged(text, answers)
+
+
+def _decision(text: Text, guard: Decision) -> None:
+    """Python would decide in the same way by numbers of the host."""
+    (part, *others) = guard.ask.parts
+    if guard.ask.name == "__bool__" and isinstance(part, Entry) and not others:
+        text.unless(f"({part.source(text.name)} != 0) is {guard.answer}")
+    else:
+        text.unless(f"{text.name(guard.ask)}() is {guard.answer}")
+
+
+def _float(text: Text, guard: StillFloat) -> None:
+    """A number that is read is a float."""
+    entry = guard.entry
+    if isinstance(entry.holder, CellType):
+        text.unless(f"{text.name(guard.changed)}() is None")  # a cell may be empty
+    else:
+        text.unless(f"{text.name(entry.holder)}.get({text.name(entry.keys[0])}).__class__ is float")
 
 
 def _as_it_was(text: Text, x: Tensor) -> None:

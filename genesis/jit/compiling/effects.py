@@ -8,11 +8,12 @@ The frames of this package are trusted: what it does besides is known to a trace
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import sys
 import sysconfig
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
@@ -20,8 +21,10 @@ import numpy as np
 
 from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import PLAIN, Dependable, depends
-from genesis.jit.compiling.stores import Chain, reads_of, stores_of
+from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
+from genesis.jit.compiling.stores import _LOADS, Chain, reads_of, steps_of, stores_of
+
+Position = tuple[int, int | None]
 
 
 class Effect(NamedTuple):
@@ -35,11 +38,24 @@ class Effect(NamedTuple):
         return f"{self.what} at {os.path.basename(self.filename)}:{self.line}"
 
 
+class Leaked(BaseException):
+    """Raised where a function in C may take a number of the host for a constant; with the numbers that the code reads."""
+
+
+class Conflict(BaseException):
+    """Raised where the function reads what a statement changes that Python does at each call: its code, and the name."""
+
+
+class Moving(BaseException):
+    """Raised where the function reads a float, before a statement changes it that Python does: where it is found."""
+
+
 class Stopped(BaseException):
     """Raised into a function that is being traced, before it has an effect."""
 
 
 _STDLIB, _NUMPY = sysconfig.get_path("stdlib"), os.path.dirname(np.__file__)
+_EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
 # modules of Python whose functions only build objects, or call what they are given
 _BUILDING = frozenset(
@@ -160,12 +176,19 @@ class Watch:
     def __init__(self, known: set[CodeType] | None = None) -> None:
         self.known = known  # code that may run while tracing: None outside of a trace
         self.effect: Effect | None = None
+        self.effects: dict[Any, list[tuple[CodeType, Position]]] = {}  # all of them: the positions on the way
         self.codes: set[CodeType] = set()
         self.reads: list[tuple[Any, Any, Any, str]] = []
         self._seen: dict[tuple[int, Any], tuple[Any, tuple[Any, Any, Any, str]]] = {}
         self._kinds: dict[CodeType, str] = {}
         self._frames: set[int] = set()
         self._importing: FrameType | None = None
+        self.lines: set[tuple[str, int]] = set()  # of programs, that are known to write to objects: they must not run
+        self.names: Callable[[CodeType], set[str] | None] = lambda code: None  # what code reads that was written anew
+        self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # lists and dictionaries that the program met
+        self.unknown = False  # whether code ran that had not been looked at
+        self.changed: Callable[[], Iterable[tuple[Any, Any, Any]]] = tuple  # what is changed by what Python does later
+        self.numbers = False  # whether numbers of the host stand for floats: functions in C would not see that
 
     def __enter__(self) -> Watch:
         self._before, self._collects = sys.getprofile(), gc.isenabled()
@@ -201,7 +224,7 @@ class Watch:
     def _kind(self, code: CodeType) -> str:
         """Whose code this is."""
         name = code.co_filename
-        if LIBRARY[name] or name.startswith("<frozen"):
+        if LIBRARY[name] or name.startswith("<frozen") or _EINOPS in name:
             kind = _OURS
         elif name.startswith(_NUMPY) or (name.startswith(_STDLIB) and "site-packages" not in name):
             kind = _BETWEEN
@@ -239,10 +262,22 @@ class Watch:
             self._note(f"a call of {frame.f_code.co_name}", outer)
 
     def _note(self, what: str, frame: FrameType, line: int | None = None) -> None:
+        at = position(frame.f_code, frame.f_lasti) if line is None else (line, None)
         if self.effect is None:
-            self.effect = Effect(what, frame.f_code.co_filename, frame.f_lineno if line is None else line)
+            self.effect = Effect(what, frame.f_code.co_filename, at[0])
+        if (frame.f_code, at) not in self.effects:
+            self.effects[frame.f_code, at] = self._on_the_way(frame, at)
         if self.known is not None:
             raise Stopped
+
+    def _on_the_way(self, frame: FrameType, at: Position) -> list[tuple[CodeType, Position]]:
+        """The positions in the program that led to one, that one first."""
+        lines, outer = [(frame.f_code, at)] if self.is_of_program(frame.f_code) else [], frame.f_back
+        while outer is not None:
+            if id(outer) in self._frames and self.is_of_program(outer.f_code):
+                lines.append((outer.f_code, position(outer.f_code, outer.f_lasti)))
+            outer = outer.f_back
+        return lines
 
     # ---- frames
 
@@ -252,7 +287,11 @@ class Watch:
         self._frames.add(id(frame))
         self.codes.add(code)
         if self.known is not None and code not in self.known and (stores_of(code) or code.co_flags & 0x2A0):
+            self.unknown = True
             self._note(f"{code.co_name} runs for the first time", frame)
+        for target, name, line in stores_of(code) if self.lines else ():
+            if (code.co_filename, line) in self.lines:
+                self._note(f"a write to {'.'.join(target or ())}.{name}", frame, line)
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
         for target, name, line in stores_of(code):
@@ -264,6 +303,16 @@ class Watch:
                 self._note(f"a write to {'.'.join(target)}{'.' + name if name else '[...]'}", frame, line)
         for from_globals, chain in reads_of(code):
             self._read(frame, from_globals, chain)
+        if self.known is not None:
+            self._meet(frame, code)
+
+    def _meet(self, frame: FrameType, code: CodeType) -> None:
+        """The containers among the variables that code reads."""
+        names, variables = self.names(code), frame.f_locals
+        for name in {s.value for s in steps_of(code) if s.name in _LOADS} if names is None else names:
+            value = variables.get(name)
+            if isinstance(value, list | dict | set | deque):
+                self._containers[id(value)] = value, code, name
 
     def _is_inner(self, frame: FrameType, name: str) -> bool:
         """Whether a variable of an outer function belongs to one that runs meanwhile."""
@@ -294,6 +343,7 @@ class Watch:
             return
         value, text = names[chain[0]], chain[0]
         if from_globals:
+            self._check(frame, names, chain[0], value, text)
             self._noted(names, names, chain[0], value, f"the global {text}")
         for name in chain[1:]:
             module = value.__name__ if isinstance(value, ModuleType) else ""
@@ -306,11 +356,40 @@ class Watch:
             stores = list(_stores(value, name))
             text = f"{text}[{name[0]!r}]" if isinstance(name, tuple) else f"{text}.{name}"
             for held, key, inside in stores:
+                self._check(frame, held, key, inside, text)
+                if self.known is not None and isinstance(inside, list | dict | set | deque):
+                    self._containers[id(inside)] = inside, frame.f_code, text
                 if not isinstance(held, dict) or not isinstance(value, Dependable):
                     self._noted(value, held, key, inside, text)
             if not stores or stores[-1][2] is None:
                 return
             value = stores[-1][2]
+
+    def _check(self, frame: FrameType, held: Any, key: Any, inside: Any, text: str) -> None:
+        """Refuse to read what is written to at each call only, not in the trace."""
+        for container, name, before in self.changed():
+            if container is held and name == key and type(before) is float:
+                raise Moving(held, key, text)
+            same = (container is held and name in (None, key)) or (container is inside and inside is not None)
+            if same and before.__class__ is not HostNumber:
+                raise Conflict(frame.f_code, text)
+
+    def is_of_program(self, code: CodeType) -> bool:
+        return (self._kinds.get(code) or self._kind(code)) is _THEIRS
+
+    def _sources_of(self, frame: FrameType) -> set[Any]:
+        """Where the numbers are found that the code of a frame reads."""
+        sources = set()
+        for from_globals, (first, *names) in reads_of(frame.f_code):
+            scope = frame.f_globals if from_globals else frame.f_locals
+            value = scope.get(first)
+            if from_globals:
+                sources.add((id(scope), (first,)))
+            for name in names:
+                stores = list(_stores(value, name))
+                sources |= {(id(held), (key,)) for held, key, _ in stores}
+                value = stores[-1][2] if stores else None
+        return sources
 
     def _noted(self, owner: Any, held: Any, name: Any, value: Any, text: str) -> None:
         if self.known is not None and type(value) in PLAIN:
@@ -318,6 +397,10 @@ class Watch:
 
     def settle(self) -> None:
         """The function has returned: what it read of objects that it made itself is of no matter."""
+        for container, key, _ in self.changed():
+            if key is None and id(container) in self._containers:
+                raise Conflict(*self._containers[id(container)][1:])
+        self._containers.clear()
         young = {id(x) for x in gc.get_objects(generation=0)}
         texts = Counter[str]()
         for owner, (held, name, value, text) in self._seen.values():
@@ -329,6 +412,8 @@ class Watch:
     # ---- calls in C
 
     def _called(self, frame: FrameType, function: Any) -> None:
+        if self.numbers and _takes_floats(function):
+            raise Leaked(self._sources_of(frame))
         name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
         if owner is None or isinstance(owner, ModuleType):
             module = (getattr(function, "__module__", None) or getattr(owner, "__name__", "") or "").partition(".")
@@ -346,6 +431,21 @@ class Watch:
         if not pure:
             kind = "" if owner is None or isinstance(owner, ModuleType) else f"{type(owner).__name__}."
             self._note(f"a call of {kind}{name}", frame)
+
+
+def position(code: CodeType, instruction: int) -> Position:
+    """The line and column of an instruction; the latter may not be known."""
+    line, _, column, _ = next(itertools.islice(code.co_positions(), max(instruction, 0) // 2, None))
+    return line or code.co_firstlineno, column
+
+
+def _takes_floats(function: Any) -> bool:
+    """Whether a function in C may look into floats, past the methods that they have."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, HostNumber):
+        return True
+    module = getattr(function, "__module__", None) or (owner.__name__ if isinstance(owner, ModuleType) else "")
+    return module.partition(".")[0] in ("math", "cmath", "numpy", "struct", "_struct", "_statistics")
 
 
 def _resumed(frame: FrameType) -> bool:
@@ -391,4 +491,10 @@ def _is_young(x: Any) -> bool:
 def _is_held(x: Any) -> bool:
     """Whether something else than running frames and young objects holds an object."""
     young = {id(y) for y in gc.get_objects(generation=0)}
-    return any(id(r) not in young and not isinstance(r, FrameType) for r in gc.get_referrers(x))
+
+    def old(y: Any) -> list[Any]:
+        return [r for r in gc.get_referrers(y) if id(r) not in young and not isinstance(r, FrameType)]
+
+    # the dictionary of an old object may be made when it is asked for
+    dictionaries = [r for r in gc.get_referrers(x) if type(r) is dict]
+    return bool(old(x)) or any([getattr(o, "__dict__", None) is r for r in dictionaries for o in old(r)])

@@ -18,27 +18,50 @@ from genesis.core.graph.tracing import PLAIN, tracer
 from genesis.core.graph.version import INFERENCE
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.calling import caller
-from genesis.jit.compiling.checks import Looks
+from genesis.jit.compiling.checks import Given, Looks
 from genesis.jit.compiling.flow import Flow
 from genesis.jit.compiling.joint import Decided, Joint
 from genesis.jit.compiling.segments import Segments
 from genesis.jit.compiling.text import ELSEWHERE, MISS
+from genesis.jit.guards import Unchanged
 from genesis.jit.lowering.cache import lowered
 from genesis.jit.lowering.step import Step
+from genesis.jit.numbers import Entry as NumberEntry
 from genesis.jit.replay import checked, replay
 
 RENEWALS = 16  # how often an entry is written anew before calls are left to replays
 
 
-def key_of(leaves: list[Any], structure: Any) -> Any:
-    """What decides for which graph a call is meant; all of it can be seen in the arguments and modes."""
+def key_of(leaves: list[Any], structure: Any, read: set[Any] = frozenset()) -> Any:  # type: ignore[assignment]
+    """What decides for which graph a call is meant; all of it can be seen in the arguments and modes.
+
+    Args:
+        read: the arguments whose numbers are of no matter, for graphs ask for them: (structure, index)
+    """
     mode = autocast.state()
+    keys = [_leaf_key(x) for x in leaves]
+    for i in range(len(keys)) if read else ():
+        if type(leaves[i]) is float and (structure, i) in read:
+            keys[i] = (float, "any")
     return (
         structure,
-        tuple([_leaf_key(x) for x in leaves]),
+        tuple(keys),
         (grad_mode.get(), inference.get(), None if mode is None else (mode.dtype, mode.device)),
         (dtypes.get_default_dtype(), default_device()),
     )
+
+
+def only_float(before: Any, now: Any) -> int | None:
+    """The index of the first argument in which two keys differ, if they differ in floats among these only."""
+    if before[0] != now[0] or before[2:] != now[2:]:
+        return None
+    apart = [i for i, (a, b) in enumerate(zip(before[1], now[1], strict=True)) if a != b]
+    floats = all([_is_float(before[1][i]) and _is_float(now[1][i]) for i in apart])
+    return apart[0] if apart and floats else None
+
+
+def _is_float(key: Any) -> bool:
+    return isinstance(key, tuple) and key[0] is float
 
 
 def _leaf_key(x: Any) -> Any:
@@ -74,14 +97,17 @@ class Entry:
         joint: that and the backward, or None
     """
 
-    def __init__(self, traced: Graph | Joint, original: Any, example: list[Any], decided: Decided) -> None:
+    def __init__(
+        self, traced: Graph | Joint, original: Any, example: list[Any], decided: Decided, given: dict[int, Given]
+    ) -> None:
         self.joint = traced if isinstance(traced, Joint) else None
-        self.decided, self.example = decided, [Looks.of(x) for x in example]
+        self.decided, self.given = decided, given
+        self.example = [given.get(i) or Looks.of(x) for i, x in enumerate(example)]
         self.step: Any
-        if isinstance(traced, Joint) or decided.asked:
+        if isinstance(traced, Joint) or decided.in_parts:
             self.graph = traced.forward if isinstance(traced, Joint) else traced
-            program = self.graph.program
-            self.step = Segments(program, decided.asked, decided.answers) if decided.asked else Step(program)
+            program, results = self.graph.program, self.graph.binding.structure_out.num_leaves
+            self.step = Segments(program, decided, results) if decided.in_parts else Step(program)
         else:
             self.graph, self.step = lowered(traced)
         self.flow = None if self.joint is None else Flow(self.joint, Step(self.joint.backward), original)
@@ -89,11 +115,16 @@ class Entry:
         self.call = self._written()
 
     def _written(self) -> Any:
-        return caller(self.graph, self.step, self.example, self.flow, self.decided.returned)
+        return caller(self.graph, self.step, self.example, self.flow, self.decided)
 
     def why_not(self) -> list[str]:
         """What has changed since the trace."""
         return self.graph.changed()
+
+    def moved(self) -> list[NumberEntry]:
+        """The floats that the graph took for granted, and that are other ones now."""
+        guards = [guard for guard in self.graph.binding.guards if isinstance(guard, Unchanged)]
+        return [entry for guard in guards for entry in guard.moved()]
 
     def careful(self, args: Any, kwargs: Any) -> Any:
         """The call where the written function was not sure at once; `MISS` if it is another one."""
@@ -107,7 +138,10 @@ class Entry:
                 result = self.call(True, args, kwargs)
             if result is ELSEWHERE:
                 return MISS
-            if result is MISS and self.joint is None and not self.decided.answers and not self.decided.returned:
+            decided = self.decided
+            if result is MISS and not (
+                self.joint or decided.answers or decided.returned or decided.calls or self.given
+            ):
                 result = self._replayed(args, kwargs)
         if result is not MISS and inference.get():
             tree_map(_mark, result)

@@ -32,7 +32,7 @@ class Flow:
         position = {i: at for at, i in enumerate(own)}
         self.outputs = [position[i] for i in joint.outputs]
         self.specs = [results[i].spec for i in joint.outputs]
-        first = len([i for i in own if i < joint.forward.binding.structure_out.num_leaves])
+        first = len([i for i in own if i < joint.forward.binding.structure_out.num_leaves + joint.decided.told])
         self.origins = _origins(joint)
         self.saved = [(kind, first + i if kind == "made" else i) for kind, i in joint.saved]
 

@@ -15,21 +15,28 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import GenesisError, GraphError, UnsupportedError, message
-from genesis.base.pytree import tree_flatten
+from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tracing import Dependable, depends
 from genesis.jit.binding import Graph
-from genesis.jit.compiling.effects import Effect, Stopped, Watch
-from genesis.jit.compiling.entries import Entry, aside, key_of
+from genesis.jit.compiling.checks import Given
+from genesis.jit.compiling.effects import Conflict, Effect, Leaked, Moving, Stopped, Watch, position
+from genesis.jit.compiling.entries import Entry, aside, key_of, only_float
+from genesis.jit.compiling.hosts import NotKept, containers_in
 from genesis.jit.compiling.joint import Decided, Joint, JointTracer, divided, undivided
 from genesis.jit.compiling.reasons import Reasons, difference
+from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
 from genesis.jit.compiling.text import ELSEWHERE, MISS
+from genesis.jit.compiling.values import ValueNeeded
 from genesis.jit.guards import Guards, Unchanged
+from genesis.jit.numbers import Entry as NumberEntry
+from genesis.jit.numbers import StillFloat, read_by
 from genesis.kernels.llvm import loops
 
 LIMIT = 8  # graphs of one function
 WAYS = 4  # graphs for calls that differ in what Python decided
 ATTEMPTS = 3  # at tracing a call that sets something up
+STATEMENTS = 24  # that Python does at each call
 watched: ContextVar[bool] = ContextVar("genesis_compile_watched", default=False)
 compiling: ContextVar[bool] = ContextVar("genesis_compiling", default=False)
 every: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
@@ -57,6 +64,12 @@ class CompiledFunction:
         self._left: dict[Any, int] = {}  # calls that are not compiled, by key: how often that was tried
         self._codes: set[Any] = set()  # code without effects
         self._started = self._off = False
+        self._read: dict[Any, NumberEntry] = {}  # floats of the outside that graphs ask for, for they change
+        self._read_arguments: set[Any] = set()  # those among the arguments: (structure, index)
+        self._statements: dict[Any, Rewritten] = {}  # what Python does at each call, by code
+        self._lines: set[tuple[str, int]] = set()  # that write to objects
+        self._keeps = not self.fullgraph  # whether what computes with numbers is kept, too
+        self._constant: set[Any] = set()  # those of both that no graph can ask for
         self.reasons = Reasons(getattr(self.original, "__name__", type(self.original).__name__))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -89,7 +102,7 @@ class CompiledFunction:
             return self.original(*args, **kwargs)
         leaves, structure = tree_flatten((args, kwargs))
         try:
-            key = key_of(leaves, structure)
+            key = key_of(leaves, structure, self._read_arguments)
             entries = self._entries.get(key, ())
         except TypeError:  # not hashable
             return self._not_compiled(None, "an argument cannot be hashed", args, kwargs)
@@ -102,7 +115,19 @@ class CompiledFunction:
         if self._recent and stance[0] == "fail_on_recompile":
             raise GraphError(message("compile", f"{self.reasons.name} would be traced again, the stance refuses that"))
         with self._lock:
+            key = self._changing(key, leaves, structure)
             return self._new(key, leaves, args, kwargs)
+
+    def _changing(self, key: Any, leaves: list[Any], structure: Any) -> Any:
+        """See which floats are other ones than in the traces before: the next one asks for them. Returns the key."""
+        for entry in [e for known in self._entries.get(key, ()) for e in known.moved()]:
+            if entry.identity() not in self._constant:
+                self._read.setdefault(entry.identity(), entry)
+        for known in self._entries:
+            i = only_float(known, key)
+            if i is not None and (structure, i) not in self._constant:
+                self._read_arguments.add((structure, i))
+        return key_of(leaves, structure, self._read_arguments) if self._read_arguments else key
 
     def _new(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         """A call that is to be compiled."""
@@ -115,11 +140,11 @@ class CompiledFunction:
             return self._not_compiled(key, f"values that Python asks for led {WAYS} ways", args, kwargs)
         if len(self._recent) >= LIMIT:
             return self._not_compiled(key, self._full(key), args, kwargs)
-        self.reasons.retraced(key, [e.why_not() for e in self._entries.get(key, ())], list(self._entries))
+        self.reasons.retraced(key, [e.why_not() for e in self._entries.get(key, ())][:1], list(self._entries))
         try:
-            entry = self._entry(leaves, args, kwargs)
-        except Stopped:
-            return self._watched(key, args, kwargs)
+            key, entry = self._with_numbers(key, leaves, args, kwargs)
+        except Stopped as stop:
+            return self._stopped(stop, key, args, kwargs)
         except GenesisError as error:
             if "that it made while it was traced" in str(error) and self._left.get(key, 0) + 1 < ATTEMPTS:
                 self._left[key] = self._left.get(key, 0) + 1
@@ -131,6 +156,21 @@ class CompiledFunction:
         self._recent = (entry, *self._recent)
         result = entry.careful(args, kwargs)
         return self.original(*args, **kwargs) if result is MISS else result
+
+    def _with_numbers(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> tuple[Any, Entry]:
+        """A graph that asks for the floats that change, as far as that can be; and its key."""
+        while self._read or self._read_arguments:
+            try:
+                return key, self._entry(leaves, args, kwargs)
+            except Leaked as leak:
+                constant = leak.args[0] & set(self._read)
+            except Exception:
+                constant = set()
+            self._constant |= constant or (set(self._read) | self._read_arguments)
+            self._read = {at: entry for at, entry in self._read.items() if at not in self._constant}
+            self._read_arguments -= self._constant
+            key = key_of(leaves, key[0], self._read_arguments)
+        return key, self._entry(leaves, args, kwargs)
 
     def _first(self, key: Any, args: Any, kwargs: Any) -> Any:
         """The first call of all: as it is. It sets up what is set up once, and shows what the function does besides."""
@@ -151,33 +191,110 @@ class CompiledFunction:
                 result = self.original(*args, **kwargs)
         finally:
             watched.reset(token)
-        if watch.effect is not None:
+        if watch.effect is not None and self.fullgraph:
+            self._leave(key, self._effect(watch.effect))
+        self._codes |= watch.codes
+        self._lines |= {(code.co_filename, line) for code, (line, column) in watch.effects if column is None}
+        if watch.effect is not None and not all([self._take_one(lines) for lines in watch.effects.values()]):
             self._leave(key, self._effect(watch.effect))
             self._off = True
-        self._codes |= watch.codes
         return result
+
+    def _stopped(self, stop: Stopped, key: Any, args: Any, kwargs: Any) -> Any:
+        """The function does something that Python cannot do apart; or it runs code that was not looked at before."""
+        (watch,) = stop.args
+        if watch.unknown:
+            return self._watched(key, args, kwargs)
+        self._leave(key, self._effect(watch.effect))
+        self._off = True
+        return self.original(*args, **kwargs)
 
     def _effect(self, effect: Effect) -> str:
         return f"{effect}: a compiled call would not do it again"
 
     def _entry(self, leaves: list[Any], args: Any, kwargs: Any) -> Entry:
-        """Trace and compile."""
-        watch = Watch(self._codes)
-        token = compiling.set(True)
-        try:
-            traced, decided = self._traced(watch, args, kwargs)
-        finally:
-            compiling.reset(token)
-        return Entry(traced, self.original, leaves, decided)
+        """Trace and compile; what Python has to do at each call is taken out of the function, statement by statement."""
+        given = self._given(leaves, tree_flatten((args, kwargs))[1])
+        for _ in range(STATEMENTS):
+            watch = Watch(self._codes | {code for r in self._statements.values() for code in r.codes})
+            watch.lines, by_code = self._lines, {code: r for r in self._statements.values() for code in r.codes}
+            watch.names = lambda code, by_code=by_code: by_code[code].names() if code in by_code else None  # type: ignore[misc]
+            token = compiling.set(True)
+            try:
+                with rewritten(self._statements.values()):
+                    traced, decided = self._traced(watch, args, kwargs, given)
+                graph = traced.forward if isinstance(traced, Joint) else traced
+                if decided.calls and not graph.program.calls:
+                    raise NotKept(f"Python does all of it, at {decided.calls[0].title}")
+                return Entry(traced, self.original, leaves, decided, given)
+            except Moving as moving:
+                held, name, text = moving.args
+                entry = NumberEntry(held, (name,), text)
+                if entry.identity() in self._constant or entry.identity() in self._read:
+                    raise NotKept(f"{text} is read and changed") from None
+                self._read[entry.identity()] = entry
+            except (Stopped, ValueNeeded, Conflict) as error:
+                if isinstance(error, Stopped):
+                    error.args = (watch,)
+                if watch.unknown or self.fullgraph or not self._take(watch, error):
+                    if isinstance(error, Conflict):
+                        raise NotKept(f"{error.args[1]} is read, which a statement changes that Python does") from None
+                    raise
+            finally:
+                compiling.reset(token)
+        raise NotKept(f"Python does more than {STATEMENTS} things")
 
-    def _traced(self, watch: Watch, args: Any, kwargs: Any) -> tuple[Graph | Joint, Decided]:
-        tracer = JointTracer(self.reasons.name, Guards(self.original))
+    def _take(self, watch: Watch, error: BaseException) -> bool:
+        """Take the statement out that an error comes from; whether that can be."""
+        lines, tb = list[Any](), error.__traceback__
+        while tb is not None:
+            code = tb.tb_frame.f_code
+            lines += [(code, position(code, tb.tb_lasti))] if watch.is_of_program(code) else []
+            tb = tb.tb_next
+        lines.reverse()
+        if self._take_one([error.args] if isinstance(error, Conflict) else lines):
+            return True
+        if self._keeps and isinstance(error, ValueNeeded):
+            self._keeps = False  # graphs hold for the numbers then
+            return True
+        return False
+
+    def _take_one(self, lines: list[tuple[Any, Any]]) -> bool:
+        """Take out the statement of the first line (or what reads a name) where that can be."""
+        by_code = {code: r for r in self._statements.values() for code in r.codes} | self._statements
+        for code, line in lines:
+            try:
+                known = by_code.get(code) or Rewritten(code)
+                known.take_reads(line) if isinstance(line, str) else known.take(*line)
+            except NoStatement:
+                continue
+            self._statements[known.code] = known
+            return True
+        return False
+
+    def _given(self, leaves: list[Any], structure: Any) -> dict[int, Given]:
+        """The floats among the arguments that the graph is to ask for."""
+        holder = dict[int, float]()
+        read = [i for i, x in enumerate(leaves) if type(x) is float and (structure, i) in self._read_arguments]
+        holder.update({i: leaves[i] for i in read})
+        return {i: Given(holder, i) for i in read}
+
+    def _traced(self, watch: Watch, args: Any, kwargs: Any, given: dict[int, Given]) -> tuple[Graph | Joint, Decided]:
+        guards, read = Guards(self.original), tuple(self._read.values())
+        guards.names.leave(read)
+        for one in self._statements.values():
+            guards.names.leave_named([f"{name}, which {one.code.co_name} captures," for name in one.only_kept()])
+        tracer, watch.numbers = JointTracer(self.reasons.name, guards), bool(read or given)
+        tracer.values.keeps_statements, watch.changed = self._keeps, tracer.hosts.kept
 
         def run(*args: Any, **kwargs: Any) -> Any:
+            if given:
+                args, kwargs = _with_numbers(tracer, args, kwargs, given)
+            tracer.hosts.containers = [*containers_in(args), *[c for x in kwargs.values() for c in containers_in(x)]]
             for thing in (getattr(self.original, "__self__", None), *tree_flatten((args, kwargs))[0]):
                 if isinstance(thing, Dependable):
                     depends(thing)
-            with watch:
+            with read_by(tracer, read), tracer.hosts.standing_in(), watch:
                 result = self.original(*args, **kwargs)
                 watch.settle()
             return result
@@ -185,8 +302,9 @@ class CompiledFunction:
         graph = tracer.run(run, args, kwargs)
         if watch.effect is not None:
             raise GraphError(self._effect(watch.effect))
-        guards = (*graph.binding.guards, *_read_guards(watch))
-        graph = Graph(graph.program, replace(graph.binding, guards=guards))
+        _leave_changes(graph, tracer)
+        taken = (*graph.binding.guards, *_read_guards(watch), *[StillFloat(entry) for entry in read])
+        graph = Graph(graph.program, replace(graph.binding, guards=taken))
         if not tracer.outputs:
             return undivided(tracer, graph)
         joint = divided(tracer, graph)
@@ -198,7 +316,8 @@ class CompiledFunction:
     # ---- what is not compiled
 
     def _full(self, key: Any) -> str:
-        what = difference(list(self._entries)[-1], key)
+        known = [reason for e in self._entries.get(key, ()) for reason in e.why_not()]
+        what = known[0] if known else difference(list(self._entries)[-1], key)
         return f"it was traced {LIMIT} times, for {LIMIT} kinds of calls, and {what}"
 
     def _not_compiled(self, key: Any, reason: str, args: Any, kwargs: Any, error: Exception | None = None) -> Any:
@@ -215,6 +334,22 @@ class CompiledFunction:
             warn_user(f"compile: {name} is not compiled, it runs as it is: {reason}")
 
 
+def _leave_changes(graph: Graph, tracer: JointTracer) -> None:
+    """What statements change that Python does is of no matter: nothing else reads it."""
+    changes = [(held, name) for held, name, _ in tracer.hosts.kept() if isinstance(held, dict) and name is not None]
+    for guard in graph.binding.guards:
+        if isinstance(guard, Unchanged):
+            guard.leave([NumberEntry(held, (name,)) for held, name in changes])
+
+
+def _with_numbers(tracer: JointTracer, args: Any, kwargs: Any, given: dict[int, Given]) -> Any:
+    """The arguments, with numbers of the host for some floats."""
+    leaves, structure = tree_flatten((args, kwargs))
+    for i, where in given.items():
+        leaves[i] = tracer.reads(NumberEntry(where.holder, (where.index,), f"argument {i}"))
+    return tree_unflatten(leaves, structure)
+
+
 def _read_guards(watch: Watch) -> list[Unchanged]:
     """What the function read of objects that are neither modules nor optimizers."""
     reads = watch.reads
@@ -227,6 +362,7 @@ def _read_guards(watch: Watch) -> list[Unchanged]:
     guard = Unchanged("", now)
     guard.state = {text: value for _, _, value, text in reads}
     guard.answers = lambda: [(held, (name,)) for held, name, _, _ in reads]
+    guard.sources = lambda: {text: (held, name) for held, name, _, text in reads if isinstance(held, dict)}
     guard.settle()
     return [guard] if guard.state else []
 

@@ -22,6 +22,7 @@ from genesis.core.graph.node import FREED, AccumulateGrad, Output
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
+from genesis.jit.compiling.hosts import HostCall, Hosts
 from genesis.jit.compiling.values import Number, Values
 from genesis.jit.memory import Capture
 from genesis.jit.passes import dead_code, optimized
@@ -61,11 +62,22 @@ class Decided:
         asked: the variables
         answers: what they were
         returned: the results that are numbers, by index
+        calls: what Python does at each call
+        told: how many tensors these are told: they are results behind those of the function
+        behind: how many of the calls come before each question
     """
 
     asked: tuple[Var, ...] = ()
     answers: tuple[Any, ...] = ()
     returned: tuple[int, ...] = ()
+    calls: tuple[HostCall, ...] = ()
+    told: int = 0
+    behind: tuple[int, ...] = ()
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether Python does or decides something before all is computed."""
+        return bool(self.asked) or any([call.early for call in self.calls])
 
 
 class JointTracer(Tracer):
@@ -77,23 +89,41 @@ class JointTracer(Tracer):
         self.inputs: list[int | Tensor] = []
         self.structure: TreeDef | None = None
         self.results = self.given = 0
-        self.values = Values(self)
+        self.values, self.hosts = Values(self), Hosts(self)
+        self.told = 0  # tensors that statements of Python are told
         self.returned: list[int] = []  # results that are numbers
         self.answers: tuple[Any, ...] = ()
+        self.behind: tuple[int, ...] = ()
 
     def number(self, tensor: Tensor) -> Any:
         return self.values.number(tensor)
 
+    defers = True
+
+    def kept(self) -> int:
+        return len(self.hosts.calls)
+
+    def acts(self, function: Any, args: tuple[Any, ...], changes: tuple[Any, ...]) -> bool:
+        self.hosts.action(function, args, changes)
+        return True
+
+    def decide(self, tensor: Tensor) -> bool:
+        return bool(self.values.answer(tensor))
+
     def finished(self, result: Any, arguments: list[Capture]) -> Any:
+        self.hosts.settle()
         leaves, self.structure = tree_flatten(result)
         self.results, self.given = len(leaves), len(arguments)
         self.returned = [i for i, y in enumerate(leaves) if isinstance(y, Number)]
         leaves = [y.tensor if isinstance(y, Number) else y for y in leaves]
         gradients = self._gradients(leaves, arguments)
         self.answers = tuple([q.answer for q in self.values.questions])
+        self.behind = tuple([q.behind for q in self.values.questions])
         asked = [q.tensor for q in self.values.questions]
         self.values.questions.clear()
-        return [*leaves, *gradients, *asked]
+        told, self.hosts.tensors = self.hosts.tensors, []
+        self.told = len(told)
+        return [*leaves, *gradients, *told, *asked]
 
     def _gradients(self, leaves: list[Any], arguments: list[Capture]) -> Sequence[Any]:
         """The gradients of what the results with a history come from."""
@@ -166,8 +196,9 @@ def _nodes(edges: list[Any]) -> Iterator[Any]:
 def divided(tracer: JointTracer, graph: Graph) -> Joint:
     """The forward and the backward of a trace."""
     whole = optimized(graph.program)
-    own, end = whole.results[: tracer.results], len(whole.results) - len(tracer.answers)
-    gradients, asked = whole.results[tracer.results : end], whole.results[end:]
+    end = len(whole.results) - len(tracer.answers)
+    own = whole.results[: tracer.results] + whole.results[end - tracer.told : end]
+    gradients, asked = whole.results[tracer.results : end - tracer.told], whole.results[end:]
     _refuse(tracer, whole)
     ends = [v for v in (*own, *asked) if isinstance(v, Var)] + [w.value for w in whole.writes if w.value is not None]
     needed = _needed(whole, ends)
@@ -199,15 +230,21 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     backward = dead_code(backward)
     index = {v: i for i, (v, _) in enumerate(whole.numbers)}
     numbers = tuple([index[v] for v, _ in backward.numbers])
-    decided = Decided(asked, tracer.answers, tuple(tracer.returned))
+    decided = Decided(
+        asked, tracer.answers, tuple(tracer.returned), tuple(tracer.hosts.calls), tracer.told, tracer.behind
+    )
     return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), homes, numbers, decided)
 
 
 def undivided(tracer: JointTracer, graph: Graph) -> tuple[Graph, Decided]:
     """The graph of a function that no gradients flow through; after the passes, if Python decided on something in it."""
-    graph = optimized(graph) if tracer.answers else graph
+    early = any([call.early for call in tracer.hosts.calls])
+    graph = optimized(graph) if tracer.answers or early else graph
     end = len(graph.program.results) - len(tracer.answers)
-    decided = Decided(graph.program.results[end:], tracer.answers, tuple(tracer.returned))
+    calls = tuple(tracer.hosts.calls)
+    decided = Decided(
+        graph.program.results[end:], tracer.answers, tuple(tracer.returned), calls, tracer.told, tracer.behind
+    )
     aliases = tuple([(i, a) for i, a in graph.program.aliases if i < end])
     program = replace(graph.program, results=graph.program.results[:end], aliases=aliases)
     assert tracer.structure is not None

@@ -15,6 +15,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN
 from genesis.jit.binding import Graph
 from genesis.jit.compiling.text import Text
+from genesis.jit.numbers import Entry, Formula
 
 
 def numbers_of(text: Text, graph: Graph) -> tuple[list[str], list[str]]:
@@ -26,16 +27,21 @@ def numbers_of(text: Text, graph: Graph) -> tuple[list[str], list[str]]:
     undo = [f"{holder}[{key}] = c{i}" for i, (holder, key) in enumerate(counts)]
     if not counts and not graph.binding.numbers:
         return ["numbers = ()"], undo
-    ordered = [f"numbers = {text.name(_in_order(graph))}()"]
+    ordered = [f"numbers = {text.name(in_order(graph))}()"]
     keys = _shared_keys(graph)
     if keys is None:
         return ordered, undo
     lines = [f"    {holder}[{key}] = c0 + 1" for holder, key in counts]
     firsts = {key: i for i, key in reversed(list(enumerate(keys)))}
-    lines += [f"    n{i} = {text.name(graph.binding.numbers[i])}()" for i in sorted(firsts.values())]
+    lines += [f"    n{i} = {_asked(text, graph.binding.numbers[i])}" for i in sorted(firsts.values())]
     lines.append(f"    numbers = ({''.join(f'n{firsts[key]}, ' for key in keys)})")
     equal = " == ".join(f"c{i}" for i in range(len(counts))) if len(counts) > 1 else "True"
     return [f"if {equal}:", *lines, "else:", "    " + ordered[0]], undo
+
+
+def _asked(text: Text, number: Any) -> str:
+    """A number, as Python."""
+    return number.source(text.name) if isinstance(number, Entry) else f"{text.name(number)}()"
 
 
 def reads(text: Text, graph: Graph) -> list[str]:
@@ -43,9 +49,9 @@ def reads(text: Text, graph: Graph) -> list[str]:
     return [f"c{i} = {text.name(h)}[{text.name(key)}]" for i, (h, key) in enumerate(graph.binding.counts)]
 
 
-def _in_order(graph: Graph) -> Callable[[], tuple[float, ...]]:
-    """Counts and numbers in the order of the trace."""
-    counts = graph.binding.counts
+def in_order(graph: Graph, advancing: bool = True) -> Callable[[], tuple[float, ...]]:
+    """Counts and numbers in the order of the trace; ``advancing``: the counts go up."""
+    counts = graph.binding.counts if advancing else ()
     numbers = [(n, after) for n, (_, after) in zip(graph.binding.numbers, graph.program.numbers, strict=True)]
 
     def ask() -> tuple[float, ...]:
@@ -78,8 +84,20 @@ def _shared_keys(graph: Graph) -> list[Any] | None:
     return keys
 
 
+def _is_free(question: Any) -> bool:
+    """Whether an answer has nothing to do with counts."""
+    if isinstance(question, Formula):
+        return all([_is_free(x) for x in question.parts if callable(x)])
+    return isinstance(question, Entry)
+
+
 def _key(value: Any, counted: dict[int, int], graph: Graph) -> Any:
     """What decides about a function's answer, apart from the value of the counts; None if that is not known."""
+    if isinstance(value, Entry | Formula):
+        return ("question", value.identity()) if _is_free(value) else None
+    if isinstance(value, tuple):
+        keys = [_key(v, counted, graph) for v in value]
+        return None if None in keys else ("tuple", *keys)
     if isinstance(value, FunctionType):
         inside = [*(value.__defaults__ or ()), *[contents(cell) for cell in value.__closure__ or ()]]
         keys = [_key(v, counted, graph) for v in inside]

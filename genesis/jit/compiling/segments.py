@@ -1,14 +1,16 @@
-"""A program that is computed in parts: what Python decided on first, and the rest if the decisions are the same."""
+"""A program that is computed in parts: what Python decides on or looks at first, and then the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from genesis.jit.arguments import Var
+from genesis.jit.compiling.hosts import HostCall
+from genesis.jit.compiling.joint import Decided
 from genesis.jit.lowering.step import Step
-from genesis.jit.program import Program
+from genesis.jit.program import Call, Program
 
 
 class Elsewhere(Exception):
@@ -18,12 +20,14 @@ class Elsewhere(Exception):
 class Segments:
     """Something like a `Step`: parts that compute what was asked, one after the other, and one that does all the rest."""
 
-    def __init__(self, program: Program, asked: tuple[Var, ...], answers: tuple[Any, ...]) -> None:
-        self.answers, self.parts = answers, list[Step]()
+    def __init__(self, program: Program, decided: Decided, results: int) -> None:
+        self.parts: list[tuple[Step, Any]] = []  # and the answer, or what Python does then
+        self.renew = any([call.changes for call in decided.calls if call.early])
         rest, known = list(program.calls), list[Var]()
         outside = [*program.arguments, *program.captured, *[x.var for x in program.leaves if x.var is not None]]
-        for var in asked:
-            wanted, mine = {var}, []
+        asked = decided.asked
+        for variables, then in _points(program, decided, results):
+            wanted, mine = set(variables), list[Call]()
             for call in reversed(rest):
                 if any(v in wanted for v in call.outs):
                     mine.append(call)
@@ -38,27 +42,57 @@ class Segments:
                 constants=program.constants,
                 numbers=program.numbers,
                 streams=program.streams,
-                results=(var, *out),
+                results=(*variables, *out),
             )
-            self.parts.append(Step(part))
+            self.parts.append((Step(part), then))
             known += out
         self.last = Step(replace(program, calls=tuple(rest), arguments=(*program.arguments, *known)))
         self.arguments, self.known = len(program.arguments), len(known)
         self.returns, self.overwrites = self.last.returns, self.last.overwrites
 
-    def run(self, arrays: Sequence[Any], numbers: Sequence[float] = (), starts: Sequence[Any] = ()) -> Sequence[Any]:
+    def run(
+        self,
+        arrays: Sequence[Any],
+        numbers: Sequence[float],
+        starts: Sequence[Any],
+        given: Any,
+        done: list[Any],
+        ask: Any,
+    ) -> Sequence[Any]:
         """See `Step.run`.
+
+        Args:
+            given: the tensors among the arguments
+            done: gets what Python does
+            ask: gives the numbers again, after Python has changed some
 
         Raises:
             Elsewhere: an answer is another one; nothing has been written to
         """
         known: tuple[Any, ...] = ()
-        for step, answer in zip(self.parts, self.answers, strict=True):
-            value, *more = step.run((*arrays, *known), numbers, starts)
-            if not _same(value.item(), answer):
-                raise Elsewhere
-            known += tuple(more)
+        for step, then in self.parts:
+            values = step.run((*arrays, *known), numbers, starts)
+            if isinstance(then, HostCall):
+                at = {index: value for index, value in zip(then.told, values, strict=False)}
+                then(at, given, done)
+                known += tuple(values[len(then.told) :])
+                numbers = ask() if then.changes else numbers
+            else:
+                if not _same(values[0].item(), then[0]):
+                    raise Elsewhere
+                known += tuple(values[1:])
         return self.last.run((*arrays[: self.arguments], *known, *arrays[self.arguments :]), numbers, starts)
+
+
+def _points(program: Program, decided: Decided, results: int) -> Iterator[tuple[tuple[Var, ...], Any]]:
+    """Where Python decides or does something, in order: the variables that it needs, and what that is."""
+    told = program.results[results : results + decided.told]
+    points: list[tuple[int, tuple[Any, ...], Any]] = [
+        (at, (var,), (answer,)) for var, answer, at in zip(decided.asked, decided.answers, decided.behind, strict=True)
+    ]
+    points += [(i, tuple([told[t] for t in c.told]), c) for i, c in enumerate(decided.calls) if c.early]
+    for _, variables, then in sorted(points, key=lambda point: (point[0], isinstance(point[2], HostCall))):
+        yield variables, then
 
 
 def _same(a: Any, b: Any) -> bool:

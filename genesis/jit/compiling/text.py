@@ -28,6 +28,7 @@ class Text:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {"MISS": MISS, "Tensor": Tensor, "ndarray": np.ndarray, "wrap": wrap}
+        self.given: list[Any] = []  # arguments that numbers of the host are asked from, and their names
         self._names: dict[int, str] = {}
         self._asked: set[str] = set()
 

@@ -32,6 +32,7 @@ class Question(NamedTuple):
 
     tensor: Tensor
     answer: Any
+    behind: int  # how many statements that Python does it comes after
 
 
 class ValueNeeded(GraphError):
@@ -57,6 +58,19 @@ class Number:
         return bool(self.values.answer(self.tensor != 0))
 
 
+class HostValue:
+    """What a statement that Python does at each call gives, or sets: nothing is known of it in a trace."""
+
+    __slots__ = ("leaf", "title")
+
+    def __init__(self, leaf: Any, title: str) -> None:
+        self.leaf, self.title = leaf, title
+
+
+def _unknown(self: HostValue, *others: Any) -> Any:
+    raise ValueNeeded(message("compile", f"Python computes with what it did at {self.title}, at {line_here()}"))
+
+
 def _compared(name: str) -> Callable[[Number, Any], Any]:
     def compare(self: Number, other: Any) -> Any:
         if isinstance(other, Number):
@@ -72,16 +86,41 @@ def _compared(name: str) -> Callable[[Number, Any], Any]:
 
 def _computed(name: str) -> Callable[..., Any]:
     def compute(self: Number, *others: Any) -> Any:
+        if name not in _EXACT and self.values.keeps_statements:
+            raise ValueNeeded(
+                message("compile", f"Python computes with a number that is taken out of a tensor, at {line_here()}")
+            )
         plain = [x.value() if isinstance(x, Number) else x for x in others]
         return getattr(self.value(), name)(*plain)
 
     return compute
 
 
+_EXACT = ("__int__", "__index__", "__hash__")  # what shapes and indices are made of: graphs hold for those
+
+
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Number, f"__{_name}__", _compared(_name))
 for _name in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "neg", "pos", "abs", "int", "float", "index", "round", "trunc", "floor", "ceil", "format", "str", "repr", "hash", "divmod", "and", "or", "xor", "lshift", "rshift", "invert"]:  # fmt: skip
     setattr(Number, f"__{_name}__", _computed(f"__{_name}__"))
+    setattr(HostValue, f"__{_name}__", _unknown)
+for _name in (
+    "bool",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "getattr",
+    "getitem",
+    "call",
+    "iter",
+    "len",
+    "contains",
+    "enter",
+):
+    setattr(HostValue, f"__{_name}__", _unknown)
 
 
 class Values:
@@ -90,6 +129,7 @@ class Values:
     def __init__(self, tracer: Tracer) -> None:
         self.tracer, self.questions = tracer, list[Question]()
         self._known: dict[Var, Any] = {}
+        self.keeps_statements = False  # whether Python may do at each call what computes with numbers
 
     def number(self, tensor: Tensor) -> Number | None:
         """What ``item()`` gives: to the program only. What this package asks for is refused by whom it is asked."""
@@ -105,7 +145,7 @@ class Values:
         if len(self.questions) == MOST:
             raise ValueNeeded(message("compile", f"Python asks for more than {MOST} values, the last at {line_here()}"))
         answer = Context().run(self._evaluated, self.tracer.var(tensor))
-        self.questions.append(Question(tensor, answer))
+        self.questions.append(Question(tensor, answer, self.tracer.kept()))
         return answer
 
     def _evaluated(self, var: Var) -> Any:

@@ -9,7 +9,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, m
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import tracer
+from genesis.core.graph.tracing import does, tracer
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.options import scalar, whole_number
 from genesis.optim.schedules.state import check_state
@@ -28,9 +28,17 @@ def expect_optimizer(name: str, optimizer: Any) -> Optimizer:
     return optimizer
 
 
-def refuse_trace(schedule: Any) -> None:
-    """Refuse a step of a schedule while a trace is made."""
-    if tracer.get() is not None:
+def left_to_calls(schedule: Any, *args: Any) -> bool:
+    """While a trace is made that can keep it: a step of a schedule is made at each call, not now.
+
+    Raises:
+        RuntimeError: the trace cannot keep it
+    """
+    if tracer.get() is None:
+        return False
+    own = [(schedule.__dict__, k) for k, v in schedule.__dict__.items() if k != "optimizer" and not callable(v)]
+    rates = [(group, "lr") for group in schedule.optimizer.param_groups if not isinstance(group["lr"], Tensor)]
+    if not does(schedule.step, *args, changes=(*own, *rates)):
         raise GraphError(
             message(
                 f"{type(schedule).__name__}.step",
@@ -38,6 +46,7 @@ def refuse_trace(schedule: Any) -> None:
                 hint="call step() between replays; they read the learning rate each time",
             )
         )
+    return True
 
 
 def real_number(name: str, what: str, value: Any) -> float:
@@ -129,7 +138,8 @@ class LRScheduler:
         Raises:
             RuntimeError: a trace is being made, which would not see it
         """
-        refuse_trace(self)
+        if left_to_calls(self, epoch):
+            return
         if self._step_count == 1 and not self.optimizer._opt_called:
             warn_user(_EARLY)
         self._step_count += 1

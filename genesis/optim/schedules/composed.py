@@ -10,7 +10,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.options import whole_number
-from genesis.optim.schedules.base import LRScheduler
+from genesis.optim.schedules.base import LRScheduler, left_to_calls
 from genesis.optim.schedules.decays import step_numbers
 from genesis.optim.schedules.plateau import ReduceLROnPlateau
 from genesis.optim.schedules.state import check_state
@@ -32,6 +32,8 @@ class ChainedScheduler(LRScheduler):
         self._note_rates()
 
     def step(self, epoch: int | None = None) -> None:
+        if left_to_calls(self, epoch):
+            return
         for schedule in self._schedulers:
             schedule.step(epoch)
         self._note_rates()
@@ -99,6 +101,8 @@ class SequentialLR(ChainedScheduler):
     def step(self, epoch: int | None = None) -> None:
         if epoch is not None:
             raise ArgumentError(message("SequentialLR.step", "takes no epoch"))
+        if left_to_calls(self):
+            return
         self.last_epoch += 1
         at = bisect_right(self._milestones, self.last_epoch)
         schedule = self._schedulers[at]

@@ -10,7 +10,7 @@ from genesis.base.errors import ArgumentValueError, message
 from genesis.core.call.refusal import explain_all
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.options import scalar, whole_number
-from genesis.optim.schedules.base import LRScheduler, expect_optimizer, of_groups, one_of, real_number, refuse_trace
+from genesis.optim.schedules.base import LRScheduler, expect_optimizer, left_to_calls, of_groups, one_of, real_number
 from genesis.optim.schedules.decays import attributes_of
 from genesis.optim.schedules.state import check_state
 
@@ -50,7 +50,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
         """Go on to the next rate, or to that of an epoch, which may be a fraction."""
-        refuse_trace(self)
+        if left_to_calls(self, epoch):
+            return
         if epoch is not None and not real_number("CosineAnnealingWarmRestarts.step", "epoch", epoch) >= 0:
             raise ArgumentValueError(
                 message("CosineAnnealingWarmRestarts.step", f"epoch must be at least 0, got {epoch}")

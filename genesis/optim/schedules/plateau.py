@@ -12,7 +12,7 @@ from genesis.core.graph.site import warn_user
 from genesis.core.graph.tensor import Tensor
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.options import scalar, whole_number
-from genesis.optim.schedules.base import LRScheduler, expect_optimizer, of_groups, one_of, real_number, refuse_trace
+from genesis.optim.schedules.base import LRScheduler, expect_optimizer, left_to_calls, of_groups, one_of, real_number
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -72,7 +72,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take a measure into account, a number or a tensor of one element."""
-        refuse_trace(self)
+        if left_to_calls(self, metrics, epoch):
+            return
         value = _measure(metrics)
         if epoch is not None:
             warn_user(message("ReduceLROnPlateau.step", "an epoch is deprecated", hint="step(measure), once an epoch"))

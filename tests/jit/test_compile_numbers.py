@@ -1,0 +1,216 @@
+"""Numbers of the host in compiled functions: those that change from call to call are inputs, nothing is traced again."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import genesis
+import genesis.nn.functional as F
+from genesis import nn, optim
+
+KINDS = [
+    name
+    for name in optim.__all__
+    if name not in ("Optimizer", "LBFGS", "SparseAdam", "lr_scheduler", "swa_utils", "Adafactor", "Muon")
+]
+
+
+class Settings:
+    """What a program reads numbers from."""
+
+    rate, kind = 0.5, "mean"
+
+
+def data(call):
+    stream = genesis.Generator().manual_seed(call)
+    return genesis.randn(6, 4, generator=stream), genesis.randn(6, 2, generator=stream)
+
+
+def both(make, calls=10):
+    """What a step returns and leaves, as it is and compiled; ``make(model)`` gives the step, and what changes after a call."""
+    seen, step = [], None
+    for compiled in (False, True):
+        genesis.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+        step, after = make(model)
+        step = genesis.compile(step, fullgraph=True) if compiled else step
+        losses = []
+        for call in range(calls):
+            losses.append(step(*data(call)).item())
+            after(call)
+        seen.append(losses + [p.detach().sum().item() for p in model.parameters()])
+    np.testing.assert_allclose(seen[1], seen[0], rtol=2e-5, atol=1e-6)
+    return step
+
+
+def with_options(made, change):
+    def make(model):
+        optimizer = made(model.parameters())
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step, lambda call: change(optimizer, optimizer.param_groups[0], call)
+
+    return make
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_options_that_are_floats_may_change(name):
+    def change(optimizer, group, call):
+        for key, value in group.items():
+            if key == "betas":
+                group[key] = (0.8 + 0.01 * call, 0.99 + 0.0005 * call)
+            elif type(value) is float and value != 0:
+                group[key] = value * (1.02 if key in ("lr", "eps", "weight_decay") else 0.99)
+
+    step = both(with_options(lambda ps: getattr(optim, name)(ps, lr=0.01), change))
+    assert len(step._recent) == 1
+
+
+@pytest.mark.parametrize("made", [lambda ps: optim.AdamW(ps, lr=0.01), lambda ps: optim.SGD(ps, lr=0.01, momentum=0.9)])
+def test_a_schedule_of_rate_and_momentum_is_followed(made):
+    schedules = []
+
+    def change(optimizer, group, call):
+        if call == 0:
+            schedules.append(optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=30))
+        schedules[-1].step()
+
+    step = both(with_options(made, change), 14)
+    assert len(step._recent) == 1 and "0 graphs" not in step.explain()
+
+
+def test_an_option_that_python_decides_by_has_a_graph_for_each_decision():
+    def change(optimizer, group, call):
+        group["weight_decay"] = 0.01 * (call % 3)
+
+    step = both(with_options(lambda ps: optim.SGD(ps, lr=0.01, momentum=0.9, weight_decay=0.0), change), 12)
+    assert len(step._recent) == 2
+    assert "bool(SGD.param_groups[0]['weight_decay'])" in step.explain()
+
+
+def reading(where):
+    """A step that reads a number that changes."""
+    settings, first = Settings(), 0.5
+
+    def make(model):
+        model.scale, settings.rate, cell = first, first, first
+        optimizer = optim.SGD(model.parameters(), lr=0.01)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            if where == "an attribute":
+                loss = loss * (1 - settings.rate) + settings.rate**2
+            elif where == "a module":
+                loss = loss * model.scale
+            elif where == "a closure":
+                loss = loss * cell
+            elif where == "a decision":
+                loss = loss * settings.rate if settings.rate < 0.8 else loss / 2
+            loss.backward()
+            if where == "a bound":
+                nn.utils.clip_grad_norm_(model.parameters(), settings.rate * 0.1)
+            optimizer.step()
+            return loss
+
+        def after(call):
+            nonlocal cell
+            new = first + 0.05 * call
+            if where == "a module":
+                model.scale = new
+            elif where == "a closure":
+                cell = new
+            else:
+                settings.rate = new
+
+        return step, after
+
+    return make
+
+
+@pytest.mark.parametrize("where", ["an attribute", "a module", "a closure", "a decision", "a bound"])
+def test_a_number_that_changes_becomes_an_input(where):
+    step = both(reading(where), 12)
+    assert len(step._recent) == (3 if where == "a decision" else 2)  # the first graph takes it for a constant
+
+
+def test_arguments_that_are_floats_become_inputs():
+    @genesis.compile(fullgraph=True)
+    def scaled(x, factor, *, power=1.0):
+        return x * factor + power
+
+    x = genesis.ones(3)
+    for call in range(12):
+        assert scaled(x, 0.5 * call, power=2.0 - call).tolist() == (x * (0.5 * call) + (2.0 - call)).tolist()
+    assert len(scaled._recent) <= 4
+    assert scaled(x, 2, power=1.0).tolist() == [3.0] * 3  # another kind of number
+
+
+def test_what_functions_in_c_compute_of_a_number_stays_a_constant_of_its_graph():
+    settings = Settings()
+
+    @genesis.compile
+    def decayed(x):
+        return x * math.exp(-settings.rate) + np.sin(settings.kind_of) + x * settings.other
+
+    settings.kind_of, settings.other = 1.0, 0.1
+    x = genesis.ones(2)
+    for call in range(5):
+        settings.rate, settings.kind_of = 0.1 * call, 1.0 + call
+        expected = math.exp(-settings.rate) + np.sin(settings.kind_of) + settings.other
+        assert decayed(x).tolist() == pytest.approx([expected] * 2)
+
+
+def test_gradients_through_a_function_follow_its_numbers():
+    settings = Settings()
+    double = genesis.compile(lambda x: (x * settings.rate).tanh().sum(), fullgraph=True)
+    x = genesis.randn(5, requires_grad=True)
+    for call in range(6):
+        settings.rate = 0.3 * call
+        (g,) = genesis.autograd.grad(double(x), [x])
+        (expected,) = genesis.autograd.grad((x * settings.rate).tanh().sum(), [x])
+        assert genesis.allclose(g, expected, atol=1e-6)
+    assert len(double._recent) == 2
+
+
+def test_the_message_at_the_end_of_graphs_names_what_changed():
+    settings = Settings()
+    settings.size = 0
+
+    @genesis.compile
+    def padded(x):
+        return F.pad(x, (settings.size, 0))
+
+    with pytest.warns(UserWarning, match="it was traced 8 times, .*settings.size is 9, it was"):
+        for settings.size in range(12):
+            assert padded(genesis.ones(2)).numel() == settings.size + 2
+
+
+def test_a_graph_with_options_as_inputs_can_be_bound_to_another_optimizer():
+    def made(momentum):
+        p = nn.Parameter(genesis.ones(3))
+        optimizer = optim.SGD([p], lr=0.1, momentum=momentum)
+
+        def step():
+            optimizer.zero_grad()
+            (p * p).sum().backward()
+            optimizer.step()
+
+        step()
+        return p, optimizer, step
+
+    (p, first, step), (q, second, _), (r, _, expected) = made(0.9), made(0.5), made(0.5)
+    bound = genesis.jit.trace(step).bind((p, q), (first, second))
+    for _ in range(3):
+        bound.replay()
+        expected()
+    assert q.tolist() == r.tolist()

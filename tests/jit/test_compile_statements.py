@@ -1,0 +1,399 @@
+"""What Python does in compiled functions besides computing with tensors: at each call, once, in order."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import genesis
+import genesis.nn.functional as F
+from genesis import nn, optim
+
+
+def data(call):
+    stream = genesis.Generator().manual_seed(call)
+    return genesis.randn(6, 4, generator=stream), genesis.randn(6, 2, generator=stream)
+
+
+def run(make, compiled, calls, capsys):
+    genesis.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+    step, left = make(model, optim.SGD(model.parameters(), lr=0.05, momentum=0.9))
+    step = genesis.compile(step) if compiled else step
+    capsys.readouterr()
+    results = [float(step(*data(call))) for call in range(calls)]
+    numbers = [*results, *[p.detach().sum().item() for p in model.parameters()]]
+    return numbers, left(), capsys.readouterr().out, step
+
+
+def both(make, capsys, calls=8):
+    """A step as it is and compiled: the same results, parameters, effects and prints; without a warning."""
+    expected = run(make, False, calls, capsys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        actual = run(make, True, calls, capsys)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=2e-5, atol=1e-6)
+    assert flat(actual[1]) == pytest.approx(flat(expected[1]), rel=1e-4)
+    assert actual[2] == expected[2]
+    assert actual[3]._recent and "not compiled" not in actual[3].explain()
+    return actual[3]
+
+
+def flat(x):
+    return [y for part in x for y in flat(part)] if isinstance(x, list | tuple) else [x]
+
+
+def trained(model, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def appends(model, optimizer):
+    losses = []
+
+    def step(x, y):
+        loss = trained(model, optimizer, x, y)
+        losses.append(loss.item())
+        return loss
+
+    return step, lambda: losses
+
+
+def prints_in_between(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        print(f"{loss.item():.2f}", tuple(x.shape))
+        loss.backward()
+        optimizer.step()
+        print("done")
+        return loss.detach()
+
+    return step, list
+
+
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model, optimizer
+        self.count, self.total, self.best, self.seen = 0, 0.0, math.inf, {}
+
+    def step(self, x, y):
+        loss = trained(self.model, self.optimizer, x, y)
+        self.count += 1
+        self.total += loss.item()
+        if loss.item() < self.best:
+            self.best = loss.item()
+            self.seen["best"] = self.count
+        if self.count % 3 == 0:
+            print(f"step {self.count}: {loss.item():.2f}")
+        return loss
+
+
+def attributes(model, optimizer):
+    trainer = Trainer(model, optimizer)
+    return trainer.step, lambda: [trainer.count, trainer.total, trainer.best, trainer.seen["best"]]
+
+
+def variables_of_outer_functions(model, optimizer):
+    count, smooth = 0, 0.0
+
+    def step(x, y):
+        nonlocal count, smooth
+        loss = trained(model, optimizer, x, y)
+        count += 1
+        value = loss.item()
+        smooth = 0.9 * smooth + 0.1 * value
+        logging.getLogger("genesis.test").info("loss %f", value)
+        return smooth
+
+    return step, lambda: [count, smooth]
+
+
+def losses_that_are_not_finite(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        if not math.isfinite(loss.item()):
+            raise ValueError("the loss is not finite")
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step, list
+
+
+def rates_set_by_hand(model, optimizer):
+    calls = [0]
+
+    def step(x, y):
+        rate = 0.1 * math.cos(calls[0] * 0.1)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        calls[0] += 1
+        return trained(model, optimizer, x, y)
+
+    return step, lambda: calls
+
+
+class Meter:
+    def __init__(self):
+        self.sum, self.count = 0.0, 0
+
+    def update(self, value, count=1):
+        self.sum += value * count
+        self.count += count
+
+    @property
+    def average(self):
+        return self.sum / self.count
+
+
+def meters(model, optimizer):
+    meter, correct = Meter(), 0
+
+    def step(x, y):
+        nonlocal correct
+        optimizer.zero_grad()
+        out = model(x)
+        loss = F.mse_loss(out, y)
+        loss.backward()
+        optimizer.step()
+        meter.update(loss.item(), x.shape[0])
+        correct += (out.argmax(1) == y.argmax(1)).sum().item()
+        return meter.average
+
+    return step, lambda: [meter.sum, meter.count, correct]
+
+
+class Noting(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body, self.calls, self.means = body, 0, []
+
+    def forward(self, x):
+        self.calls += 1
+        h = self.body[0](x)
+        self.means.append(h.mean().item())
+        print("hidden", tuple(h.shape))
+        return self.body[2](self.body[1](h))
+
+
+def modules(model, optimizer):
+    noting = Noting(model)
+    return (lambda x, y: trained(noting, optimizer, x, y)), lambda: [noting.calls, noting.means]
+
+
+def gradients_through(model, optimizer):
+    """The module alone is compiled."""
+    noting = Noting(model)
+    fast = genesis.compile(noting)
+
+    def step(x, y):
+        return trained(fast, optimizer, x, y).detach()
+
+    return step, lambda: [noting.calls, noting.means]
+
+
+def schedules(model, optimizer):
+    schedule, rates = optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=20), []
+
+    def step(x, y):
+        loss = trained(model, optimizer, x, y)
+        schedule.step()
+        rates.append(schedule.get_last_lr()[0])
+        return loss
+
+    return step, lambda: [rates, schedule.last_epoch]
+
+
+def sequences_of_schedules(model, optimizer):
+    kinds = optim.lr_scheduler
+    parts = [kinds.LinearLR(optimizer, 0.1, 1.0, 3), kinds.CosineAnnealingLR(optimizer, 10)]
+    schedule = kinds.SequentialLR(optimizer, parts, [3])
+
+    def step(x, y):
+        loss = trained(model, optimizer, x, y)
+        schedule.step()
+        return loss
+
+    return step, lambda: [schedule.get_last_lr(), schedule.last_epoch]
+
+
+def plateaus(model, optimizer):
+    schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+
+    def step(x, y):
+        loss = trained(model, optimizer, x, y)
+        schedule.step(loss)
+        return loss
+
+    return step, lambda: [schedule.get_last_lr(), schedule.best, schedule.num_bad_epochs]
+
+
+def scalers(model, optimizer):
+    scaler = genesis.amp.GradScaler(init_scale=1024.0, growth_interval=3)
+    schedule, log = optim.lr_scheduler.StepLR(optimizer, 2, 0.5), []
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        schedule.step()
+        log.append((loss.item(), scaler.get_scale(), optimizer.param_groups[0]["lr"]))
+        return loss.item()
+
+    return step, lambda: log
+
+
+MAKERS = [
+    appends, prints_in_between, attributes, variables_of_outer_functions, losses_that_are_not_finite, rates_set_by_hand,
+    meters, modules, gradients_through, schedules, sequences_of_schedules, plateaus, scalers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_what_python_does_is_done_at_each_call(make, capsys):
+    if make is gradients_through:  # the step around is not compiled
+        expected, actual = run(make, False, 8, capsys), run(make, False, 8, capsys)
+        assert actual == expected[:3] + actual[3:] or flat(actual[1]) == pytest.approx(flat(expected[1]))
+        assert actual[2] == "hidden (6, 8)\n" * 8
+        return
+    both(make, capsys)
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_step():
+    genesis.manual_seed(0)
+    model = nn.Linear(4, 2)
+    step, _ = losses_that_are_not_finite(model, optim.SGD(model.parameters(), lr=0.1))
+    step = genesis.compile(step)
+    for call in range(3):
+        step(*data(call))
+    before = model.weight.detach().clone()
+    with pytest.raises(ValueError, match="not finite"):
+        step(data(3)[0] * math.inf, data(3)[1])
+    assert genesis.equal(model.weight, before)
+    assert math.isfinite(step(*data(4)).item())
+
+
+def test_errors_of_a_statement_are_its_own_and_name_its_line():
+    log = {"calls": 0.0}
+
+    @genesis.compile
+    def f(x):
+        y = x * 2
+        log["calls"] += y.sum().item()
+        return y
+
+    for _ in range(3):
+        f(genesis.ones(2))
+    assert log == {"calls": 12.0} and f._recent
+    log.clear()
+    with pytest.raises(KeyError) as told:
+        f(genesis.ones(2))
+    assert "y.sum().item()" in str(told.traceback[-1].statement)
+
+
+def test_containers_among_the_arguments_are_the_callers():
+    """A trace gets its own: so the function runs as it is."""
+
+    @genesis.compile
+    def f(x, log):
+        y = x * 2
+        log["calls"] += y.sum().item()
+        return y
+
+    log = {"calls": 0.0}
+    with pytest.warns(UserWarning, match="a dict among the arguments is read or changed"):
+        for _ in range(3):
+            f(genesis.ones(2), log)
+    assert log == {"calls": 12.0}
+
+
+def test_tensors_with_a_history_are_not_handed_out():
+    """What is kept outside would have no history there: the function runs as it is."""
+    kept = []
+    w = genesis.ones(2, requires_grad=True)
+
+    @genesis.compile
+    def f(x):
+        y = w * x
+        kept.append(y)
+        return y * 2
+
+    with pytest.warns(UserWarning, match="not compiled, it runs as it is"):
+        for _ in range(3):
+            f(genesis.ones(2))
+    sum(y.sum() for y in kept).backward()
+    assert w.grad.tolist() == [3.0, 3.0]
+
+
+def test_what_is_changed_at_calls_is_not_read_in_the_trace():
+    """A whole number that the function computes with, behind the statement that changes it."""
+    trainer = Trainer(None, None)
+
+    @genesis.compile
+    def f(x):
+        trainer.count += 1
+        return x * trainer.count
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [f(genesis.ones(())).item() for _ in range(5)] == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_statements_at_random_numbers_come_to_the_same():
+    """Steps of two functions of which one calls the other, with lists, dictionaries and conditions."""
+    log, seen = [], {"n": 0}
+
+    def inner(x):
+        seen["n"] += 1
+        h = x.tanh()
+        if x.shape[0] > 2:
+            log.append(("wide", h.sum().item()))
+        return h
+
+    def outer(x):
+        total = 0.0
+        for i in range(3):
+            x = inner(x * (i + 1))
+            total += x.mean().item()
+            log.append(i)
+        log.append(total)
+        return x, {"total": total}
+
+    fast, expected = genesis.compile(outer), []
+    xs = [genesis.randn(n) for n in (2, 3, 2, 3, 3, 2)]
+    for x in xs:
+        expected.append(outer(x))
+    wanted, count = list(log), seen["n"]
+    log.clear()
+    seen["n"] = 0
+    for x, (y, more) in zip(xs, expected, strict=True):
+        z, other = fast(x)
+        assert genesis.allclose(z, y, atol=1e-6) and other["total"] == pytest.approx(more["total"], abs=1e-5)
+    assert seen["n"] == count and len(log) == len(wanted)
+    assert [x for x in log if isinstance(x, int)] == [x for x in wanted if isinstance(x, int)]
+    assert fast._recent
+
+
+def test_a_whole_graph_refuses_effects_with_the_line():
+    log = []
+
+    @genesis.compile(fullgraph=True)
+    def f(x):
+        log.append(1)
+        return x * 2
+
+    with pytest.raises(RuntimeError, match=r"a call of list.append at test_compile_statements.py:\d+"):
+        f(genesis.ones(2))
