@@ -1,21 +1,14 @@
-"""Products of float32 matrices as kernels.
+"""Products of float32 matrices as kernels; `tiles` has their code.
 
-    for chunks: (matrix of a batch, block of rows, block of columns)
-        for blocks of terms:
-            for panels of columns:
-                for tiles of rows:   rows x vectors of the result stay in registers
-                    for terms:       a number of the first matrix times vectors of a row of the second
-
-The rows of the second matrix lie beside each other; where they do not it is copied before, by a part (`packed`). Sums begin
-with the bias. Sizes and strides are in the code.
+The rows of the second matrix lie beside each other; where they do not it is copied before, by a part (`packed`). One that
+is the same in several rounds is copied in panels (`in_panels`).
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,34 +19,12 @@ from genesis.jit.arguments import Var
 from genesis.jit.lowering import transposes
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Read, Unknown, total
 from genesis.jit.lowering.phases import Kernel, Stage
+from genesis.jit.lowering.tiles import HIGH, Plan, Product, code, panels_code
 from genesis.jit.program import Call
 from genesis.kernels.llvm import loops
-from genesis.kernels.llvm.nests import Code, declarations
 
+OPS = ("linear", "matmul", "matmul_tn", "matmul_tn.add")
 F32 = np.dtype(np.float32)
-TERMS = 256  # of a block
-HIGH = 96  # rows of a block, about
-UNITS = 6  # of blocks, at least, where there is enough to do
-COPIED = 96  # terms from which operands are copied
-FEW = 1 << 17  # multiplications of a chunk, at least
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """``c[i, j] = bias[j] + sum_t a[i, t] b[t, j]``: where the operands begin, and their strides."""
-
-    m: int
-    n: int
-    k: int
-    a: tuple[int, int, int]  # offset, rows, terms
-    b: tuple[int, int, int]  # offset, terms, columns
-    c: tuple[int, int, int]  # offset, rows, columns
-    bias: tuple[int, int] | None  # offset, columns
-    batch: tuple[tuple[int, int, int, int], ...] = ()  # how many, and their strides in a, b and c
-
-    def transposed(self) -> Product:
-        a, b, c = ((o, s, r) for o, r, s in (self.a, self.b, self.c))
-        return Product(self.n, self.m, self.k, b, a, c, None, tuple([(n, y, x, z) for n, x, y, z in self.batch]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +36,26 @@ class Operands:
     b: Read
     out: Var
     bias: Read | None
+    before: Var | None = None  # what is added to
+
+    @property
+    def stage_operands(self) -> tuple[Var, ...]:
+        """Those of the kernel."""
+        more = [self.bias.root] if self.bias else [self.before] if self.before else []
+        return (self.a.root, self.b.root, self.out, *more)
 
 
 def operands(memory: Memory, call: Call) -> Operands:
-    """What a call of ``linear``, ``matmul`` or ``matmul_tn`` multiplies."""
+    """What a call of ``linear``, ``matmul`` or ``matmul_tn`` multiplies; ``matmul_tn.add`` adds to a matrix."""
     x, y, *rest = call.args
-    bias = rest[0] if rest else None
+    adds = call.op == "matmul_tn.add"
+    bias = rest[0] if rest and not adds else None
     out = call.outs[0]
     if not memory.is_root(out):
         raise Unknown("a result that is a view")
     a, b, c = list(memory.strides(x)), list(memory.strides(y)), list(strides_of(out.spec))
     shape_a, shape_b = list(x.spec.shape), list(y.spec.shape)
-    if call.op == "matmul_tn":
+    if call.op.startswith("matmul_tn"):
         a, shape_a = a[::-1], shape_a[::-1]
     if call.op == "linear":
         if len(shape_b) == 1:
@@ -99,9 +78,9 @@ def operands(memory: Memory, call: Call) -> Operands:
         m, batch = m * batch[0][0], []  # many rows
     product = Product(
         m, n, k, row, (second.offset, b[-2], b[-1]), (0, c[-2], c[-1]),
-        None if third is None else (third.offset, third.strides[0] if third.strides else 0), tuple(batch),
+        None if third is None else (third.offset, third.strides[0] if third.strides else 0), tuple(batch), adds,
     )  # fmt: skip
-    return Operands(product, first, second, out, third)
+    return Operands(product, first, second, out, third, rest[0] if adds else None)
 
 
 def _batch(
@@ -168,8 +147,35 @@ def packed(memory: Memory, call: Call, given: Operands) -> tuple[Part, Operands]
     made.give(var, _last_read(made, given.b))
     own = iter(contiguous_strides(shape))
     new = tuple([(n, s_a, next(own) if s_b else 0, s_c) for n, s_a, s_b, s_c in p.batch])
-    product = Product(p.m, p.n, p.k, p.a, (0, p.n, 1), p.c, p.bias, new)
-    return made.made(), Operands(product, given.a, Read(var, given.b.dtype, 0, ()), given.out, given.bias)
+    product = replace(p, b=(0, p.n, 1), batch=new)
+    return made.made(), replace(given, product=product, b=Read(var, given.b.dtype, 0, ()))
+
+
+def in_panels(given: Operands, name: Callable[[str], str]) -> tuple[Stage, Operands] | None:
+    """The copy of the second matrix in panels, of as many columns as a tile has, row after row, and the product with that:
+    so it is read in the order of memory. None where it can't be.
+    """
+    p, lanes = given.product, loops.width() // 4
+    if p.batch or 1 not in p.b[1:] or min(p.n, p.k) < 8 or given.b.dtype != F32:
+        return None
+    plan = Plan(p, lanes)
+    count = -(-p.n // plan.width)
+    var = Var(Spec((count * p.k * plan.width,), F32))
+    own = name(f"panels {p.n} {p.k} {p.b} {plan.width}")
+    kernel = Kernel(own, panels_code(own, p, plan, lanes), count, frozenset([1]), python=_panels_oracle(p, plan.width))
+    new = replace(p, b=(0, plan.width, 1), panels=True)
+    return Stage(kernel, (given.b.root, var)), replace(given, product=new, b=Read(var, F32, 0, ()))
+
+
+def _panels_oracle(p: Product, width: int) -> Callable[[list[Any], int], None]:
+    def run(arrays: list[Any], chunk: int) -> None:
+        size = arrays[0].itemsize
+        b = np.lib.stride_tricks.as_strided(arrays[0][p.b[0] :], (p.k, p.n), [s * size for s in p.b[1:]])
+        some = b[:, chunk * width : (chunk + 1) * width]
+        begin = chunk * width * p.k
+        arrays[1][begin : begin + width * p.k].reshape(p.k, width)[:, : some.shape[1]] = some
+
+    return run
 
 
 def is_turned_inside(given: Operands) -> bool:
@@ -198,217 +204,12 @@ def turned(given: Operands, out: Var, name: Callable[[str], str]) -> Stage | Non
     return Stage(transposes.kernel(own_name, p.n, p.k, p.b[0], p.b[2], sizes), (given.b.root, out))
 
 
-class Plan:
-    """Tiles and chunks of a product, for vectors of so many lanes."""
-
-    def __init__(self, p: Product, lanes: int) -> None:
-        many = lanes != 8  # registers: AVX-512 and NEON have 32, AVX2 16
-        vectors = min(3 if many else 2, -(-p.n // lanes))
-        self.rows = min(p.m, {1: 16, 2: 12, 3: 8}[vectors] if many else {1: 8, 2: 6}[vectors])
-        self.width = vectors * lanes
-        self.vectors = vectors
-        least = max(-(-FEW // max(p.n * p.k, 1)), HIGH)  # rows of a block
-        self.blocks = max(p.m // least, 1)
-        self.high = _multiple(-(-p.m // self.blocks), self.rows, p.m)
-        self.blocks = -(-p.m // self.high)
-        self.count = math.prod([n for n, *_ in p.batch])
-        panels = -(-p.n // self.width)
-        work = self.high * self.width * p.k  # of a panel
-        self.columns = min(-(-UNITS // (self.blocks * max(self.count, 1))), max(panels * work // FEW, 1), panels)
-        self.wide = _multiple(-(-p.n // self.columns), self.width, p.n)
-        self.columns = -(-p.n // self.wide)
-        self.units = self.blocks * self.count * self.columns
-        # rows of the first matrix that lie in columns, and panels of the second, are copied when several tiles read them
-        self.copies_a = p.a[1] == 1 and p.a[2] > 1 and p.k >= COPIED and self.rows < self.high <= 2 * HIGH
-        self.across = p.b[2] != 1  # columns of the second lie beside each other: its panels are turned around
-        self.copies_b = self.across or (p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width)
-        self.apart = self.rows * TERMS + 16  # copied tiles begin in different sets of the cache
-        self.each = max(1, min(self.units, FEW // max(self.high * self.wide * p.k, 1)))
-        self.chunks = max(1, -(-self.units // self.each))
-
-
-def _multiple(size: int, step: int, most: int) -> int:
-    return min(-(-size // step) * step, most)
-
-
 @functools.cache
 def kernel(name: str, p: Product, lanes: int) -> Kernel:
-    """Of the operands a, b, c, and the bias if there is one."""
+    """Of the operands a, b, c, and the bias if there is one, or the matrix that is added to."""
     plan = Plan(p, lanes)
-    return Kernel(name, code(name, p, plan, lanes), plan.chunks, frozenset([2]), python=oracle(p, plan))
-
-
-def code(name: str, p: Product, plan: Plan, lanes: int) -> str:
-    out = _Code(lanes)
-    bases = [out.put(f"load ptr, ptr {out.at('%addresses', str(i), 'ptr')}") for i in range(3 + (p.bias is not None))]
-    out.plan = plan
-    if plan.copies_a:
-        tiles = -(-plan.high // plan.rows)
-        out.lines.append(f"  %tiles = alloca [{tiles * plan.apart} x float], align 64")
-    if plan.copies_b:
-        out.lines.append(f"  %panel = alloca [{TERMS * plan.width} x float], align 64")
-    start = out.times("%chunk", str(plan.each))
-    stop = out.least(out.add(start, str(plan.each)), str(plan.units))
-    with out.loop(start, stop, "1") as unit:
-        column = out.put(f"urem i64 {unit.index}, {plan.columns}")
-        rest = out.put(f"udiv i64 {unit.index}, {plan.columns}")
-        block, rest = out.put(f"urem i64 {rest}, {plan.blocks}"), out.put(f"udiv i64 {rest}, {plan.blocks}")
-        offsets = [str(p.a[0]), str(p.b[0]), str(p.c[0])]
-        for n, *strides in reversed(p.batch):
-            index, rest = out.put(f"urem i64 {rest}, {n}"), out.put(f"udiv i64 {rest}, {n}")
-            offsets = [out.add(o, out.times(index, str(s))) if s else o for o, s in zip(offsets, strides, strict=True)]
-        out.a, out.b, out.c = (out.at(base, o) for base, o in zip(bases, offsets, strict=False))
-        out.bias = out.at(bases[3], str(p.bias[0])) if p.bias else ""
-        first = out.times(block, str(plan.high)), out.times(column, str(plan.wide))
-        last = (
-            out.least(out.add(first[0], str(plan.high)), str(p.m)),
-            out.least(out.add(first[1], str(plan.wide)), str(p.n)),
-        )
-        blocks = -(-p.k // TERMS)
-        with out.loop("0", str(blocks), "1") as terms:
-            begin = out.times(terms.index, str(TERMS))
-            out.terms = begin, out.least(out.add(begin, str(TERMS)), str(p.k))
-            out.fresh = out.put(f"icmp eq i64 {terms.index}, 0") if blocks > 1 else ""
-            out.first = first[0]
-            if plan.copies_a:
-                out.copy_rows(p, first[0], last[0])
-            for columns, at in _pieces(p.n, plan.width):
-                with out.loop(first[1] if at < 0 else str(at), last[1], str(columns)) as panel:
-                    if plan.copies_b:
-                        out.copy_panel(p, columns, panel.index)
-                    for rows, top in _pieces(p.m, plan.rows):
-                        with out.loop(first[0] if top < 0 else str(top), last[0], str(rows)) as tile:
-                            out.tile(p, rows, columns, tile.index, panel.index)
-    body = "\n".join(out.lines)
-    head = f"define void @{name}(ptr %addresses, i64 %chunk) #0 {{"
-    squares = transposes.square_of(lanes) if plan.across else ""
-    return f"{squares}\n{declarations(lanes)}\n{head}\nentry:\n{body}\n  ret void\n}}\n{loops.attributes()}"
-
-
-def _pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
-    """Whole steps, from -1, which is the beginning of the block; and what is left, at the end."""
-    if size >= step:
-        yield step, -1
-    if size % step:
-        yield size % step, size - size % step
-
-
-class _Code(Code):
-    a = b = c = bias = fresh = ""
-    terms = "", ""
-    first = "0"
-    plan: Plan
-
-    def copy_rows(self, p: Product, first: str, last: str) -> None:
-        """The rows of the block, term by term: those of a tile beside each other."""
-        with self.loop(*self.terms, "1") as term:
-            line = self.at(self.a, self.times(term.index, str(p.a[2])))
-            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
-            for rows, top in _pieces(p.m, self.plan.rows):
-                with self.loop(first if top < 0 else str(top), last, str(rows)) as tile:
-                    values = self.put(f"load <{rows} x float>, ptr {self.at(line, tile.index)}, align 4")
-                    target = self.at(self._tile(tile.index), self.times(below, str(rows)))
-                    self.lines.append(f"  store <{rows} x float> {values}, ptr {target}, align 4")
-
-    def _tile(self, row: str) -> str:
-        number = self.put(f"udiv i64 {self.put(f'sub i64 {row}, {self.first}')}, {self.plan.rows}")
-        return self.at("%tiles", self.times(number, str(self.plan.apart)))
-
-    def copy_panel(self, p: Product, columns: int, column: str) -> None:
-        """The rows of a panel, one after the other."""
-        if self.plan.across:
-            self._turn_panel(p, columns, column)
-            return
-        panel = self.at(self.b, column)
-        with self.loop(*self.terms, "1") as term:
-            line = self.at(panel, self.times(term.index, str(p.b[1])))
-            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
-            target = self.at("%panel", self.times(below, str(self.plan.width)))
-            for v in range(-(-columns // self.lanes)):
-                self.store(self.some(line, v, columns), target, str(v * self.lanes))
-
-    def _turn_panel(self, p: Product, columns: int, column: str) -> None:
-        """The rows of a panel where its columns lie beside each other."""
-        lanes, width, step = self.lanes, self.plan.width, str(p.b[2])
-        count = self.put(f"sub i64 {self.terms[1]}, {self.terms[0]}")
-        squares = self.put(f"sdiv i64 {self.add(count, str(lanes - 1))}, {lanes}")
-        with self.loop("0", squares, "1") as square:
-            below = self.times(square.index, str(lanes))
-            wide = self.least(self.put(f"sub i64 {count}, {below}"), str(lanes))
-            line = self.at(self.b, self.add(self.terms[0], below))
-            for v in range(-(-columns // lanes)):
-                begin = self.at(line, self.times(self.add(column, str(v * lanes)), step))
-                end = self.at("%panel", self.add(self.times(below, str(width)), str(v * lanes)))
-                high = str(min(lanes, columns - v * lanes))
-                self.invoke(f"transpose{lanes}", [begin, end], [step, high, wide, str(width)])
-
-    def tile(self, p: Product, rows: int, columns: int, row: str, column: str) -> None:
-        """The terms of one block, for so many rows and columns."""
-        lanes = self.lanes
-        vectors = -(-columns // lanes)
-        lines = [self.at(self.a, self.times(self.add(row, str(r)), str(p.a[1]))) for r in range(rows)]
-        if self.plan.copies_a:
-            tile = self._tile(row)
-            lines = [self.at(tile, str(r)) for r in range(rows)]
-        panel = self.at(self.b, column)
-        zeros = [self.constant(0.0)] * (rows * vectors)
-        with self.loop(*self.terms, "1", zeros) as term:
-            below = self.put(f"sub i64 {term.index}, {self.terms[0]}")
-            at = self.times(below, str(rows)) if self.plan.copies_a else self.times(term.index, str(p.a[2]))
-            if self.plan.copies_b:
-                line = self.at("%panel", self.times(below, str(self.plan.width)))
-                others = [self.load(line, str(v * lanes)) for v in range(vectors)]
-            else:
-                line = self.at(panel, self.times(term.index, str(p.b[1])))
-                others = [self.some(line, v, columns) for v in range(vectors)]
-            term.next = []
-            for r in range(rows):
-                x = self.spread(lines[r], at)
-                sums = term.values[r * vectors : (r + 1) * vectors]
-                term.next += [self.fma(x, y, s) for y, s in zip(others, sums, strict=True)]
-        bias = [self._bias(p, column, v, columns) for v in range(vectors)]
-        for r in range(rows):
-            target = self.at(self.at(self.c, self.times(self.add(row, str(r)), str(p.c[1]))), column)
-            for v in range(vectors):
-                self._put(term.values[r * vectors + v], bias[v], target, v, columns)
-
-    def _bias(self, p: Product, column: str, v: int, columns: int) -> str:
-        if p.bias is None:
-            return ""
-        if p.bias[1] == 0:
-            return self.spread(self.bias, "0")
-        return self.some(self.at(self.bias, column), v, columns)
-
-    def _put(self, value: str, bias: str, target: str, v: int, columns: int) -> None:
-        """With the bias in the first block of terms, and with the sum so far in the others."""
-        first = self.plus(value, bias) if bias else value
-        if self.fresh:
-            more = self.plus(value, self.some(target, v, columns))
-            first = self.put(f"select i1 {self.fresh}, {self.vector} {first}, {self.vector} {more}")
-        at = self.at(target, str(v * self.lanes))
-        left = columns - v * self.lanes
-        if left >= self.lanes:
-            self.lines.append(f"  store {self.vector} {first}, ptr {at}, align 4")
-        else:
-            mask = self._mask(left)
-            self.lines.append(
-                f"  call void @llvm.masked.store.v{self.lanes}f32.p0({self.vector} {first}, ptr {at}, i32 4, {mask})"
-            )
-
-    def some(self, base: str, v: int, columns: int) -> str:
-        """Vector number v of so many columns; zeros behind them."""
-        left = columns - v * self.lanes
-        at = str(v * self.lanes)
-        if left >= self.lanes:
-            return self.load(base, at)
-        return self.put(
-            f"call {self.vector} @llvm.masked.load.v{self.lanes}f32.p0(ptr {self.at(base, at)}, i32 4, {self._mask(left)}, "
-            f"{self.vector} zeroinitializer)"
-        )
-
-    def _mask(self, left: int) -> str:
-        bits = ", ".join(["i1 true" if i < left else "i1 false" for i in range(self.lanes)])
-        return f"<{self.lanes} x i1> <{bits}>"
+    over = ((3, 2),) if p.adds else ()
+    return Kernel(name, code(name, p, plan, lanes), plan.chunks, frozenset([2]), over, oracle(p, plan))
 
 
 def oracle(p: Product, plan: Plan) -> Callable[[list[Any], int], None]:
@@ -423,7 +224,10 @@ def oracle(p: Product, plan: Plan) -> Callable[[list[Any], int], None]:
             )
 
         a = seen(0, p.a, (p.m, p.k), [s for _, s, _, _ in p.batch])
-        b = seen(1, p.b, (p.k, p.n), [s for _, _, s, _ in p.batch])
+        if p.panels:
+            b = arrays[1].reshape(-1, p.k, plan.width).swapaxes(0, 1).reshape(p.k, -1)[:, : p.n]
+        else:
+            b = seen(1, p.b, (p.k, p.n), [s for _, _, s, _ in p.batch])
         c = seen(2, p.c, (p.m, p.n), [s for *_, s in p.batch])
         bias: Any = 0.0
         if p.bias is not None:
@@ -434,7 +238,10 @@ def oracle(p: Product, plan: Plan) -> Callable[[list[Any], int], None]:
             where = np.unravel_index(matrix, [n for n, *_ in p.batch]) if p.batch else ()
             rows = slice(block * plan.high, (block + 1) * plan.high)
             columns = slice(column * plan.wide, (column + 1) * plan.wide)
-            right = np.broadcast_to(bias, (p.n,))[columns]
+            if p.adds:
+                right = seen(3, (p.c[0], *p.c[1:]), (p.m, p.n), [s for *_, s in p.batch])[where][rows, columns]
+            else:
+                right = np.broadcast_to(bias, (p.n,))[columns]
             c[where][rows, columns] = a[where][rows] @ b[where][:, columns] + right
 
     return run

@@ -130,10 +130,9 @@ class _Regions:
                 self._into_group(without_ones(part))
             else:
                 self._last(_Item(calls=[call], stages=[turned]), [given.b.root])
-        operands = [given.a.root, given.b.root, given.out, *([given.bias.root] if given.bias else [])]
         lanes = loops.width() // 4
         kernel = products.kernel("k" + _digest(repr(given.product), str(lanes)), given.product, lanes)
-        self._last(_Item(calls=[call], stages=[Stage(kernel, tuple(operands))]), call.outs)
+        self._last(_Item(calls=[call], stages=[Stage(kernel, given.stage_operands)]), call.outs)
 
     def _last(self, item: _Item, outs: Iterable[Var]) -> None:
         self.items.append(item)
