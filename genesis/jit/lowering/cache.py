@@ -141,7 +141,7 @@ def from_plain(data: dict[str, Any]) -> Compiled:
         "",
         tuple([Row(*row) for row in data["rows"]]),
         tuple([_host_from_plain(part) if isinstance(part, dict) else (part[0], part[1]) for part in data["parts"]]),
-        tuple([Where(_KINDS[kind], index) for kind, index in zip(cells[::2], cells[1::2], strict=True)]),
+        tuple([Where(_KINDS[kind], *at) for kind, *at in zip(cells[::3], cells[1::3], cells[2::3], strict=True)]),
         tuple([stored.spec_from_data(spec) for spec in data["takes"]]),
         tuple([bool(flag) for flag in data["written"]]),
         tuple([stored.spec_from_data(spec) for spec in data["returns"]]),
@@ -152,7 +152,7 @@ def from_plain(data: dict[str, Any]) -> Compiled:
 
 
 def _where(where: Where) -> list[int]:
-    return [_KINDS.index(where.kind), where.index]
+    return [_KINDS.index(where.kind), where.index, where.offset]
 
 
 def _host_to_plain(host: Host) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _host_to_plain(host: Host) -> dict[str, Any]:
         "program": stored.to_data(host.program),
         "inputs": [[*_where(where), stored.spec_to_data(spec)] for where, spec in host.inputs],
         "outputs": list(host.outputs),
-        "cells": [[index, list(cells)] for index, cells in host.cells],
+        "cells": [[index, list(cells), list(offsets)] for index, cells, offsets in host.cells],
         "over": list(host.over),
         "count": host.count,
     }
@@ -169,9 +169,9 @@ def _host_to_plain(host: Host) -> dict[str, Any]:
 def _host_from_plain(data: dict[str, Any]) -> Host:
     return Host(
         stored.from_data(data["program"], []),
-        tuple([(Where(_KINDS[kind], index), stored.spec_from_data(spec)) for kind, index, spec in data["inputs"]]),
+        tuple([(Where(_KINDS[kind], *at), stored.spec_from_data(spec)) for kind, *at, spec in data["inputs"]]),
         tuple(data["outputs"]),
-        tuple([(index, tuple(cells)) for index, cells in data["cells"]]),
+        tuple([(index, tuple(cells), tuple(offsets)) for index, cells, offsets in data["cells"]]),
         tuple(data["over"]),
         data["count"],
     )

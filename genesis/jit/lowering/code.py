@@ -77,7 +77,8 @@ def enter(items: int, data: int) -> str:
         now       the same of this call
         extents   where the elements of an array that is taken begin and end, in bytes from its address
         written   whether it is written to
-        entries   pairs: which array (those that are returned count on), and which cell is to have its address
+        entries   which array (those that are returned count on), which cell is to have its address, and how many bytes
+                  are added
         cells
 
     then the task: to bring the addresses of arrays, which are in two tuples of Python, into cells (`GATHER`); to check
@@ -177,13 +178,16 @@ fill:
   %more_f = icmp slt i64 %f, %entries_count
   br i1 %more_f, label %put, label %gathered
 put:
-  %f2 = shl i64 %f, 1
-  %which_at = getelementptr i64, ptr %entries, i64 %f2
+  %f3 = mul i64 %f, 3
+  %which_at = getelementptr i64, ptr %entries, i64 %f3
   %cell_at = getelementptr i64, ptr %which_at, i64 1
+  %bytes_at = getelementptr i64, ptr %which_at, i64 2
   %which = load i64, ptr %which_at
   %cell = load i64, ptr %cell_at
   %from = getelementptr i64, ptr %now, i64 %which
-  %address = load i64, ptr %from
+  %array = load i64, ptr %from
+  %bytes = load i64, ptr %bytes_at
+  %address = add i64 %array, %bytes
   %to = getelementptr i64, ptr %cells, i64 %cell
   store i64 %address, ptr %to
   %next_f = add i64 %f, 1

@@ -13,6 +13,7 @@ from itertools import groupby
 from genesis.arrays.spec import Spec
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.code import functions_of
+from genesis.jit.lowering.phases import Stage, in_order
 from genesis.jit.lowering.plan import Plan, Where
 from genesis.jit.program import Call, Program
 
@@ -38,7 +39,9 @@ class Host:
     program: Program
     inputs: tuple[tuple[Where, Spec], ...]
     outputs: tuple[int, ...]
-    cells: tuple[tuple[int, tuple[int, ...]], ...]  # for each of the outputs that has some
+    cells: tuple[
+        tuple[int, tuple[int, ...], tuple[int, ...]], ...
+    ]  # with offsets; for each of the outputs that has some
     over: tuple[int, ...]
     count: int  # of phases
 
@@ -67,9 +70,13 @@ def compiled(
     code, names = functions_of(native)
     rows: list[Row] = []
     cells: list[Where] = []
-    for phase, name in zip(native, names, strict=True):
-        rows.append(Row(name, len(cells), phase.chunks, title_of(phase.calls)))
-        cells += [plan.where[var] for stage in phase.stages for var in stage.operands]
+    firsts: dict[int, int] = {}  # of phases whose operands are the same in all rounds
+    for i, turn in in_order(native):
+        phase = native[i]
+        if turn == 0 or any([any(stage.steps) for stage in phase.stages]):
+            firsts[i] = len(cells)
+            cells += [where for stage in phase.stages for where in _operands(plan, stage, turn)]
+        rows.append(Row(names[i], firsts[i], phase.chunks, title_of(phase.calls)))
     hosts = sum(where.kind == "host" for where in plan.where.values())
     return Compiled(
         code,
@@ -83,6 +90,12 @@ def compiled(
         hosts,
         plan.size,
     )
+
+
+def _operands(plan: Plan, stage: Stage, turn: int) -> list[Where]:
+    """Where the operands of a stage are in a round."""
+    steps = stage.steps or (0,) * len(stage.operands)
+    return [plan.where[var].moved(turn * step) for var, step in zip(stage.operands, steps, strict=True)]
 
 
 def title_of(calls: Sequence[Call]) -> str:
@@ -99,8 +112,9 @@ def _parts(program: Program, plan: Plan, cells: list[Where]) -> Iterator[tuple[i
     for is_native, group in groupby(enumerate(plan.phases), key=lambda item: bool(item[1].stages)):
         phases = list(group)
         if is_native:
-            yield done, done + len(phases)
-            done += len(phases)
+            count = sum([phase.times for _, phase in phases])
+            yield done, done + count
+            done += count
         else:
             over = {index for index, phase in last.items() if phases[0][0] <= phase <= phases[-1][0]}
             calls = [call for _, phase in phases for call in phase.calls]
@@ -156,7 +170,7 @@ def _host(program: Program, plan: Plan, calls: list[Call], cells: list[Where], o
         part,
         tuple([(plan.where[v], v.spec) for v in inputs]),
         outputs,
-        tuple([(index, tuple(at)) for index, at in positions.items() if at]),
+        tuple([(index, tuple(at), tuple([cells[i].offset for i in at])) for index, at in positions.items() if at]),
         tuple(sorted(over)),
         count,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from genesis.base.text import Printed, Table, page
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.compiled import title_of
 from genesis.jit.lowering.layouts import copy_as
-from genesis.jit.lowering.phases import Kernel, Phase, Stage
+from genesis.jit.lowering.phases import Kernel, Phase, Stage, in_order
 from genesis.jit.lowering.plan import Plan, size_of
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
@@ -131,11 +132,14 @@ def measured(
     phases: list[Phase] = []
     for phase in [phase for phase in step.plan.phases if phase.calls]:  # those that copy come anew
         serial = phase.stages if phase.chunks == 1 else ()
-        phases += [Phase((stage,), _calls_of(stage, phase), phase.why) for stage in serial] or [phase]
+        phases += [replace(phase, stages=(stage,), calls=_calls_of(stage, phase)) for stage in serial] or [phase]
     single = Step(step.program, phases)
     copies = tuple([copy_as(array, var.spec) for array, var in zip(arrays, step.takes, strict=True)])
     times = [single._runner.timed(copies, numbers, starts) for _ in range(ROUNDS)]
-    return Explanation(single.program, single.plan, [min(each) for each in zip(*times, strict=True)])
+    seconds = [0.0] * len(single.plan.phases)
+    for (i, _), each in zip(in_order(single.plan.phases), zip(*times, strict=True), strict=True):
+        seconds[i] += min(each)
+    return Explanation(single.program, single.plan, seconds)
 
 
 def _calls_of(stage: Stage, phase: Phase) -> tuple[Call, ...]:

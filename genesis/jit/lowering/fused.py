@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,16 +98,39 @@ def silu_gradient(memory: Memory, call: Call) -> list[Part]:
 
 @rule("fused.cross_entropy")
 def cross_entropy(memory: Memory, call: Call) -> list[Part | Call]:
-    """The mean loss, the softmax, the classes, and the share of each row in the mean.
-
-    That classes are indices is checked between, on the host.
-    """
+    """The mean loss, the softmax, the classes, and the share of each row in the mean."""
     x, target, _, _, ignored, *_ = call.args
     out, shares, classes, share = call.outs
-    (n, c), rows = x.spec.shape, (x.spec.shape[0],)
-    count, losses = Var(Spec((), F64)), Var(Spec(rows, F64))
-    checked = Var(Spec(rows, I64))
+    (n, c), count, losses = x.spec.shape, Var(Spec((), F64)), Var(Spec(x.spec.shape[:1], F64))
+    checked = Var(Spec((n,), I64))
+    before = _rows_that_count(memory, call, (target, ignored, c), (count, checked), classes)
+    rows = _losses(memory, call, (x, target, checked, count, ignored), (shares, share, losses))
+    return [*before, rows, _mean_loss(memory, call, losses, count, out)]
 
+
+@rule("cross_entropy.before")
+def rows_that_count(memory: Memory, call: Call) -> list[Part | Call]:
+    """How many rows of a cross entropy there are, and their classes."""
+    return _rows_that_count(memory, call, call.args, call.outs, Var(call.outs[1].spec))
+
+
+@rule("cross_entropy.rows")
+def losses_of_rows(memory: Memory, call: Call) -> list[Part]:
+    """The softmax, the share in the mean and the loss of each row."""
+    return [_losses(memory, call, call.args, call.outs)]
+
+
+@rule("cross_entropy.after")
+def mean_loss(memory: Memory, call: Call) -> list[Part]:
+    """The mean of all losses."""
+    return [_mean_loss(memory, call, *call.args, *call.outs)]
+
+
+def _rows_that_count(
+    memory: Memory, call: Call, args: Sequence[Any], outs: Sequence[Var], classes: Var
+) -> list[Part | Call]:
+    """That classes are indices is checked on the host."""
+    (target, ignored, c), (count, checked), rows = args, outs, args[0].spec.shape
     first = Builder(memory, call, rows, (0,))
     counts = first.read(target) != ignored
     first.give(count, total("add", counts.astype(F64)), (0,))
@@ -115,8 +138,12 @@ def cross_entropy(memory: Memory, call: Call) -> list[Part | Call]:
     label = each.read(target)
     each.give(classes, np.where(label != ignored, label, 0).astype(I64))
     check = Call("check_range", (classes, "cross_entropy", c, f"{c} classes"), (checked,), call.site)
+    return [first.made(), each.made(), check]
 
-    made = Builder(memory, call, (n, c), (1,))
+
+def _losses(memory: Memory, call: Call, args: Sequence[Any], outs: Sequence[Var]) -> Part:
+    (x, target, checked, count, ignored), (shares, share, losses) = args, outs
+    made = Builder(memory, call, x.spec.shape, (1,))
     value, label, own = made.read(x).astype(F64), made.read(target, _column(memory, target)), made.read(checked, (1, 0))
     all_rows = made.read(count, (0, 0))
     counts = label != ignored
@@ -127,10 +154,14 @@ def cross_entropy(memory: Memory, call: Call) -> list[Part | Call]:
     made.give(shares, power / sums)
     made.give(share, counts.astype(F64) / np.maximum(all_rows, 1.0), (1, 0))
     made.give(losses, np.where(counts, np.log(sums) - picked, 0.0), (1, 0))
+    return made.made()
 
+
+def _mean_loss(memory: Memory, call: Call, losses: Var, count: Var, out: Var) -> Part:
+    rows = losses.spec.shape
     last = Builder(memory, call, rows, (0,))
     last.give(out, total("add", last.read(losses)) / last.read(count, (0,)), row_strides(out, rows, (0,)))
-    return [first.made(), each.made(), check, made.made(), last.made()]
+    return last.made()
 
 
 def _column(memory: Memory, target: Var) -> tuple[int, int]:
@@ -145,4 +176,14 @@ def cross_entropy_gradient(memory: Memory, call: Call) -> list[Part]:
     scale = part * scale
     value = p * scale - np.where(made.count(1) == own, scale, 0)
     made.give(call.outs[0], np.where(part == 0, 0, value))
+    return [made.made()]
+
+
+@rule("zeros_of_sum")
+def zeros(memory: Memory, call: Call) -> list[Part]:
+    """What a sum begins with."""
+    out = call.outs[0]
+    made = Builder(memory, call, out.spec.shape)
+    made.along(in_order_of_memory(out))
+    made.give(out, Symbol(Expression("number", (0,), out.spec.dtype)))
     return [made.made()]

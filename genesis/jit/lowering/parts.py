@@ -21,6 +21,7 @@ from genesis.core.call.scalar_lowering import lowered
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.loops import DType
+from genesis.jit.lowering.phases import Stage
 from genesis.jit.lowering.scalar_code import supports
 from genesis.jit.program import Call
 from genesis.jit.storage import Region
@@ -74,6 +75,8 @@ class Memory:
         self, regions: dict[Var, Region], numbers: set[Var], constants: dict[Var, np.ndarray[Any, Any]] | None = None
     ) -> None:
         self.regions, self.numbers, self.constants = regions, numbers, constants or {}
+        self.moments: dict[Var, Var] = {}  # mean and variance of the channels of values, where they are computed
+        self.recurrent: dict[Var, tuple[int, int, bool]] = {}  # layers by what they keep: steps, batch, and backwards
         self.limits: dict[Var, int] = {}  # values whose elements are checked to be below these, and not below 0
 
     def check(self, index: Var, size: int) -> None:
@@ -212,8 +215,8 @@ def in_order_of_memory(var: Var) -> list[int]:
     return memory_order(strides_of(var.spec))
 
 
-# parts in their order, and calls that the host makes between
-Rule = Callable[[Memory, Call], Sequence[Part | Call]]
+# parts in their order, and kernels of their own and calls that the host makes between
+Rule = Callable[[Memory, Call], Sequence[Part | Call | Stage]]
 RULES: dict[str, Rule] = {}
 
 

@@ -10,8 +10,9 @@ number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from genesis.jit.arguments import Var
@@ -39,6 +40,7 @@ class Stage:
 
     kernel: Kernel
     operands: tuple[Var, ...]
+    steps: tuple[int, ...] = ()  # by how many bytes each of them is further with each round of a phase; or all by none
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,16 @@ class Phase:
     stages: tuple[Stage, ...]
     calls: tuple[Call, ...]  # of the program, that are computed here
     why: str = ""  # it is not one with the phase before it, or is left to the host
+    times: int = 1  # neighbouring phases that run several times do so together: all, then all again
 
     @property
     def chunks(self) -> int:
         return self.stages[0].kernel.chunks if self.stages else 1
+
+
+def in_order(phases: Sequence[Phase]) -> Iterator[tuple[int, int]]:
+    """The numbers of phases in the order in which they run, with the round."""
+    for times, some in groupby(range(len(phases)), key=lambda i: phases[i].times):
+        numbers = list(some)
+        for turn in range(times):
+            yield from [(i, turn) for i in numbers]

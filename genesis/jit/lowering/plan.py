@@ -28,10 +28,17 @@ LINE = 64  # bytes: where values of the arena begin
 
 
 class Where(NamedTuple):
-    """A piece of memory: its kind, and the offset in the arena in bytes or which one it is."""
+    """A piece of memory: its kind, and the offset in the arena in bytes or which one it is, and where in that in bytes."""
 
     kind: str
     index: int
+    offset: int = 0
+
+    def moved(self, step: int) -> Where:
+        """So many bytes further."""
+        if self.kind == "arena":
+            return Where(self.kind, self.index + step)
+        return Where(self.kind, self.index, self.offset + step)
 
 
 class Life(NamedTuple):
@@ -85,6 +92,8 @@ class _Planner:
         self.reads: dict[Var, list[tuple[int, Stage | None]]] = {}
         self.writers: dict[Var, list[tuple[int, Stage | None]]] = {}
         self.last_host, self.hosts, self.now = -1, 0, -1
+        self.rounds: list[tuple[int, int]] = []  # the first and the last time of phases that run several times
+        self.between: set[Var] = set()  # values of which each round has a part
         for phase in self.phases:
             self._look(phase)
 
@@ -95,8 +104,12 @@ class _Planner:
     def _look(self, phase: Phase) -> None:
         """Who reads and writes what, and when."""
         self.now += 1
+        if phase.times > 1:
+            begun = self.rounds.pop()[0] if self.rounds and self.rounds[-1][1] == self.now - 1 else self.now
+            self.rounds.append((begun, self.now + (len(phase.stages) - 1 if phase.chunks == 1 else 0)))
         for i, stage in enumerate(phase.stages):
             self.now += i > 0 and phase.chunks == 1
+            self.between.update([v for v, step in zip(stage.operands, stage.steps, strict=False) if step])
             for position, var in enumerate(stage.operands):
                 uses = self.writers if position in stage.kernel.writes else self.reads
                 uses.setdefault(var, []).append((self.now, stage))
@@ -142,7 +155,7 @@ class _Planner:
         if writers is None or value in self.where or not _same_layout(value.spec, target.spec):
             return False
         first = writers[0][0]
-        if first <= self.last_host:
+        if first <= self.last_host or any([begun <= first <= ended for begun, ended in self.rounds]):
             return False
         return all(
             time < first or (time == first and stage is writers[0][1] and _over(stage, target, value) and len(writers) == 1)
@@ -165,8 +178,14 @@ class _Planner:
     # ---- the arena
 
     def _life(self, var: Var) -> Life:
+        """From the first use to the last; through all rounds, where it is not made anew in each."""
         uses = [time for time, _ in (*self.writers[var], *self.reads.get(var, ()))]
-        return Life(self.writers[var][0][0], max(uses))
+        life = Life(self.writers[var][0][0], max(uses))
+        for first, last in self.rounds:
+            inside = any([first <= time <= last for time in uses])
+            if inside and (var in self.between or life.first < first or life.last > last):
+                life = Life(min(life.first, first), max(life.last, last))
+        return life
 
     def _blocks(self, lives: dict[Var, Life]) -> list[Block]:
         """The values of the arena in blocks: one that is computed over another is in the block of that."""

@@ -17,6 +17,7 @@ from genesis.jit.lowering import (
     pointwise,
     products,
     reductions,
+    rounds,
     small_attention,
     steps,
 )
@@ -55,20 +56,77 @@ def phases(program: Program) -> list[Phase]:
     """The phases of a program. Views are no calls, they are parts of their root. Without llvmlite the host computes all
     calls.
     """
-    calls = [call for call in program.calls if call.outs[0] not in program.regions]
+    calls = _calls(program)
     if not loops.available():
         return [_of_host(call, "there is no llvmlite") for call in calls]
-    return _Regions(program, calls).phases()
+    parts = rounds.in_rounds(program)
+    return (None if parts is None else _in_rounds(parts)) or _Regions(program, calls).phases()
+
+
+def _in_rounds(parts: rounds.Rounds) -> list[Phase] | None:
+    """The phases of a program in rounds; None if the host would have to compute in each."""
+    before = _Regions(parts.before, _calls(parts.before))
+    limits = dict(before.memory.limits)
+    limits |= {v: limits[whole] for v, (whole, _) in parts.slices.items() if whole in limits}
+    made = {v for call in parts.body.calls for v in call.outs}
+    body = _Regions(parts.body, _calls(parts.body), limits, {*made, *parts.slices, *parts.sums})
+    after = _Regions(parts.after, _calls(parts.after), limits)
+    each = [replace(phase, times=parts.count, stages=_of_rounds(parts, phase)) for phase in body.phases()]
+    if not all([phase.stages and all(map(_is_sound, phase.stages)) for phase in each]):
+        return None
+    once = _serial([Phase(tuple(item.stages), tuple(item.calls), item.why) for item in body.earlier])
+    return [*before.phases(), *once, *each, *after.phases()]
+
+
+def _calls(program: Program) -> list[Call]:
+    return [call for call in program.calls if call.outs[0] not in program.regions]
+
+
+def _of_rounds(parts: rounds.Rounds, phase: Phase) -> tuple[Stage, ...]:
+    """The stages of a phase, with the memory that variables of a round are in."""
+    out = []
+    for stage in phase.stages:
+        lying = [parts.slices.get(v, (parts.sums.get(v, v), 0)) for v in stage.operands]
+        out.append(Stage(stage.kernel, tuple([v for v, _ in lying]), tuple([step for _, step in lying])))
+    return tuple(out)
+
+
+def _is_sound(stage: Stage) -> bool:
+    """Whether what is written is read by a kernel that may be given the same memory for both."""
+    writes = stage.kernel.writes
+    return all(
+        [
+            v is not stage.operands[w] or (k, w) in stage.kernel.over
+            for w in writes
+            for k, v in enumerate(stage.operands)
+            if k not in writes
+        ]
+    )
 
 
 def _of_host(call: Call, why: str = "") -> Phase:
-    return Phase((), (call,), why or f"there is no kernel for {op_of(call).name}")
+    return Phase((), (call,), why or f"there is no kernel for {call.op}")
 
 
 class _Regions:
-    def __init__(self, program: Program, calls: list[Call]) -> None:
-        self.program = program
+    """The calls of a program, or of a part of it that runs several times.
+
+    Args:
+        limits: see `Memory`
+        changing: the values that are others in each round; what is made of the others only is made ``earlier``
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        calls: list[Call],
+        limits: dict[Var, int] | None = None,
+        changing: set[Var] | None = None,
+    ) -> None:
+        self.program, self.changing = program, changing
         self.memory = Memory(program.regions, {v for v, _ in program.numbers}, dict(program.constants))
+        self.memory.limits.update(limits or {})
+        self.earlier: list[_Item] = []
         self.items: list[_Item] = []
         self.ready: dict[Var, int] = {}  # the number of the item that gives a value
         self.ordered: dict[Var, int] = {}
@@ -83,7 +141,7 @@ class _Regions:
 
     def _add(self, call: Call) -> None:
         try:
-            if call.op in ("linear", "matmul", "matmul_tn"):
+            if call.op in products.OPS:
                 self._multiply(call)
                 return
             if call.op in indexing.SUMS and call.args[1 if call.op == "place" else 3] is not None:
@@ -95,22 +153,27 @@ class _Regions:
                 return
             parts = self._parts(call)
         except (Unknown, UnsupportedError) as error:
-            self._last(_Item(calls=[call], why=f"{op_of(call).name}: {error}"), call.outs)
+            self._last(_Item(calls=[call], why=f"{call.op}: {error}"), call.outs)
             if call.op == "check_range":
                 self.memory.limits[call.outs[0]] = call.args[2]
             return
         for part in parts:
-            if isinstance(part, Call):
+            if isinstance(part, Call) and part.op in products.OPS:
+                self._add(part)
+            elif isinstance(part, Call):
                 self._last(_Item(calls=[part], why=f"{part.op} of {call.op}"), part.outs)
+            elif isinstance(part, Stage):
+                written = [part.operands[i] for i in part.kernel.writes]
+                self._last(_Item(calls=[call], stages=[part]), written)
             else:
                 self._into_group(without_ones(part))
 
-    def _parts(self, call: Call) -> Sequence[Part | Call]:
-        op = op_of(call)
+    def _parts(self, call: Call) -> Sequence[Part | Call | Stage]:
         if any([v.spec.dtype.kind == "c" or v.spec.dtype in NARROW for v in (*call.inputs, *call.outs)]):
             raise Unknown("there are no kernels for complex numbers and 8-bit floats")
         if call.op in RULES:
             return RULES[call.op](self.memory, call)
+        op = op_of(call)
         if op.kind == "elementwise":
             return pointwise.elementwise(self.memory, call)
         raise Unknown("there is no kernel")
@@ -122,7 +185,13 @@ class _Regions:
         if not products.suits(given):
             self._into_group(without_ones(products.as_part(self.memory, call)))
             return
-        if given.product.b[2] != 1 and not products.is_turned_inside(given):
+        panels = None
+        if self.changing is not None and given.b.root not in self.changing:
+            panels = products.in_panels(given, lambda text: "k" + _digest(text))
+        if panels is not None:
+            self.earlier.append(_Item(calls=[call], stages=[panels[0]]))
+            given = panels[1]
+        elif given.product.b[2] != 1 and not products.is_turned_inside(given):
             before = given
             part, given = products.packed(self.memory, call, given)
             turned = products.turned(before, given.b.root, lambda text: "k" + _digest(text))
@@ -222,6 +291,8 @@ class _Regions:
                 out += [_of_host(call, item.why) for call in item.calls]
             else:
                 for nest, operands in assembled(item.group, stored):
+                    if not nest.body:  # nothing of it is read by others
+                        continue
                     out.append(
                         Phase((_stage(nest, operands),), tuple({id(c): c for c in item.calls}.values()), item.why)
                     )

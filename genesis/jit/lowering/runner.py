@@ -44,11 +44,11 @@ class Runner:
         self.extents = np.array([extent(spec) for spec in step.takes], np.int64).reshape(-1, 2)
         self.written = np.array(step.written, np.int64)
         entries = [
-            (where.index + (len(step.takes) if where.kind == "result" else 0), cell)
+            (where.index + (len(step.takes) if where.kind == "result" else 0), cell, where.offset)
             for cell, where in enumerate(step.cells)
             if where.kind in ("outside", "result")
         ]
-        self.entries = np.array(entries, np.int64).reshape(-1, 2)
+        self.entries = np.array(entries, np.int64).reshape(-1, 3)
         self.free: list[_Context] = []
         self.run = self._function()
 
@@ -127,7 +127,7 @@ def run(arrays, numbers=(), starts=()):
     def timed(
         self, arrays: Sequence[Array], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]
     ) -> list[float]:
-        """Seconds of each phase in a call; neighbouring ones of the host count as the first of them."""
+        """Seconds of each phase in a call, of each round; neighbouring ones of the host count as the first of them."""
         context, times = _Context(self), list[float]()
         nothing = min([_seconds(partial(context.run, 0, 0)) for _ in range(9)])
 
@@ -222,7 +222,7 @@ class _Context:
 
         def address(where: Where) -> int:
             if where.kind == "constant":
-                return int(constants[where.index])
+                return int(constants[where.index]) + where.offset
             return int(begin[where.kind] + where.index * (8 if where.kind == "number" else 1))
 
         fixed = ("arena", "number", "constant")
@@ -272,8 +272,8 @@ class _Hosted:
         for index, slot, spec in self.outs:
             value = values[slot]
             hosts[index] = laid_out(np.asarray(getattr(value, "_array", value)), spec)
-        for index, positions in self.host.cells:
-            cells[list(positions)] = hosts[index].__array_interface__["data"][0]
+        for index, positions, offsets in self.host.cells:
+            cells[list(positions)] = hosts[index].__array_interface__["data"][0] + np.array(offsets)
         for index in self.host.over:
             hosts[index] = None
 
@@ -290,7 +290,7 @@ class _Call(NamedTuple):
 
     def value(self, where: Where, spec: Spec) -> Any:
         """A tensor, or a number."""
-        kind, index = where
+        kind, index, _ = where
         if kind == "number":
             return self.numbers[index]
         if kind == "arena":

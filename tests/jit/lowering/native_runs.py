@@ -13,6 +13,7 @@ from genesis.core.graph.tensor import wrap
 from genesis.jit import replay
 from genesis.jit.lowering import regions
 from genesis.jit.lowering.code import module
+from genesis.jit.lowering.phases import in_order
 from genesis.kernels.llvm import native
 
 
@@ -57,14 +58,15 @@ class Runs:
 
     def run(self, given, form="native", backwards=False):
         memory = Memory(self.program, given)
-        for phase in self.phases:
+        for i, turn in in_order(self.phases):
+            phase = self.phases[i]
             if not phase.stages:
                 for call in phase.calls:
                     self._of_host(call, memory)
             chunks = range(phase.chunks)
             for chunk in reversed(chunks) if backwards else chunks:
                 for stage in phase.stages:
-                    self._chunk(stage, chunk, memory, form)
+                    self._chunk(stage, chunk, memory, form, turn)
         return [memory.array(v).copy() for v in self.program.ends]
 
     def _of_host(self, call, memory):
@@ -72,8 +74,10 @@ class Runs:
         for out, value in zip(call.outs, replay.computed(call, given), strict=True):
             memory.array(out)[...] = value._array
 
-    def _chunk(self, stage, chunk, memory, form):
+    def _chunk(self, stage, chunk, memory, form, turn):
         operands = [memory.of_root(v) for v in stage.operands]
+        for k, step in enumerate(stage.steps):
+            operands[k] = operands[k][turn * step // operands[k].itemsize :]
         if form == "native":
             table = (ctypes.c_void_p * len(operands))(*[a.ctypes.data for a in operands])
             self.functions[stage.kernel.name](ctypes.addressof(table), chunk)

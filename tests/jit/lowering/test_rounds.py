@@ -1,0 +1,168 @@
+"""Programs that go over a batch, computed for some of its elements at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from by_elements import overlaps
+from native_runs import check, ops_left_to_the_host
+from test_models import MODELS, ran, traced
+
+import genesis
+from genesis import jit, nn
+from genesis.jit.lowering import cache, rounds
+from genesis.jit.lowering.step import Step, _Replayed
+from genesis.kernels.llvm import loops
+from genesis.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
+WIDTH, HEADS, LENGTH, BATCH, TOKENS = 32, 2, 64, 6, 11
+
+
+class Layer(nn.Module):
+    def __init__(self, dropped):
+        super().__init__()
+        self.dropped = dropped
+        self.norms = nn.ModuleList([nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)])
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        parts = self.qkv(self.norms[0](x)).split(WIDTH, dim=2)
+        q, k, v = (p.view(*p.shape[:2], HEADS, WIDTH // HEADS).transpose(1, 2) for p in parts)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(x.shape))
+        return x + self.down(F.dropout(F.gelu(self.up(self.norms[1](x))), self.dropped))
+
+
+class Text(nn.Module):
+    def __init__(self, dropped):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(TOKENS, WIDTH), nn.Embedding(LENGTH, WIDTH)
+        self.layers, self.norm = nn.Sequential(Layer(dropped), Layer(dropped)), nn.LayerNorm(WIDTH)
+        self.head = nn.Linear(WIDTH, TOKENS)
+
+    def forward(self, x):
+        return self.head(self.norm(self.layers(self.tokens(x) + self.places(genesis.arange(LENGTH)))))
+
+
+@pytest.fixture
+def small_caches(monkeypatch):
+    """Programs are in rounds that else would be too small."""
+    monkeypatch.setattr(rounds, "LEAST", 0)
+    monkeypatch.setattr(rounds, "MOST", 1 << 16)
+
+
+def step_of(ignored=2, dropped=0.1, batch=BATCH):
+    genesis.manual_seed(0)
+    model = Text(dropped)
+    optimizer = genesis.optim.SGD(model.parameters(), lr=1e-2)  # the gradient of the bias of keys is rounding only
+    x, y = (genesis.randint(0, TOKENS, (batch, LENGTH)) for _ in range(2))
+    y[0, :ignored] = -100
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x).reshape(-1, TOKENS), y.reshape(-1))
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    step(x, y)
+    return jit.trace(step, x, y), (x, y)
+
+
+@pytest.mark.parametrize("ignored", [0, 7])
+def test_a_step_in_rounds(ignored, small_caches, tmp_path, monkeypatch):
+    monkeypatch.setenv("GENESIS_CACHE_DIR", str(tmp_path / "kept"))
+    traced_graph, given = step_of(ignored=ignored)
+    graph, step = cache.lowered(traced_graph)
+    times = [phase.times for phase in step.plan.phases]
+    assert set(times) == {1, 3} and times.count(3) > 20
+    assert not overlaps(step.plan)
+    results = ran(step.run, step, graph, given)
+    for a, b in zip(results, ran(_Replayed(step).run, step, graph, given), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(b).max(initial=0))))
+    expected, before = [a.tobytes() for a in results], genesis.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            genesis.set_num_threads(threads)
+            assert [a.tobytes() for a in ran(step.run, step, graph, given)] == expected
+    finally:
+        genesis.set_num_threads(before)
+    kept, again = cache.lowered(traced_graph)
+    assert again is not step and [a.tobytes() for a in ran(again.run, again, kept, given)] == expected
+
+
+def test_memory(small_caches, monkeypatch):
+    """Of what is computed for an element of the batch there is memory for a round."""
+    graph, _ = step_of(batch=24)
+    program = jit.optimized(graph).program
+    size = Step(program).plan.size
+    monkeypatch.setattr(rounds, "LEAST", 1 << 40)
+    assert Step(program).plan.size > 2 * size
+
+
+def test_python_forms(small_caches):
+    """Of all kernels, in all rounds; and the bits do not depend on the order of chunks."""
+    graph, args = step_of(dropped=0.0)
+    phases = check(jit.optimized(graph), args, close)
+    assert ops_left_to_the_host(phases) == ["check_range", "check_range"]
+    assert any([phase.times == 3 for phase in phases])
+
+
+def close(found, want, why):
+    np.testing.assert_allclose(
+        found, want, rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(want).max(initial=0))), err_msg=why
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_other_models(name, small_caches):
+    """In rounds or not, the results are the same."""
+    graph, given = traced(name)
+    graph = jit.optimized(graph)
+    step = Step(graph.program)
+    for a, b in zip(ran(step.run, step, graph, given), ran(_Replayed(step).run, step, graph, given), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(b).max(initial=0))))
+
+
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.gate = nn.RMSNorm(20), nn.Linear(20, 70), nn.Linear(20, 70, bias=False)
+        self.down = nn.Linear(70, 1)
+
+    def forward(self, x):
+        y = self.norm(x)
+        return self.down(F.silu(self.gate(y)) * F.leaky_relu(self.up(y), 0.1))
+
+
+def regression():
+    genesis.manual_seed(0)
+    model, (x, y) = Gated(), (genesis.randn(120, 20), genesis.randn(120, 1))
+    optimizer = genesis.optim.AdamW(model.parameters(), lr=1e-2)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step(x, y)
+    return jit.optimized(jit.trace(step, x, y)), (x, y)
+
+
+def test_means_gates_and_other_norms(small_caches, monkeypatch):
+    monkeypatch.setattr(rounds, "MOST", 1 << 13)
+    graph, given = regression()
+    step = Step(graph.program)
+    assert max([phase.times for phase in step.plan.phases]) == 5
+    for a, b in zip(ran(step.run, step, graph, given), ran(_Replayed(step).run, step, graph, given), strict=True):
+        close(a, b, "")
+
+
+def test_what_is_read_anew_in_each_round_is_less_than_what_stays_in_the_caches(small_caches, monkeypatch):
+    monkeypatch.setattr(rounds, "MOST", 1)
+    assert rounds.in_rounds(regression()[0].program) is None
