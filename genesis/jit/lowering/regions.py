@@ -11,11 +11,14 @@ from genesis.base.narrow import NARROW
 from genesis.jit.arguments import Var
 from genesis.jit.lowering import (
     attention,
+    channels,
+    convolutions,
     fused,
     indexing,
     many,
     pointwise,
     products,
+    recurrent,
     reductions,
     rounds,
     small_attention,
@@ -32,9 +35,12 @@ from genesis.jit.program import Call, Program, op_of
 from genesis.kernels.llvm import loops
 
 __all__ = [
+    "channels",
+    "convolutions",
     "fused",
     "phases",
     "pointwise",
+    "recurrent",
     "reductions",
     "small_attention",
     "steps",
