@@ -13,7 +13,7 @@
 `genesis.library`    ops of users              `genesis.devices` devices of users
 `genesis.sparse`     sparse matrices           `genesis.testing` checks of ops and gradients
 `genesis.nested`     tensors of many lengths   `genesis.overrides` classes with __torch_function__
-`genesis.pytorch`    programs for PyTorch
+`genesis.distributed` several processes       `genesis.pytorch`   programs for PyTorch
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ _LAZY = {
     "data": "genesis.data",
     "datasets": "genesis.datasets",
     "debug": "genesis.debug",
+    "distributed": "genesis.distributed",
     "distributions": "genesis.distributions",
     "fft": "genesis.fft",
     "func": "genesis.func",

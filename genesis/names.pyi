@@ -10,6 +10,7 @@ from genesis import compiler as compiler
 from genesis import data as data
 from genesis import datasets as datasets
 from genesis import debug as debug
+from genesis import distributed as distributed
 from genesis import distributions as distributions
 from genesis import fft as fft
 from genesis import func as func

@@ -9,6 +9,7 @@
     │   └── InplaceError                        a write that would make a gradient wrong
     ├── AnomalyError      RuntimeError          a value that is not a number, found by anomaly mode
     ├── WorkerError       RuntimeError          a worker of a loader that died, or took too long
+    ├── DistributedError  RuntimeError          processes that disagree, or one that does not answer
     ├── DimError          IndexError            a dimension out of range
     ├── IndexOutOfRange   IndexError            an index out of range
     ├── ArgumentError     TypeError             an argument of the wrong type, or an unknown one
@@ -77,6 +78,10 @@ class AnomalyError(GenesisError, RuntimeError):
 
 class WorkerError(GenesisError, RuntimeError):
     """A worker of a loader died, or took too long."""
+
+
+class DistributedError(GenesisError, RuntimeError):
+    """Processes that work together disagree, or one of them does not answer."""
 
 
 class DimError(GenesisError, IndexError):

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from genesis.base.errors import ArgumentError, ArgumentValueError, message
+from genesis.base.late import Late
 from genesis.core.call.refusal import described, explain_all
 from genesis.core.graph.generator import Generator, default_generator, mixed
 from genesis.core.graph.tensor import Tensor
@@ -22,6 +23,7 @@ from genesis.ops.creation.outside import tensor
 from genesis.ops.creation.random import multinomial
 
 T_co = TypeVar("T_co", covariant=True)
+_processes = Late("genesis.distributed")
 _CHUNK = 8192  # numbers that are drawn, or turned into Python integers, at once
 
 
@@ -230,7 +232,8 @@ class DistributedSampler(Sampler[int]):
     divide.
 
     Args:
-        num_replicas, rank: how many processes there are, and which this is
+        num_replicas, rank: how many processes there are, and which this is; as `genesis.distributed` says, where they
+            are not given
         seed: of the order, the same in all processes; drop_last: leave out what does not divide
 
     >>> from genesis.data import DistributedSampler
@@ -243,8 +246,11 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:  # fmt: skip
         name = "DistributedSampler"
-        if num_replicas is None or rank is None:
-            raise ArgumentValueError(message(name, "there are no groups of processes here: give num_replicas and rank"))
+        num_replicas = _processes.get_world_size() if num_replicas is None else num_replicas
+        rank = _processes.get_rank() if rank is None else rank
+        for argument, value in (("num_replicas", num_replicas), ("rank", rank)):
+            if not isinstance(value, int):
+                raise ArgumentError(message(name, f"{argument} must be an int, got {described(value)}"))
         if not 0 <= rank < num_replicas:
             raise ArgumentValueError(message(name, f"rank must be from 0 to {num_replicas - 1}, got {rank}"))
         self.dataset, self.num_replicas, self.rank, self.epoch = _sized(name, dataset, "dataset"), num_replicas, rank, 0

@@ -1,0 +1,86 @@
+"""Several processes that compute together: ``torch.distributed`` on MPI.
+
+`groups`     which processes there are      `environment` `installed`   what the launcher said, where MPI is
+`collectives` `messages` `objects`          what is called
+`calls`      agreement and waiting          `memory` `wire`   tensors as engines take them
+`engine`     the protocol, a world of one   `mpi`    the engine of MPI
+`nn`         collectives with gradients
+
+    import genesis.distributed as dist
+    dist.init_process_group()              # alone, or what genesis run -n 2, mpiexec and srun start
+    dist.all_reduce(x)                     # the sum of everybody's x
+"""
+
+from __future__ import annotations
+
+from genesis.base.errors import DistributedError
+from genesis.core.call.refusal import explain_all
+from genesis.distributed import nn
+from genesis.distributed.calls import Work
+from genesis.distributed.collectives import (
+    ReduceOp,
+    all_gather,
+    all_gather_into_tensor,
+    all_reduce,
+    all_to_all,
+    all_to_all_single,
+    barrier,
+    broadcast,
+    gather,
+    monitored_barrier,
+    reduce,
+    reduce_op,
+    reduce_scatter,
+    reduce_scatter_tensor,
+    scatter,
+)
+from genesis.distributed.groups import (
+    GroupMember,
+    ProcessGroup,
+    default_pg_timeout,
+    destroy_process_group,
+    get_backend,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    is_available,
+    is_backend_available,
+    is_gloo_available,
+    is_initialized,
+    is_mpi_available,
+    is_nccl_available,
+    is_torchelastic_launched,
+    new_group,
+)
+from genesis.distributed.messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from genesis.distributed.objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
+
+DistError = DistBackendError = DistNetworkError = DistributedError
+is_ucc_available = is_xccl_available = is_gloo_available
+all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
+
+__all__ = [
+    "DistBackendError", "DistError", "DistNetworkError", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
+    "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
+    "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather",
+    "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available",
+    "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+    "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group", "nn", "recv", "recv_object_list", "reduce",
+    "reduce_op", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter", "scatter_object_list",
+    "send", "send_object_list",
+]  # fmt: skip
+
+explain_all(globals())

@@ -1,0 +1,78 @@
+"""The memory of tensors, as engines take it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import bottom
+from genesis.arrays.spec import Spec
+from genesis.base.errors import ArgumentError, DeviceError, GraphError, UnsupportedError, message
+from genesis.core.call.writes import bump
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.switches import ACTIVE
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import tracer
+from genesis.core.graph.version import SHARED
+
+_FUNCTIONAL = "genesis.distributed.nn.functional has collectives that are recorded"
+
+
+class Memory:
+    """The contiguous memory of a tensor, or a contiguous copy of it.
+
+    Args:
+        name: of the collective, for errors
+        writes: whether it is written to
+
+    Raises:
+        RuntimeError: it has a history and is written to, is no memory of this machine, or cannot be written to
+        NotImplementedError: inside of a transform or a trace
+    """
+
+    __slots__ = ("copied", "host", "name", "tensor")
+
+    def __init__(self, name: str, tensor: Any, writes: bool = False) -> None:
+        if not isinstance(tensor, Tensor):
+            raise ArgumentError(message(name, f"expected a tensor, got {type(tensor).__name__}"))
+        array = tensor._array
+        if array.__class__ is not np.ndarray or (ACTIVE and tracer.get() is not None):
+            raise _no_memory(name, tensor)
+        if writes:
+            _check_written(name, tensor)
+            array = tensor._array
+        self.name, self.tensor = name, tensor
+        self.copied = not array.flags.c_contiguous
+        self.host = np.ascontiguousarray(array).reshape(array.shape) if self.copied else array
+
+    def write(self, values: Any) -> None:
+        """Put these elements into the tensor, unless they are its memory, and count the write."""
+        if values is not self.tensor._array:
+            np.copyto(self.tensor._array, values.reshape(self.tensor._array.shape))
+        bump(self.tensor, self.name)
+
+
+def _check_written(name: str, tensor: Tensor) -> None:
+    if tensor._node is not None and not tensor._node.is_leaf and grad_mode.get():
+        text = "the tensor has a history, which would not know of the write"
+        raise GraphError(message(name, text, [("tensor", tensor._spec())], _FUNCTIONAL))
+    if tensor._counter is SHARED:
+        tensor._own_memory()
+    if not tensor._array.flags.writeable:
+        text = "the memory cannot be written to: it is read-only, or an expanded tensor"
+        raise GraphError(message(name, text, [("tensor", tensor._spec())], "clone() it first"))
+
+
+def _no_memory(name: str, tensor: Tensor) -> Exception:
+    lines: list[tuple[str, object]] = [("tensor", tensor._spec())]
+    if ACTIVE and tracer.get() is not None:
+        return UnsupportedError(message(name, "writes to memory, which a trace would not see", lines, _FUNCTIONAL))
+    if tensor._array is not bottom(tensor._array):
+        text = "writes to memory, and inside of vmap or jvp a tensor is more than that"
+        return UnsupportedError(message(name, text, lines, "call it outside of the transform"))
+    if isinstance(tensor._array, Spec):
+        return DeviceError(message(name, "a tensor on the meta device has no elements", lines, "device='cpu'"))
+    return DeviceError(
+        message(name, f"the tensor is on {tensor.device}, ranks share memory of the CPU", lines, "x.cpu()")
+    )

@@ -1,0 +1,1 @@
+collect_ignore = ["jobs"]  # scripts that the tests run in several ranks

@@ -1,0 +1,293 @@
+"""Every collective, against what NumPy makes of the values of all ranks. Works with any number of ranks, one included."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+import genesis
+import genesis.distributed as dist
+from genesis.distributed import ReduceOp
+
+dist.init_process_group()
+rank, size = dist.get_rank(), dist.get_world_size()
+FLOATS = [genesis.float32, genesis.float64, genesis.float16, genesis.bfloat16]
+INTEGERS = [genesis.int8, genesis.uint8, genesis.int16, genesis.int32, genesis.int64, genesis.uint16, genesis.uint32]
+COMPLEX = [genesis.complex64, genesis.complex128]
+MEANINGS = {
+    ReduceOp.SUM: np.sum, ReduceOp.PRODUCT: np.prod, ReduceOp.MIN: np.min, ReduceOp.MAX: np.max, ReduceOp.AVG: np.mean,
+    ReduceOp.BAND: np.bitwise_and.reduce, ReduceOp.BOR: np.bitwise_or.reduce, ReduceOp.BXOR: np.bitwise_xor.reduce,
+}  # fmt: skip
+BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+
+
+def of(who, shape, dtype):
+    """The tensor of a rank: all ranks know those of all."""
+    generator = np.random.default_rng([who, *shape, 1])
+    values = generator.integers(-3, 4, shape) if dtype not in (genesis.bool,) else generator.integers(0, 2, shape)
+    if dtype in COMPLEX:
+        values = values + 1j * generator.integers(-3, 4, shape)
+    if dtype in (genesis.uint8, genesis.uint16, genesis.uint32):
+        values = abs(values)
+    return genesis.tensor(values).to(dtype)
+
+
+def everybody(shape, dtype):
+    """Those of all ranks, in numbers wide enough."""
+    return [of(who, shape, dtype) for who in range(size)]
+
+
+def equal(x, want, note=""):
+    want = genesis.tensor(np.asarray(want)).to(x.dtype) if not isinstance(want, genesis.Tensor) else want
+    assert x.shape == want.shape and x.dtype == want.dtype, (note, x, want)
+    assert np.array_equal(x.numpy(), want.numpy()), (note, x, want)
+
+
+def combined(tensors, op):
+    if op == ReduceOp.AVG and tensors[0].is_complex():  # by parts, each rounded once
+        total = combined(tensors, ReduceOp.SUM)
+        return total.real / size + 1j * (total.imag / size)
+    wide = genesis.complex128 if tensors[0].is_complex() else genesis.float64 if op not in BITS else genesis.int64
+    return MEANINGS[op](np.stack([t.to(wide).numpy() for t in tensors]), axis=0)
+
+
+def ops_of(dtype):
+    if dtype in COMPLEX:
+        return [ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.AVG]
+    return [*MEANINGS][:5] if dtype in FLOATS else [*MEANINGS][:4] + [*BITS]
+
+
+def want_of(dtype, op, shape):
+    tensors = everybody(shape, dtype)
+    if dtype == genesis.bool:
+        tensors = [t.to(genesis.int64) for t in tensors]
+        return genesis.tensor(np.asarray(combined(tensors, op))).to(genesis.bool)
+    return genesis.tensor(np.asarray(combined(tensors, op))).to(dtype)
+
+
+def reductions():
+    for dtype in [*FLOATS, *INTEGERS, *COMPLEX, genesis.bool]:
+        for op, shape in zip(ops_of(dtype), itertools.cycle([(3, 2), (), (0, 2)])):  # noqa: B905
+            want = want_of(dtype, op, shape)
+            x = of(rank, shape, dtype)
+            dist.all_reduce(x, op)
+            equal(x, want, op)
+        for op in ops_of(dtype):
+            shape = (3, 2)
+            want = want_of(dtype, op, shape)
+            x = of(rank, shape, dtype)
+            dist.reduce(x, size - 1, op)
+            equal(x, want if rank == size - 1 else of(rank, shape, dtype), op)
+            block = genesis.zeros(shape, dtype=dtype)
+            dist.reduce_scatter(block, [of(rank, shape, dtype)] * size, op)
+            equal(block, want, op)
+        every = genesis.zeros(size, 3, dtype=dtype)
+        dist.all_gather_into_tensor(every, of(rank, (3,), dtype))
+        equal(every, genesis.stack(everybody((3,), dtype)))
+
+
+def rounding():
+    x = (
+        genesis.tensor([1.0, 256.0]).to(genesis.bfloat16)
+        if rank == 0
+        else genesis.tensor([2.0**-9, 1.0]).to(genesis.bfloat16)
+    )
+    dist.all_reduce(x)
+    want = np.array([1 + (size - 1) * 2.0**-9, 256.0 + (size - 1)], np.float32)
+    equal(x, genesis.tensor(want).to(genesis.bfloat16))
+
+
+def extremes_of_special_floats():
+    for dtype in FLOATS:
+        x = genesis.tensor(
+            [float("nan"), -0.0, float("-inf"), -1.5] if rank == 0 else [1.0, 0.0, float("inf"), -2.5]
+        ).to(dtype)
+        largest, smallest = x.clone(), x.clone()
+        dist.all_reduce(largest, ReduceOp.MAX)
+        dist.all_reduce(smallest, ReduceOp.MIN)
+        assert largest.isnan().tolist() == smallest.isnan().tolist() == [True, False, False, False]
+        if size > 1:
+            assert largest[1:].tolist() == [0.0, float("inf"), -1.5] and not largest[1].signbit()
+            assert smallest[1:].tolist() == [0.0, float("-inf"), -2.5] and smallest[1].signbit()
+
+
+def moves():
+    shape = (2, 3)
+    for dtype in [genesis.float32, genesis.bfloat16, genesis.bool, genesis.complex128]:
+        mine, all_ = of(rank, shape, dtype), everybody(shape, dtype)
+        for root in range(size):
+            x = mine.clone()
+            dist.broadcast(x, root)
+            equal(x, all_[root])
+            outs = [genesis.zeros(shape, dtype=dtype) for _ in range(size)] if rank == root else None
+            dist.gather(mine, outs, root)
+            for got, want in zip(outs or [], all_, strict=False):
+                equal(got, want)
+            y = genesis.zeros(shape, dtype=dtype)
+            dist.scatter(
+                y,
+                [all_[root] + i if dtype != genesis.bool else all_[root] for i in range(size)]
+                if rank == root
+                else None,
+                root,
+            )
+            equal(y, all_[root] + rank if dtype != genesis.bool else all_[root])
+        outs = [genesis.zeros(shape, dtype=dtype) for _ in range(size)]
+        dist.all_gather(outs, mine)
+        for got, want in zip(outs, all_, strict=True):
+            equal(got, want)
+        joined = genesis.zeros(2 * size, 3, dtype=dtype)
+        dist.all_gather_into_tensor(joined, mine)
+        equal(joined, genesis.cat(all_))
+
+
+def exchanges():
+    x = genesis.arange(size * 2) + 100 * rank
+    out = genesis.zeros(size * 2, dtype=genesis.int64)
+    dist.all_to_all_single(out, x)
+    equal(out, np.concatenate([np.arange(2) + 2 * rank + 100 * who for who in range(size)]))
+    # rank r sends i + 1 rows to rank i
+    sent = [i + 1 for i in range(size)]
+    x, out = genesis.full((sum(sent), 2), float(rank)), genesis.zeros(size * (rank + 1), 2)
+    dist.all_to_all_single(out, x, [rank + 1] * size, sent)
+    equal(out, np.repeat(np.arange(float(size)), rank + 1)[:, None] * np.ones(2))
+    outs = [genesis.zeros(who + 1) for who in range(size)]
+    dist.all_to_all(outs, [genesis.full((rank + 1,), 10.0 * rank + to) for to in range(size)])
+    for who, got in enumerate(outs):
+        equal(got, np.full(who + 1, 10.0 * who + rank))
+    blocks, out = genesis.arange(size * 2.0).reshape(size, 2) + rank, genesis.zeros(2)
+    dist.reduce_scatter_tensor(out, blocks)
+    equal(out, size * (np.arange(2.0) + 2 * rank) + sum(range(size)))
+
+
+def layouts():
+    x = (genesis.arange(6.0) + rank).reshape(2, 3).t()
+    dist.all_reduce(x)
+    equal(x, (size * np.arange(6.0).reshape(2, 3) + sum(range(size))).T)
+    assert not x.is_contiguous()
+    base = genesis.zeros(4, 2)
+    dist.broadcast(base[:, 1], 0)
+    column = genesis.zeros(size, 2)
+    dist.all_gather_into_tensor(column.t()[1], genesis.full((1,), rank + 1.0))
+    equal(column, np.stack([np.zeros(size), np.arange(size) + 1.0], 1))
+    version = base._version
+    dist.all_reduce(base[::2])
+    assert base._version > version
+    y = genesis.arange(3.0).flip(0)
+    dist.all_reduce(y)
+    equal(y, size * np.arange(3.0)[::-1])
+
+
+def works():
+    pending = [dist.all_reduce(genesis.full((1000,), float(i)), async_op=True) for i in range(5)]
+    alone = genesis.ones(1)
+    dist.all_reduce(alone)  # in between
+    for i, work in enumerate(pending):
+        assert work.wait() and work.is_completed() and work.is_success() and work.exception() is None
+        equal(work.result()[0], np.full(1000, float(size * i)))
+    half = genesis.ones(3, dtype=genesis.float16)
+    work = dist.all_reduce(half, async_op=True)
+    while not work.is_completed():
+        pass
+    equal(half, np.full(3, float(size)))
+    out = [genesis.zeros(2) for _ in range(size)]
+    dist.all_gather(out, genesis.full((2,), float(rank)), async_op=True).wait()
+    assert [t[0].item() for t in out] == [float(who) for who in range(size)]
+    dist.barrier(async_op=True).wait()
+    dist.barrier()
+    dist.monitored_barrier()
+
+
+def messages():
+    right, left = (rank + 1) % size, (rank - 1) % size
+    x = genesis.zeros(3)
+    send, receive = dist.isend(genesis.full((3,), float(rank)), right), dist.irecv(x, left)
+    assert send.wait() and receive.wait() and receive.source_rank() == left
+    equal(x, np.full(3, float(left)))
+    if size > 1:
+        if rank == 0:
+            dist.send(genesis.tensor([7], dtype=genesis.bfloat16), 1, tag=5)
+        if rank == 1:
+            y = genesis.zeros(1, dtype=genesis.bfloat16)
+            assert dist.recv(y, tag=5) == 0 and y.item() == 7
+    z = genesis.zeros(2, 2).t()
+    for work in dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, genesis.full((2, 2), 1.0 + rank), right), dist.P2POp(dist.irecv, z, left)]
+    ):
+        work.wait()
+    equal(z, np.full((2, 2), 1.0 + left))
+
+
+def objects():
+    mine = {
+        "rank": rank,
+        "list": [1.5, None, "é" * rank],
+        ("a", 1): (True, b"\0x"),
+        "t": genesis.full((rank, 2), 1.0, dtype=genesis.bfloat16),
+    }
+    said = [None] * size
+    dist.all_gather_object(said, mine)
+    for who, got in enumerate(said):
+        assert got["rank"] == who and got["list"] == [1.5, None, "é" * who] and got["a", 1] == (True, b"\0x")
+        assert got["t"].shape == (who, 2) and got["t"].dtype == genesis.bfloat16
+    given = [3, "x"] if rank == 0 else [None, None]
+    dist.broadcast_object_list(given, 0)
+    assert given == [3, "x"]
+    gathered = [None] * size if rank == 0 else None
+    dist.gather_object(str(rank), gathered)
+    assert gathered == ([str(who) for who in range(size)] if rank == 0 else None)
+    out = [None]
+    dist.scatter_object_list(out, [[who] for who in range(size)] if rank == size - 1 else None, src=size - 1)
+    assert out == [[rank]]
+    if size > 1 and rank == 0:
+        dist.send_object_list([{"step": 3}, (1, 2)], 1)
+    if size > 1 and rank == 1:
+        got = [None, None]
+        assert dist.recv_object_list(got) == 0 and got == [{"step": 3}, (1, 2)]
+    for wrong in (object(), {1, 2}, np.ones(1)):
+        try:
+            dist.all_gather_object(said, wrong)
+        except TypeError as error:
+            assert "cannot send" in str(error)
+        else:
+            raise AssertionError(wrong)
+
+
+def groups():
+    everyone = dist.new_group()
+    last = dist.new_group([size - 1])
+    assert dist.get_world_size(everyone) == size and dist.get_rank(everyone) == rank
+    if rank == size - 1:
+        assert dist.get_rank(last) == 0 and dist.get_process_group_ranks(last) == [size - 1]
+        x = genesis.ones(2)
+        dist.all_reduce(x, group=last)
+        equal(x, np.ones(2))
+    else:
+        assert last is dist.GroupMember.NON_GROUP_MEMBER and dist.get_rank(last) == -1
+    backwards = dist.new_group(list(reversed(range(size))), sort_ranks=False)
+    assert dist.get_rank(backwards) == size - 1 - rank
+    assert dist.get_global_rank(backwards, 0) == size - 1 and dist.get_group_rank(backwards, 0) == size - 1
+    x = genesis.full((1,), float(rank))
+    dist.broadcast(x, size - 1, group=backwards)
+    assert x.item() == size - 1
+    dist.broadcast(x, group=backwards, group_src=size - 1)
+    dist.destroy_process_group(backwards)
+
+
+for check in (
+    reductions,
+    rounding,
+    extremes_of_special_floats,
+    moves,
+    exchanges,
+    layouts,
+    works,
+    messages,
+    objects,
+    groups,
+):
+    check()
+dist.destroy_process_group()
+assert not dist.is_initialized()
+print(f"rank {rank} is done")

@@ -1,0 +1,59 @@
+"""Several ranks: every collective against NumPy, and what is said when ranks disagree, end or hang."""
+
+from __future__ import annotations
+
+import pytest
+from ranks import job, needs_mpi, passes
+
+pytestmark = needs_mpi
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
+def test_every_collective(ranks):
+    passes(ranks, "collectives.py")
+
+
+SAID = {
+    "shape": ("rank 0: all_reduce f32[128] sum wrong.py:", "rank 1: all_reduce f32[256] sum wrong.py:"),
+    "dtype": ("rank 0: all_reduce f32[2] sum", "rank 1: all_reduce i32[2] sum"),
+    "combination": ("rank 0: all_reduce f32[2] sum", "rank 1: all_reduce f32[2] max"),
+    "root": ("rank 0: broadcast f32[2] from 0", "rank 1: broadcast f32[2] from 1"),
+    "call": ("rank 0: all_reduce f32[2] sum", "rank 1: barrier"),
+    "later": ("mismatch at call 4: rank 0: all_reduce f32[4]", "rank 1: all_reduce f32[5]"),
+    "exception": (
+        "KeyError: 'no such thing'",
+        "rank 0: all_reduce f32[2]",
+        "rank 1: ended by KeyError: 'no such thing'",
+    ),
+    "exit": ("rank 0: all_reduce f32[2] sum", "rank 1: the end of the group"),
+    "hang": ("all_reduce waited", "rank 1: does not answer"),
+    "receives": ("waited", "rank 0: all_reduce f32[2] sum wrong.py:", "rank 1: recv f32[2] from 0 wrong.py:"),
+    "stopped": ("all_reduce waited", "rank 1: does not answer"),
+    "size": ("recv: rank 1 sent 12 bytes, the tensor has 16",),
+    "larger": ("recv: MPI says:",),
+}
+QUICK = ("shape", "exception", "receives")  # the others take their seconds in the slow suite
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=() if c in QUICK else pytest.mark.slow) for c in SAID])
+def test_ranks_that_disagree_are_named(case):
+    done = job(2, "wrong.py", case)
+    assert done.returncode not in (0, 7)
+    for words in SAID[case]:
+        assert words in done.stderr, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_killed_ends_all():
+    assert job(2, "wrong.py", "killed").returncode != 0
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_late_is_waited_for():
+    done = job(2, "wrong.py", "late")
+    assert done.returncode == 0 and done.stdout.count("is done") == 2
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_collectives_with_gradients(ranks):
+    passes(ranks, "functional.py")
