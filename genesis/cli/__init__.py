@@ -2,7 +2,7 @@
 
 `demo`      the main job, told in three parts     `doctor`   what is installed and what each part adds
 `stages`    the three parts themselves            `terminal` `svg` `report`   how results are shown
-`docs`      the pages in a browser
+`docs`      the pages in a browser        `launch` `rank`   `run` in several ranks
 """
 
 from __future__ import annotations
@@ -36,7 +36,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     pages = commands.add_parser("docs", help="the guide and the reference in a browser; rendered where mkdocs is")
     pages.add_argument("--out", default="genesis-docs", help="folder for the rendered pages (default genesis-docs)")
     pages.add_argument("--no-open", action="store_true", help="say where they are, open nothing")
-    script = commands.add_parser("run", help="run a script; with --torch, `import torch` gives Genesis")
+    script = commands.add_parser(
+        "run", help="run a script, also in several ranks; with --torch, `import torch` gives Genesis"
+    )
+    script.add_argument(
+        "-n", "--ranks", type=int, default=1, metavar="N", help="in so many processes (genesis.distributed)"
+    )
+    script.add_argument("--hosts", metavar="A,B", help="the machines that mpiexec starts them on (default this one)")
+    script.add_argument("--max-restarts", type=int, default=0, metavar="K", help="start again after a failure")
+    script.add_argument("--logs", metavar="FOLDER", help="keep what each rank prints in FOLDER/rank0.log and so on")
     script.add_argument("--torch", action="store_true", help="programs written for PyTorch run as they are")
     script.add_argument("script", help="a Python file, or a folder with a __main__.py")
     script.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv")
@@ -86,7 +94,16 @@ def _run(options: argparse.Namespace) -> int:
     from genesis.pytorch.run import run
 
     torch = options.torch or "--torch" in options.arguments[:1]
-    return run(options.script, [a for i, a in enumerate(options.arguments) if i or a != "--torch"], torch)
+    arguments = [a for i, a in enumerate(options.arguments) if i or a != "--torch"]
+    if options.ranks == 1 and options.hosts is None:
+        return run(options.script, arguments, torch)
+    if options.ranks < 1:
+        print(f"genesis run: -n {options.ranks}, expected at least 1", file=sys.stderr)
+        return 2
+    from genesis.cli.launch import Job, error_of
+
+    numbers = (options.hosts, options.logs, options.max_restarts)
+    return error_of(Job(options.script, arguments, options.ranks, torch, *numbers))
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -1,0 +1,201 @@
+"""``genesis run -n 2 script.py``: a script in several ranks, and what is said when one of them fails.
+
+The ranks are started by the ``mpiexec`` of the MPI library. Each line that they print gets its rank in front. A rank
+that ends by an exception leaves a note of it (`genesis.cli.rank`), so that the end of a job is one screen: which rank
+failed first and why, then what that did to the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from genesis.base.errors import DistributedError
+from genesis.cli.rank import FOLDER, LAUNCHER
+from genesis.distributed import installed
+
+_PREFIX = re.compile(r"\[r(\d+)\] ?")
+_SIGNAL = re.compile(r"\(signal (\d+)\)")
+_PID = re.compile(r"PID (\d+)")
+_PATIENCE = 1.0  # seconds in which mpiexec ends its ranks when it is asked to
+
+
+class Job(NamedTuple):
+    """What is to be run, and how."""
+
+    script: str
+    arguments: Sequence[str]
+    ranks: int
+    torch: bool = False
+    hosts: str | None = None
+    logs: str | None = None
+    max_restarts: int = 0
+
+
+def launch(job: Job) -> int:
+    """Run a job; returns the exit status: that of `mpiexec`, 130 after Ctrl-C.
+
+    Raises:
+        RuntimeError: there is no mpiexec; the message says what to install
+    """
+    status = 0
+    for attempt in range(job.max_restarts + 1):
+        if attempt:
+            print(f"genesis run: starts again, {attempt} of {job.max_restarts}", file=sys.stderr, flush=True)
+        status = _once(job)
+        if status in (0, 130):
+            break
+    return status
+
+
+def _command(job: Job) -> list[str]:
+    hosts = ["-hosts", job.hosts] if job.hosts else []
+    torch = ["--torch"] if job.torch else []
+    rank = [sys.executable, "-m", "genesis.cli.rank", *torch, job.script, *job.arguments]
+    return [installed.launcher(), "-prepend-pattern", "[r%r] ", *hosts, "-n", str(job.ranks), *rank]
+
+
+def _once(job: Job) -> int:
+    command, folder = _command(job), tempfile.mkdtemp(prefix="genesis-run-")
+    Path(folder, LAUNCHER).write_text(str(os.getpid()))
+    try:
+        process = subprocess.Popen(
+            command, env={**os.environ, FOLDER: folder}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        said = _Lines(job)
+        with _terminated_as_interrupted():
+            try:
+                said.copy(process)
+                status = process.wait()
+            except KeyboardInterrupt:
+                _end(process, folder)
+                print("genesis run: interrupted", file=sys.stderr)
+                return 130
+        if status:
+            print(_screen(folder, said.others, status), file=sys.stderr)
+        return status if status >= 0 else 128 - status
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Lines:
+    """Copies what the ranks print, line by line; what mpiexec itself says is kept."""
+
+    def __init__(self, job: Job) -> None:
+        self.others: list[str] = []
+        self._logs = None if job.logs is None else Path(job.logs)
+        self._files: dict[str, IO[str]] = {}
+        if self._logs is not None:
+            self._logs.mkdir(parents=True, exist_ok=True)
+
+    def copy(self, process: subprocess.Popen[str]) -> None:
+        """Until both streams end."""
+        streams = ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
+        threads = [threading.Thread(target=self._stream, args=each, daemon=True) for each in streams]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():  # a join without an end keeps Ctrl-C waiting
+                thread.join(0.2)
+        for file in self._files.values():
+            file.close()
+
+    def _stream(self, source: Any, to: Any) -> None:
+        for line in source:
+            rank = _PREFIX.match(line)
+            if rank is None or line[rank.end() :].startswith("Abort("):
+                self.others.append(line)
+                continue
+            with contextlib.suppress(BrokenPipeError):
+                to.write(line)
+                to.flush()
+            if self._logs is not None:
+                name = f"rank{rank[1]}.log"
+                file = self._files.get(name) or self._files.setdefault(name, (self._logs / name).open("a"))
+                file.write(line[rank.end() :])
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Any:
+    """SIGTERM ends a job as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt), signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
+
+
+def _end(process: subprocess.Popen[str], folder: str) -> None:
+    """End all ranks, and mpiexec, which is asked first: it ends those on other machines."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process.terminate()
+    for pid in _pids(folder):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _pids(folder: str) -> dict[int, str]:
+    """The processes of the ranks on this machine."""
+    return {int(path.read_text()): path.stem for path in Path(folder).glob("*.pid") if path.read_text()}
+
+
+# ---- the last screen
+
+
+def _screen(folder: str, others: Sequence[str], status: int) -> str:
+    """Which rank failed first and why, then what the others say."""
+    notes = sorted(
+        [json.loads(path.read_text()) for path in Path(folder).glob("*.json")], key=lambda note: note["time"]
+    )
+    text = "".join(others)
+    killed, pid = _SIGNAL.search(text), _PID.search(text)
+    lines = []
+    if killed is not None and status not in (0, 1):
+        rank = _pids(folder).get(int(pid[1])) if pid is not None else None
+        name = signal.Signals(int(killed[1])).name
+        lines.append(f"genesis run: {'a rank' if rank is None else f'rank {rank}'} was killed by {name}")
+    elif notes:
+        first = notes.pop(0)
+        lines += [f"genesis run: rank {first['rank']} failed first", first["traceback"].rstrip()]
+    else:
+        lines += [f"genesis run: ended with status {status}", text.rstrip()]
+    lines += [f"rank {note['rank']}: {note['error']}" for note in notes]
+    return "\n".join([line for line in lines if line])
+
+
+def error_of(job: Job) -> int:
+    """`launch`, with errors as a line."""
+    try:
+        return launch(job)
+    except DistributedError as error:
+        print(f"genesis {error}", file=sys.stderr)
+        return 2

@@ -1,0 +1,65 @@
+"""One rank of ``genesis run -n 2 script.py``: runs the script, and leaves a note if it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from genesis.distributed.environment import launch
+from genesis.pytorch.run import run
+
+FOLDER = "GENESIS_RUN_FOLDER"  # where ranks on this machine leave their process numbers and notes
+LAUNCHER = "launcher"  # the file in it with the process number of ``genesis run``
+_LOOK = 0.5  # seconds
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a script as a rank: with the names that programs for torchrun look for in the environment."""
+    said = launch()
+    rank, size, local = (0, 1, 0) if said is None else said[1:]
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(local)}
+    folder = os.environ.pop(FOLDER, None)
+    if folder is not None and os.path.isdir(folder):
+        Path(folder, f"{rank}.pid").write_text(str(os.getpid()))
+        _note_failures(Path(folder, f"{rank}.json"), rank)
+        threading.Thread(target=_end_with, args=(int(Path(folder, LAUNCHER).read_text()), folder), daemon=True).start()
+    getattr(sys.stdout, "reconfigure", dict)(line_buffering=True, write_through=False)  # whole lines, and at once
+    torch = argv[0] == "--torch"
+    script, *arguments = argv[torch:]
+    return run(script, arguments, torch)
+
+
+def _end_with(launcher: int, folder: str) -> None:
+    """End this rank when ``genesis run`` is gone: nobody else would."""
+    while True:
+        time.sleep(_LOOK)
+        try:
+            os.kill(launcher, 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(1)
+
+
+def _note_failures(path: Path, rank: int) -> None:
+    shown = sys.excepthook
+
+    def noted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
+        shown(kind, error, trace)  # takes the package's own lines out of the traceback
+        text = "".join(traceback.format_exception(error))
+        last = "".join(traceback.format_exception_only(error)).rstrip()
+        path.write_text(json.dumps({"rank": rank, "time": time.time(), "error": last, "traceback": text}))
+
+    sys.excepthook = noted
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

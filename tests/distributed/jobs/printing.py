@@ -1,0 +1,30 @@
+"""Prints, and ends as the first argument says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import genesis.distributed as dist
+
+case = sys.argv[1]
+dist.init_process_group()
+rank = dist.get_rank()
+print("rank", rank, os.environ["RANK"], os.environ["WORLD_SIZE"], os.environ["LOCAL_RANK"], sys.argv[1:])
+if case == "restart":
+    once = Path(sys.argv[2])
+    dist.barrier()
+    if rank == 0 and not once.exists():
+        once.write_text("")
+        os.kill(os.getpid(), signal.SIGKILL)
+if case == "exception" and rank == 1:
+    raise ValueError("here")
+if case == "killed" and rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+if case == "sleeps":
+    print(f"pid {os.getpid()}")
+    time.sleep(60)
+dist.barrier()

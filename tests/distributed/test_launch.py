@@ -1,0 +1,142 @@
+"""``genesis run -n 2``: lines with their rank, the first failure, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from ranks import JOBS, needs_mpi
+
+from genesis import cli
+from genesis.cli import launch
+from genesis.distributed import installed
+
+RUN = [sys.executable, "-m", "genesis", "run"]
+SCRIPT = str(JOBS / "printing.py")
+
+
+def run(*arguments, folder):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
+    done = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=400, env=environment)
+    assert list(folder.glob("genesis-run-*")) == []
+    return done
+
+
+@needs_mpi
+def test_each_line_has_its_rank(tmp_path):
+    done = run("-n", "2", "--logs", str(tmp_path / "logs"), SCRIPT, "well", "-n", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = [f"rank {rank} {rank} 2 {rank} ['well', '-n']" for rank in range(2)]
+    assert sorted(done.stdout.splitlines()) == [f"[r{rank}] {line}" for rank, line in enumerate(lines)]
+    assert [(tmp_path / "logs" / f"rank{rank}.log").read_text().strip() for rank in range(2)] == lines
+
+
+@needs_mpi
+def test_the_first_failure_is_the_last_screen(tmp_path):
+    done = run("-n", "2", SCRIPT, "exception", folder=tmp_path)
+    assert done.returncode != 0
+    screen = done.stderr.partition("genesis run: ")[2]
+    assert screen.startswith("rank 1 failed first\nTraceback (most recent call last):\n")
+    assert re.search(
+        r"printing.py\", line \d+, in <module>\n    raise ValueError\(\"here\"\)\nValueError: here\n", screen
+    )
+    assert "rank 0: " in screen and "rank 1: ended by ValueError: here" in screen
+    assert "site-packages" not in screen and os.sep + "calls.py" not in screen
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_a_rank_that_is_killed_is_named(tmp_path):
+    done = run("-n", "2", SCRIPT, "killed", folder=tmp_path)
+    assert done.returncode != 0 and "genesis run: rank 1 was killed by SIGKILL" in done.stderr
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_a_job_starts_again(tmp_path):
+    done = run("-n", "2", "--max-restarts", "2", SCRIPT, "restart", str(tmp_path / "once"), folder=tmp_path)
+    assert done.returncode == 0 and done.stderr.count("genesis run: starts again, 1 of 2") == 1
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
+def test_an_interrupt_ends_all_ranks(tmp_path, number):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [*RUN, "-n", "2", SCRIPT, "sleeps"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    pids = []
+    while len(pids) < 2:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        pids += [int(text) for text in re.findall(r"pid (\d+)", line)]
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    if number != signal.SIGKILL:
+        assert process.returncode == 130 and "genesis run: interrupted" in errors
+    for pid in pids:
+        for _ in range(1000):  # the kernel takes a moment to end what was killed, a rank to see that it is alone
+            if not _lives(pid):
+                break
+            time.sleep(0.01)
+        assert not _lives(pid)
+    assert list(tmp_path.glob("genesis-run-*")) == []
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory has no files here")
+def test_no_shared_memory_is_left(tmp_path):
+    before = {path.name for path in Path("/dev/shm").glob("mpich_shm_*")}
+    for case in ("killed", "exception", "well"):
+        run("-n", "2", SCRIPT, case, folder=tmp_path)
+    assert {path.name for path in Path("/dev/shm").glob("mpich_shm_*")} <= before
+
+
+def _lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    return state != "" and not state.startswith("Z")
+
+
+def test_no_mpiexec_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(installed, "from_wheels", lambda *names: None)
+    monkeypatch.setattr(installed.shutil, "which", lambda name: None)
+    assert cli.main(["run", "-n", "2", "script.py"]) == 2
+    assert capsys.readouterr().err == (
+        'genesis run: several processes need mpiexec, and there is none\n  try: pip install "genesis-dl[mpi]"\n'
+    )
+    assert cli.main(["run", "-n", "0", "script.py"]) == 2
+    assert capsys.readouterr().err == "genesis run: -n 0, expected at least 1\n"
+
+
+def test_one_rank_is_the_ordinary_interpreter(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["genesis"])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    script = tmp_path / "one.py"
+    script.write_text("import sys\nprint(sys.argv[1:])")
+    monkeypatch.setattr(launch, "launch", lambda job: 1 / 0)
+    assert cli.main(["run", "-n", "1", str(script), "a"]) == 0
+    assert capsys.readouterr().out == "['a']\n"
+
+
+def test_what_is_said_of_a_failure_without_a_note():
+    with tempfile.TemporaryDirectory() as folder:
+        assert launch._screen(folder, ["no host named b\n"], 3) == "genesis run: ended with status 3\nno host named b"
