@@ -46,7 +46,6 @@ FAMILIES = {
 
 INSTEAD = {
     "torch.hub.load": "build the model in the program, and torch.load its weights",
-    "torch.nn.parallel.DistributedDataParallel": "the model itself",
     "torch.optim.swap_in_optimizer_params_and_state": "optimizer.state_dict() and load_state_dict(), "
     "or bind() of a traced step",
 }

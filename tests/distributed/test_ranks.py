@@ -57,3 +57,8 @@ def test_a_rank_that_is_late_is_waited_for():
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_collectives_with_gradients(ranks):
     passes(ranks, "functional.py")
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_data_parallel_training(ranks):
+    passes(ranks, "data_parallel.py")

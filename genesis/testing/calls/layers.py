@@ -8,6 +8,8 @@ from typing import Any
 import genesis
 from genesis import nn
 from genesis.core.call.op import case
+from genesis.distributed.groups import KEYED
+from genesis.distributed.nn.ops import ALONE
 from genesis.nn import utils
 from genesis.testing.calls.shared import After, Calls, listed, parameter, plain, ran, shaped, unit
 
@@ -133,6 +135,7 @@ CALLS: dict[str, Calls] = {
     "nn.utils.parameters_to_vector": lambda t: [case([t(3), t(2)])],
     "nn.utils.vector_to_parameters": lambda t: [case(t(5), [t(3), t(2)])],
     "nn.DataParallel": lambda t: [case(nn.Linear(3, 2))],
+    "nn.parallel.DistributedDataParallel": lambda t: [case(nn.Linear(3, 2), process_group=KEYED[ALONE])],
     "nn.parallel.data_parallel": lambda t: [case(nn.Linear(3, 2), genesis.ones(3))],
     "nn.utils.clip_grad_norm": lambda t: [case([parameter(t)], 1.0)],
     "nn.utils.clip_grads_with_norm_": lambda t: [case([parameter(t)], 1.0, t.positive())],

@@ -1,4 +1,4 @@
-"""Modules on several devices, of which there is one here: the CPU."""
+"""Modules on several devices of one process, of which there is one here: the CPU."""
 
 from __future__ import annotations
 

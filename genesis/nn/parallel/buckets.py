@@ -1,0 +1,206 @@
+"""Gradients of several processes, combined in buckets while backward still runs.
+
+A bucket is one piece of memory for the gradients of parameters that become ready one after the other; their ``.grad``
+are views of it. When the last gradient of a bucket is there, an `all_reduce` of all of it begins, and backward goes on.
+Buckets are begun in one order in all ranks. The first backward shows in which order gradients come; the buckets of those
+after it follow that of rank 0.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from genesis.base.errors import DistributedError, GraphError, UnsupportedError, message
+from genesis.base.late import Late
+from genesis.core.graph import engine
+from genesis.core.graph.tensor import Tensor, wrap
+
+_processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
+_FIRST = 2**20  # bytes of the first bucket: it is small, so that something is on its way early
+_UNHELD = 2  # references to memory that nobody else holds, as `sys.getrefcount` says: its bucket's, and the argument's
+
+
+class Bucket:
+    """Parameters, by their numbers, and the memory for their gradients."""
+
+    def __init__(self, numbers: Sequence[int], parameters: Sequence[Tensor]) -> None:
+        self.numbers, self.shapes = list(numbers), [tuple(parameters[n].shape) for n in numbers]
+        ends = np.cumsum([parameters[n].numel() for n in numbers])
+        self.ranges = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+        self.dtype = parameters[numbers[0]]._array.dtype
+        self.memory: Any = None
+        self.missing = 0
+        self.work: Any = None
+
+    def prepare(self, parameters: Sequence[Tensor]) -> None:
+        """Before a backward: memory that holds the gradients there are, or that nobody else looks at."""
+        self.missing, self.work = len(self.numbers), None
+        if self.memory is None or (sys.getrefcount(self.memory) > _UNHELD and not self._holds(parameters)):
+            self.memory = np.empty(self.ranges[-1][1], self.dtype)
+
+    def _holds(self, parameters: Sequence[Tensor]) -> bool:
+        grads = [parameters[n].grad for n in self.numbers]
+        return any([g is not None and g._array.base is self.memory for g in grads])
+
+    def view(self, at: int) -> Any:
+        """The memory for one gradient."""
+        begin, end = self.ranges[at]
+        return self.memory[begin:end].reshape(self.shapes[at])
+
+
+class Buckets:
+    """What combines the gradients of a model's parameters: their mean over the ranks of a group."""
+
+    def __init__(self, named: Sequence[tuple[str, Tensor]], group: Any, cap: int, unused: bool) -> None:
+        self.names, self.parameters = [name for name, _ in named], [p for _, p in named]
+        self.group, self.cap, self.unused = group, cap, unused
+        self.expected = False  # whether the next backward combines gradients
+        self.seen: list[int] | None = []  # the order in which gradients came, in the first backward
+        self.ready: set[int] = set()
+        self.next = 0  # the first bucket that is not on its way
+        self.buckets: list[Bucket] = []
+        self._lay_out(list(reversed(range(len(self.parameters)))))
+        for number, parameter in enumerate(self.parameters):
+            parameter.register_post_accumulate_grad_hook(partial(_came, ref(self), number))
+
+    def _lay_out(self, order: Sequence[int]) -> None:
+        """Buckets of parameters in this order, for each dtype its own."""
+        done: list[list[int]] = []
+        begun: dict[Any, list[int]] = {}
+        sizes: dict[Any, int] = {}
+        for number in order:
+            array = self.parameters[number]._array
+            begun.setdefault(array.dtype, []).append(number)
+            sizes[array.dtype] = sizes.get(array.dtype, 0) + array.nbytes
+            if sizes[array.dtype] >= (min(_FIRST, self.cap) if not done else self.cap):
+                done.append(begun.pop(array.dtype))
+                del sizes[array.dtype]
+        self.buckets = [Bucket(numbers, self.parameters) for numbers in [*done, *begun.values()]]
+        self.where = {n: (bucket, at) for bucket in self.buckets for at, n in enumerate(bucket.numbers)}
+
+    # ---- one backward
+
+    def prepare(self) -> None:
+        """Before a forward whose backward combines gradients."""
+        self.expected, self.next = True, 0
+        self.ready.clear()
+        for bucket in self.buckets:
+            bucket.prepare(self.parameters)
+
+    def came(self, number: int, parameter: Tensor) -> None:
+        """A gradient is there."""
+        if not self.expected:
+            return
+        g = parameter.grad
+        if g is None or g._array.__class__ is not np.ndarray or g._node is not None:
+            self._unusual(parameter, g)
+            return
+        if number in self.ready:
+            raise self._twice(number)
+        if not self.ready:
+            task = engine.current()
+            assert task is not None, "a gradient comes in a backward"
+            task.at_end.append(self.finish)
+        self.ready.add(number)
+        if self.seen is not None:
+            self.seen.append(number)
+        self._take(number, g)
+        bucket = self.where[number][0]
+        bucket.missing -= 1
+        if bucket.missing == 0:
+            self._start()
+        elif self.next:
+            self.buckets[self.next - 1].work.is_completed()  # brings it forward
+
+    def _take(self, number: int, g: Tensor) -> None:
+        """Put the share of a gradient into its bucket, which it is a view of from then on."""
+        bucket, at = self.where[number]
+        view = bucket.view(at)
+        share = bucket.dtype.type(1 / self.group.size())
+        np.multiply(g._array, share, out=view)
+        if g._array.base is not bucket.memory:
+            self.parameters[number].grad = wrap(view)
+
+    def _start(self) -> None:
+        """Begin with the buckets that are full and whose turn it is."""
+        while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
+            bucket = self.buckets[self.next]
+            bucket.work = _processes.all_reduce(wrap(bucket.memory), group=self.group, async_op=True)
+            self.next += 1
+
+    def finish(self) -> None:
+        """At the end of a backward: wait for all of them."""
+        absent = [n for n in range(len(self.parameters)) if n not in self.ready]
+        if absent and not self.unused:
+            raise self._unfinished(absent)
+        for number in absent:
+            bucket, at = self.where[number]
+            bucket.view(at)[...] = 0
+            bucket.missing -= 1
+        self._start()
+        self.expected = False
+        for bucket in self.buckets:
+            bucket.work.wait()
+        if self.unused:
+            self._give_to_others(absent)
+        if self.seen is not None:
+            self._follow_the_order(absent)
+
+    def _give_to_others(self, absent: Sequence[int]) -> None:
+        """Gradients for parameters that this rank did not use and another did; those that none did keep what they have."""
+        used = np.ones(len(self.parameters), np.uint8)
+        used[list(absent)] = 0
+        _processes.all_reduce(wrap(used), _processes.ReduceOp.MAX, self.group)
+        for number in absent:
+            if used[number]:
+                bucket, at = self.where[number]
+                self.parameters[number].grad = wrap(bucket.view(at))
+
+    def _follow_the_order(self, absent: Sequence[int]) -> None:
+        order = np.array([*(self.seen or ()), *absent])
+        self.seen = None
+        _processes.broadcast(wrap(order), group=self.group, group_src=0)
+        self._lay_out(order.tolist())
+
+    # ---- what is not a gradient in memory
+
+    def _unusual(self, parameter: Tensor, g: Tensor | None) -> None:
+        if g is None or getattr(g, "is_sparse", False):
+            text = "sparse gradients are not combined"
+            raise UnsupportedError(message(_NAME, text, hint="sparse=False in the embedding"))
+        if g._node is not None:
+            text = "gradients with a history (create_graph=True) are not combined"
+            raise UnsupportedError(
+                message(_NAME, text, hint="differentiate twice with the module inside: model.module")
+            )
+        key = None if self.group is _processes.GroupMember.WORLD else self.group.key
+        parameter.grad = _collectives.all_reduce(g, "mean", key)  # in a trace: a node for each
+
+    def _twice(self, number: int) -> Exception:
+        text = f"the gradient of {self.names[number]} came twice after one forward"
+        return GraphError(
+            message(_NAME, text, hint="one backward() of the sum of the losses; or no_sync() around all but the last")
+        )
+
+    def _unfinished(self, absent: Sequence[int]) -> Exception:
+        self.expected = False
+        names = ", ".join([self.names[n] for n in absent[:5]]) + (", ..." if len(absent) > 5 else "")
+        text = f"no gradient came for {names}, {len(absent)} of {len(self.names)} parameters: the loss does not depend on them"
+        return DistributedError(
+            message(_NAME, text, hint="find_unused_parameters=True, or requires_grad_(False) on them")
+        )
+
+
+_NAME = "DistributedDataParallel"
+
+
+def _came(buckets: ref[Buckets], number: int, parameter: Tensor) -> None:
+    alive = buckets()
+    if alive is not None:
+        alive.came(number, parameter)

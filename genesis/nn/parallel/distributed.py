@@ -1,0 +1,155 @@
+"""A module that several processes train, each on its part of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
+from genesis.base.late import Late
+from genesis.core.call.refusal import explain_all
+from genesis.core.call.writes import bump
+from genesis.core.graph.modes import grad_mode
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.nn.module import Module
+from genesis.nn.parallel.buckets import Buckets
+
+_groups, _processes = Late("genesis.distributed.groups"), Late("genesis.distributed")
+_CAP = 25  # MiB
+
+
+class DistributedDataParallel(Module):
+    """A module whose gradients are the mean of those of all ranks, which therefore stay equal: $g = \\frac{1}{n} \\sum_r
+    g_r$.
+
+    Each rank computes on its part of the batch. Gradients are combined in buckets while backward still runs; ``.grad``
+    are views of the buckets. Parameters and buffers are those of rank 0 at the beginning, buffers at each forward.
+
+    Args:
+        module: what is trained, with at least one parameter that requires grad; it is the attribute ``module``, and
+            names in ``state_dict()`` begin with ``module.``
+        process_group: the ranks; all of them by default
+        bucket_cap_mb: about how large a bucket is, 25 MiB where nothing is said
+        broadcast_buffers: make buffers those of rank 0 before each forward
+        init_sync: make parameters and buffers those of rank 0 now
+        find_unused_parameters: the loss may not depend on all parameters; those that no rank used keep what is in ``.grad``
+        static_graph: accepted as ``find_unused_parameters``
+        device_ids, output_device: None, as there are no GPUs
+        gradient_as_bucket_view: accepted, they are
+        dim, check_reduction: accepted for PyTorch's sake
+
+    Raises:
+        RuntimeError: there is no process group; ranks have other parameters; (in backward) no gradient came for a parameter
+        NotImplementedError: (in backward) gradients with a history, or sparse ones
+
+    >>> import genesis, genesis.distributed as dist
+    >>> dist.init_process_group()
+    >>> model = genesis.nn.parallel.DistributedDataParallel(genesis.nn.Linear(2, 1))
+    >>> model(genesis.ones(4, 2)).mean().backward()
+    >>> model.module.weight.grad
+    tensor([[1., 1.]])
+    >>> dist.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool | None = None,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+    ) -> None:
+        super().__init__()
+        name = "DistributedDataParallel"
+        if not isinstance(module, Module):
+            raise ArgumentError(message(name, f"expected a module, got {type(module).__name__}"))
+        if device_ids or output_device is not None:
+            text = f"there are no GPUs here, device_ids={device_ids!r}, output_device={output_device!r}"
+            raise UnsupportedError(message(name, text, hint="device_ids=None"))
+        cap = _CAP if bucket_cap_mb is None else bucket_cap_mb
+        if not cap > 0:
+            raise ArgumentValueError(message(name, f"bucket_cap_mb is {bucket_cap_mb}, expected more than 0"))
+        named = [(key, p) for key, p in module.named_parameters() if p.requires_grad]
+        if not named:
+            raise ArgumentValueError(
+                message(name, "no parameter of the module requires grad", hint="the module itself")
+            )
+        self.module, self.process_group = module, _groups.group_of(name, process_group)
+        self.dim, self.device_ids, self.output_device = dim, None, None
+        self.broadcast_buffers = broadcast_buffers is not False
+        self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
+        self.gradient_as_bucket_view, self.require_backward_grad_sync = True, True
+        self._together = self.process_group.size() > 1
+        if self._together:
+            if init_sync:
+                _share([*module.parameters(), *module.buffers()], self.process_group)
+            object.__setattr__(
+                self,
+                "_buckets",
+                Buckets(named, self.process_group, int(cap * 2**20), find_unused_parameters or static_graph),
+            )
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the module gives; the backward through it combines gradients, unless this is inside of `no_sync`."""
+        if self._together and self.require_backward_grad_sync:
+            buffers = list(self.module.buffers()) if self.broadcast_buffers else []
+            if buffers:
+                _share(buffers, self.process_group)
+            if grad_mode.get():
+                self._buckets.prepare()
+        elif self._together:
+            self._buckets.expected = False
+        return self.module(*inputs, **kwargs)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Forward and backward in here add to this rank's own gradients; the first backward after it combines the sums.
+
+        >>> import genesis, genesis.distributed as dist
+        >>> dist.init_process_group()
+        >>> model = genesis.nn.parallel.DistributedDataParallel(genesis.nn.Linear(2, 1))
+        >>> with model.no_sync():
+        ...     model(genesis.ones(4, 2)).mean().backward()
+        >>> model(genesis.ones(4, 2)).mean().backward(); model.module.weight.grad
+        tensor([[2., 2.]])
+        >>> dist.destroy_process_group()
+        """
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+
+def _share(tensors: Sequence[Tensor], group: Any) -> None:
+    """Make tensors those of rank 0: one message for each dtype."""
+    by_dtype: dict[Any, list[Tensor]] = {}
+    for each in tensors:
+        by_dtype.setdefault(each._array.dtype, []).append(each)
+    for alike in by_dtype.values():
+        flat = np.concatenate([each._array.reshape(-1) for each in alike])
+        _processes.broadcast(wrap(flat), group=group, group_src=0)
+        if group.rank():
+            _spread(flat, alike)
+
+
+def _spread(flat: Any, tensors: Sequence[Tensor]) -> None:
+    begin = 0
+    for each in tensors:
+        count = each.numel()
+        np.copyto(each._array, flat[begin : begin + count].reshape(each._array.shape))
+        bump(each, "broadcast")
+        begin += count
+
+
+explain_all(globals())

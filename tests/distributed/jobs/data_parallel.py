@@ -1,0 +1,228 @@
+"""DistributedDataParallel: the steps of several ranks are those of one process with the whole batch."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+import genesis
+import genesis.distributed as dist
+from genesis import nn, optim
+from genesis.data import DataLoader, DistributedSampler, TensorDataset
+from genesis.nn.parallel import DistributedDataParallel
+from genesis.utils.checkpoint import checkpoint
+
+warnings.simplefilter("error")
+dist.init_process_group()
+rank, size = dist.get_rank(), dist.get_world_size()
+BATCH = 4
+X = genesis.tensor(np.random.default_rng(0).standard_normal((3, size * BATCH, 5)))
+Y = genesis.tensor(np.random.default_rng(1).standard_normal((3, size * BATCH, 2)))
+
+
+def network(seed=0):
+    genesis.manual_seed(seed)
+    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).double()
+
+
+def mine(x):
+    return x[rank * BATCH : (rank + 1) * BATCH]
+
+
+def loss_of(model, x, y):
+    return ((model(x) - y) ** 2).mean()
+
+
+def step_of(model, optimizer, x, y, set_to_none=True):
+    optimizer.zero_grad(set_to_none=set_to_none)
+    loss = loss_of(model, x, y)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+    optimizer.step()
+
+
+def near(a, b, note=""):
+    for (name, p), q in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
+        np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-10, atol=1e-12, err_msg=f"{note} {name}")
+
+
+def refused(error, words, call):
+    try:
+        call()
+    except error as raised:
+        assert words in str(raised), raised
+    else:
+        raise AssertionError(words)
+
+
+def training():
+    for cap, set_to_none, options in [
+        (25, True, {}),
+        (1e-4, True, {}),
+        (3e-4, False, {}),
+        (1e-4, True, {"static_graph": True}),
+    ]:
+        plain, model = network(), network(seed=rank)  # of other ranks other parameters, at first
+        parallel = DistributedDataParallel(model, bucket_cap_mb=cap, **options)
+        near(plain, model, "shared")
+        assert list(parallel.state_dict()) == [f"module.{name}" for name in plain.state_dict()]
+        a, b = optim.Adam(plain.parameters(), 0.1), optim.Adam(parallel.parameters(), 0.1)
+        for x, y in zip(X, Y, strict=True):
+            step_of(plain, a, x, y, set_to_none)
+            step_of(parallel, b, mine(x), mine(y), set_to_none)
+            near(plain, model, cap)
+        if size > 1:
+            buckets = parallel._buckets.buckets
+            assert (len(buckets) > 1) == (cap < 1)
+            for bucket in buckets:
+                for at, n in enumerate(bucket.numbers):
+                    assert np.shares_memory(parallel._buckets.parameters[n].grad._array, bucket.view(at))
+
+
+def accumulation():
+    plain, model = network(), network()
+    parallel = DistributedDataParallel(model, bucket_cap_mb=1e-4)
+    for x, y in zip(X, Y, strict=True):
+        loss_of(plain, x, y).backward()
+    with parallel.no_sync():
+        for x, y in zip(X[:2], Y[:2], strict=True):
+            loss_of(parallel, mine(x), mine(y)).backward()
+    loss_of(parallel, mine(X[2]), mine(Y[2])).backward()
+    for p, q in zip(plain.parameters(), model.parameters(), strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy())
+    kept = [p.grad for p in model.parameters()]  # what a program holds is not written over
+    before = [g.clone() for g in kept]
+    parallel.zero_grad()
+    loss_of(parallel, mine(X[0]), mine(Y[0])).backward()
+    assert all(g.equal(b) for g, b in zip(kept, before, strict=True))
+
+
+class Choice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.branches = nn.ModuleList([nn.Linear(5, 2) for _ in range(size + 1)])
+
+    def forward(self, x, which):
+        return self.branches[which](x)
+
+
+def unused():
+    genesis.manual_seed(0)
+    model = Choice().double()
+    parallel = DistributedDataParallel(model, find_unused_parameters=True, bucket_cap_mb=1e-4)
+    for _ in range(3):
+        parallel.zero_grad()
+        parallel(X[0], rank).sum().backward()  # each rank another branch, nobody the last
+        for branch in model.branches[:size]:
+            np.testing.assert_allclose(branch.weight.grad.numpy(), np.tile(X[0].sum(0).numpy() / size, (2, 1)))
+        assert model.branches[size].weight.grad is None
+    if size > 1:
+        strict = DistributedDataParallel(Choice().double())
+        refused(
+            RuntimeError,
+            "no gradient came for branches.1.weight, branches.1.bias",
+            lambda: strict(X[0], 0).sum().backward(),
+        )
+
+
+def buffers():
+    model = nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3)).double()
+    model[1].running_mean += rank
+    parallel = DistributedDataParallel(model)
+    assert model[1].running_mean.tolist() == [0, 0, 0]
+    parallel(mine(X[0]))
+    means = [None] * size
+    parallel(mine(X[1]))
+    parallel.eval()(mine(X[1]))  # which makes the buffers those of rank 0
+    dist.all_gather_object(means, model[1].running_mean)
+    assert all(m.equal(means[0]) for m in means)
+    assert int(model[1].num_batches_tracked) == 2
+
+
+def precision_and_checkpoints():
+    plain, model = network(), network()
+
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, x):
+            return checkpoint(self.inner, x)
+
+    parallel = DistributedDataParallel(Checkpointed(), bucket_cap_mb=1e-4)
+    loss_of(plain, X[0], Y[0]).backward()
+    loss_of(parallel, mine(X[0]), mine(Y[0])).backward()
+    for p, q in zip(plain.parameters(), model.parameters(), strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy())
+    half = DistributedDataParallel(network().to(genesis.bfloat16))
+    half(mine(X[0]).to(genesis.bfloat16)).sum().backward()
+    assert half.module[0].weight.grad.dtype == genesis.bfloat16
+    single = DistributedDataParallel(network().float())
+    optimizer, scaler = optim.SGD(single.parameters(), 0.1), genesis.amp.GradScaler("cpu")
+    for _ in range(2):
+        optimizer.zero_grad()
+        with genesis.autocast("cpu", dtype=genesis.bfloat16):
+            loss = loss_of(single, mine(X[0]).float(), mine(Y[0]).float())
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    parts = [None] * size
+    dist.all_gather_object(parts, single.module[0].weight.detach())
+    assert all(part.equal(parts[0]) for part in parts)
+
+
+def compiled():
+    plain, model = network(), network()
+    parallel = DistributedDataParallel(model)
+    a, b = optim.SGD(plain.parameters(), 0.1), optim.SGD(parallel.parameters(), 0.1)
+
+    @genesis.compile
+    def step(x, y):
+        b.zero_grad()
+        loss = loss_of(parallel, x, y)
+        loss.backward()
+        b.step()
+        return loss
+
+    for x, y in zip(X, Y, strict=True):
+        a.zero_grad()
+        loss_of(plain, x, y).backward()
+        a.step()
+        step(mine(x), mine(y))
+        near(plain, model, "compiled")
+
+
+def samplers():
+    data = TensorDataset(genesis.arange(4 * size))
+    sampler = DistributedSampler(data)
+    seen = [None] * size
+    dist.all_gather_object(
+        seen, [int(i) for (batch,) in DataLoader(data, batch_size=2, sampler=sampler) for i in batch]
+    )
+    assert sorted(sum(seen, [])) == list(range(4 * size)) and all(len(part) == 4 for part in seen)
+
+
+def what_is_refused():
+    refused(TypeError, "expected a module, got int", lambda: DistributedDataParallel(3))
+    refused(ValueError, "no parameter of the module requires grad", lambda: DistributedDataParallel(nn.ReLU()))
+    refused(NotImplementedError, "there are no GPUs here", lambda: DistributedDataParallel(network(), device_ids=[0]))
+    if size == 1:
+        return
+    parallel = DistributedDataParallel(network())
+    loss = loss_of(parallel, X[0], Y[0])
+    refused(NotImplementedError, "create_graph=True", lambda: loss.backward(create_graph=True))
+    embedding = DistributedDataParallel(nn.Embedding(4, 2, sparse=True))
+    refused(
+        NotImplementedError,
+        "sparse gradients are not combined",
+        lambda: embedding(genesis.tensor([1])).sum().backward(),
+    )
+
+
+checks = [training, accumulation, unused, buffers, precision_and_checkpoints, compiled, samplers, what_is_refused]
+for check in checks:
+    check()
+    dist.barrier()
+print(f"rank {rank} is done")
