@@ -13,8 +13,9 @@ from typing import Any
 
 from genesis.core.graph.tensor import Tensor
 from genesis.pytorch.modules import find
-from genesis.pytorch.names import is_module, names
+from genesis.pytorch.names import house, is_module, names
 from genesis.pytorch.reasons import DIFFERENT, why_absent
+from genesis.pytorch.stand_ins.common import Absent
 
 WORKS, DIFFERS, ABSENT = "works", "differs", "absent"
 # methods of tensors that other objects have under the same name, so that a use of one says nothing
@@ -184,9 +185,11 @@ def _judged(name: str, each: _Name) -> Use:
 def state_of(dotted: str) -> tuple[str, str]:
     """Whether a name of PyTorch works, and what is to be said of it."""
     try:
-        resolve(dotted)
+        value = resolve(dotted)
     except AttributeError:
         return ABSENT, why_absent(dotted)
+    if isinstance(value, Absent):
+        return ABSENT, value.reason
     return (DIFFERS, DIFFERENT[dotted]) if dotted in DIFFERENT else (WORKS, "")
 
 
@@ -196,9 +199,9 @@ def resolve(dotted: str) -> Any:
     Raises:
         AttributeError: nothing
     """
-    if is_module(dotted) or dotted == "torch":
-        return dotted
     module, _, name = dotted.rpartition(".")
+    if dotted == "torch" or is_module(dotted) or is_module(f"{house(module)}.{name}"):
+        return dotted  # modules can be imported only where they stand for PyTorch's
     return getattr(Tensor, name) if module == "torch.Tensor" else find(module, name)
 
 

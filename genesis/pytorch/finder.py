@@ -37,6 +37,11 @@ class TorchModule(ModuleType):
         setattr(self, name, value)
         return value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, TorchModule) and not isinstance(find(self.__name__, name), ModuleType):
+            return  # ``import torch.nn.utils.weight_norm`` leaves the function of that name where it is
+        super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.__getattr__("__all__")})
 

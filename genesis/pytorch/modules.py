@@ -14,9 +14,10 @@ from typing import Any
 import genesis
 from genesis.base.errors import MissingName, UnsupportedError, message
 from genesis.core.graph.tensor import Tensor
-from genesis.pytorch.names import VERSION, exists, is_module
+from genesis.pytorch.names import house, is_module, names
 from genesis.pytorch.reasons import why_absent
 from genesis.pytorch.stand_ins import STAND_INS
+from genesis.pytorch.stand_ins.common import absent
 
 # the longest beginning of the dotted name counts; names are looked for in these modules, in this order
 _SOURCES: dict[str, tuple[str, ...]] = {
@@ -31,6 +32,8 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.autograd.graph": ("genesis.autograd.graph",),
     "torch.autograd.variable": ("genesis.autograd",),
     "torch.cuda.amp": ("genesis.amp",),
+    "torch.distributed": ("genesis.distributed",),
+    "torch.distributed.nn": ("genesis.distributed.nn.functional",),
     "torch.distributions": ("genesis.distributions",),
     "torch.distributions.constraint_registry": ("genesis.distributions.constraint_registry",),
     "torch.distributions.constraints": ("genesis.distributions.constraints",),
@@ -41,6 +44,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.library": ("genesis.library",),
     "torch.linalg": ("genesis.linalg",),
     "torch.masked": ("genesis.masked",),
+    "torch.nested": ("genesis.nested",),
     "torch.nn": ("genesis.nn",),
     "torch.nn.attention": ("genesis.nn.attention",),
     "torch.nn.functional": ("genesis.nn.functional",),
@@ -75,6 +79,9 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.utils.tensorboard": ("genesis.utils.tensorboard",),
 }  # fmt: skip
 
+# modules whose names programs import at their top and use with several machines only: what is absent can be imported
+_IMPORTED = ("torch.distributed", "torch.nn.parallel", "torch.nn.parallel.distributed")
+
 _NOTHING = object()
 
 
@@ -94,15 +101,21 @@ def find(module: str, name: str) -> Any:
         return value
     if module == "torch.Tensor":
         return getattr(Tensor, name)
-    if is_module(f"{module}.{name}"):
-        return importlib.import_module(f"{module}.{name}")
-    if not name.startswith("_") and exists(module, name):
+    if not name.startswith("_") and name in names().get(
+        module, ()
+    ):  # before modules: some functions are called as theirs
         for source in _sources(module):
             value = getattr(importlib.import_module(source), name, _NOTHING)
             if value is not _NOTHING and not isinstance(value, ModuleType):  # a file of ours may have a name of theirs
                 return value
         if module == "torch" and callable(method := getattr(Tensor, name, None)):
             return method  # torch.abs_(x) is x.abs_()
+    if is_module(f"{module}.{name}"):
+        return importlib.import_module(f"{module}.{name}")
+    if name in names().get(module, ()) and name in names().get(house(module), ()):
+        return find(house(module), name)  # as torch.autograd.variable.Variable
+    if module in _IMPORTED and name in names()[module]:
+        return absent(f"{module}.{name}", why_absent(f"{module}.{name}"))
     dotted = f"{module}.{name}"
     raise MissingName(f"{dotted} is not in Genesis: {why_absent(dotted)}")
 
@@ -151,12 +164,12 @@ def _torch() -> dict[str, Any]:
             def __instancecheck__(cls, x: object) -> bool:
                 return isinstance(x, Tensor) and x.dtype is dtype
 
-            def __call__(cls, *data: Any) -> Tensor:
+            def __call__(cls, *data: Any, device: Any = None) -> Tensor:
                 empty = not data or all(isinstance(n, int) for n in data)
                 return (
-                    genesis.empty(*data, dtype=dtype)
+                    genesis.empty(*data, dtype=dtype, device=device)
                     if data and empty
-                    else genesis.tensor(*(data or ([],)), dtype=dtype)
+                    else genesis.tensor(*(data or ([],)), dtype=dtype, device=device)
                 )
 
         return Typed(name, (), {"dtype": dtype})
@@ -169,7 +182,6 @@ def _torch() -> dict[str, Any]:
     kinds = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
              "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool"}  # fmt: skip
     return {
-        "__version__": f"{VERSION}+genesis{genesis.__version__}",
         "inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e,
         "set_default_tensor_type": set_default_tensor_type,
         "use_deterministic_algorithms": _nothing,
@@ -183,7 +195,7 @@ def _torch() -> dict[str, Any]:
 
 @_values("torch.version")
 def _version() -> dict[str, Any]:
-    return {"__version__": VERSION, "cuda": None, "hip": None, "xpu": None, "debug": False, "git_version": "unknown"}
+    return {"cuda": None, "hip": None, "xpu": None, "debug": False, "git_version": "unknown"}
 
 
 @_values("torch.autograd")
@@ -240,11 +252,6 @@ def _accelerator() -> dict[str, Any]:
 @_values("torch.mps")
 def _mps() -> dict[str, Any]:
     return {"is_available": _no, "device_count": lambda: 0, "manual_seed": _nothing, "empty_cache": _nothing}
-
-
-@_values("torch.distributed")
-def _distributed() -> dict[str, Any]:
-    return {"is_available": _no, "is_initialized": _no}
 
 
 @_values("torch.backends.cudnn")

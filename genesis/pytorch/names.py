@@ -25,3 +25,16 @@ def is_module(dotted: str) -> bool:
 def exists(module: str, name: str) -> bool:
     """Whether a module of PyTorch has this name."""
     return name in names().get(module, ()) or is_module(f"{module}.{name}")
+
+
+# packages that have all names of the modules in them
+_HOUSES = (
+    "torch.amp", "torch.autograd", "torch.cpu.amp", "torch.distributions", "torch.multiprocessing", "torch.nn.parallel",
+    "torch.nn.utils", "torch.profiler", "torch.signal.windows", "torch.utils.tensorboard",
+)  # fmt: skip
+
+
+def house(module: str) -> str:
+    """The package that a module shares its names with, as ``torch.distributions.normal`` does; or nothing."""
+    parent = module.rpartition(".")[0]
+    return parent if parent in _HOUSES or module == "torch.functional" else ""

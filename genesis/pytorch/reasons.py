@@ -20,32 +20,41 @@ FAMILIES = {
     "torch.autograd.profiler": "of its names profile and record_function are there",
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "there is no GPU code yet; torch.cuda.is_available() is False, so programs that ask go on with the CPU",
-    "torch.distributed": "training on several machines is not built",
+    "torch.distributed": "processes find each other by MPI: stores, device meshes and options of other backends are left out",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
     "torch.fx": _GRAPHS,
+    "torch.classes": _SCRIPT,
+    "torch.contrib": "it is not built",
     "torch.hub": "nothing is downloaded",
     "torch.jit": "TorchScript is left out; genesis.jit.trace records a function and replays it",
     "torch.compiler": "guards and caches are not for programs to change",
     "torch.library": "genesis.library.custom_op and define declare an operation, with what is registered for it",
     "torch.masked": "masked tensors are left out",
     "torch.mps": "Apple's GPUs are not used",
-    "torch.nested": "nested tensors are left out",
     "torch.nn.intrinsic": _QUANTIZED,
-    "torch.nn.parallel": "there is no GPU code and no second machine yet",
+    "torch.nn.parallel": "there is no GPU code; DataParallel and DistributedDataParallel are there",
     "torch.nn.qat": _QUANTIZED,
     "torch.nn.quantized": _QUANTIZED,
     "torch.onnx": "of its names export, ONNXProgram and is_in_onnx_export are there",
+    "torch.monitor": "events and counters are left out",
+    "torch.mtia": _GPU,
+    "torch.ops": "there is no dispatcher of operations; torch and torch.nn.functional have functions of these names",
     "torch.package": "packaging of code is left out",
     "torch.profiler": "of its names profile, schedule, record_function and the handlers are there",
     "torch.quantization": _QUANTIZED,
     "torch.sparse": _SPARSE,
+    "torch.utils.bottleneck": "genesis.profiler.profile shows where the time goes",
+    "torch.utils.collect_env": "`genesis doctor` says what is installed",
     "torch.utils.benchmark": "of its classes Timer and Measurement are there",
     "torch.utils.cpp_extension": "extensions in C++ are left out; genesis.autograd.from_ctypes calls compiled code",
     "torch.utils.tensorboard": "SummaryWriter is there",
+    "torch.xpu": _GPU,
 }
 
 INSTEAD = {
     "torch.hub.load": "build the model in the program, and torch.load its weights",
+    "torch.masked.masked_tensor": "the functions of genesis.masked with mask=, or torch.where",
+    "torch.masked.as_masked_tensor": "the functions of genesis.masked with mask=, or torch.where",
     "torch.optim.swap_in_optimizer_params_and_state": "optimizer.state_dict() and load_state_dict(), "
     "or bind() of a traced step",
 }
@@ -86,10 +95,11 @@ NAMES = {
     **{f"torch.{kind}{n}": _BITS for kind in ("int", "uint") for n in range(1, 8)}, "torch.bit": _BITS,
     **{f"torch.nn.functional.{name}": _GPU for name in ("scaled_mm", "scaled_grouped_mm")},
     **{f"torch.library.{name}": _GPU for name in ("triton_op", "wrap_triton")},
-    "torch.Tensor.to_padded_tensor": "nested tensors are left out",
+    "torch.Tensor.to_padded_tensor": "nested tensors have it, which are a class of their own (genesis.nested)",
     **{f"torch.library.{name}": "there is no dispatcher of keys" for name in ("fallthrough_kernel", "get_kernel")},
     "torch.fft.Tensor": "it is torch.Tensor", "torch.Tensor.index": "write x[i]",
     **dict.fromkeys(("torch.slice_inverse", "torch.Tensor.slice_inverse"), "a step inside of functionalization"),
+    "torch.quasirandom.SobolEngine": "scipy.stats.qmc.Sobol draws such points",
     "torch.func.debug_unwrap": "transforms have no wrappers to be taken off",
     "torch.utils.checkpoint.CheckpointFunction": "checkpoints are not reentrant",
 }  # fmt: skip
@@ -97,7 +107,7 @@ NAMES = {
 # what makes no sense on one CPU: families, by the beginning of the dotted name, and reasons
 SENSELESS_FAMILIES = (
     "torch.accelerator", "torch.ao", "torch.backends.cuda", "torch.backends.cudnn", "torch.backends.mkldnn",
-    "torch.backends.mps", "torch.compiler", "torch.cuda", "torch.distributed", "torch.export", "torch.fx", "torch.jit",
+    "torch.backends.mps", "torch.compiler", "torch.cuda", "torch.export", "torch.fx", "torch.jit",
     "torch.mps", "torch.nn.intrinsic", "torch.nn.parallel", "torch.nn.qat", "torch.nn.quantized", "torch.package",
     "torch.quantization", "torch.utils.cpp_extension",
 )  # fmt: skip
@@ -114,6 +124,9 @@ def makes_sense(dotted: str) -> bool:
 # names that are there and do not do all that PyTorch's do
 DIFFERENT = {
     "torch.nn.DataParallel": "there are no GPUs: the module as it is",
+    "torch.nn.parallel.DistributedDataParallel": "gradients are views of the buckets; a parameter without a gradient is an error at the end of that "
+    "backward, and what find_unused_parameters finds is found there",
+    "torch.distributed.nn.functional.reduce": "zeros at the other ranks, so that its gradient is that of broadcast",
     "torch.compile": "backends that take graphs of PyTorch's kind are refused; what a graph cannot hold runs as it is, with a warning",
     "torch.jit.script": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",
     "torch.jit.trace": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",
@@ -128,6 +141,8 @@ DIFFERENT = {
     "torch.func.functionalize": "the function as it is",
     "torch.nn.CrossMapLRN2d": "the gradient is that of the forward (PyTorch's is not)",
     "torch.nn.SyncBatchNorm": "one process: a BatchNorm of any number of dimensions",
+    "torch.nested.nested_tensor": "a class of its own, NestedTensor, on jagged memory whatever the layout",
+    "torch.nested.as_nested_tensor": "a class of its own, NestedTensor, on jagged memory whatever the layout",
     "torch.sparse_bsr_tensor": "a class of its own, BlockTensor, without dimensions of batches",
     "torch.load": "PyTorch's files are read with or without weights_only, and no code in them ever runs",
     "torch.optim.Muon": "a momentum of 16 bits stays what it is (PyTorch divides it by its norm without nesterov)",
@@ -167,7 +182,9 @@ def why_absent(dotted: str) -> str:
     instead = INSTEAD.get(dotted, "")
     if not reason and not instead and not _known(dotted):
         near = _near(dotted)
-        reason = "PyTorch 2.13 has no such name" + (f"; did you mean {', '.join(near)}?" if near else "")
+        private = any([part.startswith("_") for part in dotted.split(".")])
+        reason = "it is private to PyTorch" if private else "PyTorch 2.13 has no such name"
+        reason += f"; did you mean {', '.join(near)}?" if near else ""
     return "; ".join(
         part for part in (reason or ("" if instead else "it is not built"), instead and f"write {instead}") if part
     )

@@ -24,19 +24,19 @@ def states(tmp_path, text):
 @pytest.mark.parametrize(
     "text, name",
     [
-        ("import torch\ntorch.nested.nested_tensor(x)", "torch.nested.nested_tensor"),
-        ("import torch as t\nt.nested.nested_tensor(x)", "torch.nested.nested_tensor"),
-        ("import torch.nested as nested\nnested.nested_tensor(x)", "torch.nested.nested_tensor"),
-        ("from torch import nested\nnested.nested_tensor(x)", "torch.nested.nested_tensor"),
-        ("from torch.nested import nested_tensor as r\nr(x)", "torch.nested.nested_tensor"),
-        ("from torch.nested import *\n", "torch.nested"),
+        ("import torch\ntorch.masked.masked_tensor(x)", "torch.masked.masked_tensor"),
+        ("import torch as t\nt.masked.masked_tensor(x)", "torch.masked.masked_tensor"),
+        ("import torch.masked as masked\nmasked.masked_tensor(x)", "torch.masked.masked_tensor"),
+        ("from torch import masked\nmasked.masked_tensor(x)", "torch.masked.masked_tensor"),
+        ("from torch.masked import masked_tensor as r\nr(x)", "torch.masked.masked_tensor"),
+        ("from torch.masked import *\n", "torch.masked"),
         (
-            "import torch.nested\nwith torch.no_grad():\n    y = [torch.nested.nested_tensor(z) for z in x]",
-            "torch.nested.nested_tensor",
+            "import torch.masked\nwith torch.no_grad():\n    y = [torch.masked.masked_tensor(z) for z in x]",
+            "torch.masked.masked_tensor",
         ),
         (
-            "import torch\nclass A(torch.nn.Module):\n    def f(self):\n        return torch.nested.nested_tensor",
-            "torch.nested.nested_tensor",
+            "import torch\nclass A(torch.nn.Module):\n    def f(self):\n        return torch.masked.masked_tensor",
+            "torch.masked.masked_tensor",
         ),
         ("import torch\ntorch.Tensor.to_mkldnn(x)", "torch.Tensor.to_mkldnn"),
         ("import torch\ntorch.ones(3).to_mkldnn()", "Tensor.to_mkldnn"),
@@ -44,23 +44,23 @@ def states(tmp_path, text):
 )
 def test_names_are_found(tmp_path, text, name):
     found = states(tmp_path, text)
-    assert found[name] == (WORKS if name == "torch.nested" else ABSENT)
+    assert found[name] == (WORKS if name == "torch.masked" else ABSENT)
 
 
 def test_what_works_and_what_differs(tmp_path):
     found = states(
         tmp_path,
         "import torch\nfrom torch import nn\nfrom torch.optim.lr_scheduler import StepLR\n"
-        "nn.MSELoss()\ntorch.relu(torch.Tensor.add(x, x)).shape\ntorch.relu(x, speed=3)\nmine.nested_tensor()\n",
+        "nn.MSELoss()\ntorch.relu(torch.Tensor.add(x, x)).shape\ntorch.relu(x, speed=3)\nmine.masked_tensor()\n",
     )
     assert found["torch.optim.lr_scheduler.StepLR"] == found["torch.Tensor.add"] == found["torch.nn"] == WORKS
-    assert found["torch.nn.MSELoss"] == found["torch.relu"] == DIFFERS and "nested_tensor" not in str(found)
+    assert found["torch.nn.MSELoss"] == found["torch.relu"] == DIFFERS and "masked_tensor" not in str(found)
 
 
 def test_places_are_files_and_lines(tmp_path):
     (tmp_path / "inner").mkdir()
-    (tmp_path / "a.py").write_text("import torch\n\ntorch.nested.nested_tensor(x)\ntorch.nested.nested_tensor(x)\n")
-    (tmp_path / "inner" / "b.py").write_text("from torch.nested import nested_tensor\n")
+    (tmp_path / "a.py").write_text("import torch\n\ntorch.masked.masked_tensor(x)\ntorch.masked.masked_tensor(x)\n")
+    (tmp_path / "inner" / "b.py").write_text("from torch.masked import masked_tensor\n")
     (tmp_path / "inner" / "note.txt").write_text("import torch\n")
     (use,) = [use for use in check([str(tmp_path)]) if use.state == ABSENT]
     assert use.places == (f"{tmp_path}/a.py:3", f"{tmp_path}/a.py:4", f"{tmp_path}/inner/b.py:1")
@@ -69,17 +69,17 @@ def test_places_are_files_and_lines(tmp_path):
 def test_the_report_and_its_status(tmp_path):
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text("import torch\ntorch.relu(torch.ones(2))\n")
-    bad.write_text("import torch\ntorch.nested.nested_tensor(torch.ones(2))\n")
+    bad.write_text("import torch\ntorch.masked.masked_tensor(torch.ones(2))\n")
     assert report([str(good)]) == ("3 names of PyTorch: 3 work, 0 differ, 0 are absent", 0)
     text, status = report([str(bad)])
-    assert status == 1 and "absent  torch.nested.nested_tensor  nested tensors are left out" in text
+    assert status == 1 and "absent  torch.masked.masked_tensor  masked tensors are left out" in text
     told, status = report([str(bad)], as_json=True)
-    assert status == 1 and json.loads(told)[0]["name"] == "torch.nested.nested_tensor"
+    assert status == 1 and json.loads(told)[0]["name"] == "torch.masked.masked_tensor"
 
 
 def test_the_command(tmp_path):
     bad, broken = tmp_path / "bad.py", tmp_path / "broken.py"
-    bad.write_text("import torch\ntorch.nested.nested_tensor\n")
+    bad.write_text("import torch\ntorch.masked.masked_tensor\n")
     broken.write_text("def f(:\n")
     for path, status in ((bad, 1), (broken, 2), (tmp_path / "nowhere.py", 2)):
         command = [sys.executable, "-m", "genesis", "check", str(path)]

@@ -10,6 +10,7 @@ import pytest
 import genesis
 from genesis import nn, optim
 from genesis.pytorch import as_torch, installed
+from genesis.pytorch.check import ABSENT, state_of
 from genesis.pytorch.names import names
 
 
@@ -27,15 +28,17 @@ from torch import nn as again, Tensor
 from torch.autograd import Function, Variable, grad
 from torch.autograd.function import once_differentiable
 from torch.nn.modules.module import Module
-from torch.nn.modules.loss import _Loss as unknown
+from torch.nn.modules.loss import _nothing as unknown
 """
     found: dict[str, object] = {}
-    with pytest.raises(ImportError, match=r"cannot import name '_Loss'|torch.nn.modules.loss._Loss is not in Genesis"):
+    with pytest.raises(
+        ImportError, match=r"torch.nn.modules.loss._nothing is not in Genesis: it is private to PyTorch"
+    ):
         exec(program, found)
     assert found["nn"] is found["again"] and found["nn"].Linear is nn.Linear and found["optim"].Adam is optim.Adam
     assert found["F"].relu is genesis.nn.functional.relu and found["Function"] is genesis.Function
     assert found["Tensor"] is genesis.Tensor and found["Module"] is nn.Module
-    assert not found["dist"].is_available() and found["mp"].Queue
+    assert found["dist"].is_available() and not found["dist"].is_initialized() and found["mp"].Queue
 
 
 def test_what_programs_import_to_train(torch):
@@ -58,6 +61,75 @@ class Flat(_LRScheduler):
     exec(program, found)
     assert found["Optimizer"] is optim.Optimizer and found["AdamW"] is optim.AdamW
     assert issubclass(found["ReduceLROnPlateau"], found["_LRScheduler"])
+
+
+def test_what_is_absent_of_several_machines_can_be_imported_and_says_why_when_it_is_used(torch):
+    program = """
+import torch.distributed as dist
+from torch.distributed import TCPStore, destroy_process_group, init_process_group
+from torch.nn.parallel import DistributedDataParallel as DDP, scatter
+"""
+    found: dict[str, object] = {}
+    exec(program, found)
+    assert not isinstance(nn.Linear(1, 1), found["DDP"]) and not isinstance(3, found["TCPStore"])
+    for name in ("TCPStore", "scatter"):
+        with pytest.raises(NotImplementedError, match=rf"^torch\.\S+\.{name}: ."):
+            found[name]("127.0.0.1", 1234)
+    with pytest.raises(AttributeError, match=r"torch.distributed.TCPStore.libuv is not in Genesis: ."):
+        found["dist"].TCPStore.libuv  # noqa: B018
+    assert state_of("torch.distributed.TCPStore")[0] == ABSENT == state_of("torch.nn.parallel.scatter")[0]
+
+
+ROOMS = """
+from torch.distributions.normal import Normal
+from torch.distributions.categorical import Categorical
+import torch.distributions.constraints as constraints
+from torch.distributions import kl, transforms
+from torch.distributions.utils import broadcast_all
+from torch.autograd.gradcheck import gradcheck
+from torch.autograd.grad_mode import no_grad
+from torch.autograd.variable import Variable
+from torch.functional import einsum
+from torch.nn.utils.weight_norm import weight_norm
+from torch.nn.utils.spectral_norm import spectral_norm
+from torch.nn.common_types import _size_2_t
+from torch.amp.grad_scaler import GradScaler
+from torch.cpu.amp import autocast
+from torch.profiler.profiler import profile
+from torch.utils.tensorboard.writer import SummaryWriter
+from torch.utils.model_zoo import load_url
+from torch.utils.data._utils.collate import default_collate
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.loss import _Loss, _WeightedLoss
+from torch.nn.modules.module import _addindent
+from torch.nn.modules.transformer import _get_activation_fn, _get_clones
+from torch.nn.modules.utils import _pair, _single, _triple
+from torch.nn.init import _calculate_fan_in_and_fan_out
+from torch.nn import _reduction
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+from torch._tensor import Tensor
+from torch._jit_internal import Final
+from torch.types import _device, _dtype, _size
+import torch._C, torch._dynamo, torch._inductor.config
+from torch.multiprocessing.spawn import spawn
+from torch.nn.parallel.data_parallel import DataParallel
+from torch.torch_version import TorchVersion
+"""
+
+
+@pytest.mark.parametrize("line", ROOMS.strip().splitlines())
+def test_inner_modules_that_programs_import(torch, line):
+    exec(line, {})
+
+
+def test_a_module_does_not_cover_the_function_of_its_name(torch):
+    program = "import torch.nn.utils.weight_norm, torch.autograd.gradcheck, torch.multiprocessing.spawn\nimport torch"
+    found: dict[str, object] = {}
+    exec(program, found)
+    for value in (torch.nn.utils.weight_norm, torch.autograd.gradcheck, torch.multiprocessing.spawn):
+        assert callable(value)
+    assert torch.autograd.gradcheck is genesis.autograd.gradcheck and not hasattr(torch.nn.quantized, "Linear")
 
 
 def test_star_gives_what_is_there(torch):
@@ -110,9 +182,9 @@ def test_variable_is_a_tensor(torch):
     [
         ("torch.onnx.InputObserver", AttributeError, "torch.onnx.InputObserver is not in Genesis: of its names export"),
         (
-            "from torch.nested import nested_tensor",
+            "from torch.masked import masked_tensor",
             ImportError,
-            "torch.nested.nested_tensor is not in Genesis: nested tensors",
+            "torch.masked.masked_tensor is not in Genesis: masked tensors",
         ),
         ("import torch.nowhere", ModuleNotFoundError, "PyTorch 2.13 has no such name"),
         ("torch.reluu", AttributeError, "did you mean torch.relu"),
@@ -127,7 +199,7 @@ def test_what_is_not_there_says_why(torch, code, error, words):
 
 
 def test_hasattr_and_dir_tell_the_truth(torch):
-    assert hasattr(torch, "relu") and not hasattr(torch.nested, "nested_tensor") and not hasattr(torch, "no_such_name")
+    assert hasattr(torch, "relu") and not hasattr(torch.masked, "masked_tensor") and not hasattr(torch, "no_such_name")
     assert "relu" in dir(torch) and all(hasattr(torch.nn, name) for name in dir(torch.nn))
 
 

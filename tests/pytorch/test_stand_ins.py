@@ -165,3 +165,61 @@ def test_shared_memory_is_seen_by_spawned_processes(torch):
     assert total.is_shared() and not torch.zeros(2).is_shared()
     torch.multiprocessing.spawn(_add_to, args=(total, 5.0), nprocs=2, start_method="fork")
     assert total.tolist() == [5.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "code", ["torch.cuda.amp.autocast()", "torch.cuda.amp.autocast(True, torch.float16)", "torch.autocast('cuda')"]
+)
+def test_nothing_is_cast_for_gpus(torch, code):
+    with pytest.warns(UserWarning, match="autocast: there is no 'cuda' here"):
+        context = eval(code)
+    with context:
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.float32
+    with torch.cpu.amp.autocast(), torch.cuda.amp.autocast(enabled=False):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    "code", ["torch.cuda.amp.GradScaler(4.0)", "torch.amp.GradScaler()", "torch.GradScaler('cuda')"]
+)
+def test_nothing_is_scaled_for_gpus(torch, code):
+    with pytest.warns(UserWarning, match="GradScaler: there is no 'cuda' here"):
+        scaler = eval(code)
+    w = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.5)
+    scaler.scale(w.sum()).backward()
+    assert not scaler.is_enabled() and w.grad.item() == 1.0
+    scaler.step(optimizer)
+    scaler.update()
+    assert w.item() == 0.5 and torch.amp.GradScaler(enabled=False).get_scale() == 1.0
+    assert torch.amp.GradScaler("cpu", 8.0).get_scale() == 8.0 == torch.cpu.amp.GradScaler(8.0).get_scale()
+
+
+def test_the_older_profiler(torch):
+    x = torch.ones(3, requires_grad=True)
+    with torch.autograd.profiler.profile(record_shapes=True, profile_memory=True, use_cuda=False) as p:
+        (x.exp() * x.exp()).sum().backward()
+    assert p.key_averages().table(sort_by="self_cpu_time_total").count("exp") == 1 and str(p).count("exp ") == 2
+    assert p.self_cpu_time_total > 0 and len(p.function_events) == len(p.events())
+    with torch.autograd.profiler.profile(enabled=False) as p:
+        x.exp()
+    assert p.events() == []
+
+
+def test_what_programs_ask_about_where_they_run(torch):
+    import torch.xpu
+
+    assert not torch.xpu.is_available() and torch.mtia.device_count() == 0
+    assert "NumPy" in torch.__config__.show() and "threads" in torch.__config__.parallel_info()
+    assert torch.FloatTensor([1, 2], device="cpu").dtype is torch.float32
+    assert torch.LongTensor(2, device="meta").device.type == "meta"
+    for code, words in {
+        "torch.ops.aten": "no dispatcher",
+        "torch.utils.collect_env": "genesis doctor",
+        "torch.xpu.Stream": "no GPU",
+    }.items():
+        with pytest.raises(AttributeError, match=words):
+            eval(code)
+    with pytest.raises(NotImplementedError) as raised:
+        torch.hub.list("x")
+    assert str(raised.value) == "torch.hub.list: nothing is downloaded"

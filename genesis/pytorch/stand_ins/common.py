@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from genesis.base.errors import UnsupportedError, message
+from genesis.base.errors import MissingName, UnsupportedError, message
 
 Values = dict[str, Any]
 STAND_INS: dict[str, Callable[[], Values]] = {}
@@ -47,9 +47,27 @@ def refusal(name: str, problem: str, hint: str = "") -> Callable[..., Any]:
     """A function that says why it does not work."""
 
     def refused(*args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedError(message(name, problem, hint=hint))
+        raise UnsupportedError(message(name, problem, hint=hint or None))
 
     return refused
+
+
+class Absent(type):
+    """A name that can be imported, and says when it is used why it is not there."""
+
+    reason = ""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(message(cls.__qualname__, cls.reason))
+
+    def __getattr__(cls, name: str) -> Any:
+        raise MissingName(f"{cls.__qualname__}.{name} is not in Genesis: {cls.reason}")
+
+
+@functools.cache
+def absent(dotted: str, reason: str) -> Absent:
+    """A class for ``isinstance`` and annotations of which nothing can be made."""
+    return Absent(dotted.rpartition(".")[2], (), {"__qualname__": dotted, "reason": reason})
 
 
 def as_it_is(function: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 import genesis
 from genesis.base.errors import ArgumentValueError, message
 from genesis.ops.products.compressed import SPARSE
-from genesis.pytorch.names import VERSION
 from genesis.pytorch.stand_ins.common import (
     STORAGES,
     NoEffect,
@@ -96,7 +95,13 @@ def _hub() -> Values:
     return {**refused, "set_dir": nothing, "get_dir": lambda: os.path.expanduser("~/.cache/torch/hub")}
 
 
-@values("torch.multiprocessing")
+@values("torch.utils.model_zoo")
+def _model_zoo() -> Values:
+    hint = "build the model in the program, and torch.load its weights"
+    return {"load_url": refusal("torch.utils.model_zoo.load_url", "nothing is downloaded", hint)}
+
+
+@values("torch.multiprocessing", "torch.multiprocessing.spawn")
 def _multiprocessing() -> Values:
     return {"get_all_sharing_strategies": answer({"file_descriptor"}), "spawn": _spawn,
             "start_processes": _spawn}  # fmt: skip
@@ -162,11 +167,7 @@ def _utils() -> Values:
     return {"set_module": lambda obj, mod: setattr(obj, "__module__", mod)}
 
 
-@values("torch.version")
-def _version() -> Values:
-    return {"rocm": None, "__version__": VERSION}
-
-
+values("torch.version")(lambda: {"rocm": None})
 _PROFILED = from_module(
     "genesis.profiler",
     "ProfilerAction",
@@ -178,6 +179,23 @@ _PROFILED = from_module(
 )
 
 
+@values("torch.__config__")
+def _config() -> Values:
+    def show() -> str:
+        numpy = importlib.import_module("numpy")
+        return (
+            f"Genesis {genesis.__version__}\n  - NumPy {numpy.__version__}\n  - {genesis.get_num_threads()} threads\n"
+        )
+
+    return {"show": show, "parallel_info": lambda: f"Genesis: {genesis.get_num_threads()} threads\n"}
+
+
+@values("torch.mtia", "torch.xpu")
+def _other_accelerators() -> Values:
+    silent = ("empty_cache", "manual_seed", "manual_seed_all")
+    return {"is_available": answer(False), "device_count": answer(0), **dict.fromkeys(silent, nothing)}
+
+
 @values("torch.profiler")
 def _profiler() -> Values:
     activity = _PROFILED()["ProfilerActivity"]
@@ -186,7 +204,9 @@ def _profiler() -> Values:
 
 @values("torch.autograd.profiler")
 def _autograd_profiler() -> Values:
-    return {"record_function": _PROFILED()["record_function"], "emit_nvtx": NoEffect, "emit_itt": NoEffect}
+    stand_in = importlib.import_module("genesis.pytorch.profiler").profile
+    return {"profile": stand_in, "record_function": _PROFILED()["record_function"], "emit_nvtx": NoEffect,
+            "emit_itt": NoEffect}  # fmt: skip
 
 
 values("torch.futures")(from_module("genesis.pytorch.futures", "Future", "collect_all", "wait_all"))

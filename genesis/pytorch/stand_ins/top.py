@@ -28,7 +28,7 @@ def _torch() -> Values:
         **{name: _copied(name.removesuffix("_copy")) for name in names()["torch"] if name.endswith("_copy") and not hasattr(genesis, name)},
         **_autocast_switches(), **_answers(), **_rearranged(), **functions(),
         "is_anomaly_enabled": genesis.autograd.is_anomaly_enabled, "set_anomaly_enabled": genesis.autograd.set_detect_anomaly,
-        "GradScaler": genesis.amp.GradScaler, "fill": lambda input, value: input.clone().fill_(value),
+        "fill": lambda input, value: input.clone().fill_(value),
         "dsmm": genesis.spmm, "smm": Tensor.smm, "hspmm": lambda mat1, mat2: (mat1 @ mat2).to_sparse(1),
         "adaptive_max_pool1d": lambda input, output_size: genesis.nn.functional.adaptive_max_pool1d(input, output_size, True),
         "typename": typename, "get_device_module": _device_module, "unravel_index": genesis.unravel_index,
