@@ -80,6 +80,7 @@ from genesis.base.dtypes import (
     uint32,
     uint64,
 )  # fmt: skip
+from genesis.base.imports import watch as _watch
 from genesis.base.layouts import (
     channels_last,
     channels_last_3d,
@@ -197,6 +198,7 @@ class _Genesis(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Genesis
+_watch()  # `import genesis as torch` and then `from torch.nn import Linear` is told what to do
 
 
 __all__ = [

@@ -52,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "check", help="the names of PyTorch that programs use, and which are absent; runs nothing"
     )
     check.add_argument("paths", nargs="+", help="files or folders")
+    check.add_argument("--all", action="store_true", help="list the names that work, too")
     check.add_argument("--json", action="store_true", help="print the table as JSON")
     options = parser.parse_args(argv)
     if options.command is None:
@@ -110,7 +111,7 @@ def _check(options: argparse.Namespace) -> int:
     from genesis.pytorch.check import report
 
     try:
-        text, status = report(options.paths, options.json)
+        text, status = report(options.paths, options.json, options.all)
     except (OSError, SyntaxError) as error:
         print(f"genesis check: {error}", file=sys.stderr)
         return 2

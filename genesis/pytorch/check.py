@@ -43,6 +43,12 @@ _COMMON = frozenset(
 )
 
 
+_MISLED = (
+    "beside `import genesis as torch` it is PyTorch, or nothing: write torch.nn.Linear instead of an import, or call "
+    "genesis.as_torch() before it, or `genesis run --torch`"
+)
+
+
 @dataclass(frozen=True)
 class Use:
     """A name of PyTorch in a program: what it is called, what is said of it, and where it stands."""
@@ -51,6 +57,19 @@ class Use:
     state: str
     note: str
     places: tuple[str, ...] = ()
+
+
+_Scope = (
+    ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+)
+
+
+def _own_names(scope: _Scope) -> set[str]:
+    """The parameters of a function, and what is assigned in it; the variables of a comprehension."""
+    arguments = {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)} if hasattr(scope, "args") else set()
+    stored = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    outside = {name for n in ast.walk(scope) if isinstance(n, ast.Global) for name in n.names}
+    return arguments | (stored - outside)
 
 
 @dataclass
@@ -69,6 +88,8 @@ class _Reader(ast.NodeVisitor):
         self.bound: dict[str, str] = {}  # a name of the program, and what of torch it is
         self.names: dict[str, _Name] = {}
         self.methods: dict[str, _Name] = {}
+        self.genesis_is_torch = False  # ``import genesis as torch``
+        self.misled: list[str] = []  # lines that import from torch all the same
 
     def note(self, dotted: str, line: int) -> _Name:
         name = self.names.setdefault(dotted, _Name())
@@ -77,13 +98,16 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
         for alias in node.names:
+            self.genesis_is_torch |= alias.name == "genesis" and alias.asname == "torch"
             if alias.name == "torch" or alias.name.startswith("torch."):
+                self.misled.append(f"{self.file}:{node.lineno}")
                 self.bound[alias.asname or "torch"] = alias.name if alias.asname else "torch"
                 self.note(alias.name, node.lineno)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802
         if node.level or node.module is None or node.module.split(".")[0] != "torch":
             return
+        self.misled.append(f"{self.file}:{node.lineno}")
         for alias in node.names:
             if alias.name == "*":
                 self.bound.update({name: f"{node.module}.{name}" for name in names().get(node.module, ())})
@@ -103,9 +127,26 @@ class _Reader(ast.NodeVisitor):
             self.methods.setdefault(node.attr, _Name()).lines.append(f"{self.file}:{node.lineno}")
         self.visit(node.value)
 
+    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
+        if isinstance(node.ctx, ast.Store) and self.bound.get(node.id, "torch") != "torch":
+            del self.bound[node.id]  # the name stands for something else from here on
+
+    def visit_FunctionDef(self, node: _Scope) -> None:  # noqa: N802
+        """Names of its own that a function, a lambda or a comprehension has hide those of the program."""
+        outside = self.bound
+        own = _own_names(node)
+        self.bound = {name: dotted for name, dotted in outside.items() if name not in own}
+        self.generic_visit(node)
+        imported = {name: dotted for name, dotted in self.bound.items() if name not in own}
+        self.bound = {**outside, **imported}
+
+    visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef  # noqa: N815
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_FunctionDef  # noqa: N815
+
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
         dotted = self.dotted(node.func)
-        if dotted is not None:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if dotted is not None and dotted.endswith(called):  # not a method of a class
             name = self.note(dotted, node.lineno)
             name.lines.pop()  # the function itself is visited next
             name.keywords.update(k.arg for k in node.keywords if k.arg is not None)
@@ -145,9 +186,12 @@ def check(paths: Iterable[str]) -> list[Use]:
     """
     seen: dict[str, _Name] = {}
     methods: dict[str, _Name] = {}
+    misled: list[str] = []
     for file in _files(paths):
         reader = _Reader(str(file))
         reader.visit(ast.parse(file.read_bytes(), str(file)))
+        if reader.genesis_is_torch:
+            misled += reader.misled
         for mine, theirs in ((seen, reader.names), (methods, reader.methods)):
             for name, each in theirs.items():
                 whole = mine.setdefault(name, _Name())
@@ -158,6 +202,8 @@ def check(paths: Iterable[str]) -> list[Use]:
         Use(f"Tensor.{name}", ABSENT, "if this is a tensor: it has no such method here", tuple(each.lines))
         for name, each in methods.items()
     ]
+    if misled:
+        uses.append(Use("import torch", ABSENT, _MISLED, tuple(misled)))
     order = {ABSENT: 0, DIFFERS: 1, WORKS: 2}
     return sorted(uses, key=lambda use: (order[use.state], use.name))
 
@@ -216,16 +262,16 @@ def _parameters(value: Any) -> frozenset[str] | None:
     return frozenset(p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY)
 
 
-def report(paths: Iterable[str], as_json: bool = False) -> tuple[str, int]:
-    """The table of `check`, and the exit status: 1 if a name is absent."""
+def report(paths: Iterable[str], as_json: bool = False, every: bool = False) -> tuple[str, int]:
+    """The table of `check`, of ``every`` name or of those that do not just work, and the exit status: 1 if a name is absent."""
     uses = check(paths)
     status = int(any(use.state == ABSENT for use in uses))
     if as_json:
         return json.dumps([asdict(use) for use in uses], indent=1), status
     count = {state: sum(use.state == state for use in uses) for state in (WORKS, DIFFERS, ABSENT)}
-    told = [use for use in uses if use.state != WORKS]
+    told = [use for use in uses if every or use.state != WORKS]
     width = max((len(use.name) for use in told), default=0)
-    lines = [f"{use.state:8}{use.name:{width}}  {use.note}\n{'':8}{_shown(use.places)}" for use in told]
+    lines = [f"{use.state:8}{use.name:{width}}  {use.note}".rstrip() + f"\n{'':8}{_shown(use.places)}" for use in told]
     lines.append(
         f"{len(uses)} names of PyTorch: {count[WORKS]} work, {count[DIFFERS]} differ, {count[ABSENT]} are absent"
     )

@@ -113,3 +113,50 @@ def test_stored_names_are_those_of_pytorch():
     assert {n for n in dir(torch.nn) if n[0].isupper()} >= {n for n in names()["torch.nn"] if n[0].isupper()}
     assert all(hasattr(torch.Tensor, name) for name in names()["torch.Tensor"])
     assert all(hasattr(torch.nn.functional, name) for name in names()["torch.nn.functional"])
+
+
+def test_a_name_that_means_something_else_is_not_of_pytorch(tmp_path):
+    text = """
+from torch.utils import data
+import torch
+
+def f(data):
+    return data.to(3), [data.x for data in data], (lambda data: data.y)(3)
+
+def g(x):
+    for data in x:
+        data.read()
+    return torch.data_of_torch
+
+def h():
+    return data.nowhere
+
+data = data.DataLoader(3)
+data.next()
+"""
+    found = states(tmp_path, text)
+    assert [name for name in found if found[name] == ABSENT] == ["torch.data_of_torch", "torch.utils.data.nowhere"]
+
+
+def test_arguments_of_a_method_are_not_those_of_its_class(tmp_path):
+    text = "from torch import nn\nnn.Embedding.from_pretrained(x, freeze=True)\nnn.Embedding(3, 4, max_norm=1.0)\n"
+    assert states(tmp_path, text)["torch.nn.Embedding"] == WORKS
+
+
+@pytest.mark.parametrize("line", ["from torch.nn import Linear", "import torch.nn as nn", "from torch import *"])
+def test_an_import_of_torch_beside_genesis_under_its_name(tmp_path, line):
+    script = tmp_path / "script.py"
+    script.write_text(f"import genesis as torch\n{line}\n")
+    text, status = report([str(script)])
+    assert status == 1 and "genesis.as_torch()" in text and "script.py:2" in text
+    script.write_text(f"import torch\n{line}\n")
+    assert "genesis.as_torch()" not in report([str(script)])[0]
+
+
+def test_the_table_of_all_names_on_request(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import torch\ntorch.relu(torch.masked.masked_tensor(x))\n")
+    short, long = report([str(script)])[0], report([str(script)], every=True)[0]
+    assert (
+        "torch.relu" not in short and "works   torch.relu" in long and long.splitlines()[-1] == short.splitlines()[-1]
+    )

@@ -240,3 +240,35 @@ def test_as_torch_is_a_name_of_the_package():
     code = "import genesis; t = genesis.as_torch(); import torch; print(torch is t, torch.ones(2).sum().item())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True 2.0\n"
+
+
+NO_TORCH = """
+import importlib.machinery, importlib.util, sys
+find = importlib.machinery.PathFinder.find_spec
+importlib.machinery.PathFinder.find_spec = lambda name, *rest: None if name.split(".")[0] == "torch" else find(name, *rest)
+"""
+
+
+def without_pytorch(program):
+    command = [sys.executable, "-c", NO_TORCH + program]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("line", ["from torch.nn import Linear", "import torch.nn as nn", "import torch.nn.functional"])
+@pytest.mark.parametrize("where", ["import genesis as torch\n{}", "def f():\n  import genesis as torch\n  {}\nf()"])
+def test_an_import_of_torch_beside_genesis_under_its_name_says_what_to_do(line, where):
+    last = without_pytorch(where.format(line)).stderr.strip().splitlines()[-2:]
+    assert last[0].startswith("genesis.base.errors.MissingImport: import torch: Python looks for a module of this name")
+    assert "genesis.as_torch()" in last[1] and "genesis run --torch" in last[1]
+
+
+def test_programs_that_ask_for_pytorch_still_hear_that_it_is_not_there():
+    program = """
+import genesis
+assert importlib.util.find_spec("torch") is None
+try:
+    import torch
+except ModuleNotFoundError as error:
+    print(type(error).__name__, error)
+"""
+    assert without_pytorch(program).stdout == "ModuleNotFoundError No module named 'torch'\n"
