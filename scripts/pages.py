@@ -31,10 +31,13 @@ from genesis.ops.matrix import matrix  # noqa: E402
 MODULES = (
     "genesis", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrize", "nn.utils.prune", "optim",
     "optim.lr_scheduler", "optim.swa_utils", "autograd", "autograd.graph", "autograd.functional",
-    "autograd.forward_ad", "func", "utils.data", "utils.checkpoint", "linalg", "fft", "special", "signal.windows",
-    "masked", "distributions", "distributions.transforms", "distributions.constraints", "jit", "onnx", "amp", "debug",
-    "library", "devices", "testing", "datasets", "base.errors",
+    "autograd.forward_ad", "func", "compiler", "jit", "profiler", "utils.data", "utils.checkpoint", "utils.tensorboard",
+    "datasets", "io", "linalg", "fft", "special", "sparse", "masked", "signal.windows", "distributions", "distributed", "distributed.nn",
+    "distributions.transforms", "distributions.constraints", "amp", "debug", "onnx", "sklearn", "pytorch", "interop",
+    "overrides", "library", "devices", "testing", "base.errors",
 )  # fmt: skip
+LEFT_OUT = {"array_api", "cli", "data", "tiny"}  # names of the standard, commands, utils.data, a page of the guide
+MODULES += tuple(sorted(set(genesis._LAZY) - LEFT_OUT - {module.split(".")[0] for module in MODULES}))  # what is new
 OUTSIDE = {
     "README.md": "index.md",
     **{f"benchmarks/{name}.md": f"benchmarks/{name}.md" for name in ("README", "accuracy", "programs")},
@@ -129,6 +132,7 @@ def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
     names = getattr(module, "__all__", None) or [
         name for name, value in vars(module).items() if getattr(value, "__module__", "").startswith("genesis")
     ]
+    names = [*names, *getattr(module, "_LAZY_NAMES", ())]  # such as genesis.compile
     for name in sorted(set(names), key=str.lower):
         value = getattr(module, name, None)
         if not name.startswith("_") and callable(value) and not isinstance(value, ModuleType):

@@ -19,9 +19,14 @@ DISTRIBUTION = "genesis-dl"
 NEEDED = ("numpy", "ml_dtypes", "tqdm")
 OPTIONAL = {  # what each adds, and the command that installs it
     "llvmlite": (
-        "compiled kernels: convolutions, pooling, recurrent layers, functions, steps of Adam, outer products",
+        "machine code: genesis.compile, convolutions, pooling, recurrent layers, functions, steps of Adam",
         f'pip install "{DISTRIBUTION}[jit]"',
     ),
+    "onnx": ("genesis.onnx", f'pip install "{DISTRIBUTION}[onnx]"'),
+    "scikit-learn": ("genesis.sklearn, and data sets", f'pip install "{DISTRIBUTION}[sklearn]"'),
+    "pillow": ("pictures: genesis.datasets.ImageFolder", f'pip install "{DISTRIBUTION}[images]"'),
+    "tensorboard": ("genesis.utils.tensorboard", "pip install tensorboard"),
+    "mkdocs-material": ("rendered pages of genesis docs, from the source", 'pip install -e ".[docs]"'),
     "torch": ("comparison with PyTorch in tests and benchmarks", "pip install torch==2.13.0"),
     "pytest": ("the tests", f'pip install "{DISTRIBUTION}[test]"'),
     "einops": ("its tests with Genesis tensors", f'pip install "{DISTRIBUTION}[test]"'),

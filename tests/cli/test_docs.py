@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import genesis
 from genesis.cli import docs, main
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,13 @@ def test_docstrings_become_markdown(pages):
 def test_the_reference_has_what_is_made_at_import(pages):
     assert "## exp { #exp }" in pages.reference("genesis") and "## exp { #exp }" in pages.reference_of_tensor()
     assert "| `matmul` | contraction | yes |" in pages.table_of_ops()
+
+
+def test_the_reference_has_every_part_of_the_package(pages):
+    parts = {module.split(".")[0] for module in pages.MODULES}
+    assert set(genesis._LAZY) - pages.LEFT_OUT <= parts
+    page = pages.reference("genesis")
+    assert all(f"## {name} {{ #{name} }}" in page for name in genesis._LAZY_NAMES)
 
 
 @pytest.mark.slow
