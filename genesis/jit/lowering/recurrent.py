@@ -123,8 +123,9 @@ def forward(memory: Memory, call: Call) -> Made:
     if set(batch_sizes) != {batch} or len(call.outs) != 5:
         raise Unknown("sequences of several lengths")
     layer = _Layer(memory, call, size, steps, batch, bool(reverse))
-    result, counts, _, records, before = call.outs
-    memory.recurrent[counts] = steps, batch, bool(reverse)
+    result, counts, offsets, records, before = call.outs
+    memory.recurrent[counts] = steps, batch, layer.reverse
+    layer.made.append(_sequences(layer, counts, offsets))
     features = input.spec.shape[1]
     of_input, of_state = (layer.packed(layer.given(w), w.spec.shape[1]) for w in (weight_ih, weight_hh))
     bias = _bias(layer, bias_ih, bias_hh)
@@ -143,6 +144,15 @@ def forward(memory: Memory, call: Call) -> Made:
     layer.copy((batch, size), (states, last), (size, 1), result, layer.rows * size, (size, 1))
     layer.copy((batch, size), cells, (size, 1), result, layer.rows * size + rest, (size, 1))
     return layer.made
+
+
+def _sequences(layer: _Layer, counts: Var, offsets: Var) -> Part:
+    """How many rows each step has, and where they begin: what a backward in another program asks for."""
+    made = Builder(layer.memory, layer.call, (layer.steps,))
+    step = made.count(0)
+    made.give(counts, step * 0 + layer.batch)
+    made.give(offsets, (step * -1 + (layer.steps - 1) if layer.reverse else step) * layer.batch)
+    return made.made()
 
 
 @functools.cache

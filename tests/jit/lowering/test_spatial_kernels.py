@@ -130,3 +130,18 @@ def test_long_short_term_memory(size, batch, options):
     graph = traced(run, x)
     assert any("fused.lstm_layer" in call.op for call in graph.program.calls)
     assert not ops_left_to_the_host(check(graph, [x], close))
+
+
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True}])
+def test_what_a_backward_in_another_program_asks_of_a_layer(options):
+    layer = genesis.nn.LSTM(5, 16, **options)
+    x = random(7, 2, 5).requires_grad_()
+
+    def gradients(function):
+        y, (hidden, cell) = function(x)
+        return genesis.autograd.grad((y * y).sum() + hidden.sum() + (cell * cell).sum(), (x, *layer.parameters()))
+
+    compiled = genesis.compile(lambda x: layer(x), fullgraph=True)
+    for _ in range(3):
+        for ours, expected in zip(gradients(compiled), gradients(layer), strict=True):
+            close(ours.numpy(), expected.numpy(), "")
