@@ -1,7 +1,7 @@
 """Products of float32 matrices as kernels; `tiles` has their code.
 
 The rows of the second matrix lie beside each other; where they do not it is copied before, by a part (`packed`). One that
-is the same in several rounds is copied in panels (`in_panels`).
+is the same in several rounds is copied in panels (`in_panels`). Few rows times rows are another kernel (`vectors`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from genesis.arrays.spec import Spec, contiguous_strides, strides_of
 from genesis.core.call.scalars import Expression, Symbol
 from genesis.jit.arguments import Var
-from genesis.jit.lowering import transposes
+from genesis.jit.lowering import transposes, vectors
 from genesis.jit.lowering.parts import F64, Builder, Memory, Part, Read, Unknown, total
 from genesis.jit.lowering.phases import Kernel, Stage
 from genesis.jit.lowering.tiles import HIGH, Plan, Product, code, panels_code
@@ -181,14 +181,16 @@ def _panels_oracle(p: Product, width: int) -> Callable[[list[Any], int], None]:
 def is_turned_inside(given: Operands) -> bool:
     """Whether panels of the second matrix are turned around as they are copied: where they are copied once."""
     p = given.product
-    return p.b[1] == 1 != p.b[2] and p.m <= HIGH and min(p.n, p.k) >= 8 and given.b.dtype == F32
+    few = vectors.suits(p, loops.width() // 4)  # then it is read as it lies
+    return few or (p.b[1] == 1 != p.b[2] and p.m <= HIGH and min(p.n, p.k) >= 8 and given.b.dtype == F32)
 
 
 def suits(given: Operands) -> bool:
     p = given.product
     kinds = {given.a.dtype, given.b.dtype, given.out.spec.dtype}
     fits = p.c[2] == 1 and (p.bias is None or p.bias[1] in (0, 1))
-    fits &= p.m > 2 or not (p.b[1] == 1 != p.b[2])  # few rows times rows: totals, the matrix is read as it lies
+    few = p.m <= 2 and p.b[1] == 1 != p.b[2]  # rows times rows: the matrix is read as it lies, by totals if need be
+    fits &= not few or vectors.suits(p, loops.width() // 4)
     return kinds == {F32} and fits and p.n >= 4 and p.k >= 2 and p.m > 0
 
 
@@ -207,12 +209,15 @@ def turned(given: Operands, out: Var, name: Callable[[str], str]) -> Stage | Non
 @functools.cache
 def kernel(name: str, p: Product, lanes: int) -> Kernel:
     """Of the operands a, b, c, and the bias if there is one, or the matrix that is added to."""
+    if vectors.suits(p, lanes):
+        few = vectors.Plan(p, lanes)
+        return Kernel(name, vectors.code(name, p, few, lanes), few.chunks, frozenset([2]), python=oracle(p, few))
     plan = Plan(p, lanes)
     over = ((3, 2),) if p.adds else ()
     return Kernel(name, code(name, p, plan, lanes), plan.chunks, frozenset([2]), over, oracle(p, plan))
 
 
-def oracle(p: Product, plan: Plan) -> Callable[[list[Any], int], None]:
+def oracle(p: Product, plan: Plan | vectors.Plan) -> Callable[[list[Any], int], None]:
     """The same on flat arrays, a chunk at a time."""
 
     def run(arrays: list[Any], chunk: int) -> None:

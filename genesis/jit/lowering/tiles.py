@@ -283,7 +283,7 @@ class _Code(Code):
         if left >= self.lanes:
             self.lines.append(f"  store {self.vector} {value}, ptr {at}, align 4")
         else:
-            mask = self._mask(left)
+            mask = self.mask(left)
             self.lines.append(
                 f"  call void @llvm.masked.store.v{self.lanes}f32.p0({self.vector} {value}, ptr {at}, i32 4, {mask})"
             )
@@ -295,13 +295,9 @@ class _Code(Code):
         if left >= self.lanes:
             return self.load(base, at)
         return self.put(
-            f"call {self.vector} @llvm.masked.load.v{self.lanes}f32.p0(ptr {self.at(base, at)}, i32 4, {self._mask(left)}, "
+            f"call {self.vector} @llvm.masked.load.v{self.lanes}f32.p0(ptr {self.at(base, at)}, i32 4, {self.mask(left)}, "
             f"{self.vector} zeroinitializer)"
         )
-
-    def _mask(self, left: int) -> str:
-        bits = ", ".join(["i1 true" if i < left else "i1 false" for i in range(self.lanes)])
-        return f"<{self.lanes} x i1> <{bits}>"
 
 
 def panels_code(name: str, p: Product, plan: Plan, lanes: int) -> str:

@@ -70,6 +70,11 @@ class Code:
             f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer"
         )
 
+    def mask(self, count: int) -> str:
+        """The first so many lanes."""
+        bits = ", ".join(["i1 true" if i < count else "i1 false" for i in range(self.lanes)])
+        return f"<{self.lanes} x i1> <{bits}>"
+
     # ---- vectors
 
     def constant(self, x: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from native_runs import check, ops_left_to_the_host, traced
@@ -10,7 +12,7 @@ import genesis
 import genesis.nn.functional as F
 from genesis import jit, nn
 from genesis.autograd import grad
-from genesis.jit.lowering import regions
+from genesis.jit.lowering import regions, vectors
 from genesis.jit.lowering.code import module
 from genesis.jit.lowering.step import Step
 from genesis.kernels.llvm import loops, native
@@ -210,6 +212,58 @@ def test_products(a, b):
     assert ops_left_to_the_host(check(traced(function, x, y), (x, y), _close)) == []
 
 
+def few_rows(batch, m, n, k):
+    """Products of few rows with rows: weights as they lie, parts of them, with a bias or none."""
+    x, w, b = numbers(*batch, m, k), numbers(*batch, n, k + 3), numbers(n, requires_grad=False)
+
+    def function(x, w):
+        outs = [x @ w[..., 3:].mT]
+        if not batch:
+            outs += [F.linear(x, w[:, 3:], b), F.linear(x, w[:, 3:], b[:1].expand(n)), w[:, 3:] @ x[0]]
+        return outs
+
+    return function, x.detach(), w.detach()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    "batch, n, k", [((), 4, 16), ((), 33, 65), ((), 192, 768), ((), 700, 200), ((2, 3), 37, 40), ((5,), 128, 32)]
+)
+def test_few_rows_times_rows(batch, m, n, k):
+    function, x, w = few_rows(batch, m, n, k)
+    phases = check(traced(function, x, w), (x, w), _close)
+    assert ops_left_to_the_host(phases) == []
+    text = "".join([stage.kernel.code for phase in phases for stage in phase.stages])
+    assert ("%sums" in text) == (m <= vectors.FEW or not batch)  # a matrix times a vector is one row, too
+
+
+def test_weights_are_read_once_by_the_dot_products_of_a_row():
+    x, w = numbers(1, 192, requires_grad=False), numbers(768, 192, requires_grad=False)
+    phases = check(traced(lambda x: F.linear(x, w), x), (x,), _close)
+    assert [len(phase.stages) for phase in phases] == [1]  # nothing is copied before
+    assert phases[0].chunks == 768 * 192 // vectors.WORK
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_few_rows_with_other_vectors(width, monkeypatch):
+    """LLVM divides vectors that the processor does not have."""
+    monkeypatch.setattr(loops, "width", lambda: width)
+    for m, n, k in ((1, 37, 70), (3, 8, 16), (4, 65, 129)):
+        function, x, w = few_rows((), m, n, k)
+        check(traced(function, x, w), (x, w), _close)
+
+
+def test_what_is_no_number_in_few_rows_goes_where_it_belongs():
+    w = numbers(20, 40, requires_grad=False)
+    w[3, 39], w[7, 0], w[9, 5] = math.nan, math.inf, -math.inf
+    out = genesis.compile(lambda x: F.linear(x, w))
+    x = genesis.ones(1, 40)
+    for _ in range(3):
+        y = out(x)[0]
+    assert y.isnan().nonzero().flatten().tolist() == [3]
+    assert (y[7].item(), y[9].item()) == (math.inf, -math.inf)
+
+
 # ---- machines
 
 
@@ -220,6 +274,7 @@ def everything(x, w):
     a = F.scaled_dot_product_attention(q, q, q, is_causal=True).reshape(256, 40)
     z = F.gelu(a).softmax(-1).sin() @ w
     return (
+        F.linear(x[:3], w),
         z,
         z.sum(0),
         z.sum(),
