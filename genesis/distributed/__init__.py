@@ -4,7 +4,7 @@
 `collectives` `messages` `objects`          what is called
 `calls`      agreement and waiting          `memory` `wire`   tensors as engines take them
 `engine`     the protocol, a world of one   `mpi`    the engine of MPI
-`nn`         collectives with gradients
+`nn`         collectives with gradients     `optim`  optimizers whose state is divided among ranks
 
     import genesis.distributed as dist
     dist.init_process_group()              # alone, or what genesis run -n 2, mpiexec and srun start

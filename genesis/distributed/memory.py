@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,16 @@ class Memory:
         if values is not self.tensor._array:
             np.copyto(self.tensor._array, values.reshape(self.tensor._array.shape))
         bump(self.tensor, self.name)
+
+
+def spread(flat: Any, tensors: Sequence[Tensor], name: str = "broadcast") -> None:
+    """Put the elements that lie one behind the other into tensors, and count the writes."""
+    begin = 0
+    for each in tensors:
+        count = each.numel()
+        np.copyto(each._array, flat[begin : begin + count].reshape(each._array.shape))
+        bump(each, name)
+        begin += count
 
 
 def _check_written(name: str, tensor: Tensor) -> None:

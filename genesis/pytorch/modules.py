@@ -34,6 +34,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.cuda.amp": ("genesis.amp",),
     "torch.distributed": ("genesis.distributed",),
     "torch.distributed.nn": ("genesis.distributed.nn.functional",),
+    "torch.distributed.optim": ("genesis.distributed.optim",),
     "torch.distributions": ("genesis.distributions",),
     "torch.distributions.constraint_registry": ("genesis.distributions.constraint_registry",),
     "torch.distributions.constraints": ("genesis.distributions.constraints",),

@@ -21,6 +21,7 @@ FAMILIES = {
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "there is no GPU code yet; torch.cuda.is_available() is False, so programs that ask go on with the CPU",
     "torch.distributed": "processes find each other by MPI: stores, device meshes and options of other backends are left out",
+    "torch.distributed.optim": "optimizers of remote and of locally averaged parameters are left out",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
     "torch.fx": _GRAPHS,
     "torch.classes": _SCRIPT,

@@ -60,5 +60,10 @@ def test_collectives_with_gradients(ranks):
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_an_optimizer_in_parts(ranks):
+    passes(ranks, "zero.py")
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_data_parallel_training(ranks):
     passes(ranks, "data_parallel.py")

@@ -11,13 +11,13 @@ import numpy as np
 from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedError, message
 from genesis.base.late import Late
 from genesis.core.call.refusal import explain_all
-from genesis.core.call.writes import bump
 from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.nn.module import Module
 from genesis.nn.parallel.buckets import Buckets
 
 _groups, _processes = Late("genesis.distributed.groups"), Late("genesis.distributed")
+_memory = Late("genesis.distributed.memory")
 _CAP = 25  # MiB
 
 
@@ -140,16 +140,7 @@ def _share(tensors: Sequence[Tensor], group: Any) -> None:
         flat = np.concatenate([each._array.reshape(-1) for each in alike])
         _processes.broadcast(wrap(flat), group=group, group_src=0)
         if group.rank():
-            _spread(flat, alike)
-
-
-def _spread(flat: Any, tensors: Sequence[Tensor]) -> None:
-    begin = 0
-    for each in tensors:
-        count = each.numel()
-        np.copyto(each._array, flat[begin : begin + count].reshape(each._array.shape))
-        bump(each, "broadcast")
-        begin += count
+            _memory.spread(flat, alike)
 
 
 explain_all(globals())
