@@ -15,7 +15,7 @@ from typing import Any
 
 from genesis.arrays.spec import Spec
 from genesis.base.device import META
-from genesis.core.call.kernels import FUSED
+from genesis.core.call.fused import FUSED
 from genesis.core.call.kinds.others import FUSION
 from genesis.core.call.op import REGISTRY, Op
 from genesis.core.call.overrides import add, kernel_form, take_away

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from genesis.core.call.kernels import call_many
+from genesis.core.call.fused import call_many
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.switches import ACTIVE
 from genesis.core.graph.tensor import Tensor

@@ -1,0 +1,405 @@
+"""Kernels of composites: computed in one call, forward and backward, where nothing but plain arrays is involved.
+
+See `genesis.core.call.kernels` for how they are written and attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from genesis.arrays.protocol import Layer, device_of
+from genesis.arrays.spec import Spec, spec_of
+from genesis.base.device import CPU
+from genesis.base.errors import InplaceError
+from genesis.base.quiet import quietly
+from genesis.core.call.generated import LateSignature
+from genesis.core.call.halves import called
+from genesis.core.call.kinds.others import FUSION
+from genesis.core.call.op import Op
+from genesis.core.call.recording import made_inside, refuse_inference
+from genesis.core.call.writes import bump, bump_all, write
+from genesis.core.graph import engine
+from genesis.core.graph.lost import HISTORY_WATCHES, history_used
+from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference, interception, watchers
+from genesis.core.graph.node import Node, recorded, stale_message
+from genesis.core.graph.seeds import edge_of
+from genesis.core.graph.site import site_here
+from genesis.core.graph.switches import ONLOOKERS, PACKING
+from genesis.core.graph.tensor import Tensor, wrap
+from genesis.core.graph.tracing import HostNumber, tracer
+from genesis.core.graph.version import SHARED, WRITES
+
+Kernel = Callable[..., Any]
+When = Callable[..., bool]
+Infer = Callable[..., tuple[Spec, tuple[Any, ...]]]
+
+
+FUSED: dict[str, Op] = {}  # fused calls, and their backwards, as ops of programs: by name
+
+
+class Fused:
+    """A kernel of a composite, with what it keeps for its backward."""
+
+    together: Kernel | None = None  # does many calls at once, see `many`
+
+    def __init__(
+        self, op: Op, arrays: type, kernel: Kernel, when: When | None, infer: Infer | None, before: Fused | None
+    ) -> None:
+        self.op, self.arrays, self.kernel, self.when, self.infer, self.before = op, arrays, kernel, when, infer, before
+        self.pull: Kernel | None = None
+        self.reads: tuple[int, ...] = ()
+        parameters = op.names
+        self.tensors = tuple([i for i, annotation in enumerate(op.annotations) if "Tensor" in annotation])
+        self.written = tuple([i for i, name in enumerate(parameters) if name in op.written])
+        title = "".join(part.capitalize() for part in op.name.split("_")) + "Backward"
+        names = tuple([parameters[i] for i in self.tensors])
+        self.node = type(
+            title, (FusedNode,), {"__slots__": (), "op": op, "op_name": op.name, "input_names": names, "fused": self}
+        )
+        self.kinds = {arrays, type(None)}
+        self.number: int = 1 if before is None else before.number + 1
+        self.forward_op: Op | None = None
+        self.backward_op: Op | None = None
+        self.alone: Kernel | None = None  # the result alone, where nothing is recorded and that takes less
+        if infer is not None:
+            self.forward_op, self.backward_op = self._as_ops()
+        elif self.written:
+            self.forward_op = self._as_pure_op()
+
+    def backward(self, pull: Kernel | None = None, *, reads: Sequence[str] | None = None) -> Any:
+        """Decorate ``pull(g, kept, needs)``, the gradients of the tensor parameters in order (None where ``needs`` is
+        False), arrays of their own.
+
+        Args:
+            reads: the parameters whose values it needs; a later write to one of these is an error. All, unless given.
+        """
+        if pull is None:
+            return lambda pull: self.backward(pull, reads=reads)
+        names = self.op.names
+        self.pull, self.reads = pull, self.tensors if reads is None else tuple(names.index(name) for name in reads)
+        return pull
+
+    def many(self, kernel: Kernel) -> Kernel:
+        """Decorate ``kernel(rows, *others)``, which does many calls one after the other that differ in their tensors
+        alone: a row has the arrays of one. See `call_many`.
+        """
+        self.together = kernel
+        return kernel
+
+    def choose(self, arrays: Sequence[Any], recording: bool) -> Fused | None:
+        """The kernel that takes a call: this one, or the first before it that does."""
+        kernel: Fused | None = self
+        while kernel is not None and (
+            (recording and kernel.pull is None) or (kernel.when is not None and not kernel.when(*arrays))
+        ):
+            kernel = kernel.before
+        return kernel
+
+    def __call__(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...]) -> Any:
+        """The result, or NotImplemented where the composition is to compute it."""
+        recording = grad_mode.get() and any([edge is not None for edge in edges])
+        kernel = self.choose(arrays, recording)
+        return NotImplemented if kernel is None else kernel._run(args, arrays, edges, recording)
+
+    def _run(self, args: tuple[Any, ...], arrays: Sequence[Any], edges: tuple[Any, ...], recording: bool) -> Any:
+        if self.written:
+            return self._write(args, arrays)
+        kernel = self.kernel if recording or self.alone is None else self.alone
+        try:
+            result = quietly(kernel, *arrays) if not ONLOOKERS else self._watched(arrays)
+        except Exception:
+            return NotImplemented  # the composition explains
+        array, kept = result if result.__class__ is tuple else (result, None)
+        return self._wrapped(
+            array if array.__class__ is self.arrays else np.asarray(array), kept, args, edges, recording
+        )
+
+    def _wrapped(self, array: Any, kept: Any, args: tuple[Any, ...], edges: tuple[Any, ...], recording: bool) -> Tensor:
+        out = wrap(array)
+        if recording:
+            out._node = self._record(args, edges, kept, out)
+            for watch in watchers.get() if ONLOOKERS else ():
+                watch.new_node(out._node)
+        elif HISTORY_WATCHES and any([edge is not None for edge in edges]):
+            history_used(*edges)
+        if ACTIVE:
+            made_inside(out)
+        return out
+
+    def _watched(self, arrays: Sequence[Any]) -> Any:
+        """The call as profiles see it."""
+        run = partial(quietly, self.kernel, *arrays)
+        for between in interception.get():
+            run = partial(between, self.op, arrays, run)
+        return run()
+
+    def _write(self, args: tuple[Any, ...], arrays: Sequence[Any]) -> None:
+        arrays = self._own(args, arrays)
+        if ONLOOKERS:
+            self._watched(arrays)
+        else:
+            quietly(self.kernel, *arrays)
+        bump_all([args[i] for i in self.written if args[i] is not None], self.op.name)
+
+    def _own(self, args: Sequence[Any], arrays: Sequence[Any]) -> Sequence[Any]:
+        """The arrays, with memory that others may read copied before it is written to."""
+        for i in self.written:
+            if args[i] is not None and args[i]._counter is SHARED:
+                args[i]._own_memory()
+                arrays = [*arrays[:i], args[i]._array, *arrays[i + 1 :]]
+        return arrays
+
+    def _record(self, args: tuple[Any, ...], edges: tuple[Any, ...], kept: Any, out: Tensor) -> Node:
+        read = [args[i] for i in self.reads if args[i] is not None]
+        refuse_inference(self.op.name, tuple(read))
+        return recorded(self.node, edges, out._array, (read, kept, args))  # type: ignore[no-any-return]
+
+    def _write_many(self, rows: list[tuple[Any, ...]], arrays: list[list[Any]], others: tuple[Any, ...]) -> None:
+        written = [row[i] for row in rows for i in self.written if row[i] is not None]
+        if SHARED in [x._counter for x in written]:
+            arrays = [[*self._own(row, given)] for row, given in zip(rows, arrays, strict=True)]
+        if rows:
+            quietly(self.together, arrays, *others)  # type: ignore[arg-type]
+            bump_all(written, self.op.name)
+
+    def gradients(self, g: Any, kept: Any, needs: tuple[bool, ...]) -> list[Any]:
+        """The gradients of the tensor parameters, None where none is needed."""
+        gradients = quietly(self.pull, g, kept, needs)  # type: ignore[arg-type]
+        return [array if needed else None for array, needed in zip(gradients, needs, strict=True)]
+
+    # ---- in programs
+
+    def _as_ops(self) -> tuple[Op, Op]:
+        """The call and its backward as ops: ``(out, *kept) = fused.name(*args)`` and ``gradients =
+        fused.name.backward(g, kept, wanted)``.
+
+        ``wanted`` has the shape and the dtype of each gradient, None where none is needed. What is kept of the
+        parameters is no result.
+        """
+        assert self.infer is not None
+        name, infer = f"fused.{self.op.name}" + (f".{self.number}" if self.number > 1 else ""), self.infer
+        masks: dict[Any, list[bool]] = {}  # what is kept and is no parameter, by which arguments are None
+
+        def forward(*arrays: Any) -> tuple[Any, ...]:
+            out, kept = self.kernel(*arrays)
+            given = tuple([a is None for a in arrays])
+            own = masks.get(given)
+            if own is None:
+                specs = infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays])[1]
+                own = masks[given] = [isinstance(spec, Spec) for spec in specs]
+            return (out, *[x for x, mine in zip(kept, own, strict=True) if mine])
+
+        def results(*specs: Any) -> list[Spec]:
+            out, kept = infer(*specs)
+            return [Spec(s.shape, s.dtype) for s in (out, *kept) if isinstance(s, Spec)]
+
+        def backward(g: Any, kept: Any, wanted: tuple[Any, ...]) -> tuple[Any, ...]:
+            gradients = self.gradients(g, kept, tuple([each is not None for each in wanted]))
+            return tuple([array for array in gradients if array is not None])
+
+        def gradients(g: Any, kept: Any, wanted: tuple[Any, ...]) -> list[Spec]:
+            return [Spec(*each) for each in wanted if each is not None]
+
+        ops = (
+            Op(name, FUSION, self.op.signature, self.op.meaning, infer=results),
+            Op(f"{name}.backward", FUSION, LateSignature(lambda: backward), backward, infer=gradients),
+        )
+        ops[0].kernel, ops[0].tensors, ops[1].kernel, ops[1].tensors = forward, self.tensors, backward, (0,)
+        FUSED.update({op.name: op for op in ops})
+        return ops
+
+    def _as_pure_op(self) -> Op:
+        """A call that writes as one that does not: ``written = fused.name(*args)``, what it would have written."""
+
+        def forward(*arrays: Any) -> tuple[Any, ...]:
+            copies = [
+                np.array(a, order="C") if i in self.written and a is not None else a for i, a in enumerate(arrays)
+            ]
+            self.kernel(*copies)
+            return tuple([copies[i] for i in self.written if copies[i] is not None])
+
+        def meaning(*args: Any) -> tuple[Any, ...]:
+            copies = [a.clone() if i in self.written and a is not None else a for i, a in enumerate(args)]
+            self.op.meaning(*copies)
+            return tuple([copies[i] for i in self.written if copies[i] is not None])
+
+        def infer(*specs: Any) -> list[Spec]:
+            return [Spec(specs[i].shape, specs[i].dtype) for i in self.written if specs[i] is not None]
+
+        op = Op(f"fused.{self.op.name}", FUSION, self.op.signature, meaning, infer=infer)
+        op.kernel, op.tensors, op.written = forward, self.tensors, self.op.written
+        FUSED[op.name] = op
+        return op
+
+    def traced(
+        self, args: tuple[Any, ...], specs: Sequence[Any], edges: tuple[Any, ...], recording: bool, active: Any
+    ) -> Any:
+        """The call in a trace, as one call of the program."""
+        if self.forward_op is None:
+            return NotImplemented
+        out, *results = active.record(self.forward_op, args)
+        if self.infer is None:
+            return self._traced_writes(args, [out, *results])
+        names, made, kept = list(self.op.signature.parameters), iter(results), []
+        for each in self.infer(*specs)[1]:
+            if isinstance(each, Spec):
+                kept.append(next(made))
+            else:
+                given = None if each is None else args[names.index(each)]
+                kept.append(active.value(given) if isinstance(given, Tensor) else given)
+        return self._wrapped(out, tuple(kept), args, edges, recording)
+
+    def _traced_writes(self, args: tuple[Any, ...], results: list[Any]) -> None:
+        site = site_here()
+        for x, result in zip([args[i] for i in self.written if args[i] is not None], results, strict=True):
+            write(x, wrap(result))
+            bump(x, self.op.name, site)
+
+
+class FusedNode(Node):
+    """The node of a fused call: its backward is the kernel's where arrays of its class arrive, else the composition's."""
+
+    __slots__ = ()
+    fused: Fused
+
+    def _pull(self, g: Any) -> Sequence[Any]:
+        _, kept, args = self._saved if self._epoch is WRITES[0] else self._unpack()
+        active = tracer.get() if ACTIVE else None
+        if not open_to_kernels(active) or grad_mode.get() or g._array.dtype != self._dtype:
+            return self._composed(g, args)
+        if active is not None:
+            return self._traced(g, kept, args, active)
+        if g._array.__class__ is not self.fused.arrays:
+            return self._composed(g, args)
+        needs = tuple([edge is not None for edge in self._edges])
+        return [None if array is None else wrap(array) for array in self.fused.gradients(g._array, kept, needs)]
+
+    def _traced(self, g: Any, kept: Any, args: tuple[Any, ...], active: Any) -> Sequence[Any]:
+        op, tensors = self.fused.backward_op, self.fused.tensors
+        if op is None or isinstance(g._array, Layer | Spec):
+            return self._composed(g, args)
+        arrays = [None if edge is None else args[i]._array for i, edge in zip(tensors, self._edges, strict=True)]
+        wanted = tuple([None if a is None else (tuple(a.shape), a.dtype) for a in arrays])
+        rest = iter(active.record(op, (g, kept, wanted)))
+        return [None if each is None else wrap(next(rest)) for each in wanted]
+
+    def _composed(self, g: Any, args: tuple[Any, ...]) -> Sequence[Any]:
+        """Run the composite's function on the same tensors, and differentiate that."""
+        further = grad_mode.get()
+        changed, sources = list(args), []
+        for i, edge in zip(self.fused.tensors, self._edges, strict=True):
+            x = args[i]
+            if x is not None and x._counter is not None and x._counter.stamp > self._epoch:
+                raise InplaceError(stale_message(self, x, x._counter))
+            if edge is not None:
+                with enable_grad():
+                    changed[i] = x.clone()
+                sources.append(changed[i]._node)
+        with enable_grad():
+            out = called(self.op, self.op.meaning, tuple(changed))
+        results = iter(
+            engine.run([edge_of(out)], [g], keep_graph=further, create_graph=further, inputs=sources, accumulate=False)
+        )
+        return [None if edge is None else next(results) for edge in self._edges]
+
+
+def attach_fused(op: Op, arrays: type, fused: Fused) -> Fused:
+    op.kernels[arrays] = fused
+    # see `kinds.composite`: the global of a function made of text
+    op.call.__globals__["fused"] = _chooser(op, fused.tensors)
+    return fused
+
+
+def open_to_kernels(active: Any) -> bool:
+    """Whether nothing is open but a trace, inference mode and what looks on: kernels of composites run, or are recorded."""
+    quiet = not LEVELS and not PACKING
+    return quiet and (not ACTIVE or len(ACTIVE) == (active is not None) + inference.get() + len(ONLOOKERS))
+
+
+def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
+    """What the public function of a composite asks first."""
+    table = op.kernels
+
+    def fused(*args: Any) -> Any:
+        if ACTIVE or LEVELS or PACKING:
+            active = tracer.get()
+            if (op.written and active is None and len(ACTIVE) != len(ONLOOKERS)) or not open_to_kernels(active):
+                return NotImplemented
+            if active is not None:
+                return _in_trace(table.get(np.ndarray), indices, args, active)
+        arrays = list(args)
+        edges: list[Any] = []
+        kind: Any = None
+        for i in indices:
+            x = args[i]
+            if x is None:
+                edges.append(None)
+                continue
+            if not isinstance(x, Tensor):
+                return NotImplemented
+            arrays[i] = array = x._array
+            if array.__class__ is not kind:
+                if kind is not None:
+                    return NotImplemented
+                kind = array.__class__
+            edges.append(x._node)
+        entry = table.get(kind)
+        return NotImplemented if entry is None else entry(args, arrays, tuple(edges))
+
+    return fused
+
+
+def call_many(call: Any, rows: Sequence[tuple[Any, ...]], *others: Any) -> None:
+    """``call(*row, *others)`` for each row of tensors, one after the other, of an op that writes: by one call of its
+    kernel where that takes many. (A call for each costs 8 us, most of it on the way.)
+    """
+    entry = call.op.kernels.get(np.ndarray)
+    if ACTIVE or LEVELS or PACKING or not isinstance(entry, Fused) or entry.together is None:
+        for row in rows:
+            call(*row, *others)
+        return
+    taken: list[tuple[Any, ...]] = []
+    arrays: list[list[Any]] = []
+    for row in rows:
+        given = _arrays_of(row)
+        if entry.kinds.issuperset(map(type, given)) and (entry.when is None or entry.when(*given, *others)):
+            taken.append(row)
+            arrays.append(given)
+        else:  # those before it come first
+            entry._write_many(taken, arrays, others)
+            call(*row, *others)
+            taken, arrays = [], []
+    entry._write_many(taken, arrays, others)
+
+
+def _arrays_of(row: Sequence[Any]) -> list[Any]:
+    return [x._array if isinstance(x, Tensor) else x for x in row]
+
+
+def _ghost(spec: Spec, written: bool) -> Any:
+    """What `when` is asked about instead of an array, whose numbers it does not look at."""
+    return np.empty(spec.shape, spec.dtype) if written else np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
+
+
+def _in_trace(entry: Fused | None, indices: tuple[int, ...], args: tuple[Any, ...], active: Any) -> Any:
+    """The call recorded as one, where its kernel would compute it outside of the trace."""
+    tensors = [args[i] for i in indices if args[i] is not None]
+    if entry is None or not all([isinstance(x, Tensor) and not isinstance(x._array, Layer | Spec) for x in tensors]):
+        return NotImplemented
+    if any([device_of(x._array) != CPU for x in tensors]):
+        return NotImplemented
+    if any([isinstance(a, HostNumber) for a in args]) and not entry.written:
+        return NotImplemented  # it may be another at each replay, and what is computed another function
+    specs, ghosts = list(args), list(args)
+    for i in indices:
+        if args[i] is not None:
+            specs[i] = spec_of(args[i]._array)
+            ghosts[i] = _ghost(specs[i], i in entry.written)
+    edges = tuple([None if args[i] is None else args[i]._node for i in indices])
+    recording = grad_mode.get() and any([edge is not None for edge in edges])
+    kernel = entry.choose(ghosts, recording)
+    return NotImplemented if kernel is None else kernel.traced(args, specs, edges, recording, active)
