@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -284,6 +285,50 @@ def test_a_loss_that_is_not_finite_stops_before_the_step():
         step(data(3)[0] * math.inf, data(3)[1])
     assert genesis.equal(model.weight, before)
     assert math.isfinite(step(*data(4)).item())
+
+
+def by_an_answer(loss):
+    if loss.item() > 1e30:
+        print("too large")
+        sys.exit(3)
+
+
+def by_a_statement(loss):
+    if not math.isfinite(loss.item()):
+        print("too large")
+        sys.exit(3)
+
+
+def by_the_site(loss):
+    if not math.isfinite(loss.item()):
+        print("too large")
+        exit(3)
+
+
+@pytest.mark.parametrize("leave", [by_an_answer, by_a_statement, by_the_site], ids=lambda leave: leave.__name__)
+def test_an_exit_comes_before_the_step(leave, capsys):
+    genesis.manual_seed(0)
+    model = nn.Linear(4, 2)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+
+    @genesis.compile
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        leave(loss)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for call in range(3):
+        step(*data(call))
+    before, gradient = model.weight.detach().clone(), model.weight.grad.clone()
+    with pytest.raises(SystemExit, match="3"):
+        step(data(3)[0] * 1e30, data(3)[1])
+    assert capsys.readouterr().out == "too large\n"
+    assert genesis.equal(model.weight, before)
+    assert step._recent and math.isfinite(step(*data(4)).item())
+    assert not genesis.equal(model.weight.grad, gradient)
 
 
 def test_errors_of_a_statement_are_its_own_and_name_its_line():

@@ -13,8 +13,8 @@ import os
 import sys
 import sysconfig
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FrameType, MemberDescriptorType, ModuleType
+from collections.abc import Callable, Iterable
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,9 @@ import numpy as np
 from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
+from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
 from genesis.jit.compiling.stores import _LOADS, Chain, reads_of, steps_of, stores_of
+from genesis.jit.compiling.young import is_young, stores_in
 
 Position = tuple[int, int | None]
 
@@ -57,110 +59,6 @@ class Stopped(BaseException):
 _STDLIB, _NUMPY = sysconfig.get_path("stdlib"), os.path.dirname(np.__file__)
 _EINOPS = f"{os.sep}einops{os.sep}"  # it calls methods of tensors, and writes to caches of its own alone
 _OURS, _THEIRS, _BETWEEN, _FOREIGN = "of this package", "of the program", "of Python or NumPy", "of another package"
-# modules of Python whose functions only build objects, or call what they are given
-_BUILDING = frozenset(
-    [
-        "contextlib",
-        "functools",
-        "collections",
-        "typing",
-        "abc",
-        "_collections_abc",
-        "enum",
-        "dataclasses",
-        "copy",
-        "copyreg",
-        "inspect",
-        "types",
-        "weakref",
-        "operator",
-        "numbers",
-        "re",
-        "string",
-        "itertools",
-        "_weakrefset",
-        "reprlib",
-        "keyword",
-        "fractions",
-        "statistics",
-        "warnings",
-    ]
-)
-_PURE_BUILTINS = frozenset(
-    [
-        "abs",
-        "all",
-        "any",
-        "ascii",
-        "bin",
-        "callable",
-        "chr",
-        "dir",
-        "divmod",
-        "format",
-        "getattr",
-        "hasattr",
-        "hash",
-        "hex",
-        "id",
-        "isinstance",
-        "issubclass",
-        "iter",
-        "len",
-        "max",
-        "min",
-        "oct",
-        "ord",
-        "pow",
-        "repr",
-        "round",
-        "sorted",
-        "sum",
-        "vars",
-        "locals",
-        "globals",
-        "__build_class__",
-        "__import__",
-        "reversed",
-    ]
-)
-_PURE_MODULES = frozenset(
-    [
-        "math",
-        "cmath",
-        "operator",
-        "_operator",
-        "itertools",
-        "functools",
-        "_functools",
-        "collections",
-        "_collections",
-        "copy",
-        "re",
-        "_sre",
-        "_abc",
-        "_struct",
-        "_typing",
-        "numpy",
-        "sys",
-    ]
-)
-_VALUES = (str, bytes, int, float, complex, bool, tuple, frozenset, range, slice, type(None), type, property)
-_READS = {
-    list: {"copy", "count", "index"},
-    dict: {"get", "items", "keys", "values", "copy", "fromkeys"},
-    set: {
-        "copy",
-        "difference",
-        "intersection",
-        "isdisjoint",
-        "issubset",
-        "issuperset",
-        "symmetric_difference",
-        "union",
-    },
-}
-_ARRAY_WRITES = frozenset({"fill", "sort", "put", "itemset", "partition", "resize", "setflags", "setfield", "byteswap"})
 _CHANGING = ("random", "time", "datetime", "secrets", "uuid")  # modules whose functions give something else each time
 
 
@@ -258,7 +156,7 @@ class Watch:
         if outer is None or self._kinds.get(outer.f_code) is not _THEIRS:
             return
         module = os.path.relpath(name, _STDLIB).partition(os.sep)[0].removesuffix(".py")
-        if module not in _BUILDING if not name.startswith(_NUMPY) else "random" in name:
+        if module not in BUILDING if not name.startswith(_NUMPY) else "random" in name:
             self._note(f"a call of {frame.f_code.co_name}", outer)
 
     def _note(self, what: str, frame: FrameType, line: int | None = None) -> None:
@@ -327,14 +225,14 @@ class Watch:
         """What a chain of names is now."""
         value = frame.f_locals.get(chain[0], frame.f_globals.get(chain[0]))
         for name in chain[1:]:
-            stores = list(_stores(value, name))
+            stores = list(stores_in(value, name))
             value = stores[-1][2] if stores else None
         return value
 
     def _may_write(self, x: Any, name: str) -> bool:
         if isinstance(x, Tensor):
-            return name in ("", "grad", "data", "requires_grad") or _is_young(x)
-        return _is_young(x)
+            return name in ("", "grad", "data", "requires_grad") or is_young(x)
+        return is_young(x)
 
     def _read(self, frame: FrameType, from_globals: bool, chain: tuple[Any, ...]) -> None:
         """Numbers that are read from the outside must be the same at the next call."""
@@ -353,7 +251,7 @@ class Watch:
                 return
             if isinstance(value, Dependable):
                 depends(value)
-            stores = list(_stores(value, name))
+            stores = list(stores_in(value, name))
             text = f"{text}[{name[0]!r}]" if isinstance(name, tuple) else f"{text}.{name}"
             for held, key, inside in stores:
                 self._check(frame, held, key, inside, text)
@@ -386,7 +284,7 @@ class Watch:
             if from_globals:
                 sources.add((id(scope), (first,)))
             for name in names:
-                stores = list(_stores(value, name))
+                stores = list(stores_in(value, name))
                 sources |= {(id(held), (key,)) for held, key, _ in stores}
                 value = stores[-1][2] if stores else None
         return sources
@@ -412,23 +310,10 @@ class Watch:
     # ---- calls in C
 
     def _called(self, frame: FrameType, function: Any) -> None:
-        if self.numbers and _takes_floats(function):
+        if self.numbers and takes_floats(function):
             raise Leaked(self._sources_of(frame))
-        name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
-        if owner is None or isinstance(owner, ModuleType):
-            module = (getattr(function, "__module__", None) or getattr(owner, "__name__", "") or "").partition(".")
-            pure = (
-                name in _PURE_BUILTINS
-                if module[0] == "builtins"
-                else module[0] in _PURE_MODULES and "random" not in module[2]
-            )
-        elif isinstance(owner, np.ndarray | np.generic):
-            pure = name not in _ARRAY_WRITES
-        elif isinstance(owner, (Tensor, *_VALUES)) or name in ("__init__", "__new__", "__init_subclass__"):
-            pure = True
-        else:
-            pure = name in _READS.get(type(owner), ()) or _is_young(owner)
-        if not pure:
+        if not is_pure(function):
+            name, owner = getattr(function, "__name__", "?"), getattr(function, "__self__", None)
             kind = "" if owner is None or isinstance(owner, ModuleType) else f"{type(owner).__name__}."
             self._note(f"a call of {kind}{name}", frame)
 
@@ -439,62 +324,6 @@ def position(code: CodeType, instruction: int) -> Position:
     return line or code.co_firstlineno, column
 
 
-def _takes_floats(function: Any) -> bool:
-    """Whether a function in C may look into floats, past the methods that they have."""
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, HostNumber):
-        return True
-    module = getattr(function, "__module__", None) or (owner.__name__ if isinstance(owner, ModuleType) else "")
-    return module.partition(".")[0] in ("math", "cmath", "numpy", "struct", "_struct", "_statistics")
-
-
 def _resumed(frame: FrameType) -> bool:
     """Whether a generator has run before: it does not begin, it goes on."""
     return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti + 1] & 3 != 0
-
-
-def _stores(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """The dictionaries in which an attribute or an item is looked for, the key, and what is there: None in all but the
-    last. Nothing where code computes it.
-    """
-    if isinstance(name, tuple):
-        fits = (isinstance(value, dict) and name[0] in value) or (type(value) is list and type(name[0]) is int)
-        if fits and (isinstance(value, dict) or -len(value) <= name[0] < len(value)):
-            yield value, name[0], value[name[0]]
-        return
-    own = getattr(value, "__dict__", None)
-    if isinstance(own, dict):
-        yield own, name, own.get(name)
-        if name in own:
-            return
-    if isinstance(value, Dependable):
-        for members in ("_parameters", "_buffers", "_modules"):
-            if isinstance(own, dict) and name in own.get(members, ()):
-                yield own[members], name, own[members][name]
-                return
-    for kind in (value if isinstance(value, type) else type(value)).__mro__:
-        if name in kind.__dict__:
-            inside = kind.__dict__[name]
-            yield kind.__dict__, name, getattr(value, name) if isinstance(inside, MemberDescriptorType) else inside
-            return
-
-
-def _is_young(x: Any) -> bool:
-    """Whether an object was made since the watch began: only then it is of the young generation, while the collector is
-    off. A dictionary of numbers only is of none, and of the young one once it holds something else.
-    """
-    if not gc.is_tracked(x) or isinstance(x, dict):
-        return not isinstance(x, np.ndarray) and not _is_held(x)
-    return any(x is young for young in gc.get_objects(generation=0))
-
-
-def _is_held(x: Any) -> bool:
-    """Whether something else than running frames and young objects holds an object."""
-    young = {id(y) for y in gc.get_objects(generation=0)}
-
-    def old(y: Any) -> list[Any]:
-        return [r for r in gc.get_referrers(y) if id(r) not in young and not isinstance(r, FrameType)]
-
-    # the dictionary of an old object may be made when it is asked for
-    dictionaries = [r for r in gc.get_referrers(x) if type(r) is dict]
-    return bool(old(x)) or any([getattr(o, "__dict__", None) is r for r in dictionaries for o in old(r)])

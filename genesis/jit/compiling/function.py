@@ -22,8 +22,9 @@ from genesis.jit.binding import Graph
 from genesis.jit.compiling.checks import Given
 from genesis.jit.compiling.effects import Conflict, Effect, Leaked, Moving, Stopped, Watch, position
 from genesis.jit.compiling.entries import Entry, aside, key_of, only_float
-from genesis.jit.compiling.hosts import NotKept, containers_in
+from genesis.jit.compiling.hosts import containers_in
 from genesis.jit.compiling.joint import Decided, Joint, JointTracer, divided, undivided
+from genesis.jit.compiling.leaves import NotKept
 from genesis.jit.compiling.reasons import Reasons, difference
 from genesis.jit.compiling.statements import NoStatement, Rewritten, rewritten
 from genesis.jit.compiling.text import ELSEWHERE, MISS
@@ -150,6 +151,8 @@ class CompiledFunction:
                 self._left[key] = self._left.get(key, 0) + 1
                 return self.original(*args, **kwargs)
             return self._not_compiled(key, str(error), args, kwargs, error)
+        except SystemExit:  # the call does what comes before it, and ends the same way
+            return self.original(*args, **kwargs)
         except Exception as error:
             return self._not_compiled(key, f"{type(error).__name__}: {error}", args, kwargs, error)
         self._entries[key] = (entry, *self._entries.get(key, ()))

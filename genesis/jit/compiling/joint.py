@@ -22,7 +22,8 @@ from genesis.core.graph.node import FREED, AccumulateGrad, Output
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.jit.arguments import Var
 from genesis.jit.binding import Graph
-from genesis.jit.compiling.hosts import HostCall, Hosts
+from genesis.jit.compiling.hosts import Hosts
+from genesis.jit.compiling.leaves import HostCall
 from genesis.jit.compiling.values import Number, Values
 from genesis.jit.memory import Capture
 from genesis.jit.passes import dead_code, optimized

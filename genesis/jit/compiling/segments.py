@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from genesis.jit.arguments import Var
-from genesis.jit.compiling.hosts import HostCall
 from genesis.jit.compiling.joint import Decided
+from genesis.jit.compiling.leaves import HostCall
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
 

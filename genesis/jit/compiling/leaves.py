@@ -1,0 +1,136 @@
+"""What statements that Python does at each call read, give and change, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CellType
+from typing import Any
+
+from genesis.base.errors import GraphError
+from genesis.core.functions.captures import contents
+from genesis.core.graph.tensor import wrap
+
+
+class NotKept(GraphError):
+    """A statement that Python cannot do at each call."""
+
+
+Now = Callable[[Any], Any]  # what a leaf is in this call
+
+
+class Leaf:
+    """Something that a statement reads and that is another thing at each call."""
+
+    __slots__ = ()
+
+    def now(self, values: Any, given: Any, done: Any) -> Any:
+        raise NotImplementedError
+
+
+class Told(Leaf):
+    """A tensor that was computed, or its element: ``index`` is that of the results of the step."""
+
+    __slots__ = ("index", "number")
+
+    def __init__(self, index: int, number: bool) -> None:
+        self.index, self.number = index, number
+
+    def now(self, values: Any, given: Any, done: Any) -> Any:
+        return values[self.index].item() if self.number else wrap(values[self.index])
+
+
+class Argument(Leaf):
+    """An argument of the function."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def now(self, values: Any, given: Any, done: Any) -> Any:
+        return given[self.index]
+
+
+class Result(Leaf):
+    """What another statement has given (0), or has set."""
+
+    __slots__ = ("call", "index")
+
+    def __init__(self, call: int, index: int) -> None:
+        self.call, self.index = call, index
+
+    def now(self, values: Any, given: Any, done: Any) -> Any:
+        return done[self.call][self.index]
+
+
+class Asked(Leaf):
+    """A number of the host."""
+
+    __slots__ = ("ask",)
+
+    def __init__(self, ask: Callable[[], float]) -> None:
+        self.ask = ask
+
+    def now(self, values: Any, given: Any, done: Any) -> Any:
+        return self.ask()
+
+
+class Unread(Leaf):
+    """What a statement has changed, and something reads behind it: what is there then."""
+
+    __slots__ = ("held", "name")
+
+    def __init__(self, held: Any, name: Any) -> None:
+        self.held, self.name = held, name
+
+    def now(self, values: Any, given: Any, done: Any) -> Any:
+        return contents(self.held) if isinstance(self.held, CellType) else self.held[self.name]
+
+
+class Container(Leaf):
+    """A container that the function made: it is made anew."""
+
+    __slots__ = ("items", "kind")
+
+    def __init__(self, kind: type, items: list[Any]) -> None:
+        self.kind, self.items = kind, items
+
+    def now(self, values: Any, given: Any, done: Any) -> Any:
+        return self.kind([x.now(values, given, done) if isinstance(x, Leaf) else x for x in self.items])
+
+
+class HostCall:
+    """Something that Python does at each call.
+
+    Attributes:
+        title: where it is
+        build: gives the function, and the cells of what it sets, for what its leaves are now
+        told: which of what was computed it reads
+        early: whether it comes before the step writes to tensors
+        changes: dictionaries, lists and cells that it writes to; with the name of an entry where only that is written
+        blind: whether it can look at no tensors but those that it is given
+        raises: whether it is there to stop the function
+    """
+
+    def __init__(self, title: str, build: Callable[[Now], tuple[Callable[[], Any], tuple[CellType, ...]]]) -> None:
+        self.title, self.build = title, build
+        self.told: list[int] = []
+        self.changes: list[tuple[Any, Any]] = []
+        self.blind, self.raises, self.early = True, False, False
+        self.draws = False  # whether it may draw random numbers
+        self.handed: list[tuple[Any, int]] = []  # the memory of tensors that it gets, and how often that was written to
+        self.stamp: tuple[int, ...] = ()
+
+    def __call__(self, values: Any, given: Any, done: list[Any]) -> None:
+        """Do it; ``done`` is what the calls before have given, and gets what this one gives."""
+        function, cells = self.build(lambda leaf: leaf.now(values, given, done) if isinstance(leaf, Leaf) else leaf)
+        result = function()
+        done.append((result, *[contents(cell) for cell in cells]))
+
+
+def is_set(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True

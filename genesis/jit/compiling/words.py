@@ -1,0 +1,206 @@
+"""What a statement that Python does at each call may do, by its words: what it changes, and what it may look at."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import sysconfig
+from collections import deque
+from collections.abc import Callable
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from genesis.base.errors import message
+from genesis.base.tracebacks import LIBRARY
+from genesis.core.functions.captures import contents
+from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber
+from genesis.jit.compiling.leaves import (
+    HostCall,
+    NotKept,
+    is_set,
+)
+from genesis.jit.compiling.values import HostValue, Number
+from genesis.jit.compiling.young import stores_in
+from genesis.jit.traced import Traced
+
+_CONTAINERS = (list, dict, set, deque)
+_ENDS = ("item", "tolist", "detach", "numpy", "shape", "size", "dim", "ndim", "numel", "dtype", "device", "data")
+_EXITS = ("exit", "quit")
+_COMPUTED, UNKNOWN = object(), object()  # what an expression gives: something of the trace, or nobody knows
+
+
+class Reading:
+    """Looks up what the names in a statement are, and notes what it changes and whether it is blind."""
+
+    def __init__(
+        self, statement: FunctionType, cells: dict[str, CellType], call: HostCall, is_open: Callable[[Tensor], bool]
+    ) -> None:
+        self.globals, self.cells, self.call, self.is_open = statement.__globals__, cells, call, is_open
+
+    def _with_history(self, statement: ast.stmt) -> None:
+        """Refuse to hand out tensors that gradients would flow through: what is computed of them has no history there."""
+        above = {id(child): node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and node.id in self.cells and is_set(self.cells[node.id]):
+                x = contents(self.cells[node.id])
+                traced = isinstance(x, Tensor) and isinstance(x._array, Traced)
+                if not traced or self._ends(node, above):
+                    continue
+                self.call.handed.append((x._array.cell, x._array.cell.written))
+                if x._node is not None and not x._node.is_leaf and self.is_open(x):
+                    text = f"{node.id} leaves the compiled function at {self.call.title}, with a history"
+                    raise NotKept(message("compile", text, hint=f"{node.id}.detach(), or {node.id}.item()"))
+
+    def _ends(self, node: ast.expr, above: dict[int, Any]) -> bool:
+        """Whether an expression is a number, or text, when it comes to what it is used for."""
+        inside, outer = node, above.get(id(node))
+        while isinstance(outer, ast.expr):
+            if isinstance(outer, ast.Attribute) and outer.attr in _ENDS:
+                return True
+            if isinstance(outer, ast.FormattedValue) or (isinstance(outer, ast.Call) and outer.func is not inside):
+                function = self._value(outer.func) if isinstance(outer, ast.Call) else print
+                known = (float, int, bool, str, repr, len, print, format, type, isinstance)
+                kind = function if isinstance(function, type) else type(function)
+                return function in known or (
+                    not isinstance(function, BuiltinFunctionType) and _is_foreign(_file_of(kind))
+                )
+            inside, outer = outer, above.get(id(outer))
+        return False
+
+    def read(self, statement: ast.stmt) -> None:
+        self._with_history(statement)
+        inner = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
+        inner |= {id(n.func) for n in ast.walk(statement) if isinstance(n, ast.Call)}
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Raise | ast.Assert):
+                self.call.raises = True
+            elif isinstance(node, ast.Call):
+                self._called(node)
+            elif isinstance(node, ast.Attribute | ast.Subscript | ast.Name):
+                if isinstance(node.ctx, ast.Store | ast.Del):
+                    self._stored(node)
+                elif id(node) not in inner:
+                    self._looked_at(self._value(node), 3)
+
+    def _value(self, node: ast.expr) -> Any:
+        """What an expression is, without computing anything."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.JoinedStr):
+            return ""
+        if isinstance(node, ast.Name):
+            if node.id in self.cells:
+                return _seen(contents(self.cells[node.id]))
+            return _seen(self.globals.get(node.id, getattr(builtins, node.id, UNKNOWN)))
+        if isinstance(node, ast.Attribute):
+            return _attribute(self._value(node.value), node.attr)
+        if isinstance(node, ast.Call):
+            return _COMPUTED if self._value(node.func) is _COMPUTED else UNKNOWN
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            held = self._value(node.value)
+            if isinstance(held, dict | list | tuple):
+                try:
+                    return _seen(held[node.slice.value])  # type: ignore[call-overload]
+                except (KeyError, IndexError, TypeError):
+                    return UNKNOWN
+        return UNKNOWN
+
+    def _stored(self, node: ast.Attribute | ast.Subscript | ast.Name) -> None:
+        if isinstance(node, ast.Name):
+            if node.id not in self.cells:
+                self.call.changes.append((self.globals, node.id))
+            elif not isinstance(contents(self.cells[node.id]), HostValue | Number):
+                self.call.changes.append((self.cells[node.id], None))
+            return
+        held = self._value(node.value)
+        if isinstance(node, ast.Subscript):
+            self._changed(held, node.value)
+        elif isinstance(getattr(held, "__dict__", None), dict) and not isinstance(held, Tensor):
+            if LIBRARY[_file_of(type(held))]:
+                self.call.blind = False
+                self.call.changes.append((held.__dict__, None))
+            else:
+                self.call.changes.append((held.__dict__, node.attr))
+        else:
+            self.call.blind = False
+
+    def _changed(self, held: Any, node: ast.expr) -> None:
+        """A container changes; so does what the attribute is that holds it."""
+        if held is UNKNOWN or held is _COMPUTED:
+            self.call.blind = self.call.blind and held is _COMPUTED
+            return
+        self.call.changes.append((held, None))
+        if isinstance(node, ast.Attribute):
+            owner = self._value(node.value)
+            if isinstance(getattr(owner, "__dict__", None), dict):
+                self.call.changes.append((owner.__dict__, node.attr))
+
+    def _called(self, node: ast.Call) -> None:
+        function = self._value(node.func)
+        if function is _COMPUTED:
+            return
+        if isinstance(function, BuiltinFunctionType):
+            if isinstance(function.__self__, _CONTAINERS) and isinstance(node.func, ast.Attribute):
+                self._changed(function.__self__, node.func.value)
+            self.call.raises = self.call.raises or function is sys.exit
+            return
+        inside = function.__func__ if isinstance(function, MethodType) else function
+        if isinstance(inside, FunctionType):
+            known = not LIBRARY[inside.__code__.co_filename] and _is_foreign(inside.__code__.co_filename)
+            self.call.draws = self.call.draws or not known
+            self.call.raises = self.call.raises or inside.__name__ in _EXITS
+        elif function is UNKNOWN:
+            known, self.call.draws = False, True
+        else:
+            known = _is_foreign(_file_of(function if isinstance(function, type) else type(function)))
+            self.call.raises |= any([function is vars(builtins).get(name, sys) for name in _EXITS])
+        self.call.blind = self.call.blind and known
+
+    def _looked_at(self, value: Any, depth: int) -> None:
+        """A statement gets something: may it lead to tensors of the outside?"""
+        if value is _COMPUTED or isinstance(value, (*PLAIN, ModuleType, type)):
+            return
+        if value is UNKNOWN:
+            return  # a call, or an item: those are looked at by themselves
+        if isinstance(value, list | tuple | set | dict | deque):
+            items = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+            for item in [x for x, _ in zip(items, range(64), strict=False)] if depth else ():
+                self._looked_at(_seen(item), depth - 1)
+        elif isinstance(value, FunctionType | MethodType | BuiltinFunctionType):
+            self.call.blind = self.call.blind and isinstance(value, BuiltinFunctionType)
+        elif isinstance(value, Tensor | Dependable) or not _is_foreign(_file_of(type(value))):
+            self.call.blind = False
+
+
+def _seen(value: Any) -> Any:
+    traced = isinstance(value, Number | HostValue | HostNumber)
+    return _COMPUTED if traced or (isinstance(value, Tensor) and isinstance(value._array, Traced)) else value
+
+
+def _attribute(value: Any, name: str) -> Any:
+    if value is _COMPUTED or value is UNKNOWN:
+        return value
+    if isinstance(value, ModuleType | str) or type(value) in _CONTAINERS:
+        return getattr(value, name, UNKNOWN)
+    stores = list(stores_in(value, name))
+    inside = stores[-1][2] if stores else None
+    if isinstance(inside, property | staticmethod | classmethod) or inside is None:
+        return UNKNOWN
+    of_class = not (isinstance(getattr(value, "__dict__", None), dict) and name in value.__dict__)
+    return MethodType(inside, value) if isinstance(inside, FunctionType) and of_class else _seen(inside)
+
+
+def _file_of(kind: type) -> str:
+    """The file of a class; "" where it is one of Python in C."""
+    module = sys.modules.get(kind.__module__)
+    builtin = kind.__module__ in sys.builtin_module_names
+    return "" if builtin else getattr(module, "__file__", None) or "<unknown>"
+
+
+def _is_foreign(name: str) -> bool:
+    """Whether a file is of Python, or of a package that is installed; those in C have none."""
+    return not name or (
+        not LIBRARY[name] and ("site-packages" in name or name.startswith(sysconfig.get_path("stdlib")))
+    )

@@ -1,0 +1,62 @@
+"""Objects: where their attributes and items are found, and which of them were made while the function runs.
+
+The latter holds while a `Watch` is open: it has emptied the young generation, and turned the collector off.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from types import FrameType, MemberDescriptorType
+from typing import Any
+
+import numpy as np
+
+from genesis.core.graph.tracing import Dependable
+
+
+def stores_in(value: Any, name: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """The dictionaries in which an attribute or an item is looked for, the key, and what is there: None in all but the
+    last. Nothing where code computes it.
+    """
+    if isinstance(name, tuple):
+        fits = (isinstance(value, dict) and name[0] in value) or (type(value) is list and type(name[0]) is int)
+        if fits and (isinstance(value, dict) or -len(value) <= name[0] < len(value)):
+            yield value, name[0], value[name[0]]
+        return
+    own = getattr(value, "__dict__", None)
+    if isinstance(own, dict):
+        yield own, name, own.get(name)
+        if name in own:
+            return
+    if isinstance(value, Dependable):
+        for members in ("_parameters", "_buffers", "_modules"):
+            if isinstance(own, dict) and name in own.get(members, ()):
+                yield own[members], name, own[members][name]
+                return
+    for kind in (value if isinstance(value, type) else type(value)).__mro__:
+        if name in kind.__dict__:
+            inside = kind.__dict__[name]
+            yield kind.__dict__, name, getattr(value, name) if isinstance(inside, MemberDescriptorType) else inside
+            return
+
+
+def is_young(x: Any) -> bool:
+    """Whether an object was made since the watch began: only then it is of the young generation, while the collector is
+    off. A dictionary of numbers only is of none, and of the young one once it holds something else.
+    """
+    if not gc.is_tracked(x) or isinstance(x, dict):
+        return not isinstance(x, np.ndarray) and not is_held(x)
+    return any(x is young for young in gc.get_objects(generation=0))
+
+
+def is_held(x: Any) -> bool:
+    """Whether something else than running frames and young objects holds an object."""
+    young = {id(y) for y in gc.get_objects(generation=0)}
+
+    def old(y: Any) -> list[Any]:
+        return [r for r in gc.get_referrers(y) if id(r) not in young and not isinstance(r, FrameType)]
+
+    # the dictionary of an old object may be made when it is asked for
+    dictionaries = [r for r in gc.get_referrers(x) if type(r) is dict]
+    return bool(old(x)) or any([getattr(o, "__dict__", None) is r for r in dictionaries for o in old(r)])
