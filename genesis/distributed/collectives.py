@@ -248,10 +248,7 @@ def gather(
         dst: the rank in the world that has a ``gather_list``, 0 by default; or ``group_dst``, the rank in the group
     """
     members = group_of("gather", group)
-    root, engine = (
-        root_of("gather", members, 0 if dst is None and group_dst is None else dst, group_dst, "dst"),
-        members.engine,
-    )
+    root, engine = root_of("gather", members, dst, group_dst, "dst", default=0), members.engine
     source, here = Memory("gather", tensor), engine.rank == root
     _given_at("gather", "gather_list", gather_list, root, here)
     outs = _listed("gather", "gather_list", gather_list, tensor, engine.size, writes=True) if here else []
@@ -276,10 +273,7 @@ def scatter(
         src: the rank in the world that has a ``scatter_list``, 0 by default; or ``group_src``, the rank in the group
     """
     members = group_of("scatter", group)
-    root, engine = (
-        root_of("scatter", members, 0 if src is None and group_src is None else src, group_src, "src"),
-        members.engine,
-    )
+    root, engine = root_of("scatter", members, src, group_src, "src", default=0), members.engine
     out, here = Memory("scatter", tensor, writes=True), engine.rank == root
     _given_at("scatter", "scatter_list", scatter_list, root, here)
     sources = _listed("scatter", "scatter_list", scatter_list, tensor, engine.size) if here else []
@@ -372,8 +366,18 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
 # ---- what arguments have to be
 
 
-def root_of(name: str, members: ProcessGroup, of_world: int | None, of_group: int | None, what: str) -> int:
-    """The rank in a group that one of two arguments names, checked."""
+def root_of(
+    name: str,
+    members: ProcessGroup,
+    of_world: int | None,
+    of_group: int | None,
+    what: str,
+    *,
+    default: int | None = None,
+) -> int:
+    """The rank in a group that one of two arguments names, checked; ``default``: the one in the world if neither does."""
+    if of_world is None and of_group is None:
+        of_world = default
     if (of_world is None) == (of_group is None):
         problem = (
             f"neither {what} nor group_{what} is given"

@@ -117,9 +117,7 @@ def gather_object(
 ) -> None:
     """The entries of the ``object_gather_list`` that one rank gives become everybody's ``obj``."""
     data, members = encode("gather_object", obj), group_of("gather_object", group)
-    root = collectives.root_of(
-        "gather_object", members, 0 if dst is None and group_dst is None else dst, group_dst, "dst"
-    )
+    root = collectives.root_of("gather_object", members, dst, group_dst, "dst", default=0)
     if members.engine.rank == root:
         _check_length("gather_object", "object_gather_list", object_gather_list, group)
     sizes = _sizes(data, group)
@@ -146,7 +144,7 @@ def broadcast_object_list(
     """
     name = "broadcast_object_list"
     members = group_of(name, group)
-    root = collectives.root_of(name, members, 0 if src is None and group_src is None else src, group_src, "src")
+    root = collectives.root_of(name, members, src, group_src, "src", default=0)
     here = members.engine.rank == root
     data = encode(name, list(object_list)) if here else np.zeros(0, np.uint8)
     size = wrap(np.array([data.size]))
@@ -171,7 +169,7 @@ def scatter_object_list(
         raise ArgumentValueError(
             message(name, "scatter_object_output_list must be a list with an entry", hint="[None]")
         )
-    root = collectives.root_of(name, members, 0 if src is None and group_src is None else src, group_src, "src")
+    root = collectives.root_of(name, members, src, group_src, "src", default=0)
     rows, sizes = None, np.zeros(1, np.int64)
     if members.engine.rank == root:
         _check_length(name, "scatter_object_input_list", scatter_object_input_list, group)
