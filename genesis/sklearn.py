@@ -3,7 +3,7 @@
 
     search = GridSearchCV(make_pipeline(StandardScaler(), Classifier(epochs=30)), {"classifier__lr": [1e-3, 1e-2]}, cv=5)
 
-Needs the package ``scikit-learn`` (``pip install genesis-dl[sklearn]``).
+Needs the package ``scikit-learn`` (``pip install "genesis-dl[sklearn]"``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ except ModuleNotFoundError as _missing:
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             text = f"needs the package scikit-learn ({_reason})"
-            raise MissingImport(message(cls.__name__, text, hint="pip install genesis-dl[sklearn]"))
+            raise MissingImport(message(cls.__name__, text, hint='pip install "genesis-dl[sklearn]"'))
 
     class ClassifierMixin:  # type: ignore[no-redef]
         """Nothing."""

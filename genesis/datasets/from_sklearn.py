@@ -15,7 +15,7 @@ def _loaded(name: str) -> tuple[Tensor, Tensor]:
         module = importlib.import_module("sklearn.datasets")
     except ModuleNotFoundError as error:
         text = f"needs the package scikit-learn ({error})"
-        raise MissingImport(message(name, text, hint="pip install genesis-dl[sklearn]")) from error
+        raise MissingImport(message(name, text, hint='pip install "genesis-dl[sklearn]"')) from error
     data, targets = getattr(module, f"load_{name}")(return_X_y=True)
     kind = np.int64 if np.asarray(targets).dtype.kind in "iu" else np.float32
     return wrap(np.array(data, np.float32, order="C")), wrap(np.array(targets, kind, order="C"))

@@ -31,7 +31,7 @@ def read_image(path: str | os.PathLike[str], mode: str = "RGB") -> Tensor:
         image = importlib.import_module("PIL.Image")
     except ModuleNotFoundError as error:
         text = f"needs the package pillow ({error})"
-        raise MissingImport(message("read_image", text, hint="pip install genesis-dl[images]")) from error
+        raise MissingImport(message("read_image", text, hint='pip install "genesis-dl[images]"')) from error
     if mode not in ("RGB", "RGBA", "L"):
         raise ArgumentValueError(message("read_image", f"mode must be 'RGB', 'RGBA' or 'L', got {mode!r}"))
     try:

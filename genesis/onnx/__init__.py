@@ -6,7 +6,7 @@
 `builder`        nodes, initializers, and the table of what lowers each op
 
 The rooms of the table, by subject: `elementwise`, `activations`, `reductions`, `shapes`, `indexing`, `products`,
-`spatial`, `normalization`, `recurrent`. Needs the package ``onnx`` (``pip install genesis-dl[onnx]``) when it is called.
+`spatial`, `normalization`, `recurrent`. Needs the package ``onnx`` (``pip install "genesis-dl[onnx]"``) when it is called.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def package() -> Any:
         return importlib.import_module("onnx")
     except ModuleNotFoundError as error:
         raise MissingImport(
-            message("export", f"needs the package onnx ({error})", hint="pip install genesis-dl[onnx]")
+            message("export", f"needs the package onnx ({error})", hint='pip install "genesis-dl[onnx]"')
         ) from error
 
 
