@@ -12,7 +12,7 @@ import pytest
 
 import genesis
 import genesis.nn.functional as F
-from genesis import nn, optim
+from genesis import nn, optim, utils
 
 
 def data(call):
@@ -347,6 +347,53 @@ def test_errors_of_a_statement_are_its_own_and_name_its_line():
     with pytest.raises(KeyError) as told:
         f(genesis.ones(2))
     assert "y.sum().item()" in str(told.traceback[-1].statement)
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.drop = 1.0, nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(x) * self.scale
+
+
+def test_a_module_in_a_statement_draws_on_from_where_the_function_is():
+    """Checkpoint looks at the generator too, and the step sets it: a statement must not draw of its own."""
+
+    def make():
+        genesis.manual_seed(0)
+        net = Scaled()
+
+        def f(x):
+            net.scale = 0.25
+            y = utils.checkpoint.checkpoint(lambda v: v.tanh(), x, use_reentrant=False)
+            return net(x), y * 2
+
+        return f
+
+    x, f = genesis.ones(64), make()
+    expected = [f(x)[0] for _ in range(4)]
+    fast = genesis.compile(make())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert all([genesis.equal(fast(x)[0], y) for y in expected])
+
+
+def test_constants_that_python_looked_at_are_made_anew():
+    """What a question was answered from is gone when it is decided which tensors were there before."""
+    w = genesis.ones(2)
+
+    @genesis.compile
+    def f(x):
+        nothing = genesis.zeros(2)
+        return nothing.detach() if nothing[0] < w[1] else x, x * 2
+
+    for _ in range(4):
+        zeros, _ = f(genesis.ones(2))
+        assert zeros.tolist() == [0.0, 0.0]
+        zeros.add_(1)
+    assert len(f._recent) == 1
 
 
 def test_containers_among_the_arguments_are_the_callers():

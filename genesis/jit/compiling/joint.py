@@ -121,7 +121,7 @@ class JointTracer(Tracer):
         self.answers = tuple([q.answer for q in self.values.questions])
         self.behind = tuple([q.behind for q in self.values.questions])
         asked = [q.tensor for q in self.values.questions]
-        self.values.questions.clear()
+        self.values.forget()
         told, self.hosts.tensors = self.hosts.tensors, []
         self.told = len(told)
         return [*leaves, *gradients, *told, *asked]

@@ -148,6 +148,11 @@ class Values:
         self.questions.append(Question(tensor, answer, self.tracer.kept()))
         return answer
 
+    def forget(self) -> None:
+        """The trace is over: nothing of it is held that would make its constants look like tensors of the outside."""
+        self.questions.clear()
+        self._known.clear()
+
     def _evaluated(self, var: Var) -> Any:
         """Compute a variable from what the trace was begun with."""
         tracer, known = self.tracer, self._known

@@ -154,7 +154,9 @@ class Reading:
         elif function is UNKNOWN:
             known, self.call.draws = False, True
         else:
-            known = _is_foreign(_file_of(function if isinstance(function, type) else type(function)))
+            kind = function if isinstance(function, type) else type(function)
+            known = not isinstance(function, Dependable) and _is_foreign(_file_of(kind))
+            self.call.draws = self.call.draws or not known
             self.call.raises |= any([function is vars(builtins).get(name, sys) for name in _EXITS])
         self.call.blind = self.call.blind and known
 
