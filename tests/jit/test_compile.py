@@ -749,3 +749,36 @@ def test_values_without_elements():
         x = genesis.randn(n, 4)
         assert same([compiled(x).numpy()], [function(x).numpy()])
     assert compiled._recent
+
+
+def test_copies_that_several_results_share():
+    w, x = genesis.ones(3, 4, requires_grad=True), genesis.randn(4, 3).t()
+
+    @genesis.compile
+    def f():
+        y = x.t().to(genesis.float32, copy=True).t()
+        return w * y * 2, y, y.detach()
+
+    for _ in range(3):
+        out, one, other = f()
+        assert genesis.equal(out, x * 2)
+        one.add_(1)
+        assert genesis.equal(other, x + 1)
+    assert f._recent and "not compiled" not in f.explain()
+
+
+def test_gradients_that_are_zero_are_there():
+    """A history that was overwritten gives zeros, not nothing; also where another result has no gradient."""
+    w, x = genesis.ones(2, requires_grad=True), genesis.ones(2)
+
+    def f():
+        y = w * 2
+        y.copy_(x)
+        return y, y * 2
+
+    fast = genesis.compile(f)
+    for step in (f, *[fast] * 3):
+        w.grad = None
+        step()[0].sum().backward()
+        assert w.grad.tolist() == [0.0, 0.0]
+    assert fast._recent

@@ -396,6 +396,32 @@ def test_constants_that_python_looked_at_are_made_anew():
     assert len(f._recent) == 1
 
 
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count, self.rate = 1, 0.5
+
+    def forward(self, x):
+        return x * self.count * self.rate
+
+
+def test_attributes_of_a_module_that_are_read_before_a_statement_changes_them():
+    def make():
+        module = Counting()
+
+        def f(x):
+            y = module(x)
+            module.rate *= 0.5
+            module.count += 1
+            return y
+
+        return f
+
+    f, fast = make(), genesis.compile(make())
+    expected = [f(genesis.ones(())).item() for _ in range(6)]
+    assert [fast(genesis.ones(())).item() for _ in range(6)] == expected
+
+
 def test_containers_among_the_arguments_are_the_callers():
     """A trace gets its own: so the function runs as it is."""
 

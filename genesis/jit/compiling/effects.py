@@ -84,6 +84,7 @@ class Watch:
         self.lines: set[tuple[str, int]] = set()  # of programs, that are known to write to objects: they must not run
         self.names: Callable[[CodeType], set[str] | None] = lambda code: None  # what code reads that was written anew
         self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # lists and dictionaries that the program met
+        self.of_modules: set[tuple[int, Any]] = set()  # attributes of modules that were read: (dictionary, key)
         self.unknown = False  # whether code ran that had not been looked at
         self.changed: Callable[[], Iterable[tuple[Any, Any, Any]]] = tuple  # what is changed by what Python does later
         self.numbers = False  # whether numbers of the host stand for floats: functions in C would not see that
@@ -259,6 +260,8 @@ class Watch:
                     self._containers[id(inside)] = inside, frame.f_code, text
                 if not isinstance(held, dict) or not isinstance(value, Dependable):
                     self._noted(value, held, key, inside, text)
+                else:
+                    self.of_modules.add((id(held), key))
             if not stores or stores[-1][2] is None:
                 return
             value = stores[-1][2]

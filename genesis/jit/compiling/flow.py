@@ -148,7 +148,9 @@ def _origins(joint: Joint) -> list[set[int]]:
     for call in program.calls:
         origins = set().union(*[known.get(v, set()) for v in call.inputs])
         known |= dict.fromkeys(call.outs, origins)
-    return [known.get(r, set()) if isinstance(r, Var) else set() for r in program.results]
+    every = zip(program.results, joint.reached, strict=True)
+    # zeros depend on nothing, but they come from there
+    return [known.get(r) or reached if isinstance(r, Var) else set() for r, reached in every]
 
 
 def _fitted(array: Any, spec: Spec) -> Any:

@@ -305,7 +305,7 @@ class CompiledFunction:
         graph = tracer.run(run, args, kwargs)
         if watch.effect is not None:
             raise GraphError(self._effect(watch.effect))
-        _leave_changes(graph, tracer)
+        _leave_changes(graph, tracer, watch)
         taken = (*graph.binding.guards, *_read_guards(watch), *[StillFloat(entry) for entry in read])
         graph = Graph(graph.program, replace(graph.binding, guards=taken))
         if not tracer.outputs:
@@ -337,9 +337,10 @@ class CompiledFunction:
             warn_user(f"compile: {name} is not compiled, it runs as it is: {reason}")
 
 
-def _leave_changes(graph: Graph, tracer: JointTracer) -> None:
-    """What statements change that Python does is of no matter: nothing else reads it."""
+def _leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:
+    """What statements change that Python does is of no matter, where nothing else has read it before."""
     changes = [(held, name) for held, name, _ in tracer.hosts.kept() if isinstance(held, dict) and name is not None]
+    changes = [(held, name) for held, name in changes if (id(held), name) not in watch.of_modules]
     for guard in graph.binding.guards:
         if isinstance(guard, Unchanged):
             guard.leave([NumberEntry(held, (name,)) for held, name in changes])

@@ -44,6 +44,8 @@ class Joint:
         saved: where each of what the backward uses is found: among arguments, captured tensors, or what the forward
             returns behind the results of the function ("made")
         numbers: which of the numbers of the forward the backward takes
+        decided: what Python asked for
+        reached: for each of `inputs` the places in `outputs` of the results that have it in their history
     """
 
     forward: Graph
@@ -53,6 +55,7 @@ class Joint:
     saved: tuple[tuple[str, int], ...]
     numbers: tuple[int, ...]
     decided: Decided
+    reached: tuple[set[int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class JointTracer(Tracer):
         super().__init__(*args)
         self.outputs: list[int] = []
         self.inputs: list[int | Tensor] = []
+        self.reached: tuple[set[int], ...] = ()
         self.structure: TreeDef | None = None
         self.results = self.given = 0
         self.values, self.hosts = Values(self), Hosts(self)
@@ -146,6 +150,8 @@ class JointTracer(Tracer):
             cotangents.append(wrap(Traced(self, capture.cell, capture.var.spec)))
         tensors = [node.tensor() for node in sources]
         self.inputs = [self._input(x, arguments) for x in tensors]
+        behind = [set(map(id, _nodes([y._node]))) for y in outputs]
+        self.reached = tuple([{i for i, nodes in enumerate(behind) if id(node) in nodes} for node in sources])
         held = [(node, node._hooks) for node in sources]
         try:  # the hooks of leaves run when the gradients arrive there
             for node, _ in held:
@@ -201,7 +207,9 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     own = whole.results[: tracer.results] + whole.results[end - tracer.told : end]
     gradients, asked = whole.results[tracer.results : end - tracer.told], whole.results[end:]
     _refuse(tracer, whole)
-    ends = [v for v in (*own, *asked) if isinstance(v, Var)] + [w.value for w in whole.writes if w.value is not None]
+    ends = [v for v in (*own, *asked, *whole.made) if isinstance(v, Var)] + [
+        w.value for w in whole.writes if w.value is not None
+    ]
     needed = _needed(whole, ends)
     calls = [c for c in whole.calls if id(c) not in needed]
     cotangents = whole.arguments[tracer.given :]
@@ -234,7 +242,7 @@ def divided(tracer: JointTracer, graph: Graph) -> Joint:
     decided = Decided(
         asked, tracer.answers, tuple(tracer.returned), tuple(tracer.hosts.calls), tracer.told, tracer.behind
     )
-    return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), homes, numbers, decided)
+    return Joint(bound, backward, tuple(tracer.outputs), tuple(tracer.inputs), homes, numbers, decided, tracer.reached)
 
 
 def undivided(tracer: JointTracer, graph: Graph) -> tuple[Graph, Decided]:
