@@ -22,7 +22,9 @@ from genesis.kernels.llvm.nests import Code, declarations
 TERMS = 256  # of a block
 HIGH = 96  # rows of a block, about
 UNITS = 6  # of blocks, at least, where there is enough to do
+AHEAD = 16  # terms by which memory is asked for before it is read
 COPIED = 96  # terms from which operands are copied
+WIDE = 768  # columns from which rows are, else
 FEW = 1 << 17  # multiplications of a chunk, at least
 
 
@@ -70,14 +72,15 @@ class Plan:
         self.wide = _multiple(-(-p.n // self.columns), self.width, p.n)
         self.columns = -(-p.n // self.wide)
         self.units = self.blocks * self.count * self.columns
-        # rows of the first matrix that lie in columns, and panels of the second, are copied when several tiles read them
-        self.copies_a = p.a[1] == 1 and p.a[2] > 1 and p.k >= COPIED and self.rows < self.high <= 2 * HIGH
-        self.across = (
-            p.b[2] != 1 and not p.panels
-        )  # columns of the second lie beside each other: its panels are turned around
-        self.copies_b = self.across or (
-            p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width and not p.panels
-        )
+        # rows of the first matrix that lie in columns, and panels of the second, are copied when several tiles read them;
+        # vectors that are lines of the cache are read as fast where they are, if the lines of a matrix are not long
+        whole_lines = lanes == 16 and p.b[1] % lanes == 0
+        several = p.k >= COPIED and self.rows < self.high <= 2 * HIGH
+        self.copies_a = p.a[1] == 1 and p.a[2] > 1 and several and (self.wide >= WIDE or not whole_lines)
+        # columns of the second lie beside each other: its panels are turned around
+        self.across = p.b[2] != 1 and not p.panels
+        several = p.k >= COPIED and self.high >= 4 * self.rows and p.n > self.width
+        self.copies_b = self.across or (several and not whole_lines and not p.panels)
         self.apart = self.rows * TERMS + 16  # copied tiles begin in different sets of the cache
         self.each = max(1, min(self.units, FEW // max(self.high * self.wide * p.k, 1)))
         self.chunks = max(1, -(-self.units // self.each))
@@ -232,6 +235,7 @@ class _Code(Code):
             else:
                 line = self.at(panel, self.times(term.index, str(p.b[1])))
                 others = [self.some(line, v, columns) for v in range(vectors)]
+            self._fetch_ahead(p, lines[0], at, line, vectors)
             term.next = []
             for r in range(rows):
                 x = self.spread(lines[r], at)
@@ -260,6 +264,15 @@ class _Code(Code):
             for v in range(vectors):
                 at = self.at(line, str(v * self.lanes))
                 self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 1, i32 3, i32 1)")
+
+    def _fetch_ahead(self, p: Product, rows: str, at: str, line: str, vectors: int) -> None:
+        """Ask for what is read some terms later where it is not copied: the processor does not foresee long steps."""
+        wanted = []
+        if not self.plan.copies_b and not p.panels:
+            wanted += [self.at(line, str(AHEAD * p.b[1] + v * self.lanes)) for v in range(vectors)]
+        if not self.plan.copies_a and p.a[1] == 1:
+            wanted.append(self.at(rows, self.add(at, str(AHEAD * p.a[2]))))
+        self.lines += [f"  call void @llvm.prefetch.p0(ptr {x}, i32 0, i32 3, i32 1)" for x in wanted]
 
     def _bias(self, p: Product, column: str, v: int, columns: int) -> str:
         if p.bias is None:
