@@ -1,0 +1,70 @@
+"""Which rank writes what, as all of them agree before each save."""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from typing import Any, NamedTuple
+
+from genesis.distributed.checkpoint.parts import Piece, entries
+from genesis.distributed.groups import GroupMember, group_of
+from genesis.distributed.objects import all_gather_object
+
+
+class Plan(NamedTuple):
+    """What this rank writes."""
+
+    token: str
+    rank: int
+    size: int
+    mine: dict[str, Piece]
+    trees: list[Any]  # one, or one of each rank where they differ
+    timeout: float
+
+
+def agree(tree: Any, pieces: dict[str, Piece], group: Any, alone: bool) -> Plan:
+    """The plan of one save; all ranks of the group call it, unless each saves for itself."""
+    if alone or (group is None and GroupMember.WORLD is None):
+        return Plan(secrets.token_hex(4), 0, 1, pieces, [tree], 0.0)
+    members = group_of("save", group)
+    rank, size = members.rank(), members.size()
+    sizes = {name: int(piece.value.nbytes) for name, piece in pieces.items() if piece.whole}
+    said: list[Any] = [None] * size
+    all_gather_object(said, [secrets.token_hex(4), zlib.crc32(repr((tree, sizes)).encode())], group)
+    trees, all_sizes = [tree], [sizes] * size
+    if len({each[1] for each in said}) > 1:
+        full: list[Any] = [None] * size
+        all_gather_object(full, [tree, sizes], group)
+        trees, all_sizes = [each[0] for each in full], [each[1] for each in full]
+    writers = _writers(all_sizes)
+    mine = {name: piece for name, piece in pieces.items() if not piece.whole or writers[name] == rank}
+    return Plan(said[0][0], rank, size, mine, trees, members.calls.timeout)
+
+
+def _writers(sizes: list[dict[str, int]]) -> dict[str, int]:
+    """For each tensor one of the ranks that have it: the one with the fewest bytes so far, large ones first.
+
+    >>> _writers([{"a": 4, "b": 3, "c": 2}, {"a": 4, "b": 3, "c": 2}])
+    {'a': 0, 'b': 1, 'c': 1}
+    """
+    count: dict[str, int] = {}
+    having: dict[str, list[int]] = {}
+    for rank, each in enumerate(sizes):
+        for name, size in each.items():
+            count[name] = size
+            having.setdefault(name, []).append(rank)
+    load, out = [0] * len(sizes), {}
+    for name in sorted(count, key=lambda name: (-count[name], name)):
+        out[name] = min(having[name], key=lambda rank: (load[rank], rank))
+        load[out[name]] += count[name]
+    return out
+
+
+def joined(trees: list[Any]) -> list[Any]:
+    """Each rank's description, with what others have on top and it has not: names may be of one rank only."""
+    if len(trees) == 1 or not all([next(iter(tree)) in ("dict", "ordered") for tree in trees]):
+        return trees
+    every: dict[Any, Any] = {}
+    for tree in reversed(trees):
+        every |= entries(tree)
+    return [{next(iter(tree)): [[k, v] for k, v in (every | entries(tree)).items()]} for tree in trees]

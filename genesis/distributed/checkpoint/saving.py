@@ -1,0 +1,133 @@
+"""`save`, and `async_save`, which writes while training goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from genesis.base.late import Late
+from genesis.distributed.checkpoint.manifest import Manifest, folder_of
+from genesis.distributed.checkpoint.parts import Host, described
+from genesis.distributed.checkpoint.plan import Plan, agree
+from genesis.distributed.checkpoint.writing import hosts_of, write
+
+_futures = Late("concurrent.futures")
+_last: list[Any] = []  # what is being written: one snapshot at a time
+
+
+class FileSystemWriter:
+    """Names the folder that `save` writes to; PyTorch's options of it are accepted."""
+
+    def __init__(self, path: Any, *options: Any, **named: Any) -> None:
+        self.path = Path(path)
+
+
+class FileSystemReader:
+    """Names the folder that `load` reads."""
+
+    def __init__(self, path: Any, *options: Any, **named: Any) -> None:
+        self.path = Path(path)
+
+
+def save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Manifest | None:
+    """Write a snapshot into a folder; all ranks call it, and each writes its share.
+
+    What was in the folder is replaced when all of the new one is on the disk. A tensor that several ranks have under
+    one name is written by one of them; of `Part` each rank writes its own.
+
+    Args:
+        state_dict: tensors, numbers, strings, containers of them, and what is `Stateful`
+        checkpoint_id: the folder, which all ranks see; or ``storage_writer``, a `FileSystemWriter`
+        process_group: the ranks; no_dist: this process alone
+        planner, use_collectives: accepted for PyTorch's sake
+
+    Raises:
+        RuntimeError: a rank could not write, as for want of space; what was in the folder is there as before
+        TypeError: something that cannot be saved
+
+    >>> import genesis, tempfile
+    >>> from genesis.distributed.checkpoint import load
+    >>> folder, model = tempfile.mkdtemp(), genesis.nn.Linear(2, 1)
+    >>> _ = save({"model": model, "step": 7}, checkpoint_id=folder)
+    >>> state = {"model": genesis.nn.Linear(2, 1), "step": 0}
+    >>> load(state, checkpoint_id=folder); state["step"], genesis.equal(state["model"].weight, model.weight)
+    (7, True)
+    """
+    folder = folder_of("save", checkpoint_id, storage_writer)
+    wait_for_the_last()
+    plan = _plan(state_dict, process_group, no_dist)
+    return write(folder, plan, hosts_of(plan.mine, None))
+
+
+def async_save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: Any = None,
+    async_checkpointer_type: Any = None,
+    async_stager: Any = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Any:
+    """`save`, in a thread: the state is copied, and the call returns a `concurrent.futures.Future`.
+
+    The future is done when the snapshot is on the disk, of all ranks; ``result()`` raises what `save` would. One that
+    is still being written is waited for first. The process does not end before it is done.
+
+    >>> import genesis, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> future = async_save({"x": genesis.ones(2)}, checkpoint_id=folder)
+    >>> future.result().world_size
+    1
+    """
+    folder = folder_of("async_save", checkpoint_id, storage_writer)
+    return start(folder, state_dict, process_group, no_dist, {})
+
+
+def start(
+    folder: Path, state: Any, group: Any, alone: bool, copies: dict[str, Host],
+    then: Callable[[Manifest | None], Any] | None = None,
+) -> Any:  # fmt: skip
+    """`async_save` with memory for copies, which is free again when the future is done, and something to do then."""
+    wait_for_the_last()
+    plan = _plan(state, group, alone)
+    hosts = hosts_of(plan.mine, copies)
+    future = _futures.Future()
+
+    def run() -> None:
+        try:
+            written = write(folder, plan, hosts)
+            if then is not None:
+                then(written)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(written)
+
+    _last[:] = [future]
+    threading.Thread(target=run, name="snapshot").start()  # no daemon: Python waits for it at its end
+    return future
+
+
+def _plan(state: Any, group: Any, alone: bool) -> Plan:
+    return agree(*described(state), group, alone)
+
+
+def wait_for_the_last() -> None:
+    """Until nothing is being written; its errors are those of its future."""
+    while _last:
+        _last[0].exception()
+        _last.clear()

@@ -1,0 +1,169 @@
+"""A folder of snapshots: what a loop saves into while it trains, and goes on from after it was killed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import ArgumentValueError, message
+from genesis.core.graph.generator import default_generator
+from genesis.core.graph.tensor import wrap
+from genesis.distributed.checkpoint.loading import fill, rank_and_size
+from genesis.distributed.checkpoint.manifest import NAME, CheckpointException, Damaged, Manifest, read, verify
+from genesis.distributed.checkpoint.parts import Host
+from genesis.distributed.checkpoint.saving import start
+from genesis.distributed.objects import broadcast_object_list
+
+_FOLDER = re.compile(r"step-(\d+)")
+_OWN = "genesis.snapshots"  # the key of what is saved besides the state
+
+
+class Snapshots:
+    """The snapshots of a training, in a folder: one every so many steps, written while training goes on.
+
+    A snapshot has the state that is given, and where the default generator is. In a world of several ranks each writes
+    its share; all call `save` and `resume`.
+
+    Args:
+        folder: made where it is not there
+        every: how many steps apart snapshots are
+        keep: how many are kept; older ones are removed when a new one is on the disk
+        group: the ranks, all of them by default
+
+    Raises:
+        ValueError: ``every`` or ``keep`` below 1
+
+    >>> import genesis, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> def train(steps):
+    ...     genesis.manual_seed(0)
+    ...     model = genesis.nn.Linear(2, 1)
+    ...     optimizer = genesis.optim.Adam(model.parameters())
+    ...     snapshots, state = Snapshots(folder, every=2), {"model": model, "optimizer": optimizer}
+    ...     first = snapshots.resume(state)
+    ...     for step in range(first + 1, steps + 1):
+    ...         optimizer.zero_grad(); model(genesis.randn(4, 2)).square().mean().backward(); optimizer.step()
+    ...         snapshots.save(step, state)
+    ...     snapshots.wait()
+    ...     return first
+    >>> train(5), train(7)
+    (0, 4)
+    """
+
+    def __init__(self, folder: Any, every: int = 1, keep: int = 2, group: Any = None) -> None:
+        if every < 1 or keep < 1:
+            text = f"every is {every}, keep is {keep}; both must be at least 1"
+            raise ArgumentValueError(message("Snapshots", text))
+        self.folder, self.every, self.keep, self.group = Path(folder), every, keep, group
+        self._copies: dict[str, Host] = {}
+        self._future: Any = None
+
+    # ---- saving
+
+    def save(self, step: int, state: dict[str, Any], now: bool = False) -> Any:
+        """After so many steps: begin to write a snapshot if it is time, or ``now``; returns its future, or None.
+
+        If the one before is still being written, that is waited for.
+
+        Raises:
+            RuntimeError: the one before could not be written; older ones are there
+        """
+        if step % self.every and not now:
+            return None
+        self.wait()
+        own = {"step": int(step), "generator": default_generator.get_state().tolist()}
+        self._future = start(
+            self.folder / f"step-{step:08d}", {**state, _OWN: own}, self.group, False, self._copies, self._remove_old
+        )
+        return self._future
+
+    def wait(self) -> None:
+        """Until the last snapshot is on the disk.
+
+        Raises:
+            RuntimeError: it could not be written
+        """
+        future, self._future = self._future, None
+        if future is not None:
+            future.result()
+
+    def _remove_old(self, written: Manifest | None) -> None:
+        """Rank 0, when a snapshot is there."""
+        if written is None:
+            return
+        have = self.steps()
+        for step in have[: -self.keep]:
+            folder = self.folder / f"step-{step:08d}"
+            (folder / NAME).unlink(missing_ok=True)  # first, so that no half of it looks whole
+            shutil.rmtree(folder, ignore_errors=True)
+        for folder in self._folders():  # of writers that were killed
+            if not (folder / NAME).exists() and have and _step(folder) < have[-1]:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _folders(self) -> list[Path]:
+        return sorted([path for path in self.folder.glob("step-*") if _FOLDER.fullmatch(path.name)], key=_step)
+
+    def steps(self) -> list[int]:
+        """After how many steps there are finished snapshots."""
+        return [_step(folder) for folder in self._folders() if (folder / NAME).exists()]
+
+    # ---- going on
+
+    def resume(self, state: dict[str, Any]) -> int:
+        """Fill ``state`` from the newest snapshot that is whole; returns after how many steps it was, 0 if there is none.
+
+        One that is torn or damaged is passed over with a warning; rank 0 decides for all.
+
+        Raises:
+            RuntimeError: there are snapshots and none is whole; the newest is of another version or another model
+        """
+        rank, size = rank_and_size(self.group, False)
+        step, manifest = self._newest() if rank == 0 else (None, None)
+        if size > 1:
+            said = [step]
+            broadcast_object_list(said, group=self.group, group_src=0)
+            step = said[0]
+        if isinstance(step, str):
+            raise CheckpointException(step)
+        if step is None:
+            return 0
+        folder = self.folder / f"step-{step:08d}"
+        manifest = manifest or read(folder, "resume")
+        given: dict[str, Any] = {**state, _OWN: None}
+        fill(given, folder, manifest, rank, size)
+        own = given.pop(_OWN)
+        state.update(given)
+        default_generator.set_state(wrap(np.array(own["generator"], np.uint8)))
+        if len(manifest.trees) > 1 and manifest.world_size != size:
+            text = f"values that differed between {manifest.world_size} ranks are those of rank 0 in all {size}"
+            warnings.warn(message("resume", text), stacklevel=2)
+        return int(own["step"])
+
+    def _newest(self) -> tuple[Any, Manifest | None]:
+        """The newest snapshot that is whole: its step (None where there is none), or what is wrong with all of them."""
+        problems = []
+        for step in reversed(self.steps()):
+            folder = self.folder / f"step-{step:08d}"
+            try:
+                manifest = read(folder, "resume")
+                verify(folder, manifest, "resume")
+            except Damaged as error:
+                problems.append(str(error))
+                warnings.warn(f"{error}; an older snapshot is taken if there is one", stacklevel=3)
+            except CheckpointException as error:
+                return str(error), None
+            else:
+                return step, manifest
+        if problems:
+            hint = f"remove {self.folder} to begin anew"
+            return message("resume", f"no snapshot in {self.folder} is whole: {problems[0]}", hint=hint), None
+        return None, None
+
+
+def _step(folder: Path) -> int:
+    return int(folder.name.partition("-")[2])

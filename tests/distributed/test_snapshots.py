@@ -1,0 +1,407 @@
+"""Snapshots: what is saved comes back, by any number of ranks, and nothing that goes wrong loses the last good one."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from ranks import needs_mpi, passes
+
+import genesis
+import genesis.distributed.checkpoint as dcp
+from genesis import nn, optim
+from genesis.data import DataLoader, TensorDataset
+from genesis.distributed.checkpoint import manifest, state_dict
+from genesis.io import atomic
+
+
+def network(width=4):
+    return nn.Sequential(nn.Linear(3, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Linear(width, 2))
+
+
+class Training:
+    """All that a training has, one step after the other."""
+
+    def __init__(self, folder, every=2, **options):
+        genesis.manual_seed(0)
+        data = TensorDataset(genesis.randn(20, 3), genesis.randn(20, 2), genesis.arange(20))
+        self.loader = DataLoader(data, batch_size=4, shuffle=True)
+        self.model = network()
+        self.optimizer = optim.Adam(self.model.parameters(), 0.05)
+        self.scheduler = optim.lr_scheduler.StepLR(self.optimizer, 3, 0.5)
+        self.scaler = genesis.amp.GradScaler("cpu", growth_interval=3)
+        self.state = {
+            "model": self.model, "optimizer": self.optimizer, "scheduler": self.scheduler, "scaler": self.scaler,
+            "loader": self.loader, "best": 0.0, "notes": {"seen": [], "where": (1, None)},
+        }  # fmt: skip
+        self.snapshots = dcp.Snapshots(folder, every, **options)
+        self.step = self.snapshots.resume(self.state)
+
+    def run(self, steps):
+        while self.step < steps:
+            for x, y, numbers in self.loader:
+                self.optimizer.zero_grad()
+                noisy = x + 0.1 * genesis.randn(4, 3)
+                self.scaler.scale(((self.model(noisy) - y) ** 2).mean()).backward()
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+                self.scheduler.step()
+                self.step += 1
+                self.state["notes"]["seen"] += numbers.tolist()
+                self.state["best"] += float(self.model[0].weight.sum())
+                self.snapshots.save(self.step, self.state)
+                if self.step == steps:
+                    break
+        self.snapshots.wait()
+        return self
+
+
+def bits(value):
+    """All of a state, so that equal ones have equal bits."""
+    tree, pieces = dcp.parts.described(value)
+    return tree, {name: piece.host().tobytes() for name, piece in pieces.items()}
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5, 7, 10, 11])  # 5 and 10 are ends of epochs
+def test_a_training_that_stops_goes_on_with_the_same_bits(tmp_path, stop):
+    straight = Training(tmp_path / "a").run(14)
+    Training(tmp_path / "b").run(stop)
+    later = Training(tmp_path / "b")
+    assert later.step == stop // 2 * 2
+    later.run(14)
+    assert bits(later.state) == bits(straight.state)
+    seen = later.state["notes"]["seen"]
+    assert all(sorted(seen[i : i + 20]) == list(range(20)) for i in (0, 20))  # no example twice or never
+    assert later.snapshots.steps() == [12, 14]
+
+
+def values():
+    x = genesis.arange(12.0).reshape(3, 4)
+    return {
+        "half": genesis.tensor([1.5, float("nan"), -0.0], dtype=genesis.float16),
+        "brain": genesis.ones(2, dtype=genesis.bfloat16),
+        "complex": genesis.tensor([1 + 2j], dtype=genesis.complex128),
+        "strided": x.T,
+        "part of it": x[1:, ::2],
+        "expanded": genesis.ones(1).expand(3),
+        "scalar": genesis.tensor(3),
+        "empty": genesis.zeros(0, 5),
+        "flags": genesis.tensor([True, False]),
+        "nested": {"list": [1, 2.5, None, "text", (True, b"bytes")], "array": np.arange(3)},
+        "infinite": float("inf"),
+        7: genesis.ones(1),
+        "a.b": genesis.ones(1),
+        "a": {"b": genesis.zeros(1)},
+    }
+
+
+def test_values_of_every_kind_come_back(tmp_path):
+    saved = values()
+    dcp.save(saved, checkpoint_id=tmp_path)
+    loaded = {
+        key: genesis.empty_like(v) if isinstance(v, genesis.Tensor) and key != "expanded" else v
+        for key, v in values().items()
+    }
+    loaded["expanded"], loaded["nested"], loaded["infinite"] = genesis.zeros(3), None, None
+    dcp.load(loaded, checkpoint_id=str(tmp_path))
+    for key in saved:
+        np.testing.assert_equal(bits(loaded[key])[1], bits(saved[key])[1], err_msg=str(key))
+    assert loaded["nested"]["list"] == saved["nested"]["list"] and loaded["infinite"] == float("inf")
+    strided = genesis.zeros(6, 8)[::2, ::2]
+    dcp.load({"strided": strided.T}, checkpoint_id=tmp_path)
+    assert strided.T.equal(saved["strided"])
+
+
+def test_what_is_there_stays_as_it_is_where_names_are_read_by_others(tmp_path):
+    dcp.save({"w": genesis.ones(2, 2)}, storage_writer=dcp.FileSystemWriter(tmp_path))
+    (file,) = tmp_path.glob("*.safetensors")
+    assert genesis.load(file)["w"].tolist() == [1, 1, 1, 1]  # a plain file of the format
+    state = {"w": genesis.zeros(2, 2)}
+    dcp.load(state, storage_reader=dcp.FileSystemReader(tmp_path))
+    assert state["w"].tolist() == [[1, 1], [1, 1]]
+    with pytest.raises(dcp.CheckpointException, match="no folder is named"):
+        dcp.save({})
+
+
+def test_async_save_takes_the_state_of_its_call(tmp_path):
+    x = genesis.zeros(200_000)
+    futures = []
+    for i in range(3):
+        x.fill_(i)
+        futures.append(dcp.async_save({"x": x}, checkpoint_id=tmp_path / str(i)))
+        x.fill_(-1)
+    for i, future in enumerate(futures):
+        assert future.result().world_size == 1
+        dcp.load({"x": x}, checkpoint_id=tmp_path / str(i))
+        assert x.unique().tolist() == [i]
+
+
+def test_memory_of_copies_is_used_again(tmp_path):
+    x, snapshots = genesis.ones(1000), dcp.Snapshots(tmp_path)
+    snapshots.save(1, {"x": x})
+    snapshots.wait()
+    first = snapshots._copies["x"]
+    snapshots.save(2, {"x": x})
+    snapshots.wait()
+    assert snapshots._copies["x"] is first and snapshots._copies["x"] is not x._array
+
+
+# ---- what goes wrong
+
+
+def damage_cut(folder):
+    text = (folder / manifest.NAME).read_bytes()
+    (folder / manifest.NAME).write_bytes(text[: len(text) // 2])
+
+
+def damage_manifest_value(folder):
+    content = json.loads((folder / manifest.NAME).read_text())
+    content["world_size"] = 2
+    (folder / manifest.NAME).write_text(json.dumps(content))
+
+
+def damage_empty(folder):
+    (folder / manifest.NAME).write_bytes(b"")
+
+
+def damage_bit(folder):
+    (file,) = folder.glob("*.safetensors")
+    data = bytearray(file.read_bytes())
+    data[-3] ^= 1
+    file.write_bytes(data)
+
+
+def damage_short(folder):
+    (file,) = folder.glob("*.safetensors")
+    os.truncate(file, file.stat().st_size - 4)
+
+
+def damage_gone(folder):
+    (file,) = folder.glob("*.safetensors")
+    file.unlink()
+
+
+def damage_other(folder):
+    (folder / manifest.NAME).write_text("[1, 2]")
+
+
+DAMAGES = {
+    damage_cut: "is torn or damaged: it is no manifest",
+    damage_manifest_value: "its own sha256 differs",
+    damage_empty: "is torn or damaged",
+    damage_bit: "is damaged: its sha256 is not the one of the manifest",
+    damage_short: "is torn: it has",
+    damage_gone: "is missing",
+    damage_other: "is torn or damaged",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_last_good_snapshot_is_taken(tmp_path, damage):
+    first = Training(tmp_path).run(2)
+    good = bits(first.state)
+    first.run(4)
+    damage(tmp_path / "step-00000004")
+    with pytest.raises(dcp.CheckpointException, match=DAMAGES[damage]):
+        dcp.load(first.state, checkpoint_id=tmp_path / "step-00000004")
+    with pytest.warns(UserWarning, match=DAMAGES[damage]):
+        later = Training(tmp_path)
+    assert later.step == 2 and bits(later.state) == good
+    damage(tmp_path / "step-00000002")
+    with (
+        warnings.catch_warnings(action="ignore"),
+        pytest.raises(dcp.CheckpointException, match="no snapshot in .* is whole(.|\n)*remove .* to begin anew"),
+    ):
+        Training(tmp_path)
+
+
+def test_another_version_is_no_damage(tmp_path, monkeypatch):
+    Training(tmp_path).run(2)
+    monkeypatch.setattr(manifest, "VERSION", 2)
+    with pytest.raises(dcp.CheckpointException, match="is of version 1, this Genesis reads version 2"):
+        Training(tmp_path)
+
+
+def test_another_model_is_named_and_nothing_is_changed(tmp_path):
+    dcp.save({"model": network(), "step": 1}, checkpoint_id=tmp_path)
+    for other, words in [
+        (network(5), r"another shape: model.0.weight is float32\[4, 3\] in the snapshot, \[5, 3\] here"),
+        (nn.Sequential(*network(), nn.Linear(2, 2)), r"not in the snapshot: model.4.weight float32\[2, 2\]"),
+        (nn.Sequential(*network()[:2]), r"only in the snapshot: model.3.weight float32\[2, 4\]"),
+    ]:
+        before = bits(other)
+        with pytest.raises(dcp.CheckpointException, match=words):
+            dcp.load({"model": other, "step": 0}, checkpoint_id=tmp_path)
+        assert bits(other) == before
+    for state, words in [
+        ({"optimizer": 1}, "not in the snapshot: optimizer"),
+        ({"step": genesis.ones(1)}, "not a tensor in the snapshot: step"),
+        ({"model": {"0.weight": genesis.ones(4, 3), "x": 1}}, "not in the snapshot: model.x"),
+    ]:
+        with pytest.raises(dcp.CheckpointException, match=words):
+            dcp.load(state, checkpoint_id=tmp_path)
+    model = network()
+    training = {"model": model, "optimizer": optim.SGD([model[0].weight], 0.1)}
+    dcp.save(training, checkpoint_id=tmp_path)
+    with pytest.raises(ValueError, match="the state has groups of"):
+        dcp.load({"optimizer": optim.SGD(model.parameters(), 0.1)}, checkpoint_id=tmp_path)
+
+
+def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
+    dcp.save({"x": 1}, checkpoint_id=tmp_path)
+    with pytest.raises(TypeError, match="cannot save object"):
+        dcp.save({"x": object()}, checkpoint_id=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(dcp.CheckpointException, match="there is no snapshot in"):
+        dcp.load({}, checkpoint_id=tmp_path / "nowhere")
+    assert dcp.Snapshots(tmp_path / "nothing").resume({"x": 1}) == 0
+    for options in ({"every": 0}, {"keep": 0}):
+        with pytest.raises(ValueError, match="must be at least 1"):
+            dcp.Snapshots(tmp_path, **options)
+
+
+def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path):
+    """A limit on the size of files stands for the disk: the system's own error, in the middle of a write."""
+    x = genesis.ones(100_000)
+    snapshots = dcp.Snapshots(tmp_path)
+    snapshots.save(1, {"x": x})
+    snapshots.wait()
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        snapshots.save(2, {"x": x * 2})
+        with pytest.raises(dcp.CheckpointException, match="step-00000002 was not written: rank 0: OSError: File too"):
+            snapshots.wait()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert snapshots.steps() == [1] and not list((tmp_path / "step-00000002").iterdir())
+    state = {"x": genesis.zeros(100_000)}
+    assert snapshots.resume(state) == 1 and state["x"].equal(x)
+    snapshots.save(3, {"x": x * 3})
+    snapshots.wait()
+    assert snapshots.steps() == [1, 3] and not (tmp_path / "step-00000002").exists()
+
+
+def test_a_manifest_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    dcp.save({"x": genesis.ones(2)}, checkpoint_id=tmp_path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic, "write_atomically", full)
+    with pytest.raises(dcp.CheckpointException, match="No space left(.|\n)*try: free space"):
+        dcp.save({"x": genesis.zeros(2)}, checkpoint_id=tmp_path)
+    monkeypatch.undo()
+    state = {"x": genesis.zeros(2)}
+    dcp.load(state, checkpoint_id=tmp_path)
+    assert state["x"].tolist() == [1, 1] and len(list(tmp_path.iterdir())) == 2
+
+
+KILLED = """
+import os, signal, sys
+import genesis, genesis.distributed.checkpoint as dcp
+from genesis.io import atomic
+at, folder = sys.argv[1:]
+dcp.save({"x": genesis.ones(1000)}, checkpoint_id=folder)
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+if at == "fsync":
+    os.fsync = die
+elif at == "manifest":
+    atomic.write_atomically = die
+elif at == "replace":
+    os.replace = die
+dcp.async_save({"x": genesis.zeros(1000)}, checkpoint_id=folder).result()
+"""
+
+
+@pytest.mark.parametrize("at", ["fsync", "replace", pytest.param("manifest", marks=pytest.mark.slow)])
+def test_a_save_that_is_killed_leaves_the_old_snapshot(tmp_path, at):
+    done = subprocess.run([sys.executable, "-c", KILLED, at, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    state = {"x": genesis.zeros(1000)}
+    dcp.load(state, checkpoint_id=tmp_path)
+    assert state["x"].sum() == 1000
+    dcp.save({"x": genesis.full((1000,), 3.0)}, checkpoint_id=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2  # nothing of the killed one is left
+
+
+# ---- parts, names, ranks
+
+
+def test_parts_are_put_together(tmp_path):
+    whole = genesis.arange(20.0).reshape(4, 5)
+    tree, _ = dcp.parts.described({"w": whole})
+    made = manifest.Manifest("token", 3, trees=[tree])
+    for rank, (begin, end) in enumerate([(0, 7), (7, 8), (8, 20)]):
+        part = dcp.Part(whole.reshape(-1)[begin:end], (4, 5), begin)
+        name = f"rank{rank}-token.safetensors"
+        genesis.save({"w": part.tensor}, tmp_path / name)
+        size = (tmp_path / name).stat().st_size
+        import hashlib
+
+        made.files[name] = {"bytes": size, "sha256": hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
+        entry = made.tensors.setdefault("w", {"dtype": "float32", "shape": [4, 5], "pieces": []})
+        entry["pieces"].append([begin, end, name, "w"])
+    made.write(tmp_path)
+    state = {"w": genesis.zeros(4, 5)}
+    dcp.load(state, checkpoint_id=tmp_path)
+    assert state["w"].equal(whole)
+    mine = {"w": dcp.Part(genesis.zeros(9), (4, 5), 3)}
+    dcp.load(mine, checkpoint_id=tmp_path)
+    assert mine["w"].tensor.tolist() == list(range(3, 12))
+    made.tensors["w"]["pieces"].pop(1)
+    made.write(tmp_path)
+    with pytest.raises(dcp.CheckpointException, match="manifest.json is damaged"):
+        dcp.load(state, checkpoint_id=tmp_path)
+    with pytest.raises(RuntimeError, match="elements 18 to 26 are not within a tensor of shape"):
+        dcp.Part(genesis.zeros(9), (4, 5), 18)
+
+
+def test_states_by_names():
+    model = network()
+    first, last = list(model[0].parameters()), list(model[3].parameters())
+    optimizers = [optim.Adam(first, 0.1), optim.SGD([{"params": last[:1]}, {"params": last[1:], "lr": 1.0}], 0.1)]
+    model(genesis.randn(4, 3)).sum().backward()
+    for each in optimizers:
+        each.step()
+    weights, moments = state_dict.get_state_dict(model, optimizers)
+    assert set(moments["state"]) == {"0.weight", "0.bias"}
+    assert [g["params"] for g in moments["param_groups"]] == [["0.weight", "0.bias"], ["3.weight"], ["3.bias"]]
+    other = network()
+    groups = [{"params": [other[3].bias]}, {"params": [other[3].weight]}]  # in another order
+    others = [optim.SGD(groups, 0.1), optim.Adam(other[0].parameters(), 0.5)]
+    state_dict.set_state_dict(other, others, model_state_dict=weights, optim_state_dict=moments)
+    assert bits(other) == bits(model) and [g["lr"] for g in others[0].param_groups] == [1.0, 0.1]
+    assert others[1].param_groups[0]["lr"] == 0.1
+    assert others[1].state[other[0].weight]["exp_avg"].equal(optimizers[0].state[first[0]]["exp_avg"])
+    model[0].requires_grad_(False)
+    trained = state_dict.get_model_state_dict(model, options=state_dict.StateDictOptions(ignore_frozen_params=True))
+    assert "0.weight" not in trained and "3.weight" in trained and "1.running_mean" in trained
+    with pytest.raises(TypeError, match="parameter 0 of the Adam is not one of the model"):
+        state_dict.get_optimizer_state_dict(network(), optimizers)
+    with pytest.raises(TypeError, match="no group with the parameter 1.weight"):
+        state_dict.set_optimizer_state_dict(other, optim.SGD(other[1].parameters(), 1), moments)
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_several_ranks_write_and_other_numbers_read(tmp_path, ranks):
+    passes(ranks, "checkpoint.py", str(tmp_path))
+    x = {"w": genesis.zeros(7, 3), "shared": genesis.zeros(5), f"of {ranks - 1}": 0, "rank": -1}
+    folder = tmp_path / "parts"
+    dcp.load(x, checkpoint_id=folder)
+    assert x["w"].equal(genesis.arange(21.0).reshape(7, 3)) and x["shared"].tolist() == [1] * 5
+    assert x[f"of {ranks - 1}"] == ranks - 1 and x["rank"] == 0
+    files = sorted(path.name.partition("-")[0] for path in folder.glob("*.safetensors"))
+    assert files == [f"rank{rank}" for rank in range(ranks)]
+    assert len(list(folder.iterdir())) == ranks + 1
+    passes(5 - ranks, "checkpoint.py", str(tmp_path), "reads")
