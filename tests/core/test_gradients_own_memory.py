@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import genesis as T
+from genesis.core.graph import engine
 
 USES = {
     "nothing": lambda g: None,
@@ -92,3 +93,74 @@ def test_a_hook_may_give_what_it_keeps():
     (s * 2).sum().backward()
     a.grad.mul_(7)
     assert kept.tolist() == b.grad.tolist() == [1, 1, 1]
+
+
+@pytest.fixture
+def lent(monkeypatch):
+    from genesis.kernels.cpu import memory
+
+    monkeypatch.setattr(memory, "LARGE", 1)
+    yield
+    memory.release()
+
+
+def two_matrices():
+    return [T.randn(80, 80).requires_grad_() for _ in range(2)]
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda f: f.__name__)
+def test_whatever_hooks_do_with_memory_that_is_used_again(hook, use, lent):
+    a, b = two_matrices()
+    s, kept = a @ b, []
+    hook(s, a, lambda g: g is not None and kept.append(USES[use](g)))
+    (s * 2).sum().backward()
+    for array in arrays_of(kept):
+        assert not any(np.shares_memory(array, x.grad._array) for x in (a, b))
+    before, seen = a.grad.tolist(), [np.array(array) for array in arrays_of(kept)]
+    (a @ b).sum().backward()
+    for array, value in zip(arrays_of(kept), seen, strict=False):
+        assert np.array_equal(array, value)
+    assert a.grad.tolist() != before
+
+
+def test_what_a_function_keeps_of_memory_that_is_used_again(lent):
+    kept = []
+
+    class Double(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            kept.append(g @ g)
+            return kept[-1]
+
+    a, b = T.randn(80, 80).requires_grad_(), T.randn(40, 160).requires_grad_()
+    (Double.apply(a) + Double.apply(b.view(80, 80))).sum().backward()
+    assert not any(np.shares_memory(g._array, x.grad._array) for g in kept for x in (a, b))
+
+
+def test_products_are_given_without_a_copy(lent, monkeypatch):
+    copies, apart = [], T.Tensor._apart
+    monkeypatch.setattr(T.Tensor, "_apart", lambda self: copies.append(self) or apart(self))
+    a, b = two_matrices()
+    (a @ b).sum().backward()
+    assert not copies or not engine.refs(a)  # where nobody counts as CPython does
+
+
+def test_gradients_of_several_leaves_in_one_memory_are_told_apart(lent):
+    class Split(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, g):
+            both = g @ g
+            return both, both.view(80, 80)
+
+    a, b = two_matrices()
+    Split.apply(a, b).sum().backward()
+    assert not np.shares_memory(a.grad._array, b.grad._array)

@@ -20,6 +20,8 @@ from contextvars import ContextVar
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from genesis.base.errors import ShapeError
 from genesis.core.graph import autocast
 from genesis.core.graph.delivery import deliver
@@ -39,6 +41,19 @@ if TYPE_CHECKING:
 refs: Callable[[Any], int] = (
     sys.getrefcount if sys.implementation.name == "cpython" and sys.version_info < (3, 14) else lambda _: 0
 )
+
+# What owns memory that is used again (`kernels/cpu/memory.py`): an array has it by way of another one.
+LENT: set[type] = set()
+
+
+def owns(array: Any) -> bool:
+    """Whether an array has memory of its own, or alone has all of some that was lent."""
+    base = array.base
+    if base is None or base.__class__ is not np.ndarray or array.__class__ is not np.ndarray:
+        return base is None
+    whole = base.nbytes == array.nbytes and array.flags.c_contiguous
+    return whole and base.base.__class__ in LENT and refs(base) == 3
+
 
 _running: dict[int, _Task | None] = {}  # the innermost backward of each thread in which one runs
 
@@ -260,8 +275,8 @@ class _Task:
                             if to is not OP:
                                 # a function or a leaf may write to gx: copied, unless nobody else holds it or its array
                                 held = not (
-                                    refs(gx) == 3 and refs(array) == 3 and array.base is None if role is FUNCTION
-                                    else array.base is None and g.__class__ is not list and array is not g._array
+                                    refs(gx) == 3 and refs(array) == 3 and owns(array) if role is FUNCTION
+                                    else g.__class__ is not list and array is not g._array and owns(array)
                                 )  # fmt: skip
                                 if to is straight and left is None and (target._hooks is None or self.inputs is None):
                                     if target._hooks is None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.threads import in_parallel
+from genesis.core.graph.engine import LENT
 
 LARGE = 1 << 18  # bytes of an array from where its memory is kept
 LIMIT = 1 << 29  # bytes that are kept at most
@@ -44,6 +45,9 @@ class _Loan:
         _kept[size] = pieces
         while sum([n * len(some) for n, some in list(_kept.items())]) > LIMIT:
             _drop()
+
+
+LENT.add(_Loan)
 
 
 def _drop() -> None:
