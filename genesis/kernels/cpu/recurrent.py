@@ -54,6 +54,11 @@ def _inputs(kind: str, kept: bool) -> Any:
 
 
 @functools.cache
+def _pack() -> Any:
+    return native.nest("pack", code.pack(_target()), *map(len, code.PACK))
+
+
+@functools.cache
 def _backward(kind: str, columns: int) -> Any:
     return native.address("backward", code.backward(kind, _target(), columns))
 
@@ -120,8 +125,11 @@ class Layer:
 
     def packed(self, weight: Any) -> Any:
         """Of each group of hidden units, for each number of the other side, the weights of all gates."""
-        columns = self.by_gate(weight).reshape(self.gates, -1, self.lanes, weight.shape[1])
-        return _aligned(columns.transpose(1, 3, 0, 2))
+        weight, groups = np.ascontiguousarray(self.by_gate(weight)), self.width // self.lanes
+        features = weight.shape[-1]
+        out = memory.aligned((groups, features, self.gates, self.lanes), F32)
+        _pack()(memory.address(weight), memory.address(out), 0, groups, features, self.width, self.gates)
+        return out
 
     def packed_back(self, weight: Any, columns: int) -> Any:
         """Of so many groups of hidden units, for each row of the weights, their numbers."""

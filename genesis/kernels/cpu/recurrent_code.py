@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from genesis.kernels.llvm.nests import Code, declarations
+from genesis.kernels.llvm.products import transposed
 
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 # vectors of a record: behind the gates the cell before and the tanh of the cell, or the last gate's recurrent part; of a
@@ -72,6 +73,34 @@ def _record(code: Code, count: int, row: str, unit: str) -> list[str]:
     """Where the vectors of a record are."""
     first = code.times(code.add(code.times(row, "%width"), unit), str(count))
     return [code.add(first, str(j * code.lanes)) for j in range(count)]
+
+
+PACK = ("weight", "packed"), ("first", "last", "features", "width", "gates")
+
+
+def pack(target: Target) -> str:
+    """The function ``pack``: of some groups of hidden units, for each feature, the weights of all gates. Squares of as
+    many numbers as there are lanes are turned in registers.
+    """
+    code = Code(target.lanes)
+    step = code.times("%gates", str(code.lanes))
+    with code.loop("%first", "%last", "1") as group, code.loop("0", "%gates", "1") as gate:
+        first = code.add(code.times(gate.index, "%width"), code.times(group.index, str(code.lanes)))
+        lines = [code.at("%weight", code.times(code.add(first, str(j)), "%features")) for j in range(code.lanes)]
+        begin = code.add(
+            code.times(code.times(group.index, "%features"), step), code.times(gate.index, str(code.lanes))
+        )
+        with code.loop("0", "%features", str(code.lanes)) as k:
+            for i, numbers in enumerate(transposed(code, [code.load(line, k.index) for line in lines])):
+                code.store(numbers, "%packed", code.add(begin, code.times(code.add(k.index, str(i)), step)))
+        done = code.put(f"sub i64 %features, {code.put(f'srem i64 %features, {code.lanes}')}")
+        with code.loop(done, "%features", "1") as k:
+            numbers = "poison"
+            for j, line in enumerate(lines):
+                one = code.put(f"load float, ptr {code.at(line, k.index)}, align 4")
+                numbers = code.put(f"insertelement {code.vector} {numbers}, float {one}, i32 {j}")
+            code.store(numbers, "%packed", code.add(begin, code.times(k.index, step)))
+    return code.function("pack", *PACK)
 
 
 INPUTS = ("input", "packed", "kept"), ("first", "last", "features", "width")
