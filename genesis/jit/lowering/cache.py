@@ -27,7 +27,7 @@ from genesis.jit.passes import optimized
 from genesis.jit.program import Program
 from genesis.kernels.llvm import loops, native, objects
 
-_KINDS = ("arena", "outside", "result", "number", "constant", "host")
+_KINDS = ("arena", "outside", "result", "number", "constant", "host", "flag")
 
 
 def lowered(graph: Graph) -> tuple[Graph, Step]:
@@ -131,6 +131,8 @@ def to_plain(step: Compiled) -> dict[str, Any]:
         "numbers": step.numbers,
         "hosts": step.hosts,
         "size": step.size,
+        "checks": [step.checks, step.flags],
+        "refusal": None if step.refusal is None else _host_to_plain(step.refusal),
     }
 
 
@@ -148,6 +150,8 @@ def from_plain(data: dict[str, Any]) -> Compiled:
         data["numbers"],
         data["hosts"],
         data["size"],
+        *data["checks"],
+        None if data["refusal"] is None else _host_from_plain(data["refusal"]),
     )
 
 

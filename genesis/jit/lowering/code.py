@@ -60,10 +60,10 @@ def function_of(phase: Phase) -> tuple[str, str]:
     return name, "\n".join([*lines, "  ret void", "}", ""])
 
 
-FIXED = 16  # words of a context before those that a call sets
+FIXED = 20  # words of a context before those that a call sets
 FIELDS = (
     "takes", "returns", "entries_count", "known", "now", "extents", "written", "entries", "cells",
-    "task", "run", "control", "rows", "count", "threads",
+    "task", "run", "control", "rows", "count", "threads", "checks", "checks_count", "flags", "flags_count",
 )  # fmt: skip
 GATHER, CHECK, RUN = 1, 2, 4  # bits of the task
 
@@ -83,7 +83,7 @@ def enter(items: int, data: int) -> str:
 
     then the task: to bring the addresses of arrays, which are in two tuples of Python, into cells (`GATHER`); to check
     (`CHECK`) whether one that is written to may overlap another, if the address of one of the two is a new one, and if
-    so return 1; to run a table (`RUN`): the address of what does, ``run(control, rows, count, threads)``, and what it
+    so return 1. Then rows of a table that come first (``checks``) set flags: where one is not 0, it returns 2. Last, to run a table (`RUN`): the address of what does, ``run(control, rows, count, threads)``, and what it
     is called with. Behind `FIXED` words are the addresses of the two tuples, and the numbers of the host.
 
     Args:
@@ -98,10 +98,11 @@ def enter(items: int, data: int) -> str:
             if name
         ]
     )
-    return _ENTER.replace("FIELDS", fields).replace("ITEMS", str(items)).replace("DATA", str(data))
+    code = _ENTER + serial().replace("define void", "define internal void")
+    return code.replace("FIELDS", fields).replace("ITEMS", str(items)).replace("DATA", str(data))
 
 
-_POINTERS = ("known", "now", "extents", "written", "entries", "cells", "run", "control", "rows", "takes_tuple", "returns_tuple")  # fmt: skip
+_POINTERS = ("known", "now", "extents", "written", "entries", "cells", "run", "control", "rows", "checks", "flags", "takes_tuple", "returns_tuple")  # fmt: skip
 _ENTER = """
 define i64 @enter(ptr %words) {
 begin:
@@ -194,9 +195,24 @@ put:
   br label %fill
 gathered:
   %fine = icmp eq i64 %bad_i, 0
-  br i1 %fine, label %finish, label %refuse
+  br i1 %fine, label %first, label %refuse
 refuse:
   ret i64 1
+first:
+  call void @serial(ptr null, ptr %checks, i64 %checks_count, i64 1)
+  br label %flag
+flag:
+  %g = phi i64 [ 0, %first ], [ %next_g, %seen ]
+  %more_g = icmp slt i64 %g, %flags_count
+  br i1 %more_g, label %seen, label %finish
+seen:
+  %flag_at = getelementptr i64, ptr %flags, i64 %g
+  %set = load i64, ptr %flag_at
+  %next_g = add i64 %g, 1
+  %clear = icmp eq i64 %set, 0
+  br i1 %clear, label %flag, label %wrong
+wrong:
+  ret i64 2
 finish:
   %run_bit = and i64 %task, 4
   %runs = icmp ne i64 %run_bit, 0

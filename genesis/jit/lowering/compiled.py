@@ -13,8 +13,8 @@ from itertools import groupby
 from genesis.arrays.spec import Spec
 from genesis.jit.arguments import Var
 from genesis.jit.lowering.code import functions_of
-from genesis.jit.lowering.phases import Stage, in_order
-from genesis.jit.lowering.plan import Plan, Where
+from genesis.jit.lowering.phases import Phase, Stage, in_order
+from genesis.jit.lowering.plan import Plan, Where, flags_of
 from genesis.jit.program import Call, Program
 
 
@@ -60,6 +60,9 @@ class Compiled:
     numbers: int
     hosts: int  # arrays of kind "host"
     size: int  # of the arena
+    checks: int = 0  # how many of the rows come before all others, for flags
+    flags: int = 0
+    refusal: Host | None = None  # what raises, if a flag is set
 
 
 def compiled(
@@ -67,6 +70,7 @@ def compiled(
 ) -> Compiled:
     """The data of a plan."""
     native = [phase for phase in plan.phases if phase.stages]
+    checks = [phase for phase in native if phase.flag is not None]
     code, names = functions_of(native)
     rows: list[Row] = []
     cells: list[Where] = []
@@ -89,7 +93,18 @@ def compiled(
         len(program.numbers),
         hosts,
         plan.size,
+        len(checks),
+        len(flags_of(checks)),
+        _refusal(program, plan, checks) if checks else None,
     )
+
+
+def _refusal(program: Program, plan: Plan, checks: Sequence[Phase]) -> Host:
+    """The calls that raise, by what they check."""
+    calls = [call for phase in checks for call in phase.calls]
+    views = {v: call for call in program.calls for v in call.outs if v in program.regions}
+    host = _host(program, plan, _with_views(calls, views), [], set(), len(checks))
+    return replace(host, program=replace(host.program, results=()), outputs=())
 
 
 def _operands(plan: Plan, stage: Stage, turn: int) -> list[Where]:
@@ -106,16 +121,16 @@ def title_of(calls: Sequence[Call]) -> str:
 
 
 def _parts(program: Program, plan: Plan, cells: list[Where]) -> Iterator[tuple[int, int] | Host]:
-    done = 0
+    done = sum([phase.flag is not None for phase in plan.phases])
     last = _last_uses(program, plan)
     views = {v: call for call in program.calls for v in call.outs if v in program.regions}
     for is_native, group in groupby(enumerate(plan.phases), key=lambda item: bool(item[1].stages)):
-        phases = list(group)
-        if is_native:
+        phases = [(i, phase) for i, phase in group if phase.flag is None]
+        if is_native and phases:
             count = sum([phase.times for _, phase in phases])
             yield done, done + count
             done += count
-        else:
+        elif phases:
             over = {index for index, phase in last.items() if phases[0][0] <= phase <= phases[-1][0]}
             calls = [call for _, phase in phases for call in phase.calls]
             yield _host(program, plan, _with_views(calls, views), cells, over, len(phases))

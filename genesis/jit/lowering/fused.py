@@ -14,6 +14,7 @@ from genesis.jit.lowering.parts import (
     F64,
     I64,
     Builder,
+    Check,
     Memory,
     Part,
     Unknown,
@@ -129,7 +130,7 @@ def mean_loss(memory: Memory, call: Call) -> list[Part]:
 def _rows_that_count(
     memory: Memory, call: Call, args: Sequence[Any], outs: Sequence[Var], classes: Var
 ) -> list[Part | Call]:
-    """That classes are indices is checked on the host."""
+    """That classes are indices is checked before, or on the host."""
     (target, ignored, c), (count, checked), rows = args, outs, args[0].spec.shape
     first = Builder(memory, call, rows, (0,))
     counts = first.read(target) != ignored
@@ -137,6 +138,9 @@ def _rows_that_count(
     each = Builder(memory, call, rows)
     label = each.read(target)
     each.give(classes, np.where(label != ignored, label, 0).astype(I64))
+    if Check(target, c, ignored=ignored) in memory.checked:
+        each.give(checked, np.where(label != ignored, label, 0).astype(I64))
+        return [first.made(), each.made()]
     check = Call("check_range", (classes, "cross_entropy", c, f"{c} classes"), (checked,), call.site)
     return [first.made(), each.made(), check]
 

@@ -1,7 +1,7 @@
 """Calls that say with numbers which elements they mean: rows of tables, and sums into them.
 
-Numbers that are no index of the dimension are an error, which is the host's: machine code is made where they were checked
-before (``check_range``), or are constants.
+Numbers that are no index of the dimension are an error: machine code is made where they were checked before (`ranges`, or
+``check_range`` on the host), or are constants.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def take_index(memory: Memory, call: Call) -> list[Part]:
     x, index, key = call.args
     if tuple(key) != AT or index is None:
         raise Unknown("an index of this kind")
-    memory.check(index, x.spec.shape[0])
+    wraps = memory.wraps(index, x.spec.shape[0])
     shape, ndim, own = call.outs[0].spec.shape, len(index.spec.shape), memory.strides(x)
     made = Builder(memory, call, shape)
     rows = made.read(index, [*memory.strides(index), *[0] * (len(shape) - ndim)])
+    rows = np.where(rows < 0, rows + x.spec.shape[0], rows) if wraps else rows
     made.give(call.outs[0], made.taken(x, [*[0] * ndim, *own[1:]], rows, own[0]))
     return [made.made()]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,15 @@ class Unknown(Exception):
     """There is no such form of a call."""
 
 
+class Check(NamedTuple):
+    """Each of these numbers, but those that are ``ignored``, is to be one of low, ..., size - 1."""
+
+    index: Var
+    size: int
+    low: int = 0
+    ignored: int | None = None
+
+
 class Memory:
     """Where values lie."""
 
@@ -77,6 +86,7 @@ class Memory:
         self.regions, self.numbers, self.constants = regions, numbers, constants or {}
         self.moments: dict[Var, Var] = {}  # mean and variance of the channels of values, where they are computed
         self.recurrent: dict[Var, tuple[int, int, bool]] = {}  # layers by what they keep: steps, batch, and backwards
+        self.checked: set[Check] = set()  # what was looked at before everything else
         self.limits: dict[Var, int] = {}  # values whose elements are checked to be below these, and not below 0
 
     def check(self, index: Var, size: int) -> None:
@@ -87,6 +97,13 @@ class Memory:
             return
         if index.spec.dtype.kind not in "iu" or self.limits.get(root, size + 1) > size:
             raise Unknown("an index that is not checked")
+
+    def wraps(self, index: Var, size: int) -> bool:
+        """Whether a number may be below 0, and counts from the end then; refuses one that is not checked."""
+        if Check(index, size, -size) in self.checked:
+            return True
+        self.check(index, size)
+        return False
 
     def read(self, var: Var, strides: Sequence[int]) -> Read:
         """A read with other strides over other axes than the value has dimensions."""

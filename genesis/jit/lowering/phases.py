@@ -52,6 +52,7 @@ class Phase:
     stages: tuple[Stage, ...]
     calls: tuple[Call, ...]  # of the program, that are computed here
     why: str = ""  # it is not one with the phase before it, or is left to the host
+    flag: Var | None = None  # of a phase before all others, for a flag: where it is set, nothing else is computed
     times: int = 1  # neighbouring phases that run several times do so together: all, then all again
 
     @property

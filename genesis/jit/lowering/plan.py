@@ -5,6 +5,7 @@
               nothing reads the old one later, and the host computes nothing later (it may raise)
     result    an array that the call returns, new for each call
     number, constant    what they say
+    flag      a number of the call that says whether it is to be refused
     host      the array that an op has returned that the host computed
 
 What is not computed where it has to be at the end is copied by phases behind the others, and these cannot fail.
@@ -74,6 +75,11 @@ def planned(
     return _Planner(program, phases, takes, returns, targets).plan()
 
 
+def flags_of(phases: Sequence[Phase]) -> list[Var]:
+    """The flags that phases compute."""
+    return list(dict.fromkeys([phase.flag for phase in phases if phase.flag is not None]))
+
+
 class _Planner:
     def __init__(
         self, program: Program, phases: Sequence[Phase], takes: Sequence[Var], returns: Sequence[Var], targets: dict[int, Var]
@@ -82,6 +88,7 @@ class _Planner:
         self.where: dict[Var, Where] = {var: Where("outside", i) for i, var in enumerate(takes)}
         self.where |= {var: Where("number", i) for i, (var, _) in enumerate(program.numbers)}
         self.where |= {var: Where("constant", i) for i, (var, _) in enumerate(program.constants)}
+        self.where |= {v: Where("flag", i) for i, v in enumerate(flags_of(phases))}
         self.results = [Var(dense(v.spec)) for v in returns]
         self.ends = list(zip(returns, self.results, strict=True))  # what has to be where
         for i, w in enumerate(program.writes):
@@ -129,7 +136,7 @@ class _Planner:
                 self.where[value] = self.where[target]
         for i, (value, result) in enumerate(zip([v for v, _ in self.ends], self.results, strict=False)):
             self.where[result] = Where("result", i)
-            if value in self.writers and value not in self.where and _same_layout(value.spec, result.spec):
+            if value in self.writers and value not in self.where and same_layout(value.spec, result.spec):
                 self.where[value] = self.where[result]
         self._copies()
         lives = {var: self._life(var) for var in self.writers if var not in self.where}
@@ -152,7 +159,7 @@ class _Planner:
     def _fits(self, value: Var, target: Var) -> bool:
         """Whether a value can be computed in the memory of a target."""
         writers = self.writers.get(value)
-        if writers is None or value in self.where or not _same_layout(value.spec, target.spec):
+        if writers is None or value in self.where or not same_layout(value.spec, target.spec):
             return False
         first = writers[0][0]
         if first <= self.last_host or any([begun <= first <= ended for begun, ended in self.rounds]):
@@ -263,7 +270,7 @@ def size_of(spec: Spec) -> int:
     return math.prod(spec.shape) * spec.dtype.itemsize
 
 
-def _same_layout(a: Spec, b: Spec) -> bool:
+def same_layout(a: Spec, b: Spec) -> bool:
     """Whether an element is at the same offset in both, and they have no gaps."""
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return False

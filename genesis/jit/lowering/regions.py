@@ -18,18 +18,20 @@ from genesis.jit.lowering import (
     many,
     pointwise,
     products,
+    ranges,
     recurrent,
     reductions,
     rounds,
     small_attention,
     steps,
+    writes,
 )
 from genesis.jit.lowering.assemble import assembled, flat
 from genesis.jit.lowering.emit_llvm import emitted
 from genesis.jit.lowering.emit_python import interpreted
 from genesis.jit.lowering.groups import Group, without_ones
 from genesis.jit.lowering.loops import Nest
-from genesis.jit.lowering.parts import RULES, Memory, Part, Unknown
+from genesis.jit.lowering.parts import RULES, Check, Memory, Part, Unknown
 from genesis.jit.lowering.phases import Kernel, Phase, Stage
 from genesis.jit.program import Call, Program, op_of
 from genesis.kernels.llvm import loops
@@ -65,13 +67,34 @@ def phases(program: Program) -> list[Phase]:
     calls = _calls(program)
     if not loops.available():
         return [_of_host(call, "there is no llvmlite") for call in calls]
+    checks = _checks(program)
+    checked = set(checks)
     parts = rounds.in_rounds(program)
-    return (None if parts is None else _in_rounds(parts)) or _Regions(program, calls).phases()
+    others = (None if parts is None else _in_rounds(parts, checked)) or _Regions(
+        program, calls, checked=checked
+    ).phases()
+    return [*[phase for some in checks.values() for phase in some], *others]
 
 
-def _in_rounds(parts: rounds.Rounds) -> list[Phase] | None:
+def _checks(program: Program) -> dict[Check, list[Phase]]:
+    """The phases that look at indices of the outside, before all others."""
+    memory, known = Memory(program.regions, set()), dict[Check, list[Phase]]()
+    for check, calls in ranges.of_outside(program).items():
+        if 0 in check.index.spec.shape:
+            known[check] = []
+            continue
+        try:
+            group = Group(without_ones(ranges.flag(memory, calls[-1], check)))
+        except Unknown:
+            continue
+        (flag,) = group.given
+        known[check] = [Phase((_stage(*each),), calls, flag=flag) for each in assembled(group, {flag})]
+    return known
+
+
+def _in_rounds(parts: rounds.Rounds, checked: set[Check]) -> list[Phase] | None:
     """The phases of a program in rounds; None if the host would have to compute in each."""
-    before = _Regions(parts.before, _calls(parts.before))
+    before = _Regions(parts.before, _calls(parts.before), checked=checked)
     limits = dict(before.memory.limits)
     limits |= {v: limits[whole] for v, (whole, _) in parts.slices.items() if whole in limits}
     made = {v for call in parts.body.calls for v in call.outs}
@@ -119,6 +142,7 @@ class _Regions:
 
     Args:
         limits: see `Memory`
+        checked: what was looked at before
         changing: the values that are others in each round; what is made of the others only is made ``earlier``
     """
 
@@ -128,10 +152,12 @@ class _Regions:
         calls: list[Call],
         limits: dict[Var, int] | None = None,
         changing: set[Var] | None = None,
+        checked: set[Check] | None = None,
     ) -> None:
         self.program, self.changing = program, changing
         self.memory = Memory(program.regions, {v for v, _ in program.numbers}, dict(program.constants))
         self.memory.limits.update(limits or {})
+        self.memory.checked = checked or set()
         self.earlier: list[_Item] = []
         self.items: list[_Item] = []
         self.ready: dict[Var, int] = {}  # the number of the item that gives a value
@@ -147,6 +173,10 @@ class _Regions:
 
     def _add(self, call: Call) -> None:
         try:
+            if call.op == "check_range" and Check(call.args[0], call.args[2]) in self.memory.checked:
+                self._into_group(without_ones(ranges.as_it_is(self.memory, call)))
+                self.memory.limits[call.outs[0]] = call.args[2]
+                return
             if call.op in products.OPS:
                 self._multiply(call)
                 return
@@ -155,6 +185,10 @@ class _Regions:
                 return
             if call.op in attention.CALLS and attention.suits(call):
                 own = attention.stage(self.memory, call, lambda text: "k" + _digest(text))
+                self._last(_Item(calls=[call], stages=[own]), call.outs)
+                return
+            if call.op == "put" and call.args[2] is not None:
+                own = writes.put_rows(self.memory, call, lambda text: "k" + _digest(text))
                 self._last(_Item(calls=[call], stages=[own]), call.outs)
                 return
             parts = self._parts(call)

@@ -69,7 +69,7 @@ def run(arrays, numbers=(), starts=()):
     try:
         pack(context.block, {8 * code.FIXED}, id(takes), id(returns), *numbers)
         {entry}if enter(context.at):
-            takes = separate(context, takes)
+            takes = again(context, takes, returns)
         {"more(context, takes, returns, numbers, starts)" if self._mixed() else ""}
     finally:
         free.append(context)
@@ -77,7 +77,7 @@ def run(arrays, numbers=(), starts=()):
 """
         scope = {f"make{i}": make for i, make in enumerate(makers)} | {
             "free": self.free, "new": _Context, "runner": self, "enter": _enter(), "entry": _entry,
-            "pack": struct.Struct(f"QQ{self.step.numbers}d").pack_into, "separate": self._separate, "more": self._more, "watching": PHASES, "watched": self._watched,
+            "pack": struct.Struct(f"QQ{self.step.numbers}d").pack_into, "again": self._again, "more": self._more, "watching": PHASES, "watched": self._watched,
         }  # fmt: skip
         exec(compile(source, "<genesis step>", "exec"), scope)
         return scope["run"]  # type: ignore[no-any-return]
@@ -114,15 +114,19 @@ def run(arrays, numbers=(), starts=()):
         context.words[_TASK] &= ~code.RUN
         struct.pack_into(f"QQ{self.step.numbers}d", context.block, 8 * code.FIXED, id(takes), id(returns), *numbers)
         if _enter()(context.at):
-            takes = self._separate(context, takes)
+            takes = self._again(context, takes, returns)
         call = _Call(context, self.constants, takes, returns, numbers, starts)
-        for part in self.parts:
+        for part in self._all_parts():
             if isinstance(part, _Hosted):
                 _told(part.title, 1, partial(part.run, call))
             else:
                 for i in range(*part):
                     _told(self.step.rows[i].title, self.step.rows[i].chunks, partial(context.run, i, i + 1))
         return returns
+
+    def _all_parts(self) -> list[Any]:
+        """With what is checked before."""
+        return [(0, self.step.checks), *self.parts]
 
     def timed(
         self, arrays: Sequence[Array], numbers: Sequence[float], starts: Sequence[tuple[Any, int]]
@@ -141,20 +145,24 @@ def run(arrays, numbers=(), starts=()):
             PHASES.remove(look)
         counts = [
             count
-            for part in self.parts
+            for part in self._all_parts()
             for count in ([part.count] if isinstance(part, _Hosted) else [1] * (part[1] - part[0]))
         ]
         return [seconds for count, each in zip(counts, times, strict=True) for seconds in (each, *[0.0] * (count - 1))]
 
-    def _separate(self, context: _Context, takes: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Begin a call again whose arrays overlap."""
+    def _again(self, context: _Context, takes: tuple[Array, ...], returns: tuple[Array, ...]) -> tuple[Array, ...]:
+        """A call that was not run: begin again if its arrays overlap; refuse indices that are out of range."""
         context.known.fill(0)  # the next one is checked anew
         separate = self._separated(takes)
         task, context.words[_TASK] = int(context.words[_TASK]), code.GATHER | (context.words[_TASK] & code.RUN)
         context.words[code.FIXED] = id(separate)
-        _enter()(context.at)
-        context.words[_TASK] = task
-        context.known.fill(0)
+        try:
+            if _enter()(context.at) and self.step.refusal is not None:
+                _Hosted(self.step.refusal).run(_Call(context, self.constants, separate, returns, (), ()))
+                raise AssertionError("an index was refused that is none")
+        finally:
+            context.words[_TASK] = task
+            context.known.fill(0)
         return separate
 
     def _separated(self, takes: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -195,37 +203,40 @@ class _Context:
         if step.size > memory.LARGE:  # what eager calls keep for the next ones gives way to memory that is planned
             memory.release()
         self.arena = aligned(step.size)
-        self.words = np.zeros(code.FIXED + 2 + step.numbers, np.int64)
+        self.words = np.zeros(code.FIXED + 2 + step.numbers + step.flags, np.int64)
         self.numbers = memoryview(self.words)  # the same, faster for single ones
         self.block = self.numbers.cast("B")
         self.at = self.words.ctypes.data
         self.known = np.zeros(len(step.takes), np.int64)
         self.now = np.zeros(len(step.takes) + len(step.returns), np.int64)
+        self.flags = self.at + 8 * (code.FIXED + 2 + step.numbers)
         self.cells = self._cells(runner)
         rows = [(runner.functions[r.function], self.cells.ctypes.data + 8 * r.cell, r.chunks) for r in step.rows]
         self.rows = np.array(rows, np.int64).reshape(-1, 3)
+        self.rows_at = self.rows.ctypes.data
         self.entry = _entry() if runner.parallel else _serial()
         mixed = runner._mixed()
         task = code.GATHER | (code.CHECK if any(step.written) else 0) | (0 if mixed else code.RUN)
         parts = (self.known, self.now, runner.extents, runner.written, runner.entries, self.cells)
         self.words[: len(code.FIELDS)] = [
             len(step.takes), len(step.returns), len(runner.entries), *[part.ctypes.data for part in parts],
-            task, *self.entry[:2], self.rows.ctypes.data, len(rows), self.entry[2],
+            task, *self.entry[:2], self.rows_at + 24 * step.checks, len(rows) - step.checks, self.entry[2],
+            self.rows_at, step.checks, self.flags, step.flags,
         ]  # fmt: skip
         self.hosts: list[Any] = [None] * step.hosts  # the arrays of kind "host"
         self.views: dict[tuple[Where, int], Array] = {}
 
     def _cells(self, runner: Runner) -> Array:
         """The addresses of all operands; those of arrays come with a call."""
-        begin = {"arena": self.arena.ctypes.data, "number": self.at + 8 * (code.FIXED + 2)}
+        begin = {"arena": self.arena.ctypes.data, "number": self.at + 8 * (code.FIXED + 2), "flag": self.flags}
         constants = [array.ctypes.data for array in runner.constants]
 
         def address(where: Where) -> int:
             if where.kind == "constant":
                 return int(constants[where.index]) + where.offset
-            return int(begin[where.kind] + where.index * (8 if where.kind == "number" else 1))
+            return int(begin[where.kind] + where.index * (1 if where.kind == "arena" else 8))
 
-        fixed = ("arena", "number", "constant")
+        fixed = ("arena", "number", "constant", "flag")
         return np.array([address(w) if w.kind in fixed else 0 for w in runner.step.cells], np.int64)
 
     def threads(self, entry: tuple[int, int, int]) -> None:
@@ -238,7 +249,7 @@ class _Context:
         """Run some rows of the table."""
         words = self.numbers
         task, first, count = words[_TASK], words[_ROWS], words[_COUNT]
-        words[_TASK], words[_ROWS], words[_COUNT] = code.RUN, first + 24 * begin, end - begin
+        words[_TASK], words[_ROWS], words[_COUNT] = code.RUN, self.rows_at + 24 * begin, end - begin
         try:
             _enter()(self.at)
         finally:
