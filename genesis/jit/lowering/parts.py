@@ -89,6 +89,11 @@ class Memory:
         self.checked: set[Check] = set()  # what was looked at before everything else
         self.limits: dict[Var, int] = {}  # values whose elements are checked to be below these, and not below 0
 
+    def is_checked(self, index: Var, size: int) -> bool:
+        """Whether numbers are known to be indices."""
+        root = self.regions[index].root if index in self.regions else index
+        return Check(index, size) in self.checked or self.limits.get(root, size + 1) <= size
+
     def check(self, index: Var, size: int) -> None:
         """Refuse an index that may be another number than 0, ..., size - 1."""
         root = index if index not in self.regions else self.regions[index].root

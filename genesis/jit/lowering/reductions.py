@@ -10,6 +10,7 @@ import numpy as np
 from genesis.jit.lowering.parts import (
     BOOL,
     F64,
+    I64,
     Builder,
     Memory,
     Part,
@@ -67,6 +68,19 @@ def extremes(memory: Memory, call: Call) -> list[Part]:
     if x.dtype.itemsize == 2:
         x = x.astype(np.float32)
     return _reduced(made, call, total("maximum" if call.op == "amax" else "minimum", x), dims)
+
+
+@rule("argmax", "argmin")
+def positions_of_extremes(memory: Memory, call: Call) -> list[Part]:
+    """The first place of what the extreme is; NaN is more than all, and less than all."""
+    made, x, n, dims = _begin(memory, call, call.args[1])
+    x = x.astype(I64 if x.dtype.kind in "bi" else F64 if x.dtype == F64 else np.float32)
+    most = total("maximum" if call.op == "argmax" else "minimum", x)
+    at, step = 0, 1
+    for d in reversed(dims):
+        at, step = made.count(d) * step + at, step * made.shape[d]
+    memory.limits[call.outs[0]] = n
+    return _reduced(made, call, total("minimum", np.where((x == most) | (x != x), at, n)), dims)
 
 
 @rule("any", "all")

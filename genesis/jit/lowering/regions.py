@@ -173,7 +173,7 @@ class _Regions:
 
     def _add(self, call: Call) -> None:
         try:
-            if call.op == "check_range" and Check(call.args[0], call.args[2]) in self.memory.checked:
+            if call.op == "check_range" and self.memory.is_checked(call.args[0], call.args[2]):
                 self._into_group(without_ones(ranges.as_it_is(self.memory, call)))
                 self.memory.limits[call.outs[0]] = call.args[2]
                 return

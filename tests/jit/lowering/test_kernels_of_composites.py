@@ -264,6 +264,29 @@ def test_what_is_no_number_in_few_rows_goes_where_it_belongs():
     assert (y[7].item(), y[9].item()) == (math.inf, -math.inf)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.uint8, np.bool_])
+@pytest.mark.parametrize(
+    "shape, dim", [((4, 5), 1), ((4, 5), 0), ((4, 5), None), ((), None), ((2, 3, 4), -2), ((3, 70_000), 1)]
+)
+def test_places_of_extremes(dtype, shape, dim):
+    """The first of equals; what is no number is the largest and the smallest."""
+    values = np.round(np.random.default_rng(9).normal(size=shape) * 3)
+    for k, special in enumerate((0, math.nan, math.inf, -math.inf)):
+        if np.dtype(dtype).kind == "f" and values.size > 4:
+            values.reshape(-1)[[k, -k - 1]] = special
+        x = genesis.tensor(np.abs(values).astype(dtype) if dtype == np.uint8 else values.astype(dtype))
+        graph = traced(lambda x: (x.argmax(dim), x.argmin(dim)), x)
+        assert ops_left_to_the_host(check(graph, (x,), np.testing.assert_array_equal)) == []
+
+
+def test_values_at_places_of_extremes_need_no_check():
+    x = numbers(6, 40, requires_grad=False)
+    assert (
+        ops_left_to_the_host(check(traced(lambda x: (*x.max(1), x.gather(1, x.argmin(1, True))), x), (x,), _close))
+        == []
+    )
+
+
 # ---- machines
 
 
