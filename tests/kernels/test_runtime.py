@@ -22,6 +22,7 @@ from genesis.kernels.native import code, runtime
 pytestmark = pytest.mark.skipif(native.binding() is None, reason="no llvmlite")
 
 # count: args[chunk] += 1.  ring: args has n, from, to; to[chunk] = from[chunk - 1] + from[chunk] (mod n, wrapping)
+# who: args[chunk] = where the stack of the thread is, after some microseconds
 CODE = """
 define void @count(ptr %args, i64 %chunk) {
   %at = getelementptr i64, ptr %args, i64 %chunk
@@ -48,12 +49,28 @@ define void @ring(ptr %args, i64 %chunk) {
   store i64 %sum, ptr %out
   ret void
 }
+define void @who(ptr %args, i64 %chunk) {
+entry:
+  %mine = alloca i64
+  %stack = ptrtoint ptr %mine to i64
+  %at = getelementptr i64, ptr %args, i64 %chunk
+  store i64 %stack, ptr %at
+  br label %again
+again:
+  %i = phi i64 [ 0, %entry ], [ %next, %again ]
+  store volatile i64 %i, ptr %mine
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 20000
+  br i1 %more, label %again, label %done
+done:
+  ret void
+}
 """
 
 
 @functools.cache
 def functions():
-    return native.addresses_in(CODE, ["count", "ring"])
+    return native.addresses_in(CODE, ["count", "ring", "who"])
 
 
 @pytest.fixture(params=[1, 2, 3, 5])
@@ -74,6 +91,25 @@ def rings(phases, n=7):
     for _ in range(phases):
         want = np.roll(want, 1) + want
     return runtime.Table(rows, kept=(blocks, memory)), memory[phases % 2], want
+
+
+def test_a_thread_has_neighbouring_chunks():
+    """The caller takes them from the first one on, the worker from the last one back."""
+    before = genesis.get_num_threads()
+    genesis.set_num_threads(2)
+    stacks, shared = np.zeros(48, np.int64), 0
+    try:
+        table = runtime.Table([(functions()[2], stacks.ctypes.data, len(stacks))])
+        for _ in range(200):
+            runtime.run(table)
+            borders = np.flatnonzero(np.abs(np.diff(stacks)) > 1 << 14)  # the stacks of threads are far apart
+            assert len(borders) <= 1
+            shared += len(borders)
+            if shared > 3:
+                break
+    finally:
+        genesis.set_num_threads(before)
+    assert shared > 0
 
 
 def test_every_chunk_is_done_once(threads):

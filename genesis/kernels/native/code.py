@@ -7,6 +7,9 @@ off the ticket by compare and exchange. If that succeeds the row was this phase'
 chunks are done, and no ticket comes twice. So workers look at nothing but the control block, which is there as long as
 the process, and tables may go as soon as ``run`` returns.
 
+The caller takes chunks from the first one on, workers from the last one back: in neighbouring phases that go through the
+same rows a thread so meets most of what it has in its cache.
+
 Nobody waits for a worker that holds no chunk. Who finds nothing to do looks again for `SPIN` seconds and then sleeps
 until the other side wakes it. Either says that it sleeps before it looks for the last time, and the other writes before
 it looks for sleepers, so no call is missed.
@@ -23,7 +26,7 @@ ARITY = 32  # arguments of a function whose slices are chunks, at most
 
 # words of the control block; what different threads write is on lines of its own
 TICKET, FUNCTION, ARGUMENTS, COUNT, HELPERS = range(5)
-COMPLETED, SLEEPERS, CALLS, BUSY, WAITING = 16, 32, 33, 48, 64
+COMPLETED, TAKEN, SLEEPERS, CALLS, BUSY, WAITING = 16, 24, 32, 33, 48, 64
 SPINS, WAIT, WAKE = 80, 81, 82
 WORDS = 96
 INDEX, STOP, OWN_WORDS = 0, 1, 16  # of a worker
@@ -69,7 +72,7 @@ NO_SYSTEM = System((), "", "", "fence seq_cst")  # without workers
 def module(system: System) -> str:
     """The functions ``run``, ``run_block``, ``slice``, ``spread``, ``worker``, ``wake`` and ``spin``; their code names the words of the control block."""
     text = _CODE.replace("RELAX", system.relax).replace("SYSTEM_WAIT", system.wait).replace("SYSTEM_WAKE", system.wake)
-    for name in ("TICKET", "FUNCTION", "ARGUMENTS", "COUNT", "HELPERS", "COMPLETED", "SLEEPERS", "CALLS", "BUSY",
+    for name in ("TICKET", "FUNCTION", "ARGUMENTS", "COUNT", "HELPERS", "COMPLETED", "TAKEN", "SLEEPERS", "CALLS", "BUSY",
                  "WAITING", "SPINS", "WAIT", "WAKE", "INDEX", "STOP"):  # fmt: skip
         text = text.replace(f"i64 {name}\n", f"i64 {globals()[name]}\n")
     words = range(ARITY)
@@ -368,6 +371,7 @@ begin:
   %now_count = getelementptr i64, ptr %ctl, i64 COUNT
   %now_helpers = getelementptr i64, ptr %ctl, i64 HELPERS
   %completed = getelementptr i64, ptr %ctl, i64 COMPLETED
+  %taken_at = getelementptr i64, ptr %ctl, i64 TAKEN
   %sleepers = getelementptr i64, ptr %ctl, i64 SLEEPERS
   %waiting = getelementptr i64, ptr %ctl, i64 WAITING
   %spins_at = getelementptr i64, ptr %ctl, i64 SPINS
@@ -402,6 +406,7 @@ open:
   store atomic ptr %args, ptr %now_args release, align 8
   store atomic i64 %count, ptr %now_count release, align 8
   store atomic i64 %helpers, ptr %now_helpers release, align 8
+  store atomic i64 0, ptr %taken_at release, align 8
   %shifted = shl i64 %this, 24
   %opened = or i64 %shifted, %count
   store atomic i64 %opened, ptr %ctl seq_cst, align 8
@@ -415,6 +420,7 @@ call:
   call void @wake(ptr %ctl, i64 %wanted)
   br label %take
 take:
+  %c = phi i64 [ 0, %open ], [ 0, %call ], [ %c, %grab ], [ %next_c, %work ]
   %ticket = load atomic i64, ptr %ctl acquire, align 8
   %left = and i64 %ticket, 16777215
   %open_now = icmp ne i64 %left, 0
@@ -425,8 +431,8 @@ grab:
   %won = extractvalue { i64, i1 } %taken, 1
   br i1 %won, label %work, label %take
 work:
-  %c = sub i64 %count, %left
   call void %f(ptr %args, i64 %c)
+  %next_c = add i64 %c, 1
   %already = atomicrmw add ptr %completed, i64 1 seq_cst
   br label %take
 wait:
@@ -471,6 +477,7 @@ entry:
   %now_count = getelementptr i64, ptr %ctl, i64 COUNT
   %now_helpers = getelementptr i64, ptr %ctl, i64 HELPERS
   %completed = getelementptr i64, ptr %ctl, i64 COMPLETED
+  %taken_at = getelementptr i64, ptr %ctl, i64 TAKEN
   %sleepers = getelementptr i64, ptr %ctl, i64 SLEEPERS
   %calls = getelementptr i64, ptr %ctl, i64 CALLS
   %waiting = getelementptr i64, ptr %ctl, i64 WAITING
@@ -499,7 +506,9 @@ grab:
   %won = extractvalue { i64, i1 } %exchanged, 1
   br i1 %won, label %work, label %did
 work:
-  %c = sub i64 %count, %left
+  %before = atomicrmw add ptr %taken_at, i64 1 seq_cst
+  %behind = sub i64 %count, %before
+  %c = sub i64 %behind, 1
   call void %f(ptr %args, i64 %c)
   %already = atomicrmw add ptr %completed, i64 1 seq_cst
   %waits = load atomic i32, ptr %waiting seq_cst, align 4
