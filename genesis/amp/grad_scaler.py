@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from genesis.base.errors import ArgumentError, GraphError, message
+from genesis.base.late import Late
 from genesis.base.pytree import tree_map
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
@@ -20,6 +21,7 @@ from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import Dependable, depends, does, host, tracer
 from genesis.ops.shapes.join import stack
 
+_collectives = Late("genesis.distributed.nn.ops")
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
 
 
@@ -114,8 +116,12 @@ class GradScaler(Dependable):
                     p.grad.mul_(host(lambda: 1.0 / self._scale))
                     values = p.grad.coalesce().values() if p.grad.is_sparse else p.grad
                     finite.append(values.isfinite().all())
-            if active is not None and finite:
-                return not active.decide(stack([x.to(finite[0].device) for x in finite]).all())
+            parted = next((p._sharding for g in optimizer.param_groups for p in g["params"] if p._sharding), None)
+            if finite and (active is not None or parted is not None):
+                all_finite = stack([x.to(finite[0].device) for x in finite]).all()
+                if parted is not None:  # all ranks step, or none
+                    all_finite = _collectives.all_reduce(all_finite.float(), "min", parted.members.key).bool()
+                return not (active.decide(all_finite) if active is not None else bool(all_finite))
         return not all([bool(x) for x in finite])
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

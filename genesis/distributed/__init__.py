@@ -5,6 +5,7 @@
 `calls`      agreement and waiting          `memory` `wire`   tensors as engines take them
 `engine`     the protocol, a world of one   `mpi`    the engine of MPI
 `nn`         collectives with gradients     `optim`  optimizers whose state is divided among ranks
+`sharded`    tensors of which each rank has rows                 `fsdp`   modules made of them
 
     import genesis.distributed as dist
     dist.init_process_group()              # alone, or what genesis run -n 2, mpiexec and srun start

@@ -64,6 +64,11 @@ def test_an_optimizer_in_parts(ranks):
     passes(ranks, "zero.py")
 
 
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
+def test_sharded_modules(ranks):
+    passes(ranks, "sharded.py")
+
+
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_data_parallel_training(ranks):
     passes(ranks, "data_parallel.py")

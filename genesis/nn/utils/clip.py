@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genesis.base.errors import ArgumentError, GraphError, message
+from genesis.base.late import Late
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.site import warn_user
@@ -12,6 +13,8 @@ from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.outside import tensor
 from genesis.ops.reductions.norms import norm
 from genesis.ops.shapes.join import stack
+
+_collectives = Late("genesis.distributed.nn.ops")
 
 
 def _listed(name: str, tensors: Any) -> list[Tensor]:
@@ -35,15 +38,30 @@ def _number(value: Any) -> Any:
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all elements of several tensors.
+    """The norm of all elements of several tensors; of sharded ones, of the rows of all ranks.
 
     Raises:
         RuntimeError: with ``error_if_nonfinite``, it is infinite or no number
     """
-    parts: list[Any] = [norm(t, float(norm_type)) for t in _listed("get_total_norm", tensors)]
-    if not parts:
+    listed = _listed("get_total_norm", tensors)
+    return _total_norm(listed, [t._sharding for t in listed], float(norm_type), error_if_nonfinite)
+
+
+@no_grad()
+def _total_norm(tensors: list[Any], shardings: list[Any], norm_type: float, error_if_nonfinite: bool) -> Tensor:
+    if not tensors:
         return tensor(0.0)
-    total: Any = norm(stack([part.to(parts[0].device) for part in parts]), float(norm_type))
+    parts = [_norm_of_one(t, s, norm_type) for t, s in zip(tensors, shardings, strict=True)]
+    together = [part.to(parts[0].device) for part in parts]
+    sharded = [i for i, s in enumerate(shardings) if s is not None]
+    if sharded:
+        of_ranks = _collectives.all_gather_stacked(
+            stack([together[i] for i in sharded]), shardings[sharded[0]].members.key
+        )
+        whole = of_ranks.sum(0) if norm_type == 0 else norm(of_ranks, norm_type, dim=0)
+        for i, each in zip(sharded, whole.unbind(0), strict=True):
+            together[i] = each
+    total: Any = norm(stack(together), norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise GraphError(
             message(
@@ -51,6 +69,13 @@ def get_total_norm(
             )
         )
     return total  # type: ignore[no-any-return]
+
+
+def _norm_of_one(t: Any, sharding: Any, norm_type: float) -> Any:
+    """The norm of a tensor, or of this rank's rows of it, which may be none."""
+    if sharding is not None and not t.numel():
+        return tensor(float("inf") if norm_type < 0 else 0.0, dtype=t.dtype)
+    return norm(t, norm_type)
 
 
 @no_grad()
@@ -78,7 +103,8 @@ def clip_grad_norm_(
     several = _listed("clip_grad_norm_", parameters)
     if not several:
         warn_user(message("clip_grad_norm_", "there are no parameters", hint="a generator can be used once"))
-    total = get_total_norm([p.grad for p in several if p.grad is not None], norm_type, error_if_nonfinite)
+    having = [p for p in several if p.grad is not None]
+    total = _total_norm([p.grad for p in having], [p._sharding for p in having], float(norm_type), error_if_nonfinite)
     clip_grads_with_norm_(several, max_norm, total)
     return total
 

@@ -1,0 +1,173 @@
+"""Parameters whose rows one call of a collective moves, and the memory that they are whole in.
+
+A large parameter is gathered from the memory of its shard into that of the whole one, and its gradient is scattered in
+the same way: nothing is copied on the way. Small ones of one dtype travel together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genesis.base.errors import UnsupportedError, message
+from genesis.core.graph.modes import no_grad
+from genesis.core.graph.parameter import Parameter
+from genesis.core.graph.tensor import wrap
+from genesis.distributed.collectives import ReduceOp, all_gather_into_tensor, reduce_scatter_tensor
+from genesis.distributed.sharded import ShardedParameter, ShardedTensor, Sharding
+
+_ALONE = 2**16  # bytes of a shard from which a parameter travels alone
+
+
+class Part:
+    """A parameter: this rank's rows, and the whole one that a forward computes with.
+
+    Args:
+        name: in the module that was sharded
+        owners: modules that have it, each with the name that it has there
+        dtype: in which it is computed with; None for its own
+    """
+
+    def __init__(
+        self, name: str, given: Parameter, owners: Sequence[tuple[Any, str]], members: Any, dtype: Any
+    ) -> None:
+        if not given.shape:
+            text = f"{name} has no dimension, of which ranks could have rows"
+            raise UnsupportedError(message("fully_shard", text, hint="a parameter of shape [1]"))
+        if given._array.__class__ is not np.ndarray:
+            text = f"{name} is on {given.device}, ranks share memory of the CPU"
+            raise UnsupportedError(message("fully_shard", text, hint="module.to('cpu')"))
+        self.name, self.owners = name, list(owners)
+        self.sharding = at = Sharding(given.shape[0], members)
+        self.store = at.padded_with_zeros(given._array[at.begin : at.end])  # what is sent
+        self.shard = ShardedParameter(wrap(self.store[: at.rows]), at, given.requires_grad)
+        self.shape, self.dtype = tuple(given.shape), given._array.dtype if dtype is None else dtype
+        self.nothing = np.broadcast_to(
+            np.full((), np.nan).astype(self.dtype), self.shape
+        )  # while there is no whole one
+        self.whole = Parameter(wrap(self.nothing), given.requires_grad)
+        self.version = -1  # the writes to the shard when it was gathered
+        self.hooked: Any = None  # the node of the whole one that tells of its gradient
+
+    def rows(self) -> Any:
+        """This rank's rows with zeros behind them, in memory that can be sent."""
+        array = self.shard._array
+        if array.base is not self.store:  # ``data`` was assigned, or the module was converted
+            if array.shape != (self.sharding.rows, *self.shape[1:]):
+                text = f"{self.name} has the shape {list(array.shape)}, this rank's rows were {self.sharding.rows}"
+                raise UnsupportedError(message("fully_shard", text, hint="copy_ into the parameter"))
+            self.store = self.sharding.padded_with_zeros(array)
+            self.shard.data = wrap(self.store[: self.sharding.rows])
+        return self.store if self.store.dtype == self.dtype else self.store.astype(self.dtype)
+
+    def put(self, whole: bool) -> None:
+        """Let modules have the whole parameter, or this rank's rows."""
+        for module, name in self.owners:
+            module._parameters[name] = self.whole if whole else self.shard
+
+    @no_grad()
+    def add(self, rows: Any) -> None:
+        """Add this rank's rows of a gradient to those that are there."""
+        g = ShardedTensor(wrap(rows.astype(self.shard._array.dtype, copy=False)), self.sharding)
+        if self.shard.grad is None:
+            self.shard.grad = g
+        else:
+            self.shard.grad.add_(g)  # type: ignore[attr-defined]
+
+
+class Unit:
+    """Parts that travel together."""
+
+    def __init__(self, parts: Sequence[Part], members: Any) -> None:
+        self.parts, self.members, self.size = list(parts), members, members.size()
+        self.memory: Any = None  # where the parameters are whole
+        self._came: Any = None
+
+    # ---- rows to whole parameters
+
+    def gather(self) -> Any:
+        """Begin to gather: what `gathered` waits for."""
+        rows = [part.rows() for part in self.parts]
+        for part in self.parts:
+            part.version = part.shard._version
+        if self.size == 1:
+            self._came = rows[0]
+            return None
+        sent = rows[0] if len(rows) == 1 else np.concatenate([each.reshape(-1) for each in rows])
+        self._came = np.empty((self.size * sent.shape[0], *sent.shape[1:]), sent.dtype)
+        return all_gather_into_tensor(wrap(self._came), wrap(sent), self.members, async_op=True)
+
+    def gathered(self, work: Any) -> None:
+        """Wait, and make the whole parameters what came."""
+        if work is not None:
+            work.wait()
+        came, self._came = self._came, None
+        if len(self.parts) == 1:
+            part, self.memory = self.parts[0], came
+            part.whole._array = came[: part.sharding.length]
+            return
+        self.memory = np.empty(sum([int(np.prod(part.shape)) for part in self.parts]), came.dtype)
+        by_rank, at, begin = came.reshape(self.size, came.size // self.size), 0, 0
+        for part in self.parts:
+            count, padded = int(np.prod(part.shape)), part.store.size
+            part.whole._array = self.memory[at : at + count].reshape(part.shape)
+            rows = by_rank[:, begin : begin + padded].reshape(self.size * part.sharding.padded, *part.shape[1:])
+            np.copyto(part.whole._array, rows[: part.shape[0]])
+            at, begin = at + count, begin + padded
+
+    def forget(self) -> None:
+        """Give the memory back."""
+        self.memory = self._came = None
+        for part in self.parts:
+            part.whole._array = part.nothing
+
+    # ---- gradients to rows
+
+    def scatter(self, grads: Sequence[tuple[Part, Any]], dtype: Any, factor: float | None) -> tuple[Any, ...]:
+        """Begin to combine gradients: what `scattered` waits for."""
+        wide = [(part, g if dtype is None else g.astype(dtype, copy=False)) for part, g in grads]
+        padded = [_padded(g, part.sharding.padded * self.size) for part, g in wide]
+        if len(padded) == 1:
+            sent = padded[0]
+            out = np.empty((sent.shape[0] // self.size, *sent.shape[1:]), sent.dtype)
+        else:
+            sent = np.concatenate([g.reshape(self.size, g.size // self.size) for g in padded], axis=1)
+            out = np.empty((1, sent.shape[1]), sent.dtype)
+        op = ReduceOp.AVG if factor is None else ReduceOp.SUM
+        work = reduce_scatter_tensor(wrap(out), wrap(sent), op, self.members, async_op=True)
+        return [part for part, _ in grads], out, work, factor
+
+    @staticmethod
+    def scattered(parts: Sequence[Part], out: Any, work: Any, factor: float | None) -> None:
+        """Wait, and add what came to the gradients of the shards."""
+        work.wait()
+        if factor is not None:
+            out = np.divide(out, out.dtype.type(factor))
+        flat, begin = out.reshape(-1), 0
+        for part in parts:
+            count = part.store.size
+            rows = flat[begin : begin + count].reshape(part.store.shape)[: part.sharding.rows]
+            part.add(rows if len(parts) == 1 else rows.copy())
+            begin += count
+
+
+def _padded(g: Any, length: int) -> Any:
+    if g.shape[0] == length:
+        return np.ascontiguousarray(g)
+    padded = np.zeros((length, *g.shape[1:]), g.dtype)
+    padded[: g.shape[0]] = g
+    return padded
+
+
+def units_of(parts: Sequence[Part], members: Any) -> list[Unit]:
+    """Parts that travel together: large ones alone, small ones with those of their dtypes."""
+    together: dict[Any, list[Part]] = {}
+    units = []
+    for part in parts:
+        if members.size() == 1 or part.store.nbytes >= _ALONE:
+            units.append(Unit([part], members))
+        else:
+            together.setdefault((part.dtype, part.store.dtype), []).append(part)
+    return [*units, *[Unit(alike, members) for alike in together.values()]]
