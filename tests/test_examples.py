@@ -30,6 +30,7 @@ def test_example(path, tmp_path):
         "hf_models": r"the next tokens: \[\d+(, \d+){7}\]",
         "neural_ode": r"differs by \de-0[5-9]( .*\n)(.*\n)*step 200  loss 0\.0",
         "reinforce": r"episode 30  the poles stood (100\.0| [89]\d\.\d)",
+        "sharded_training": r"1 rank: a rank may hold 32 MB, and needs [34]\d",
         "sparse_variational": r"step 300  nats per point -?0\.\d+  noise 0\.[12]",
         "vae_digits": r"epoch 14  nats per digit 2\d\.",
         "custom_gradient": r"straight through: tensor\(\[1., 1., 1.\]\)\nthe rule of Power is right: True\nsecond "

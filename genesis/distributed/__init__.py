@@ -1,6 +1,6 @@
 """Several processes that compute together: ``torch.distributed`` on MPI.
 
-`groups`     which processes there are      `environment` `installed`   what the launcher said, where MPI is
+`groups` `device_mesh` which processes there are      `environment` `installed`   what the launcher said, where MPI is
 `collectives` `messages` `objects`          what is called
 `calls`      agreement and waiting          `memory` `wire`   tensors as engines take them
 `engine`     the protocol, a world of one   `mpi`    the engine of MPI
@@ -35,6 +35,7 @@ from genesis.distributed.collectives import (
     reduce_scatter_tensor,
     scatter,
 )
+from genesis.distributed.device_mesh import DeviceMesh, init_device_mesh
 from genesis.distributed.groups import (
     GroupMember,
     ProcessGroup,
@@ -73,11 +74,11 @@ is_ucc_available = is_xccl_available = is_gloo_available
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 
 __all__ = [
-    "DistBackendError", "DistError", "DistNetworkError", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
+    "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
     "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
     "batch_isend_irecv", "broadcast", "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather",
     "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
-    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group", "irecv", "is_available",
     "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
     "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group", "nn", "recv", "recv_object_list", "reduce",
     "reduce_op", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter", "scatter_object_list",

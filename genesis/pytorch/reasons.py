@@ -20,7 +20,8 @@ FAMILIES = {
     "torch.autograd.profiler": "of its names profile and record_function are there",
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "there is no GPU code yet; torch.cuda.is_available() is False, so programs that ask go on with the CPU",
-    "torch.distributed": "processes find each other by MPI: stores, device meshes and options of other backends are left out",
+    "torch.distributed": "processes find each other by MPI: stores and options of other backends are left out",
+    "torch.distributed.fsdp": "parameters are divided by rows, in memory of their own: options of flat parameters are left out",
     "torch.distributed.optim": "optimizers of remote and of locally averaged parameters are left out",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
     "torch.fx": _GRAPHS,
@@ -127,6 +128,7 @@ DIFFERENT = {
     "torch.nn.DataParallel": "there are no GPUs: the module as it is",
     "torch.nn.parallel.DistributedDataParallel": "gradients are views of the buckets; a parameter without a gradient is an error at the end of that "
     "backward, and what find_unused_parameters finds is found there",
+    "torch.distributed.fsdp.fully_shard": "a sharded parameter is the tensor of this rank's rows, shape and all; full_tensor() is the whole one",
     "torch.distributed.nn.functional.reduce": "zeros at the other ranks, so that its gradient is that of broadcast",
     "torch.compile": "backends that take graphs of PyTorch's kind are refused; what a graph cannot hold runs as it is, with a warning",
     "torch.jit.script": "the function or module runs as it is; genesis.jit.trace(function, *examples) records one",

@@ -37,7 +37,9 @@ def alone(monkeypatch):
         dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("name", ["collectives.py", "functional.py", "data_parallel.py", "zero.py", "sharded.py"])
+@pytest.mark.parametrize(
+    "name", ["collectives.py", "functional.py", "data_parallel.py", "zero.py", "sharded.py", "wrapped.py"]
+)
 def test_every_collective_in_a_world_of_one(name, capsys, alone):
     dist.destroy_process_group()
     runpy.run_path(str(JOBS / name))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from ranks import job, needs_mpi, passes
 
@@ -67,6 +70,19 @@ def test_an_optimizer_in_parts(ranks):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
 def test_sharded_modules(ranks):
     passes(ranks, "sharded.py")
+
+
+def test_ranks_together_have_the_memory_that_one_lacks():
+    done = job(2, str(Path(__file__).parents[2] / "examples" / "sharded_training.py"))
+    assert done.returncode == 0, done.stderr
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
+    assert len(losses) == 2 and losses[1] < losses[0]
+    assert re.search(r"2 ranks trained 2,101,248 parameters with at most [23]\d MB each", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_sharded_modules_in_other_forms(ranks):
+    passes(ranks, "wrapped.py")
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
