@@ -42,6 +42,8 @@ class LBFGS(Optimizer):
     (tensor(94., grad_fn=<SumBackward>), tensor([1., 1.]))
     """
 
+    elementwise = False
+
     def __init__(
         self,
         params: Any,

@@ -38,6 +38,8 @@ class Adafactor(Stateful):
 
     checked = ("lr", "weight_decay")
 
+    elementwise = False
+
     def __init__(
         self,
         params: Any,
@@ -116,6 +118,8 @@ class Muon(Stateful):
     >>> genesis.optim.Muon([p], lr=0.1, weight_decay=0.0).step(); p.shape
     genesis.Size([1, 1])
     """
+
+    elementwise = False
 
     def __init__(
         self,

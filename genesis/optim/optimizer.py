@@ -53,6 +53,7 @@ class Optimizer(Dependable):
         ValueError: no parameters, one that is not a leaf, or one in two groups
     """
 
+    elementwise = True  # whether an element's step depends on that element only, so that ranks can have rows
     _opt_called = False  # whether `step` was called: schedules ask
     _stepping = False  # inside of a step, between its hooks
 
@@ -156,6 +157,9 @@ class Optimizer(Dependable):
                         "optimize what it was made from",
                     )
                 )
+            if p._sharding is not None and not self.elementwise:
+                text = "looks at parameters as a whole, and this rank has rows of some"
+                raise UnsupportedError(message(name, text, [("rows", p._spec())], "Adam, SGD and others by element"))
             if id(p) in known:
                 raise ArgumentValueError(message(name, "a parameter appears twice", [("parameter", p._spec())]))
             known.add(id(p))
@@ -310,7 +314,7 @@ class Optimizer(Dependable):
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
             for g in self.param_groups
         ]
-        states = {numbers.get(id(p), p): packed(s) for p, s in self.state.items() if s}
+        states = {numbers.get(id(p), p): packed(s, p) for p, s in self.state.items() if s}
         result: dict[str, Any] = {"state": states, "param_groups": groups}
         for hook in every("state_dict_post", self._hooks):
             changed = hook(self, result)

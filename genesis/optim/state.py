@@ -6,17 +6,29 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from genesis.base.errors import ArgumentError, GenesisError, message
+from genesis.base.late import Late
 from genesis.core.graph.tensor import Tensor
 from genesis.ops.creation.outside import tensor
+
+_sharded = Late("genesis.distributed.sharded")
 
 
 class StateDictError(GenesisError, ValueError, RuntimeError):
     """A state that does not fit an optimizer or a schedule; says all that is wrong."""
 
 
-def packed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of one parameter as PyTorch saves it: its count of steps is a tensor."""
-    return {k: tensor(float(v)) if k == "step" and not isinstance(v, Tensor) else v for k, v in state.items()}
+def packed(state: Mapping[str, Any], param: Any = None) -> dict[str, Any]:
+    """The state of one parameter as PyTorch saves it: its count of steps is a tensor. What is like a parameter of which
+    this rank has rows says that it is rows, too.
+    """
+    values = {k: tensor(float(v)) if k == "step" and not isinstance(v, Tensor) else v for k, v in state.items()}
+    if param is None or param._sharding is None:
+        return values
+    rows = _sharded.ShardedTensor
+    return {
+        k: rows(v, param._sharding) if isinstance(v, Tensor) and v.shape == param.shape else v
+        for k, v in values.items()
+    }
 
 
 def unpacked(state: Mapping[str, Any], param: Tensor) -> dict[str, Any]:
@@ -34,8 +46,16 @@ def _copied(value: Any, param: Tensor) -> Any:
         return type(value)([_copied(v, param) for v in value])
     if not isinstance(value, Tensor):
         return value
+    value = _own_rows(value, param)
     cast = value.ndim and value.is_floating_point() and param.is_floating_point()
     return value.detach().to(dtype=param.dtype if cast else None, device=param.device, copy=True)  # type: ignore[attr-defined]
+
+
+def _own_rows(value: Tensor, param: Tensor) -> Any:
+    """Of a whole tensor this rank's rows, where it has rows of the parameter."""
+    at = param._sharding
+    whole = at is not None and tuple(value.shape) == (at.length, *param.shape[1:])
+    return value.detach()[at.begin : at.end] if whole else value  # type: ignore[index]
 
 
 def checked(optimizer: Any, state: Any) -> list[int]:
@@ -119,5 +139,5 @@ def _problems_of_one(optimizer: Any, p: Tensor, group: Mapping[str, Any], i: int
         yield f"state of parameter {i}: missing {', '.join(missing)}"
     for key, v in values.items():
         shape = optimizer.state_shape(key, p)
-        if isinstance(v, Tensor) and v.ndim and shape is not None and v.shape != shape:
+        if isinstance(v, Tensor) and v.ndim and shape is not None and _own_rows(v, p).shape != shape:
             yield f"{key} of parameter {i}: shape {list(v.shape)} in the state, {list(shape)} of the parameter"

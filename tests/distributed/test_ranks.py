@@ -72,6 +72,11 @@ def test_sharded_modules(ranks):
     passes(ranks, "sharded.py")
 
 
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_states_of_sharded_modules(ranks, tmp_path):
+    passes(ranks, "sharded_states.py", str(tmp_path))
+
+
 def test_ranks_together_have_the_memory_that_one_lacks():
     done = job(2, str(Path(__file__).parents[2] / "examples" / "sharded_training.py"))
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from genesis.base.late import Late
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed.checkpoint.manifest import CheckpointException, Damaged, Manifest, folder_of, read, verify
-from genesis.distributed.checkpoint.parts import Host, Part, Stateful, described, entries, rebuilt
+from genesis.distributed.checkpoint.parts import Host, Part, Stateful, described, entries, rebuilt, rows_of
 from genesis.distributed.groups import GroupMember, group_of
 
 _files = Late("genesis.io.files")
@@ -74,6 +74,9 @@ def _loaded(value: Any, node: Any, reader: _Reader, name: str) -> Any:
     """What a value becomes."""
     if isinstance(value, Part):
         reader.into(value, node["tensor"])
+        return value
+    if isinstance(value, Tensor) and value._sharding is not None:
+        reader.into(rows_of(value), node["tensor"])
         return value
     if isinstance(value, Tensor):
         with no_grad():
@@ -196,4 +199,5 @@ class _Reader:
             return self.tensor(name)
         out = np.empty(part.tensor.numel(), dtypes.as_np(self.manifest.tensors[name]["dtype"]))
         self.elements(name, part.begin, out)
-        return Part(wrap(out.reshape(tuple(part.tensor.shape))), part.shape, part.begin)
+        own = wrap(out.reshape(tuple(part.tensor.shape)))
+        return own if part.tensor._sharding is not None else Part(own, part.shape, part.begin)

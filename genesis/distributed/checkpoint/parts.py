@@ -65,6 +65,13 @@ class Part:
         return f"<elements {self.begin} to {self.end - 1} of {list(self.shape)}>"
 
 
+def rows_of(value: Tensor) -> Part:
+    """The part that a rank has of a sharded tensor."""
+    rest = tuple(value.shape[1:])
+    at = value._sharding
+    return Part(value, (at.length, *rest), at.begin * math.prod(rest))
+
+
 class Piece(NamedTuple):
     """A tensor that is to be saved, or the part of it that is here."""
 
@@ -97,6 +104,9 @@ def described(state: Any) -> tuple[Any, dict[str, Piece]]:
 
 def _plain(value: Any, parts: dict[int, Part]) -> Any:
     """The same, with states in place of objects that have them."""
+    if isinstance(value, Tensor) and value._sharding is not None:
+        parts[id(value)] = rows_of(value)
+        return value
     if isinstance(value, Tensor) or value.__class__ in _SCALARS:
         return value
     if isinstance(value, Part):

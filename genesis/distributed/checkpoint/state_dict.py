@@ -12,6 +12,7 @@ from typing import Any
 
 from genesis.base.errors import ArgumentError, message
 from genesis.core.call.refusal import explain_all
+from genesis.core.graph.tensor import Tensor
 
 
 @dataclass
@@ -21,7 +22,8 @@ class StateDictOptions:
     Args:
         ignore_frozen_params: leave out parameters that do not require grad
         strict: of `set_model_state_dict`: names must be the same
-        full_state_dict, cpu_offload, keep_submodule_prefixes, broadcast_from_rank0, flatten_optimizer_state_dict,
+        full_state_dict: of sharded modules, whole tensors in place of this rank's rows
+        cpu_offload, keep_submodule_prefixes, broadcast_from_rank0, flatten_optimizer_state_dict,
             dsd_fqn_modifiers: accepted for PyTorch's sake
     """
 
@@ -48,7 +50,7 @@ def get_model_state_dict(model: Any, *, submodules: Any = None, options: StateDi
     if options is not None and options.ignore_frozen_params:
         for name in [name for name, p in plain.named_parameters() if not p.requires_grad]:
             state.pop(name, None)
-    return state
+    return _whole(state, options)
 
 
 def set_model_state_dict(model: Any, model_state_dict: Any, *, options: StateDictOptions | None = None) -> Any:
@@ -78,7 +80,7 @@ def get_optimizer_state_dict(
     out: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in _listed(optimizers):
         names, state = _names(model, optimizer), optimizer.state_dict()
-        out["state"] |= {names[number]: values for number, values in state["state"].items()}
+        out["state"] |= {names[number]: _whole(values, options) for number, values in state["state"].items()}
         out["param_groups"] += [
             group | {"params": [names[number] for number in group["params"]]} for group in state["param_groups"]
         ]
@@ -146,6 +148,15 @@ def _plain(model: Any) -> Any:
     while type(model).__name__ in ("DistributedDataParallel", "DataParallel"):
         model = model.module
     return model
+
+
+def _whole(values: Any, options: StateDictOptions | None) -> Any:
+    """The same with whole tensors in place of this rank's rows, if that is asked for; then all ranks call it."""
+    if options is not None and options.full_state_dict:
+        for key, value in list(values.items()):
+            if isinstance(value, Tensor) and value._sharding is not None:
+                values[key] = value.full_tensor()  # type: ignore[attr-defined]
+    return values
 
 
 def _listed(optimizers: Any) -> list[Any]:
