@@ -24,6 +24,7 @@ from genesis.distributed.fsdp.traced import whole_in_a_trace
 from genesis.distributed.fsdp.units import Part
 from genesis.distributed.groups import ProcessGroup, group_of
 from genesis.distributed.sharded import ShardedParameter, ShardedTensor
+from genesis.nn.container import ModuleDict, ModuleList
 from genesis.nn.module import Module
 
 _NAME = "fully_shard"
@@ -64,6 +65,10 @@ class FSDPModule:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _forward(self, super().__call__, args, kwargs)  # type: ignore[misc]
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        text = "a sharded module cannot be copied: its parameters are gathered into memory of their own"
+        raise UnsupportedError(message(type(self).__name__, text, hint="copy it before fully_shard, or load its state"))
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
         """Make this module's own parameters whole; with ``async_op`` begin to, and return what can be waited for."""
@@ -160,7 +165,8 @@ def fully_shard(
 
     Raises:
         TypeError: not a module
-        ValueError: the module is sharded already, or one of its parameters in another module
+        ValueError: the module is sharded already, or one of its parameters in another module; a container that is
+            never called
         NotImplementedError: a parameter without dimensions, another dimension than rows, offloading; (in backward)
             gradients with a history, or sparse ones
 
@@ -201,6 +207,9 @@ def _check(modules: Sequence[Any], reshard: Any, placement: Any, offload: Any, d
     for each in modules:
         if not isinstance(each, Module):
             raise ArgumentError(message(_NAME, f"expected a module, got {type(each).__name__}"))
+        if isinstance(each, ModuleList | ModuleDict) and type(each).forward is Module.forward:
+            text = f"{type(each).__name__} is never called, so its parameters would never be whole"
+            raise ArgumentValueError(message(_NAME, text, hint="shard the modules in it"))
         if isinstance(each, FSDPModule):
             raise ArgumentValueError(message(_NAME, f"{type(each).__name__} is sharded already", hint="once each"))
     if isinstance(offload, CPUOffloadPolicy):

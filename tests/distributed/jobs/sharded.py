@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import tracemalloc
 import warnings
@@ -404,6 +405,39 @@ def evaluation_and_methods():
     assert kept(X[0].float()).dtype == genesis.float32
 
 
+def layers_of_other_kinds():
+    """Recurrent ones, attention, and what has buffers."""
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.gru, self.norm = nn.Embedding(11, 6), nn.GRU(6, 7), nn.LayerNorm(7)
+            self.convolution, self.batch_norm = nn.Conv1d(7, 4, 3), nn.BatchNorm1d(4)
+
+        def forward(self, x):
+            return self.batch_norm(self.convolution(self.norm(self.gru(self.embedding(x))[0]).transpose(1, 2)))
+
+    numbers = np.random.default_rng(3)
+    tokens, x = genesis.tensor(numbers.integers(0, 11, (3, 5))), genesis.tensor(numbers.standard_normal((2, 5, 8)))
+    attention = nn.TransformerEncoderLayer, (8, 2, 16, 0.0), {"batch_first": True}
+    for (kind, arguments, options), batch in (((Recurrent, (), {}), tokens), (attention, x)):
+        nets = []
+        for _ in range(2):
+            genesis.manual_seed(0)
+            nets.append(kind(*arguments, **options).double())
+        plain, model = nets
+        for child in [child for child in model.children() if list(child.parameters())]:
+            fully_shard(child)
+        fully_shard(model)
+        a, b = optim.SGD(plain.parameters(), 0.1), optim.SGD(model.parameters(), 0.1)
+        for _ in range(2):
+            for net, optimizer in ((plain, a), (model, b)):
+                optimizer.zero_grad()
+                (net(batch) ** 3).mean().backward()
+                optimizer.step()
+        near(plain, model, kind.__name__, rtol=1e-9)
+
+
 def prefetch():
     plain, model = network(), sharded(network())
     model.set_modules_to_forward_prefetch([model[0]])
@@ -482,6 +516,8 @@ def what_is_refused():
     refused(TypeError, "expected a floating dtype", lambda: MixedPrecisionPolicy(param_dtype=genesis.int64))
     layer = fully_shard(nn.Linear(2, 2))
     refused(ValueError, "is sharded already", lambda: fully_shard(layer))
+    refused(ValueError, "ModuleList is never called", lambda: fully_shard(nn.ModuleList([nn.Linear(2, 2)])))
+    refused(NotImplementedError, "cannot be copied", lambda: copy.deepcopy(layer))
     refused(TypeError, "is not sharded", lambda: layer.set_modules_to_forward_prefetch([nn.Linear(2, 2)]))
 
     class Scalar(nn.Module):
@@ -501,7 +537,7 @@ def what_is_refused():
 
 checks = [
     training, the_same_bits_as_data_parallel, norms, memory, states, accumulation, shared_frozen_and_unused,
-    one_rank_does_not_use_it, frozen_in_front_of_trained, checkpoints, precision, compiled, evaluation_and_methods, prefetch,
+    one_rank_does_not_use_it, frozen_in_front_of_trained, checkpoints, precision, compiled, evaluation_and_methods, layers_of_other_kinds, prefetch,
     errors_on_the_way, what_is_refused,
 ]  # fmt: skip
 for check in checks:
