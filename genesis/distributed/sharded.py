@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genesis.core.call.subclasses import no_torch_function
 from genesis.core.graph.parameter import Parameter
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.distributed.collectives import all_gather_into_tensor
@@ -66,6 +67,7 @@ class ShardedTensor(Tensor):
     """
 
     __slots__ = ()
+    __torch_function__ = classmethod(no_torch_function)  # type: ignore[assignment, arg-type]
 
     def __init__(self, rows: Tensor, sharding: Sharding) -> None:
         self._array, self._counter, self._node, self._view = rows._array, rows._counter, None, None
