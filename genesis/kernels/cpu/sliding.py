@@ -36,7 +36,8 @@ LEAST = 1 << 18  # multiplications from where it is worth to have llvmlite
 SHARE = 1 << 22  # multiplications of a block, at least, where blocks are made smaller for more threads
 PARTS = 4  # of a sum over examples
 FEW = 20  # blocks that are chunks of their own
-APART = 4, 64  # channels of the output for each image of one of the input, at least; and images of all, at most
+# channels of the output for each image of one of the input, at least; images of all, at most, where vectors overlap
+APART = 4, 64
 
 
 @functools.cache
@@ -195,13 +196,16 @@ def _blocks(input: Sizes, shape: Any, out: int, block: int, share: int, spaced: 
 
 def _apart(shape: Any, inner: int, out: int, overlap: bool) -> bool:
     """Whether it pays to have images for each element of the kernel along the last dimension: rows are no whole vectors,
-    what is copied more often is read for many channels of the output, and those of the input stay in the nearest cache.
+    what is copied more often is read for many channels of the output, and those of the input stay in the cache.
     ``overlap``: whether two vectors may have places in common.
     """
     lanes, positions, k = loops.width() // 4, math.prod(shape.count[-2:]), shape.kernel[-1]
-    fits = positions % lanes == 0 or (overlap and positions >= lanes)
     least, most = APART
-    return bool(shape.count[-1] % lanes and fits and out // shape.groups >= least * k and inner * k <= most)
+    if positions % lanes:
+        fits = overlap and positions >= lanes and inner * k <= most
+    else:
+        fits = 4 * inner * k * positions <= BLOCK
+    return bool(shape.count[-1] % lanes and fits and out // shape.groups >= least * k)
 
 
 def _count(n: int, many: int, share: int) -> int:
