@@ -10,6 +10,7 @@ import numpy as np
 
 from genesis.base import dtypes
 from genesis.base.errors import DTypeError, message
+from genesis.base.blas import product
 from genesis.base.quiet import unnamed
 from genesis.core.call.halves import F32, F64, HALVES
 from genesis.core.graph.modes import ACTIVE, grad_mode
@@ -59,6 +60,7 @@ def real_of(dtype: Any) -> Any:
 
 _LEAF = 8  # rows that are added one after the other
 _ROW = 64  # numbers next to each other, from which they are added first, in pairs
+_SHORT = 16, 1024  # float32 numbers next to each other whose sums are a product with ones
 _SMALL = 4096  # float32 numbers that are added in float64 at once
 EXACT = {F32: F64, F64: np.dtype(np.longdouble)}  # for the last few rows, whose rounding nothing averages out
 
@@ -102,7 +104,10 @@ def total(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
             return np.add.reduce(x, d, None, None, keepdim)
         return _tree(x, d, keepdim)
     last = [d for d in dim if d >= x.ndim - sum([each >= d for each in dim])]  # those after which no other comes
-    if x.flags.c_contiguous and math.prod([x.shape[d] for d in last]) >= _ROW:
+    many = math.prod([x.shape[d] for d in last])
+    if x.flags.c_contiguous and x.dtype is F32 and _SHORT[0] <= many <= _SHORT[1]:  # NumPy takes 3 to 5 times as long
+        x = product(x.reshape(-1, many), np.ones(many, F32)).reshape(x.shape[: -len(last)] + (1,) * len(last))
+    elif x.flags.c_contiguous and many >= _ROW:
         x = np.add.reduce(x, tuple(last), None, None, True)
     else:
         last = []
