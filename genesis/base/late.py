@@ -21,9 +21,15 @@ class Late:
 
     def __init__(self, module: str) -> None:
         self._module = module
+        self._loaded: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self._module), name)
+        module = self._loaded
+        if module is None:
+            module = importlib.import_module(self._module)
+            if not getattr(module.__spec__, "_initializing", False):  # else others have to wait for the rest of it
+                self._loaded = module
+        return getattr(module, name)
 
 
 _running = lock_that_forks_wait_for()  # one thread at a time runs a module; others wait for what it defines
