@@ -37,6 +37,8 @@ class Runner:
         self, step: Compiled, constants: Sequence[tuple[Spec, Array]], functions: dict[str, int] | None = None
     ) -> None:
         self.step = step
+        if step.size > memory.LARGE:  # what eager calls keep for the next ones gives way to memory that is planned
+            memory.release()
         self.constants = [laid_out(array, spec) for spec, array in constants]
         self.functions = _functions(step) if functions is None else functions
         self.parallel = any([row.chunks > 1 for row in step.rows])
@@ -200,8 +202,6 @@ class _Context:
 
     def __init__(self, runner: Runner) -> None:
         step = runner.step
-        if step.size > memory.LARGE:  # what eager calls keep for the next ones gives way to memory that is planned
-            memory.release()
         self.arena = aligned(step.size)
         self.words = np.zeros(code.FIXED + 2 + step.numbers + step.flags, np.int64)
         self.numbers = memoryview(self.words)  # the same, faster for single ones

@@ -13,7 +13,9 @@ from by_elements import phases
 import genesis
 from genesis import jit
 from genesis.base.errors import GraphError
+from genesis.jit.lowering import runner
 from genesis.jit.lowering.step import Step
+from genesis.kernels.cpu import memory
 from genesis.kernels.llvm import loops
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no llvmlite")
@@ -46,6 +48,20 @@ def test_a_value_is_computed_right_in_the_memory_that_it_is_written_to():
     before = arrays[1].copy()
     assert step.run(arrays) == ()
     assert np.array_equal(arrays[1], before + arrays[0])
+
+
+def test_memory_that_eager_calls_kept_goes_before_a_large_step_is_compiled(monkeypatch):
+    left = []
+    compiling = runner.native.addresses_in
+    monkeypatch.setattr(
+        runner.native,
+        "addresses_in",
+        lambda *given: (left.append(sum(map(len, memory._kept.values()))), compiling(*given))[1],
+    )
+    memory.empty((1 << 20,), np.uint8)  # and given back
+    assert memory._kept
+    stepped(lambda x: (x @ x) @ x, numbers(400, 400), native=False)
+    assert left[0] == 0
 
 
 def test_the_old_value_is_read_later():
