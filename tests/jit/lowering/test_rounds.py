@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from by_elements import overlaps
@@ -36,10 +38,10 @@ class Layer(nn.Module):
 
 
 class Text(nn.Module):
-    def __init__(self, dropped):
+    def __init__(self, dropped, layers=2):
         super().__init__()
         self.tokens, self.places = nn.Embedding(TOKENS, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.layers, self.norm = nn.Sequential(Layer(dropped), Layer(dropped)), nn.LayerNorm(WIDTH)
+        self.layers, self.norm = nn.Sequential(*[Layer(dropped) for _ in range(layers)]), nn.LayerNorm(WIDTH)
         self.head = nn.Linear(WIDTH, TOKENS)
 
     def forward(self, x):
@@ -101,6 +103,36 @@ def test_memory(small_caches, monkeypatch):
     size = Step(program).plan.size
     monkeypatch.setattr(rounds, "LEAST", 1 << 40)
     assert Step(program).plan.size > 2 * size
+
+
+def test_the_gpt_of_the_benchmarks(monkeypatch):
+    """What a step of `benchmarks/gpt.py` is made of; fewer is better."""
+    sizes = {"WIDTH": 192, "HEADS": 6, "LENGTH": 128, "BATCH": 16, "TOKENS": 256}
+    for name, size in sizes.items():
+        monkeypatch.setattr(sys.modules[__name__], name, size)
+    model = Text(0.0, layers=4)
+    optimizer = genesis.optim.AdamW(model.parameters(), lr=1e-3)
+    x, y = (genesis.randint(0, TOKENS, (BATCH, LENGTH)) for _ in range(2))
+
+    def step():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x).reshape(-1, TOKENS), y.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step()
+    compiled = Step(jit.optimized(jit.trace(step)).program)
+    each = [phase for phase in compiled.plan.phases if phase.times > 1]
+    kernels = [stage.kernel for phase in each for stage in phase.stages]
+    assert {phase.times for phase in each} == {8}  # two texts at a time
+    assert len(each) <= 135 and len(compiled.plan.phases) <= 180
+    assert len({kernel.name for kernel in kernels}) <= 38
+    assert compiled.plan.size <= 27.4 * 2**20
+    assert not any(
+        [phase.why.startswith("what leaves") for phase in compiled.plan.phases]
+    )  # nothing is copied at the end
+    assert ops_left_to_the_host(compiled.plan.phases) == []
 
 
 def test_python_forms(small_caches):
