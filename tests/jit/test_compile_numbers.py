@@ -170,6 +170,19 @@ def test_what_functions_in_c_compute_of_a_number_stays_a_constant_of_its_graph()
         assert decayed(x).tolist() == pytest.approx([expected] * 2)
 
 
+def test_text_that_is_made_of_a_number_follows_it():
+    """``%`` reads floats past their methods."""
+    pattern = "%.3f"
+
+    @genesis.compile
+    def f(x, rate):
+        return {"rate %.3f" % rate: x * rate, pattern % rate: x}  # noqa: UP031
+
+    for rate in (0.5, 0.5, 0.25, 0.125, 0.0625):
+        text = f"{rate:.3f}"
+        assert list(f(genesis.ones(()), rate)) == [f"rate {text}", text]
+
+
 def test_gradients_through_a_function_follow_its_numbers():
     settings = Settings()
     double = genesis.compile(lambda x: (x * settings.rate).tanh().sum(), fullgraph=True)

@@ -23,7 +23,7 @@ from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
 from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
-from genesis.jit.compiling.stores import _LOADS, Chain, reads_of, steps_of, stores_of
+from genesis.jit.compiling.stores import _LOADS, Chain, reads_of, remainders_of, steps_of, stores_of
 from genesis.jit.compiling.young import is_young, stores_in
 
 Position = tuple[int, int | None]
@@ -202,6 +202,8 @@ class Watch:
                 self._note(f"a write to {'.'.join(target)}{'.' + name if name else '[...]'}", frame, line)
         for from_globals, chain in reads_of(code):
             self._read(frame, from_globals, chain)
+        if self.numbers and any([not c or isinstance(self._value(frame, c), str) for c in remainders_of(code)]):
+            raise Leaked(self._sources_of(frame))  # text is made of floats past their methods
         if self.known is not None:
             self._meet(frame, code)
 

@@ -136,3 +136,18 @@ def _further(steps: tuple[_Step, ...], at: int) -> list[Any]:
         else:
             break
     return names
+
+
+@functools.lru_cache(maxsize=4096)
+def remainders_of(code: CodeType) -> tuple[Chain, ...]:
+    """What stands on the left of each ``%``: a chain, () for text; anything else is left out."""
+    steps, lefts = steps_of(code), list[Chain]()
+    for i, step in enumerate(steps):
+        if step.name == "BINARY_OP" and step.value in ("%", "%="):
+            right = _begin(steps, i)
+            left = steps[_begin(steps, right) : right] if right > 0 else ()
+            if len(left) == 1 and left[0].name == "LOAD_CONST" and isinstance(left[0].value, str):
+                lefts.append(())
+            elif (chain := _chain(left)) is not None:
+                lefts.append(chain)
+    return tuple(lefts)
