@@ -13,17 +13,20 @@
 
 It returns `MISS`, before it has changed anything, where it cannot tell at once that all is as it was: then somebody
 looks closely (`Graph.replay` does, and knows the reasons).
+
+What comes from outside (Ctrl-C) leaves all as it was before the call, or as it is behind it: while native code runs it
+waits, and then the writes are counted and the gradients set before it is raised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
 
 from genesis.arrays.spec import strides_of
+from genesis.base.locks import object_lock
 from genesis.base.pytree import tree_unflatten
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.version import SHARED, WRITES, counting
@@ -35,6 +38,7 @@ from genesis.jit.compiling.numbers import in_order, numbers_of, reads
 from genesis.jit.compiling.segments import Elsewhere, Segments
 from genesis.jit.compiling.text import ELSEWHERE, Text
 from genesis.jit.compiling.values import HostValue
+from genesis.jit.lowering.runner import finished
 from genesis.jit.replay import _aliased
 
 
@@ -55,7 +59,7 @@ def caller(graph: Graph, step: Any, example: list[Any], flow: Any, decided: Deci
     guards(text, graph)
     gradients = _gradients(text, graph)
     text.add(*(["done = []"] if decided.calls else []))
-    text.add(f"with {text.name(RLock() if decided.calls else Lock())}:")
+    text.add(f"with {text.name(object_lock(reentrant=bool(decided.calls)))}:")
     text.add(*["    " + line for line in _computed(text, graph, step, count, gradients, bool(decided.calls))])
     text.add(*_returned(text, graph, count, flow, decided))
     return text.compiled("call", "sure, args, kwargs")
@@ -123,12 +127,30 @@ def _computed(
         text.scope |= {"Elsewhere": Elsewhere, "ELSEWHERE": ELSEWHERE}
         yield "except Elsewhere:"
         yield from ["    " + line for line in (*undo, "return ELSEWHERE")]
-    yield "except BaseException:"
-    yield from ["    " + line for line in (*undo, "raise")]
-    for i, (s, blocks) in enumerate(zip(streams, graph.program.streams, strict=True)):
-        yield f"{s}._position(s{i} + {blocks})"
-    yield from _counted(text, graph)
-    yield from _set_gradients(text, graph, step)
+    settled = [
+        f"{s}._position(s{i} + {n})" for i, (s, n) in enumerate(zip(streams, graph.program.streams, strict=True))
+    ]
+    settled += [*_counted(text, graph), *_set_gradients(text, graph, step)]
+    if not settled and not graph.program.writes:
+        yield "except BaseException:"
+        yield from ["    " + line for line in (*undo, "raise")]
+        return
+    text.scope["finished"] = finished
+    yield "except BaseException as error:"
+    yield "    values = finished(error)"
+    yield "    if values is None:"
+    yield from ["        " + line for line in (*undo, "raise")]
+    yield "    stop = error"
+    yield "else:"
+    yield "    stop = None"
+    yield "while True:"  # once, or again where Ctrl-C came in between
+    yield "    try:"
+    yield from ["        " + line for line in settled]
+    yield "        break"
+    yield "    except BaseException as error:"
+    yield "        if stop is not None: raise"
+    yield "        stop = error"
+    yield "if stop is not None: raise stop"
 
 
 def _counted(text: Text, graph: Graph) -> Iterator[str]:

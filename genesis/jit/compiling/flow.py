@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from genesis.arrays.spec import Spec, strides_of
 from genesis.autograd.gradients import grad
 from genesis.base.errors import GraphError, InplaceError, UnsupportedError, message
+from genesis.base.locks import object_lock
 from genesis.base.narrow import restrided
 from genesis.base.pytree import tree_flatten
 from genesis.core.functions.function import Function
@@ -25,7 +25,7 @@ class Flow:
 
     def __init__(self, joint: Joint, backward: Any, original: Any) -> None:
         self.joint, self.backward, self.original = joint, backward, original
-        self.lock = Lock()  # a step has one piece of memory to work in
+        self.lock = object_lock()  # a step has one piece of memory to work in
         results = joint.forward.program.results
         aliases = dict(joint.forward.program.aliases)
         own = [i for i, r in enumerate(results) if isinstance(r, Var) and i not in aliases]

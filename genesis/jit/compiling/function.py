@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import replace
-from threading import RLock
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from genesis.base.errors import GenesisError, GraphError, UnsupportedError, message
+from genesis.base.locks import object_lock
 from genesis.base.pytree import tree_flatten, tree_unflatten
 from genesis.core.graph.site import warn_user
 from genesis.core.graph.tracing import Dependable, depends
@@ -59,7 +59,7 @@ class CompiledFunction:
 
     def reset(self) -> None:
         """Forget all graphs: the function is traced again when it is called."""
-        self._lock = RLock()
+        self._lock = object_lock(reentrant=True)
         self._recent: tuple[Entry, ...] = ()
         self._entries: dict[Any, tuple[Entry, ...]] = {}
         self._left: dict[Any, int] = {}  # calls that are not compiled, by key: how often that was tried

@@ -9,6 +9,7 @@ from typing import Any
 from genesis.jit.arguments import Var
 from genesis.jit.compiling.joint import Decided
 from genesis.jit.compiling.leaves import HostCall
+from genesis.jit.lowering.runner import finished
 from genesis.jit.lowering.step import Step
 from genesis.jit.program import Call, Program
 
@@ -71,7 +72,11 @@ class Segments:
         """
         known: tuple[Any, ...] = ()
         for step, then in self.parts:
-            values = step.run((*arrays, *known), numbers, starts)
+            try:
+                values = step.run((*arrays, *known), numbers, starts)
+            except BaseException as stop:
+                finished(stop)  # nothing is written yet
+                raise
             if isinstance(then, HostCall):
                 at = {index: value for index, value in zip(then.told, values, strict=False)}
                 then(at, given, done)

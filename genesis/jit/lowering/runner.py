@@ -14,7 +14,7 @@ import numpy as np
 
 from genesis.arrays.spec import Spec, strides_of
 from genesis.base.errors import GraphError, UnsupportedError, message
-from genesis.core.graph.modes import no_grad
+from genesis.core.graph.modes import grad_mode, no_grad
 from genesis.core.graph.switches import PHASES
 from genesis.core.graph.tensor import wrap
 from genesis.jit.lowering import code
@@ -58,6 +58,7 @@ class Runner:
         """What runs a call, see `Step.run`: straight lines, for it is to cost little."""
         makers = [maker(spec) for spec in self.step.returns]
         entry = "context.threads(entry())\n        " if self.parallel else ""
+        mixed = self._mixed()
         source = f"""
 def run(arrays, numbers=(), starts=()):
     if watching:
@@ -68,11 +69,19 @@ def run(arrays, numbers=(), starts=()):
         context = free.pop()
     except IndexError:
         context = new(runner)
+    {"mode = grad_mode.get()" if mixed else ""}
     try:
+        context.begun = False
         pack(context.block, {8 * code.FIXED}, id(takes), id(returns), *numbers)
-        {entry}if enter(context.at):
+        {entry}context.begun = {not mixed}
+        if enter(context.at):
             takes = again(context, takes, returns)
-        {"more(context, takes, returns, numbers, starts)" if self._mixed() else ""}
+        {"more(context, takes, returns, numbers, starts)" if mixed else ""}
+    except BaseException as stop:
+        {"grad_mode.set(mode)  # Ctrl-C may come while the host leaves no_grad" if mixed else ""}
+        if context.begun:
+            stop.finished = returns
+        raise
     finally:
         free.append(context)
     return returns
@@ -80,6 +89,7 @@ def run(arrays, numbers=(), starts=()):
         scope = {f"make{i}": make for i, make in enumerate(makers)} | {
             "free": self.free, "new": _Context, "runner": self, "enter": _enter(), "entry": _entry,
             "pack": struct.Struct(f"QQ{self.step.numbers}d").pack_into, "again": self._again, "more": self._more, "watching": PHASES, "watched": self._watched,
+            "grad_mode": grad_mode,
         }  # fmt: skip
         exec(compile(source, "<genesis step>", "exec"), scope)
         return scope["run"]  # type: ignore[no-any-return]
@@ -154,12 +164,13 @@ def run(arrays, numbers=(), starts=()):
 
     def _again(self, context: _Context, takes: tuple[Array, ...], returns: tuple[Array, ...]) -> tuple[Array, ...]:
         """A call that was not run: begin again if its arrays overlap; refuse indices that are out of range."""
+        context.begun = False
         context.known.fill(0)  # the next one is checked anew
         separate = self._separated(takes)
         task, context.words[_TASK] = int(context.words[_TASK]), code.GATHER | (context.words[_TASK] & code.RUN)
         context.words[code.FIXED] = id(separate)
         try:
-            if _enter()(context.at) and self.step.refusal is not None:
+            if context.enter(not self._mixed()) and self.step.refusal is not None:
                 _Hosted(self.step.refusal).run(_Call(context, self.constants, separate, returns, (), ()))
                 raise AssertionError("an index was refused that is none")
         finally:
@@ -183,6 +194,14 @@ def run(arrays, numbers=(), starts=()):
         return tuple(separate)
 
 
+def finished(stop: BaseException) -> Any:
+    """What a call had computed when something came from outside that is raised behind it, or None; it is told once."""
+    values = getattr(stop, "finished", None)
+    if values is not None:
+        del stop.finished  # type: ignore[attr-defined]
+    return values
+
+
 def _told(title: str, chunks: int, run: Callable[[], Any]) -> None:
     """Run a phase through the last of those who look on."""
     if PHASES:
@@ -198,7 +217,12 @@ def _seconds(run: Callable[[], None]) -> float:
 
 
 class _Context:
-    """What one call needs: the arena, the addresses of operands, a table, and what `code.enter` goes by."""
+    """What one call needs: the arena, the addresses of operands, a table, and what `code.enter` goes by.
+
+    Attributes:
+        begun: whether the last native code was entered. What comes from outside while it runs (Ctrl-C) is raised when it
+            is back, never before it: between the two Python looks at no signals.
+    """
 
     def __init__(self, runner: Runner) -> None:
         step = runner.step
@@ -214,6 +238,7 @@ class _Context:
         rows = [(runner.functions[r.function], self.cells.ctypes.data + 8 * r.cell, r.chunks) for r in step.rows]
         self.rows = np.array(rows, np.int64).reshape(-1, 3)
         self.rows_at = self.rows.ctypes.data
+        self.begun = False
         self.entry = _entry() if runner.parallel else _serial()
         mixed = runner._mixed()
         task = code.GATHER | (code.CHECK if any(step.written) else 0) | (0 if mixed else code.RUN)
@@ -245,13 +270,21 @@ class _Context:
             self.entry = entry
             self.words[_RUN : _RUN + 2], self.words[_THREADS] = entry[:2], entry[2]
 
+    def enter(self, last: bool) -> int:
+        """Go into native code; ``last``: all is computed and written when it comes back, unless it refuses what is given."""
+        function = _enter()
+        self.begun = last
+        refused = function(self.at)
+        self.begun = last and not refused
+        return refused
+
     def run(self, begin: int, end: int) -> None:
         """Run some rows of the table."""
         words = self.numbers
         task, first, count = words[_TASK], words[_ROWS], words[_COUNT]
         words[_TASK], words[_ROWS], words[_COUNT] = code.RUN, self.rows_at + 24 * begin, end - begin
         try:
-            _enter()(self.at)
+            self.enter(end == len(self.rows))
         finally:
             words[_TASK], words[_ROWS], words[_COUNT] = task, first, count
 
