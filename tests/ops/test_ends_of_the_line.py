@@ -24,6 +24,15 @@ VALUES = {
     "angle of integers": lambda T: T.angle(T.tensor([-1, 0, 2])),
     "ldexp": lambda T: T.ldexp(line(T), T.tensor([[INF], [-INF], [3.0], [-0.5]])),
     "zeta": lambda T: T.special.zeta(T.tensor([INF, INF]), T.tensor([1.0, 0.5])),
+    "reciprocal of complex numbers": lambda T: T.view_as_real(
+        T.reciprocal(
+            T.tensor([0j, complex(0.0, -0.0), complex(INF, 0.0), complex(NAN, 0.0), 1 + 1j, complex(0.0, INF)])
+        )
+    ),
+    "reciprocal": lambda T: T.reciprocal(line(T)),
+    "adaptive pool of no channels": lambda T: T.nn.functional.adaptive_avg_pool1d(T.zeros(2, 0, 4), 2),
+    "adaptive pool of no channels in 2d": lambda T: T.nn.functional.adaptive_avg_pool2d(T.zeros(2, 0, 4, 4), (2, 3)),
+    "adaptive pool of nothing": lambda T: T.nn.functional.adaptive_avg_pool1d(T.zeros(0, 4), 2),
     "cov of one variable": lambda T: T.cov(T.tensor([[1.0, 2.0, 5.0]])),
     "cov of one observation": lambda T: T.cov(T.tensor([[1.0], [2.0]])),
     "cov of one of one": lambda T: T.cov(T.tensor([[1.0]])),

@@ -31,13 +31,18 @@ from genesis.ops.spatial.tables import Rule, sizes_of, steps, table, windows_alo
 # ---- arguments
 
 
-def check_dims(name: str, input: Tensor, dims: int) -> None:
-    """Whether an input has so many spatial dimensions, one of channels, and maybe one of examples."""
+def check_dims(name: str, input: Tensor, dims: int, channels: bool = True) -> None:
+    """Whether an input has so many spatial dimensions, one of channels, and maybe one of examples.
+
+    Args:
+        channels: whether there must be some
+    """
     if input.ndim not in (dims + 1, dims + 2):
         text = f"expected input {AXES[dims].replace('N, ', '')} or {AXES[dims]}, got {input.ndim}-D"
         raise ShapeError(message(name, text, [("input", input._spec())], "x.unsqueeze(0) adds a dimension"))
-    if 0 in input.shape[-dims - 1 :]:
-        text = f"only the dimension of examples may be empty, got {list(input.shape)}"
+    if 0 in input.shape[-dims - channels :]:
+        empty = "the dimension of examples" if channels else "those of examples and channels"
+        text = f"only {empty} may be empty, got {list(input.shape)}"
         raise ShapeError(message(name, text, [("input", input._spec())]))
 
 
@@ -74,7 +79,7 @@ def sliding_rules(
 
 def adaptive_rules(name: str, input: Tensor, dims: int, output_size: Any, kind: str) -> tuple[Rule, ...]:
     """The rule of each dimension; None keeps its size."""
-    check_dims(name, input, dims)
+    check_dims(name, input, dims, channels=False)
     sizes = output_size if isinstance(output_size, list | tuple) else [output_size] * dims
     sizes = [n if m is None else m for n, m in zip(input.shape[-dims:], sizes, strict=False)]
     if len(sizes) != dims or (isinstance(output_size, list | tuple) and len(output_size) != dims):
