@@ -15,4 +15,5 @@ _module.install()
 
 @pytest.fixture
 def pretend():
+    _module.install()
     return "pretend:0"

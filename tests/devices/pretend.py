@@ -98,11 +98,16 @@ def kernel_of(op):
     return kernel
 
 
+_attached = set()
+
+
 def install():
-    """Register the device and its kernels, once in a process."""
+    """Register the device, and its kernels of ops that have none yet: some ops are imported late."""
     from genesis.base.device import MEMORIES
 
     if "pretend" not in MEMORIES:
         register(PretendMemory())
-        for op in primitives():
+    for op in primitives():
+        if op.name not in _attached:
+            _attached.add(op.name)
             attach(op, PretendArray, kernel_of(op))

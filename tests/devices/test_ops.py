@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import genesis
+import genesis.distributed.nn.ops  # noqa: F401  # ops that are imported late
 from genesis.core.call.op import REGISTRY
 from genesis.testing import Maker
 from genesis.testing.devices import check_memory, check_op_on
