@@ -1,4 +1,4 @@
-"""The garbage collector, while modules are imported."""
+"""The garbage collector, while much is made that is no garbage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """The collector waits: nothing that an import makes is garbage, and looking for some takes a fifth of its time.
+    """The collector waits: little that an import or a trace makes is garbage, and looking for some takes a fifth of its
+    time.
 
     >>> import gc
     >>> with waiting():

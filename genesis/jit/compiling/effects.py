@@ -93,13 +93,23 @@ class Watch:
         self._before, self._collects = sys.getprofile(), gc.isenabled()
         gc.collect(0)  # what is young from now on was made meanwhile
         gc.disable()
-        sys.setprofile(self._event)
+        sys.setprofile(self._events())
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.setprofile(self._before)
         if self._collects:
             gc.enable()
+
+    def _events(self) -> Callable[[FrameType, str, Any], None]:
+        """What sees each call: most are of this package, and cost two looks into dictionaries."""
+        kind_of = self._kinds.get
+
+        def event(frame: FrameType, event: str, arg: Any) -> None:
+            if kind_of(frame.f_code) is not _OURS or self._importing is not None:
+                self._event(frame, event, arg)
+
+        return event
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
         code = frame.f_code
@@ -131,7 +141,8 @@ class Watch:
             kind = _FOREIGN
         else:
             kind = _THEIRS
-        self._kinds[code] = kind
+        if code.co_name != "<module>":  # it is imported: that is looked for
+            self._kinds[code] = kind
         return kind
 
     def _caller(self, frame: FrameType) -> str:

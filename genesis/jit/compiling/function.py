@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from genesis.base import collector
 from genesis.base.errors import GenesisError, GraphError, UnsupportedError, message
 from genesis.base.locks import object_lock
 from genesis.base.pytree import tree_flatten, tree_unflatten
@@ -143,7 +144,8 @@ class CompiledFunction:
             return self._not_compiled(key, self._full(key), args, kwargs)
         self.reasons.retraced(key, [e.why_not() for e in self._entries.get(key, ())][:1], list(self._entries))
         try:
-            key, entry = self._with_numbers(key, leaves, args, kwargs)
+            with collector.waiting():
+                key, entry = self._with_numbers(key, leaves, args, kwargs)
         except Stopped as stop:
             return self._stopped(stop, key, args, kwargs)
         except GenesisError as error:
