@@ -87,12 +87,15 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """Key and position as 16 bytes: two little-endian 64-bit words."""
+        return wrap(np.array(self.key_and_block(), dtype="<u8").view(np.uint8).copy())
+
+    def key_and_block(self) -> tuple[int, int]:
+        """Key and position."""
         active = tracer.get()
         if active is not None:
             active.stream(self)
         with self._lock:
-            words = np.array([self._seed & _MASK, self._block], dtype="<u8")
-        return wrap(words.view(np.uint8).copy())
+            return self._seed & _MASK, self._block
 
     def set_state(self, state: Tensor) -> Generator:
         """Go back to a state that `get_state` returned."""
@@ -101,7 +104,10 @@ class Generator:
         array = memory_of(state._array).to_host(state._array) if isinstance(state._array, DeviceArray) else state._array
         if not isinstance(array, np.ndarray) or array.dtype != np.uint8 or array.shape != (16,):
             raise ArgumentValueError(message("set_state", f"a state is 16 bytes, got {state._spec()}"))
-        key, block = (int(w) for w in np.ascontiguousarray(array).view("<u8"))
+        return self.move_to(*(int(w) for w in np.ascontiguousarray(array).view("<u8")))
+
+    def move_to(self, key: int, block: int) -> Generator:
+        """Go to a place of the stream of a key."""
         active = tracer.get()
         if active is not None:
             active.stream_set(self, (key, block))

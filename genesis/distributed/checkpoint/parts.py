@@ -34,6 +34,11 @@ class Stateful(Protocol):
         """Go back to a state that `state_dict` gave."""
 
 
+@runtime_checkable
+class _HasBuffers(Protocol):
+    def named_buffers(self) -> Any: ...
+
+
 class Part:
     """Some elements of a tensor of which each rank has others: ``tensor`` is elements ``begin``, ``begin + 1``, ... of
     the whole one, of shape ``shape``, in C order.
@@ -79,6 +84,7 @@ class Piece(NamedTuple):
     shape: tuple[int, ...]
     begin: int
     whole: bool
+    buffer: bool  # ranks may have other values: those of the first count, as in DistributedDataParallel
 
     def host(self) -> Host:
         """Its elements, one after the other."""
@@ -92,17 +98,18 @@ def described(state: Any) -> tuple[Any, dict[str, Piece]]:
         TypeError: something that cannot be saved
     """
     parts: dict[int, Part] = {}
+    buffers: set[int] = set()
     writer = _structure.Writer()
-    tree = writer.node(_plain(state, parts))
+    tree = writer.node(_plain(state, parts, buffers))
     pieces = {}
     for name, value in writer.tensors.items():
         part = parts.get(id(value))
         shape = tuple(value.shape) if part is None else part.shape
-        pieces[name] = Piece(value, shape, 0 if part is None else part.begin, part is None)
+        pieces[name] = Piece(value, shape, 0 if part is None else part.begin, part is None, id(value) in buffers)
     return tree, pieces
 
 
-def _plain(value: Any, parts: dict[int, Part]) -> Any:
+def _plain(value: Any, parts: dict[int, Part], buffers: set[int]) -> Any:
     """The same, with states in place of objects that have them."""
     if isinstance(value, Tensor) and value._sharding is not None:
         parts[id(value)] = rows_of(value)
@@ -114,14 +121,17 @@ def _plain(value: Any, parts: dict[int, Part]) -> Any:
         return value.tensor
     if isinstance(value, Mapping):
         filled: dict[Any, Any] = OrderedDict() if isinstance(value, OrderedDict) else {}
-        filled.update({key: _plain(each, parts) for key, each in value.items()})
+        filled.update({key: _plain(each, parts, buffers) for key, each in value.items()})
         if getattr(value, "_metadata", None) is not None:
             filled._metadata = value._metadata  # type: ignore[attr-defined]
         return filled
     if value.__class__ in (list, tuple):
-        return value.__class__([_plain(each, parts) for each in value])
+        return value.__class__([_plain(each, parts, buffers) for each in value])
     if isinstance(value, Stateful):
-        return _plain(value.state_dict(), parts)
+        own = value.state_dict()
+        if isinstance(value, _HasBuffers):
+            buffers.update([id(own[name]) for name, _ in value.named_buffers() if name in own])
+        return _plain(own, parts, buffers)
     return value
 
 

@@ -28,7 +28,7 @@ def agree(tree: Any, pieces: dict[str, Piece], group: Any, alone: bool) -> Plan:
         return Plan(secrets.token_hex(4), 0, 1, pieces, [tree], 0.0)
     members = group_of("save", group)
     rank, size = members.rank(), members.size()
-    sizes = {name: int(piece.value.nbytes) for name, piece in pieces.items() if piece.whole}
+    sizes = {name: 0 if piece.buffer else int(piece.value.nbytes) for name, piece in pieces.items() if piece.whole}
     said: list[Any] = [None] * size
     all_gather_object(said, [secrets.token_hex(4), zlib.crc32(repr((tree, sizes)).encode())], group)
     trees, all_sizes = [tree], [sizes] * size
@@ -42,10 +42,11 @@ def agree(tree: Any, pieces: dict[str, Piece], group: Any, alone: bool) -> Plan:
 
 
 def _writers(sizes: list[dict[str, int]]) -> dict[str, int]:
-    """For each tensor one of the ranks that have it: the one with the fewest bytes so far, large ones first.
+    """For each tensor one of the ranks that have it: the one with the fewest bytes so far, large ones first; the first of
+    them where the size is 0, as that of buffers is said to be.
 
-    >>> _writers([{"a": 4, "b": 3, "c": 2}, {"a": 4, "b": 3, "c": 2}])
-    {'a': 0, 'b': 1, 'c': 1}
+    >>> _writers([{"a": 4, "b": 3, "c": 2, "d": 0}, {"a": 4, "b": 3, "c": 2, "d": 0}])
+    {'a': 0, 'b': 1, 'c': 1, 'd': 0}
     """
     count: dict[str, int] = {}
     having: dict[str, list[int]] = {}
@@ -55,7 +56,7 @@ def _writers(sizes: list[dict[str, int]]) -> dict[str, int]:
             having.setdefault(name, []).append(rank)
     load, out = [0] * len(sizes), {}
     for name in sorted(count, key=lambda name: (-count[name], name)):
-        out[name] = min(having[name], key=lambda rank: (load[rank], rank))
+        out[name] = min(having[name], key=lambda rank: (load[rank], rank) if count[name] else (0, rank))
         load[out[name]] += count[name]
     return out
 

@@ -20,6 +20,7 @@ from genesis.base.errors import DistributedError, GraphError, UnsupportedError, 
 from genesis.base.late import Late
 from genesis.core.graph import engine
 from genesis.core.graph.tensor import Tensor, wrap
+from genesis.nn.parallel.shards import TreeSum, sum_in_graph
 
 _processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
 _FIRST = 2**20  # bytes of the first bucket: it is small, so that something is on its way early
@@ -57,9 +58,12 @@ class Bucket:
 class Buckets:
     """What combines the gradients of a model's parameters: their mean over the ranks of a group."""
 
-    def __init__(self, named: Sequence[tuple[str, Tensor]], group: Any, cap: int, unused: bool) -> None:
+    def __init__(
+        self, named: Sequence[tuple[str, Tensor]], group: Any, cap: int, unused: bool, in_tree: bool = False
+    ) -> None:
         self.names, self.parameters = [name for name, _ in named], [p for _, p in named]
         self.group, self.cap, self.unused = group, cap, unused
+        self.in_tree = in_tree and group.size() > 2  # a sum of two has one order
         self.expected = False  # whether the next backward combines gradients
         self.seen: list[int] | None = []  # the order in which gradients came, in the first backward
         self.ready: set[int] = set()
@@ -131,8 +135,13 @@ class Buckets:
         """Begin with the buckets that are full and whose turn it is."""
         while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
             bucket = self.buckets[self.next]
-            bucket.work = _processes.all_reduce(wrap(bucket.memory), group=self.group, async_op=True)
+            bucket.work = self._sum(bucket.memory)
             self.next += 1
+
+    def _sum(self, memory: Any) -> Any:
+        if self.in_tree:
+            return TreeSum(memory, self.group)
+        return _processes.all_reduce(wrap(memory), group=self.group, async_op=True)
 
     def finish(self) -> None:
         """At the end of a backward: wait for all of them."""
@@ -180,7 +189,8 @@ class Buckets:
                 message(_NAME, text, hint="differentiate twice with the module inside: model.module")
             )
         key = None if self.group is _processes.GroupMember.WORLD else self.group.key
-        parameter.grad = _collectives.all_reduce(g, "mean", key)  # in a trace: a node for each
+        mean = sum_in_graph(g, self.group.size(), key) if self.in_tree else _collectives.all_reduce(g, "mean", key)
+        parameter.grad = mean  # in a trace: nodes for each
 
     def _twice(self, number: int) -> Exception:
         text = f"the gradient of {self.names[number]} came twice after one forward"

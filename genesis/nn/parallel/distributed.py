@@ -15,6 +15,7 @@ from genesis.core.graph.modes import grad_mode
 from genesis.core.graph.tensor import Tensor, wrap
 from genesis.nn.module import Module
 from genesis.nn.parallel.buckets import Buckets
+from genesis.nn.parallel.shards import Shards
 
 _groups, _processes = Late("genesis.distributed.groups"), Late("genesis.distributed")
 _memory = Late("genesis.distributed.memory")
@@ -40,6 +41,9 @@ class DistributedDataParallel(Module):
         device_ids, output_device: None, as there are no GPUs
         gradient_as_bucket_view: accepted, they are
         dim, check_reduction: accepted for PyTorch's sake
+        shards: ours: divide the batch into so many logical shards, a power of two, whatever the number of ranks: 1, 2, ...
+            ranks end in the same bits, and compute as so many ranks would; inputs and outputs have the rows of the
+            batch as their first dimension
 
     Raises:
         RuntimeError: there is no process group; ranks have other parameters; (in backward) no gradient came for a parameter
@@ -68,6 +72,8 @@ class DistributedDataParallel(Module):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        *,
+        shards: int | None = None,
     ) -> None:
         super().__init__()
         name = "DistributedDataParallel"
@@ -90,13 +96,16 @@ class DistributedDataParallel(Module):
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view, self.require_backward_grad_sync = True, True
         self._together = self.process_group.size() > 1
+        self.shards = None if shards is None else Shards(shards, self.process_group)
         if self._together:
             if init_sync:
                 _share([*module.parameters(), *module.buffers()], self.process_group)
             object.__setattr__(
                 self,
                 "_buckets",
-                Buckets(named, self.process_group, int(cap * 2**20), find_unused_parameters or static_graph),
+                Buckets(
+                    named, self.process_group, int(cap * 2**20), find_unused_parameters or static_graph, bool(shards)
+                ),
             )
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
@@ -109,6 +118,8 @@ class DistributedDataParallel(Module):
                 self._buckets.prepare()
         elif self._together:
             self._buckets.expected = False
+        if self.shards is not None and grad_mode.get():
+            return self.shards(self.module, inputs, kwargs)
         return self.module(*inputs, **kwargs)
 
     @contextmanager
@@ -124,6 +135,9 @@ class DistributedDataParallel(Module):
         tensor([[2., 2.]])
         >>> dist.destroy_process_group()
         """
+        if self.shards is not None:
+            text = "gradients of several batches are added in another order for another number of ranks"
+            raise UnsupportedError(message("no_sync", text, hint="shards=None, or one backward for each step"))
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield

@@ -65,6 +65,15 @@ def snapshots():
     assert genesis.rand(3).equal(expected)
 
 
+def buffers():
+    """Parameters are the same in all ranks; buffers may not be, and those of rank 0 count."""
+    model = genesis.nn.BatchNorm1d(1000)
+    model.running_mean += rank
+    dcp.save({"model": model}, checkpoint_id=folder / "buffers")
+    dcp.load({"model": model}, checkpoint_id=folder / "buffers")
+    assert model.running_mean.unique().tolist() == [0]
+
+
 def full():
     """The disk is full for one rank; all hear of it, and what was there stays."""
     made = dcp.Snapshots(folder / "full")
@@ -133,7 +142,7 @@ def reads():
     np.testing.assert_array_equal(read["shared"].numpy(), 1)
 
 
-for check_of in [reads] if "reads" in sys.argv else [writes, snapshots, full, damaged]:
+for check_of in [reads] if "reads" in sys.argv else [writes, snapshots, buffers, full, damaged]:
     check_of()
     dist.barrier()
 print(f"rank {rank} is done")

@@ -1,0 +1,132 @@
+"""The same training in the same bits: on 1, 2 and 4 ranks, and where it is killed twenty times."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from ranks import JOBS, needs_mpi
+
+import genesis
+import genesis.distributed as dist
+from genesis import nn
+from genesis.nn.parallel import DistributedDataParallel
+from genesis.nn.parallel.shards import _leaves, tree_sum
+
+SCRIPT = str(JOBS / "deterministic.py")
+
+
+def digest(ranks, folder, how, *options):
+    """What a job ends with."""
+    command = [sys.executable, "-m", "genesis", "run", "-n", str(ranks), *options, SCRIPT, str(folder), how]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "RANK": "0", "WORLD_SIZE": "1"}
+    if ranks > 1:
+        del environment["RANK"], environment["WORLD_SIZE"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=580, env=environment)
+    assert done.returncode == 0 and "is done" in done.stdout, done.stdout + done.stderr
+    return re.search(r"digest (\w{64})", done.stdout)[1]
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_the_number_of_ranks_does_not_matter(tmp_path, ranks):
+    assert digest(ranks, tmp_path / "several", "plain") == digest(1, tmp_path / "one", "plain")
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_nor_in_compiled_steps(tmp_path, ranks):
+    assert digest(ranks, tmp_path / "several", "compiled") == digest(1, tmp_path / "one", "compiled")
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_training_that_is_killed_twenty_times_ends_in_the_same_bits(tmp_path, ranks):
+    killed = tmp_path / "killed"
+    if ranks == 1:  # nobody starts one rank again: the test does
+        for _ in range(25):
+            subprocess.run(
+                [sys.executable, SCRIPT, str(killed), "killed"],
+                capture_output=True,
+                env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            )
+    found = digest(ranks, killed, "killed", *(["--max-restarts", "25"] if ranks > 1 else []))
+    assert len((tmp_path / "killed.kills").read_text().splitlines()) == 20
+    assert found == digest(1, tmp_path / "one", "plain")
+    names = {path.name for path in killed.glob("step-*/*")}
+    assert not [name for name in names if name.endswith(".tmp") or name.startswith("failed")]
+
+
+@pytest.fixture
+def alone():
+    dist.init_process_group()
+    yield
+    dist.destroy_process_group()
+
+
+def test_gradients_are_those_of_the_whole_batch(alone):
+    genesis.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)).double()
+    x, y = genesis.randn(8, 3).double(), genesis.randn(8, 2).double()
+    parallel = DistributedDataParallel(model, shards=4)
+    out = parallel(x)
+    np.testing.assert_allclose(out.detach().numpy(), model(x).detach().numpy())  # in the order of the rows
+    ((out - y) ** 2).mean().backward()
+    ours = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    ((model(x) - y) ** 2).mean().backward()
+    for g, p in zip(ours, model.parameters(), strict=True):
+        np.testing.assert_allclose(g.numpy(), p.grad.numpy(), rtol=1e-12)
+    with genesis.no_grad():
+        assert parallel(x[:3]).shape == (3, 2)  # of any number of rows, where nothing is summed
+    before = genesis.get_rng_state()
+    parallel(x)
+    assert genesis.get_rng_state().equal(before)  # nothing was drawn
+
+
+def test_sums_have_the_order_of_the_tree():
+    g = np.random.default_rng(0).standard_normal(4).astype(np.float32) * np.array([1e8, 1, 1, 1e-3], np.float32)
+    g[2] = -g[0] * np.float32(1 + 2**-20)
+    assert tree_sum(list(g)) == (g[0] + g[2]) + (g[1] + g[3]) != ((g[0] + g[1]) + g[2]) + g[3]
+    p = genesis.zeros(1, requires_grad=True)
+    sum(leaf * float(v) for leaf, v in zip(_leaves(p, 4), g, strict=True)).backward()
+    assert p.grad.item() == tree_sum(list(g))
+
+
+class Several(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x, scale, what=None):
+        out = self.layer(x) * scale
+        return {"out": out, "loss": out.square().mean(), "what": what}
+
+
+def test_outputs_of_every_kind(alone):
+    parallel = DistributedDataParallel(Several(), shards=2)
+    x = genesis.randn(4, 3)
+    given, whole = parallel(x, genesis.tensor(2.0), what="text"), parallel.module(x, genesis.tensor(2.0))
+    np.testing.assert_allclose(given["out"].detach().numpy(), whole["out"].detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(given["loss"].item(), whole["loss"].item(), rtol=1e-6)
+    assert given["what"] == "text"
+
+
+def test_what_does_not_divide_is_refused(alone):
+    for shards in (3, 0, -2):
+        with pytest.raises(ValueError, match=r"shards is .*, expected a power of two"):
+            DistributedDataParallel(nn.Linear(3, 2), shards=shards)
+    parallel = DistributedDataParallel(nn.Linear(3, 2), shards=4)
+    with pytest.raises(RuntimeError, match="a batch of 6 rows does not divide into 4 shards"):
+        parallel(genesis.ones(6, 3))
+    with pytest.raises(NotImplementedError, match="in another order for another number of ranks"), parallel.no_sync():
+        pass
+    swapped = DistributedDataParallel(nn.Sequential(nn.Linear(3, 2), nn.Flatten(0)), shards=2)
+    with pytest.raises(RuntimeError, match="whose first dimension is the batch's"):
+        swapped(genesis.ones(4, 3))
