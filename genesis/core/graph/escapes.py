@@ -44,8 +44,12 @@ def escape(what: str) -> None:
     """Note that a value with history left the recorded world: the caller's caller's caller did that, while a watch is
     open.
     """
+    method = sys._getframe(2).f_code
     frame = sys._getframe(3)
-    while frame.f_code.co_name == "__enter__" and frame.f_back is not None:
+    while frame.f_back is not None and (
+        frame.f_code.co_name == "__enter__"
+        or (frame.f_code.co_name, frame.f_code.co_filename) == (method.co_name, method.co_filename)
+    ):  # the latter is code in the method's place, which asks classes of users first
         frame = frame.f_back
     if LIBRARY[frame.f_code.co_filename]:
         return
