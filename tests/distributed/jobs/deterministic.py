@@ -31,7 +31,7 @@ class Death:
 
     def __init__(self, size: int) -> None:
         chance = random.Random(1000 + len(deaths))
-        self.victim, self.place, self.after = chance.randrange(size), chance.choice(PLACES), chance.randrange(1, 9)
+        self.victim, self.place, self.after = chance.randrange(size), chance.choice(PLACES), chance.randrange(1, 6)
         self.armed = how == "killed" and len(deaths) < KILLS and self.victim == int(os.environ["RANK"])
 
     def at(self, place: str, steps: int = 100) -> None:
