@@ -113,7 +113,8 @@ def rows(threads: int, rounds: int) -> list[str]:
             ours, theirs = in_turn(*[single(lib, *operands, backward) for lib in (genesis, torch)], rounds)
             row(name + ", both gradients" * backward, ours, theirs)
     row("step: 4 convolutions, batch norm, 32x32, batch 32", *in_turn(step(genesis), step(torch), rounds))
-    (ours, known), (theirs, known_there) = digits(genesis), digits(torch)
+    runs = [(digits(genesis), digits(torch)) for _ in range(rounds + 1)][1:]
+    (ours, known), (theirs, known_there) = (min(each) for each in zip(*runs, strict=True))
     row(f"digits, 3 epochs ({known:.1%} known, {known_there:.1%})", ours * 1e3, theirs * 1e3)
     return found
 
