@@ -40,8 +40,10 @@ def alone(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["collectives.py", "functional.py", "data_parallel.py", "zero.py", "sharded.py", "wrapped.py"]
 )
-def test_every_collective_in_a_world_of_one(name, capsys, alone):
+def test_every_collective_in_a_world_of_one(name, capsys, alone, monkeypatch):
     dist.destroy_process_group()
+    monkeypatch.syspath_prepend(str(JOBS))  # as it is where they are scripts
+    monkeypatch.delitem(sys.modules, "together", raising=False)  # it begins anew, as they do
     runpy.run_path(str(JOBS / name))
     assert capsys.readouterr().out == "rank 0 is done\n"
 

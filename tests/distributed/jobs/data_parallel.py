@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
+from together import examples, loss_of, mine, near, rank, refused, size
 
 import genesis
 import genesis.distributed as dist
@@ -13,25 +12,12 @@ from genesis.data import DataLoader, DistributedSampler, TensorDataset
 from genesis.nn.parallel import DistributedDataParallel
 from genesis.utils.checkpoint import checkpoint
 
-warnings.simplefilter("error")
-dist.init_process_group()
-rank, size = dist.get_rank(), dist.get_world_size()
-BATCH = 4
-X = genesis.tensor(np.random.default_rng(0).standard_normal((3, size * BATCH, 5)))
-Y = genesis.tensor(np.random.default_rng(1).standard_normal((3, size * BATCH, 2)))
+X, Y = examples(3, 2)
 
 
 def network(seed=0):
     genesis.manual_seed(seed)
     return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)).double()
-
-
-def mine(x):
-    return x[rank * BATCH : (rank + 1) * BATCH]
-
-
-def loss_of(model, x, y):
-    return ((model(x) - y) ** 2).mean()
 
 
 def step_of(model, optimizer, x, y, set_to_none=True):
@@ -40,20 +26,6 @@ def step_of(model, optimizer, x, y, set_to_none=True):
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 0.5)
     optimizer.step()
-
-
-def near(a, b, note=""):
-    for (name, p), q in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
-        np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-10, atol=1e-12, err_msg=f"{note} {name}")
-
-
-def refused(error, words, call):
-    try:
-        call()
-    except error as raised:
-        assert words in str(raised), raised
-    else:
-        raise AssertionError(words)
 
 
 def training():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import gc
 import tracemalloc
-import warnings
 
 import numpy as np
+from together import examples, loss_of, mine, rank, refused, size
 
 import genesis
 import genesis.distributed as dist
@@ -22,12 +22,7 @@ from genesis.distributed.fsdp import (
 from genesis.nn.parallel import DistributedDataParallel
 from genesis.utils.checkpoint import checkpoint
 
-warnings.simplefilter("error")
-dist.init_process_group()
-rank, size = dist.get_rank(), dist.get_world_size()
-BATCH = 4
-X = genesis.tensor(np.random.default_rng(0).standard_normal((4, size * BATCH, 5)))
-Y = genesis.tensor(np.random.default_rng(1).standard_normal((4, size * BATCH, 1)))
+X, Y = examples(4, 1)
 
 
 def network(seed=0, width=9):
@@ -44,14 +39,6 @@ def sharded(net, **options):
     return fully_shard(net, **options)
 
 
-def mine(x):
-    return x[rank * BATCH : (rank + 1) * BATCH]
-
-
-def loss_of(model, x, y):
-    return ((model(x) - y) ** 2).mean()
-
-
 def whole(p):
     return p.detach() if getattr(p, "_sharding", None) is None else p.full_tensor()
 
@@ -66,15 +53,6 @@ def near(a, b, note="", rtol=1e-10):
 def same(a, b, note=""):
     for (name, p), q in zip(a.named_parameters(), b.parameters(), strict=True):
         assert whole(p).equal(whole(q)), f"{note} {name}"
-
-
-def refused(error, words, call):
-    try:
-        call()
-    except error as raised:
-        assert words in str(raised), raised
-    else:
-        raise AssertionError(words)
 
 
 def is_sharded(model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+from together import examples, loss_of, mine, rank, refused, size
 
 import genesis
 import genesis.distributed as dist
@@ -26,33 +27,12 @@ from genesis.distributed.fsdp.wrap import (
     transformer_auto_wrap_policy,
 )
 
-dist.init_process_group()
-rank, size = dist.get_rank(), dist.get_world_size()
-BATCH = 4
-X = genesis.tensor(np.random.default_rng(0).standard_normal((3, size * BATCH, 5)))
-Y = genesis.tensor(np.random.default_rng(1).standard_normal((3, size * BATCH, 2)))
+X, Y = examples(3, 2)
 
 
 def network(seed=0):
     genesis.manual_seed(seed)
     return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 7), nn.ReLU(), nn.Linear(7, 2)).double()
-
-
-def mine(x):
-    return x[rank * BATCH : (rank + 1) * BATCH]
-
-
-def loss_of(model, x, y):
-    return ((model(x) - y) ** 2).mean()
-
-
-def refused(error, words, call):
-    try:
-        call()
-    except error as raised:
-        assert words in str(raised), raised
-    else:
-        raise AssertionError(words)
 
 
 def sharded_inside(model):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
+from together import examples, loss_of, mine, near, rank, refused, size
 
 import genesis
 import genesis.distributed as dist
@@ -12,12 +11,7 @@ from genesis import nn, optim
 from genesis.distributed.optim import ZeroRedundancyOptimizer
 from genesis.nn.parallel import DistributedDataParallel
 
-warnings.simplefilter("error")
-dist.init_process_group()
-rank, size = dist.get_rank(), dist.get_world_size()
-BATCH = 4
-X = genesis.tensor(np.random.default_rng(0).standard_normal((4, size * BATCH, 5)))
-Y = genesis.tensor(np.random.default_rng(1).standard_normal((4, size * BATCH, 2)))
+X, Y = examples(4, 2)
 
 
 def network(seed=0, width=8):
@@ -27,31 +21,9 @@ def network(seed=0, width=8):
     ).double()
 
 
-def mine(x):
-    return x[rank * BATCH : (rank + 1) * BATCH]
-
-
-def loss_of(model, x, y):
-    return ((model(x) - y) ** 2).mean()
-
-
-def near(a, b, note=""):
-    for (name, p), q in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
-        np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-10, atol=1e-12, err_msg=f"{note} {name}")
-
-
 def same(a, b, note=""):
     for (name, p), q in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
         assert p.equal(q), f"{note} {name}"
-
-
-def refused(error, words, call):
-    try:
-        call()
-    except error as raised:
-        assert words in str(raised), raised
-    else:
-        raise AssertionError(words)
 
 
 def training():
