@@ -2,9 +2,8 @@
 
 The ranks of a group call the same collectives in the same order. Each call has a number; before elements move, the ranks
 compare a number made of it, of the name and of what the tensors look like (two integers, one message). So a rank that
-calls something else is named, instead of numbers that are wrong; and as all have arrived, what follows is the engine's
-blocking call, its fastest. Waiting looks again and again, gives the processor away, and ends at the group's timeout with
-what every rank was doing.
+calls something else is named, instead of numbers that are wrong. Waiting looks again and again, gives the processor
+away, and ends at the group's timeout with what every rank was doing.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def run(
     name: str,
     members: ProcessGroup,
     looks: tuple[Any, ...],
-    start: Callable[[bool], Request],
+    start: Callable[[], Request],
     finish: Callable[[], None] | None,
     async_op: bool,
     result: Sequence[Any] = (),
@@ -62,12 +62,12 @@ def run(
     calls = members.calls
     call, agreement = calls.begin(name, looks)
     if async_op:
-        return Work(calls, call, agreement, start(False), finish, result)
+        return Work(calls, call, agreement, start(), finish, result)
     shape, dtype = looks[:2]
     small = shape is not None and math.prod(shape) * dtype.itemsize <= _SMALL
-    early = start(False) if small else None  # on its way together with the agreement
+    early = start() if small else None  # on its way together with the agreement
     calls.meet(call, agreement)
-    calls.wait(call, start(True) if early is None else early)
+    calls.wait(call, start() if early is None else early)
     if finish is not None:
         finish()
     return None
@@ -104,7 +104,7 @@ def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, asyn
     def finish() -> None:
         memory.write(back(sent, engine.size))
 
-    return run("all_reduce", members, (host.shape, host.dtype, how), lambda now: engine.all_reduce(sent, by, now),
+    return run("all_reduce", members, (host.shape, host.dtype, how), lambda: engine.all_reduce(sent, by),
                finish, async_op, (tensor,))  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def reduce(
             memory.write(back(sent, engine.size))
 
     return run("reduce", members, (memory.host.shape, memory.host.dtype, how, f"to {root}"),
-               lambda now: engine.reduce(sent, by, root, now), finish, async_op, (tensor,))  # fmt: skip
+               lambda: engine.reduce(sent, by, root), finish, async_op, (tensor,))  # fmt: skip
 
 
 def reduce_scatter_tensor(
@@ -171,7 +171,7 @@ def _reduce_scatter(name: str, members: ProcessGroup, how: str, out: Memory, sou
     sent = there(source)
     block = np.empty(out.host.shape, sent.dtype)
     engine = members.engine
-    return run(name, members, (out.host.shape, out.host.dtype, how), lambda now: engine.reduce_scatter(block, sent, by, now),
+    return run(name, members, (out.host.shape, out.host.dtype, how), lambda: engine.reduce_scatter(block, sent, by),
                lambda: out.write(back(block, engine.size)), later, (out.tensor,))  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def broadcast(
     host = memory.host
     finish = None if engine.rank == root else lambda: memory.write(host)
     return run("broadcast", members, (host.shape, host.dtype, f"from {root}"),
-               lambda now: engine.broadcast(host, root, now), finish, async_op, (tensor,))  # fmt: skip
+               lambda: engine.broadcast(host, root), finish, async_op, (tensor,))  # fmt: skip
 
 
 def all_gather_into_tensor(
@@ -219,7 +219,7 @@ def all_gather_into_tensor(
     _blocks(name, input_tensor, output_tensor, members.engine.size, "input_tensor", "output_tensor")
     into = np.empty(out.host.shape, out.host.dtype) if out.copied else out.host
     return run(name, members, (source.host.shape, source.host.dtype),
-               lambda now: members.engine.all_gather(into, source.host, now), lambda: out.write(into), async_op,
+               lambda: members.engine.all_gather(into, source.host), lambda: out.write(into), async_op,
                (output_tensor,))  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def all_gather(tensor_list: list[Any], tensor: Any, group: Any = None, async_op:
     outs = _listed("all_gather", "tensor_list", tensor_list, tensor, size, writes=True)
     into = np.empty((size, *source.host.shape), source.host.dtype)
     return run("all_gather", members, (source.host.shape, source.host.dtype),
-               lambda now: members.engine.all_gather(into, source.host, now), lambda: _spread(outs, into), async_op,
+               lambda: members.engine.all_gather(into, source.host), lambda: _spread(outs, into), async_op,
                tensor_list)  # fmt: skip
 
 
@@ -255,7 +255,7 @@ def gather(
     into = np.empty((engine.size, *source.host.shape), source.host.dtype) if here else None
 
     return run("gather", members, (source.host.shape, source.host.dtype, f"to {root}"),
-               lambda now: engine.gather(into, source.host, root, now), lambda: _spread(outs, into), async_op,
+               lambda: engine.gather(into, source.host, root), lambda: _spread(outs, into), async_op,
                gather_list or ())  # fmt: skip
 
 
@@ -280,7 +280,7 @@ def scatter(
     sent = np.stack([each.host for each in sources]) if here else None
 
     return run("scatter", members, (out.host.shape, out.host.dtype, f"from {root}"),
-               lambda now: engine.scatter(out.host, sent, root, now), lambda: out.write(out.host), async_op, (tensor,))  # fmt: skip
+               lambda: engine.scatter(out.host, sent, root), lambda: out.write(out.host), async_op, (tensor,))  # fmt: skip
 
 
 def all_to_all_single(
@@ -312,7 +312,7 @@ def all_to_all_single(
     sent = _split_bytes(name, source.host, input_split_sizes, members.engine.size, "input")
     into = np.empty_like(out.host)
     return run(name, members, (None, source.host.dtype),
-               lambda now: members.engine.all_to_all(into, source.host, received, sent, now), lambda: out.write(into),
+               lambda: members.engine.all_to_all(into, source.host, received, sent), lambda: out.write(into),
                async_op, (output,))  # fmt: skip
 
 
@@ -338,8 +338,8 @@ def all_to_all(
             begin += each.host.size
 
     return run("all_to_all", members, (None, dtype),
-               lambda now: members.engine.all_to_all(into, sent, [each.host.nbytes for each in outs],
-                                                   [each.host.nbytes for each in sources], now),
+               lambda: members.engine.all_to_all(into, sent, [each.host.nbytes for each in outs],
+                                                   [each.host.nbytes for each in sources]),
                finish, async_op, output_tensor_list)  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """What moves numbers between processes: a small protocol, and the engine of a process that is alone.
 
 An engine sees contiguous host memory and nothing else: no tensors, no gradients, no 16-bit floats (`wire` makes of
-them what every engine can sum). Each method starts a transfer and returns a `Request` that says when it is done; with
-``blocking`` it may as well be done when the method returns. A new way to move numbers is a subclass of `Engine`.
+them what every engine can sum). Each method starts a transfer and returns a `Request` that says when it is done. A new
+way to move numbers is a subclass of `Engine`.
 """
 
 from __future__ import annotations
@@ -48,39 +48,37 @@ class Engine(ABC):
     # ---- combined
 
     @abstractmethod
-    def all_reduce(self, x: Host, op: str, blocking: bool) -> Request:
+    def all_reduce(self, x: Host, op: str) -> Request:
         """``x`` becomes the combination of everybody's ``x``."""
 
     @abstractmethod
-    def reduce(self, x: Host, op: str, root: int, blocking: bool) -> Request:
+    def reduce(self, x: Host, op: str, root: int) -> Request:
         """The same, at one rank; the others keep theirs."""
 
     @abstractmethod
-    def reduce_scatter(self, out: Host, x: Host, op: str, blocking: bool) -> Request:
+    def reduce_scatter(self, out: Host, x: Host, op: str) -> Request:
         """``x`` has a block for each rank; ``out`` becomes the combination of the blocks for this one."""
 
     # ---- moved
 
     @abstractmethod
-    def broadcast(self, x: Host, root: int, blocking: bool) -> Request:
+    def broadcast(self, x: Host, root: int) -> Request:
         """``x`` becomes that of one rank."""
 
     @abstractmethod
-    def all_gather(self, out: Host, x: Host, blocking: bool) -> Request:
+    def all_gather(self, out: Host, x: Host) -> Request:
         """``out`` becomes everybody's ``x``, in the order of ranks."""
 
     @abstractmethod
-    def gather(self, out: Host | None, x: Host, root: int, blocking: bool) -> Request:
+    def gather(self, out: Host | None, x: Host, root: int) -> Request:
         """The same at one rank, which alone has an ``out``."""
 
     @abstractmethod
-    def scatter(self, out: Host, x: Host | None, root: int, blocking: bool) -> Request:
+    def scatter(self, out: Host, x: Host | None, root: int) -> Request:
         """``out`` becomes this rank's block of the ``x`` of one rank."""
 
     @abstractmethod
-    def all_to_all(
-        self, out: Host, x: Host, received: Sequence[int], sent: Sequence[int], blocking: bool
-    ) -> Request:  # fmt: skip
+    def all_to_all(self, out: Host, x: Host, received: Sequence[int], sent: Sequence[int]) -> Request:
         """``x`` has so many bytes for each rank (``sent``), ``out`` so many from each (``received``)."""
 
     @abstractmethod
@@ -141,7 +139,7 @@ class Alone(Engine):
 
     >>> import numpy as np
     >>> x, out = np.ones(2), np.zeros((1, 2))
-    >>> Alone().all_gather(out, x, True).Test(), out
+    >>> Alone().all_gather(out, x).Test(), out
     (True, array([[1., 1.]]))
     """
 
@@ -150,28 +148,28 @@ class Alone(Engine):
     def __init__(self) -> None:
         self._sent: dict[int, list[Host]] = {}  # by tag, what was sent to itself and is not received yet
 
-    def all_reduce(self, x: Host, op: str, blocking: bool) -> Request:
+    def all_reduce(self, x: Host, op: str) -> Request:
         return DONE
 
-    def reduce(self, x: Host, op: str, root: int, blocking: bool) -> Request:
+    def reduce(self, x: Host, op: str, root: int) -> Request:
         return DONE
 
-    def reduce_scatter(self, out: Host, x: Host, op: str, blocking: bool) -> Request:
+    def reduce_scatter(self, out: Host, x: Host, op: str) -> Request:
         return _copy(out, x)
 
-    def broadcast(self, x: Host, root: int, blocking: bool) -> Request:
+    def broadcast(self, x: Host, root: int) -> Request:
         return DONE
 
-    def all_gather(self, out: Host, x: Host, blocking: bool) -> Request:
+    def all_gather(self, out: Host, x: Host) -> Request:
         return _copy(out, x)
 
-    def gather(self, out: Host | None, x: Host, root: int, blocking: bool) -> Request:
+    def gather(self, out: Host | None, x: Host, root: int) -> Request:
         return _copy(out, x)
 
-    def scatter(self, out: Host, x: Host | None, root: int, blocking: bool) -> Request:
+    def scatter(self, out: Host, x: Host | None, root: int) -> Request:
         return _copy(out, x)
 
-    def all_to_all(self, out: Host, x: Host, received: Sequence[int], sent: Sequence[int], blocking: bool) -> Request:
+    def all_to_all(self, out: Host, x: Host, received: Sequence[int], sent: Sequence[int]) -> Request:
         return _copy(out, x)
 
     def send(self, x: Host, to: int, tag: int) -> Request:

@@ -1,5 +1,8 @@
 """The engine of MPI, by mpi4py's buffer interface: nothing is pickled.
 
+Every transfer is one that MPI starts and `Calls` waits for. MPI's own waiting looks for news as fast as it can and keeps
+the processor; where ranks share processors with anything else, the rank that is waited for does not get it.
+
 A group has two communicators: one for payloads, one for what ranks say of themselves, so that neither is taken for the
 other when something goes wrong.
 """
@@ -18,7 +21,7 @@ import numpy as np
 
 from genesis.base.errors import DistributedError, message
 from genesis.distributed import installed
-from genesis.distributed.engine import DONE, Agreement, Engine, Host, Request
+from genesis.distributed.engine import Agreement, Engine, Host, Request
 
 _TELL = 1  # the tag of reports
 _LONGEST = 2000  # bytes of a report
@@ -47,39 +50,32 @@ class MPI(Engine):
 
     # ---- combined
 
-    def all_reduce(self, x: Host, op: str, blocking: bool) -> Request:
-        if blocking:
-            self._comm.Allreduce(self._itself, x, self._ops[op])
-            return DONE
+    def all_reduce(self, x: Host, op: str) -> Request:
         return self._comm.Iallreduce(self._itself, x, self._ops[op])  # type: ignore[no-any-return]
 
-    def reduce(self, x: Host, op: str, root: int, blocking: bool) -> Request:
-        start = self._comm.Reduce if blocking else self._comm.Ireduce
-        return start(*((self._itself, x) if self.rank == root else (x, None)), self._ops[op], root) or DONE  # type: ignore[no-any-return]
+    def reduce(self, x: Host, op: str, root: int) -> Request:
+        given = (self._itself, x) if self.rank == root else (x, None)
+        return self._comm.Ireduce(*given, self._ops[op], root)  # type: ignore[no-any-return]
 
-    def reduce_scatter(self, out: Host, x: Host, op: str, blocking: bool) -> Request:
-        start = self._comm.Reduce_scatter_block if blocking else self._comm.Ireduce_scatter_block
-        return start(x, out, self._ops[op]) or DONE  # type: ignore[no-any-return]
+    def reduce_scatter(self, out: Host, x: Host, op: str) -> Request:
+        return self._comm.Ireduce_scatter_block(x, out, self._ops[op])  # type: ignore[no-any-return]
 
     # ---- moved, as bytes
 
-    def broadcast(self, x: Host, root: int, blocking: bool) -> Request:
-        return (self._comm.Bcast if blocking else self._comm.Ibcast)(_bytes(x), root) or DONE  # type: ignore[no-any-return]
+    def broadcast(self, x: Host, root: int) -> Request:
+        return self._comm.Ibcast(_bytes(x), root)  # type: ignore[no-any-return]
 
-    def all_gather(self, out: Host, x: Host, blocking: bool) -> Request:
-        return (self._comm.Allgather if blocking else self._comm.Iallgather)(_bytes(x), _bytes(out)) or DONE  # type: ignore[no-any-return]
+    def all_gather(self, out: Host, x: Host) -> Request:
+        return self._comm.Iallgather(_bytes(x), _bytes(out))  # type: ignore[no-any-return]
 
-    def gather(self, out: Host | None, x: Host, root: int, blocking: bool) -> Request:
-        into = None if out is None else _bytes(out)
-        return (self._comm.Gather if blocking else self._comm.Igather)(_bytes(x), into, root) or DONE  # type: ignore[no-any-return]
+    def gather(self, out: Host | None, x: Host, root: int) -> Request:
+        return self._comm.Igather(_bytes(x), None if out is None else _bytes(out), root)  # type: ignore[no-any-return]
 
-    def scatter(self, out: Host, x: Host | None, root: int, blocking: bool) -> Request:
-        source = None if x is None else _bytes(x)
-        return (self._comm.Scatter if blocking else self._comm.Iscatter)(source, _bytes(out), root) or DONE  # type: ignore[no-any-return]
+    def scatter(self, out: Host, x: Host | None, root: int) -> Request:
+        return self._comm.Iscatter(None if x is None else _bytes(x), _bytes(out), root)  # type: ignore[no-any-return]
 
-    def all_to_all(self, out: Host, x: Host, received: Sequence[int], sent: Sequence[int], blocking: bool) -> Request:
-        start = self._comm.Alltoallv if blocking else self._comm.Ialltoallv
-        return start((_bytes(x), list(sent)), (_bytes(out), list(received))) or DONE  # type: ignore[no-any-return]
+    def all_to_all(self, out: Host, x: Host, received: Sequence[int], sent: Sequence[int]) -> Request:
+        return self._comm.Ialltoallv((_bytes(x), list(sent)), (_bytes(out), list(received)))  # type: ignore[no-any-return]
 
     def send(self, x: Host, to: int, tag: int) -> Request:
         return self._comm.Isend(_bytes(x), to, tag)  # type: ignore[no-any-return]

@@ -54,7 +54,7 @@ def _combined(
     by, there, back = wire(name, x.dtype, op)
     sent = there(np.array(x, order="C"))
     out = sent if out_shape is None else np.empty(out_shape, sent.dtype)
-    run(name, members, (x.shape, x.dtype, op), lambda now: start(members.engine, out, sent, by, now), None, False)
+    run(name, members, (x.shape, x.dtype, op), lambda: start(members.engine, out, sent, by), None, False)
     return back(out, members.engine.size).reshape(out.shape)
 
 
@@ -83,7 +83,7 @@ def _checked(name: str) -> Callable[..., Spec]:
 @_collective(_all_reduce_gradient, _checked("all_reduce"), as_it_is)
 def all_reduce(input: Array, op: str, group: str | None) -> Array:
     """The combination of the arrays of all ranks."""
-    return _combined("all_reduce", input, op, group, lambda engine, out, x, by, now: engine.all_reduce(x, by, now))
+    return _combined("all_reduce", input, op, group, lambda engine, out, x, by: engine.all_reduce(x, by))
 
 
 @_collective(
@@ -95,7 +95,7 @@ def broadcast_from(input: Array, root: int, group: str | None) -> Array:
     """The array of one rank."""
     members, out = group_keyed("broadcast", group), np.array(input, order="C")
     run("broadcast", members, (out.shape, out.dtype, f"from {root}"),
-        lambda now: members.engine.broadcast(out, root, now), None, False)  # fmt: skip
+        lambda: members.engine.broadcast(out, root), None, False)  # fmt: skip
     return out
 
 
@@ -108,7 +108,7 @@ def _reduce_gradient(g: Any, root: Any, op: Any, group: str | None) -> Any:
 @_collective(_reduce_gradient, lambda input, root, op, group: _checked("reduce")(input, op, group), as_it_is)
 def reduce_to(input: Array, root: int, op: str, group: str | None) -> Array:
     """The combination of the arrays of all ranks at one of them, zeros at the others."""
-    out = _combined("reduce", input, op, group, lambda engine, out, x, by, now: engine.reduce(x, by, root, now))
+    out = _combined("reduce", input, op, group, lambda engine, out, x, by: engine.reduce(x, by, root))
     return out if group_keyed("reduce", group).engine.rank == root else np.zeros_like(out)
 
 
@@ -151,7 +151,7 @@ def _moved(
 ) -> Array:
     members, out, source = group_keyed(name, group), np.zeros(shape, x.dtype), np.ascontiguousarray(x)
     looks = (x.shape, x.dtype, detail)
-    run(name, members, looks, lambda now: start(members.engine, out, source, now), None, False)
+    run(name, members, looks, lambda: start(members.engine, out, source), None, False)
     return out
 
 
@@ -159,7 +159,7 @@ def _moved(
 def all_gather_stacked(input: Array, group: str | None) -> Array:
     """The arrays of all ranks, along a new first dimension."""
     return _moved("all_gather", (_size(group), *input.shape), input, None, group,
-                  lambda engine, out, x, now: engine.all_gather(out, x, now))  # fmt: skip
+                  lambda engine, out, x: engine.all_gather(out, x))  # fmt: skip
 
 
 def _reduce_scatter_gradient(g: Any, op: Any, group: str | None) -> Any:
@@ -172,7 +172,7 @@ def _reduce_scatter_gradient(g: Any, op: Any, group: str | None) -> Any:
 def reduce_scatter_stacked(input: Array, op: str, group: str | None) -> Array:
     """The combination of everybody's block for this rank, of a first dimension of ranks."""
     return _combined("reduce_scatter", input, op, group,
-                     lambda engine, out, x, by, now: engine.reduce_scatter(out, x, by, now), input.shape[1:])  # fmt: skip
+                     lambda engine, out, x, by: engine.reduce_scatter(out, x, by), input.shape[1:])  # fmt: skip
 
 
 @_collective(lambda g, root, group: scatter_from(g, root, group), _stacked, _samples_behind)
@@ -180,14 +180,14 @@ def gather_to(input: Array, root: int, group: str | None) -> Array:
     """The arrays of all ranks at one of them, along a new first dimension; zeros at the others."""
     shape = (_size(group), *input.shape)
     return _moved("gather", shape, input, f"to {root}", group,
-                  lambda engine, out, x, now: engine.gather(out if engine.rank == root else None, x, root, now))  # fmt: skip
+                  lambda engine, out, x: engine.gather(out if engine.rank == root else None, x, root))  # fmt: skip
 
 
 @_collective(lambda g, root, group: gather_to(g, root, group), _block, _samples_in_front)
 def scatter_from(input: Array, root: int, group: str | None) -> Array:
     """This rank's block of the array of one rank, whose first dimension is one of ranks."""
     return _moved("scatter", input.shape[1:], input, f"from {root}", group,
-                  lambda engine, out, x, now: engine.scatter(out, x if engine.rank == root else None, root, now))  # fmt: skip
+                  lambda engine, out, x: engine.scatter(out, x if engine.rank == root else None, root))  # fmt: skip
 
 
 def _rows(input: Spec, sent: Any, received: Any, group: str | None) -> Spec:
@@ -203,7 +203,7 @@ def exchange(input: Array, sent: tuple[int, ...], received: tuple[int, ...], gro
     out = np.empty((sum(received), *input.shape[1:]), input.dtype)
     row = input.dtype.itemsize * int(np.prod(input.shape[1:], dtype=np.int64))
     run("all_to_all", members, (None, input.dtype),
-        lambda now: members.engine.all_to_all(out, source, [n * row for n in received], [n * row for n in sent], now),
+        lambda: members.engine.all_to_all(out, source, [n * row for n in received], [n * row for n in sent]),
         None, False)  # fmt: skip
     return out
 
