@@ -68,7 +68,7 @@ def forward(memory: Memory, call: Call) -> list[Part | Stage]:
     x, w, bias, stride, padding, dilation, transposed, _extra, groups = call.args
     out = call.outs[0]
     array_of(memory, out)
-    if not out.spec.shape[0] or 0 in (*x.spec.shape, *w.spec.shape):
+    if 0 in (*out.spec.shape, *x.spec.shape, *w.spec.shape):
         raise Unknown("nothing to compute")
     count = x.spec.shape[2:] if transposed else out.spec.shape[2:]
     shape = Shape(tuple(w.spec.shape[2:]), stride, padding, dilation, groups, tuple(count))

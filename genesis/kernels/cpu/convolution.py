@@ -412,7 +412,11 @@ def convolution(
     given = tuple([None if a is None else (a.shape, a.dtype) for a in (input, weight, bias)])
     sizes, shape = _known(*given, stride, padding, dilation, transposed, extra, groups)
     x, w, b = (input, weight, bias) if input.dtype is F32 else widened(input, weight, bias)
-    out = _transposed(x, w, b, shape, sizes) if transposed else _forward(x, w, b, shape)
+    if not (input.size and math.prod(sizes)):  # no products
+        out = np.zeros((x.shape[0], w.shape[1] * groups if transposed else w.shape[0], *sizes), x.dtype)
+        out += 0 if b is None else b.reshape(-1, *[1] * len(sizes))
+    else:
+        out = _transposed(x, w, b, shape, sizes) if transposed else _forward(x, w, b, shape)
     if (is_channels_last(x) or is_channels_last(w)) and not is_channels_last(out):
         out = with_channels_last(out)
     return out if out.dtype is input.dtype else out.astype(input.dtype)
@@ -425,4 +429,6 @@ def convolution_weight(
     """The kernel of a convolution's gradient for its weight."""
     x, g = widened(input, other)
     shape = Shape(tuple(kernel), stride, padding, dilation, groups, g.shape[2:])
+    if not (x.size and g.size):
+        return np.zeros((g.shape[1], x.shape[1] // groups, *kernel), input.dtype)
     return _weight(x, g, shape).astype(input.dtype, copy=False)

@@ -57,6 +57,8 @@ def _check_channels(name: str, input: Spec, weight: Spec, bias: Spec | None, tra
         raise ShapeError(
             message(name, f"weight has {weight.shape[0]} in dim 0, groups is {groups}: not a multiple", named, layout)
         )
+    if transposed and not weight.shape[1]:
+        raise ShapeError(message(name, "weight has 0 in dim 1: the output would have no channels", named, layout))
     channels = weight.shape[0] if transposed else weight.shape[1] * groups
     if input.shape[1] != channels:
         raise ShapeError(
@@ -89,8 +91,8 @@ def infer_convolution(
     sizes, kernel = input.shape[2:], weight.shape[2:]
     if transposed:
         out = spread_sizes(sizes, kernel, stride, padding, dilation, output_padding)
-        fits = min(out) > 0
-        what = f"the output would have sizes {list(out)}"
+        fits = min(out) >= 0 and min(sizes) > 0  # padding may take away all of the output
+        what = f"the output would have sizes {list(out)}" if min(sizes) else f"the input has sizes {list(sizes)}"
     else:
         out = windows_in(sizes, kernel, stride, padding, dilation)
         have = [n + 2 * p for n, p in zip(sizes, padding, strict=True)]

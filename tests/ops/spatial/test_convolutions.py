@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import random
+import re
 
 import numpy as np
 import pytest
@@ -67,6 +68,9 @@ def test_random_arguments(part):
             )
             for lib in (genesis, torch)
         )
+        if isinstance(theirs, Exception) and not isinstance(ours, Exception) and not ours[0].size:
+            assert "transpose" in name and "Output size is too small" in str(theirs)  # only in float64
+            continue
         assert isinstance(ours, Exception) == isinstance(theirs, Exception), (
             name,
             shape,
@@ -78,6 +82,66 @@ def test_random_arguments(part):
         for a, b in zip(ours, theirs, strict=True) if not isinstance(ours, Exception) else ():
             assert a.shape == b.shape and a.dtype == b.dtype
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=str((name, shape, weight, options)))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("last", [1, 2, 3], ids=lambda n: f"a kernel that ends in {n}")
+@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"groups": 2}, {"dilation": 3, "padding": 2}])
+def test_padding_may_take_away_all_of_a_transposed_output(dims, last, options):
+    """PyTorch computes it in float32, of two examples, and the gradient; no second order, which is 0 here."""
+    torch = pytest.importorskip("torch")
+    shapes = (2, 4, *[1] * dims), (4, 2, *[2] * (dims - 1), last), (2 * options.get("groups", 1),)
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
+    name, found = f"conv_transpose{dims}d", []
+    for lib in (genesis, torch):
+        given = [lib.tensor(a).requires_grad_() for a in arrays]
+        try:
+            out = getattr(lib.nn.functional, name)(*given, **{"padding": 1, **options})
+            found.append([x.detach().numpy() for x in (out, *lib.autograd.grad((out * out).sum(), given))])
+        except RuntimeError as error:
+            found.append(error)
+    ours, theirs = found
+    assert isinstance(ours, Exception) == isinstance(theirs, Exception), (ours, theirs)
+    if isinstance(ours, Exception):
+        assert last == 1 and re.match(rf"{name}: the output would have sizes \[.*-[0-9]]", str(ours))
+        return
+    assert not ours[0].size or dims == 1 and last == 3
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    second = _derivatives(
+        genesis, getattr(F, name), [genesis.tensor(a).requires_grad_() for a in arrays], {"padding": 1, **options}
+    )
+    assert len(second) == 7 and (ours[0].size or not any(x.any() for x in second[4:]))
+
+
+def test_a_transposed_output_without_elements_in_every_transform():
+    x, w, b = genesis.ones(3, 2, 2, 1), genesis.ones(2, 3, 2), genesis.ones(3)
+    call = lambda x, w, b: F.conv_transpose1d(x, w, b, padding=1)  # noqa: E731
+    assert genesis.func.vmap(call, (0, None, None))(x, w, b).shape == (3, 2, 3, 0)
+    out, tangent = genesis.func.jvp(call, (x[0], w, b), (x[0], w, b))
+    assert out.shape == tangent.shape == (2, 3, 0)
+    compiled = genesis.compile(lambda x, w, b: call(x, w, b).sum())
+    leaves = [t.requires_grad_() for t in (x[0].clone(), w, b)]
+    for _ in range(2):
+        compiled(*leaves).backward()
+        assert not any(t.grad.any() for t in leaves)
+    check_kernel(REGISTRY["convolution"], case(x[0], w, b, (1,), (1,), (1,), True, (0,), 1))
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "text"),
+    [
+        ((1, 2, 0), (2, 3, 2), "conv_transpose1d: the input has sizes [0]"),
+        ((1, 2, 2), (2, 0, 2), "conv_transpose1d: weight has 0 in dim 1: the output would have no channels"),
+        ((1, 2, 2), (2, 3, 0), "conv_transpose1d: the output would have sizes [1]"),
+    ],
+)
+def test_transposed_convolutions_of_nothing_are_refused(x, w, text):
+    with pytest.raises(RuntimeError, match=re.escape(text)):
+        F.conv_transpose1d(genesis.ones(x), genesis.ones(w))
 
 
 @pytest.mark.parity
