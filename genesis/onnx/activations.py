@@ -118,7 +118,13 @@ def _soft(name: str, operator: str) -> None:
         given = b.cast(x, b.out.dtype)
         if not x.rank:
             return b.node("Sub", given, given) if name == "log_softmax" else b.node("Exp", b.node("Sub", given, given))
-        return b.node(operator, given, axis=dim if isinstance(dim, int) else dim[0])
+        axis, last = (dim if isinstance(dim, int) else dim[0]) % x.rank, x.rank - 1
+        if b.opset >= 13 or axis == last:
+            return b.node(operator, given, axis=axis)
+        order = list(range(x.rank))  # it was about all dimensions from the axis on
+        order[axis], order[last] = last, axis
+        turned = b.node(operator, b.node("Transpose", given, perm=order), axis=last)
+        return b.node("Transpose", turned, perm=order)
 
 
 _soft("softmax", "Softmax")

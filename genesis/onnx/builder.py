@@ -12,6 +12,7 @@ It gives the name of the result, or a tuple of them.
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from genesis.base import dtypes
 from genesis.base.errors import DTypeError, MissingImport, UnsupportedError, message
 from genesis.jit.arguments import Var
 from genesis.jit.program import Call
+from genesis.onnx.older import FORMS
 from genesis.onnx.tracing import Dim, Steps, Traces, expression, printed
 
 Lowering = Callable[..., Any]
@@ -78,6 +80,7 @@ class Builder:
         self.values: dict[Var, Value] = {}
         self.names: set[str] = set()
         self.constants: dict[Any, str] = {}
+        self.arrays: dict[str, np.ndarray[Any, Any]] = {}  # of the constants, by their names
         self.extents: dict[tuple[int, ...], str] = {}  # scalars in the graph that are dynamic numbers
         self.out: Value | None = None  # what the call that is lowered gives: for its dtype and shape
         self.outs: tuple[Value, ...] = ()
@@ -117,7 +120,12 @@ class Builder:
         key = array.dtype.str, str(array.dtype), array.shape, array.tobytes()
         if key not in self.constants:
             self.constants[key] = self.initializer(array, "constant")
+            self.arrays[self.constants[key]] = array
         return self.constants[key]
+
+    def numbers(self, name: str) -> list[Any]:
+        """The numbers of a `constant`, by its name."""
+        return self.arrays[name].tolist()  # type: ignore[no-any-return]
 
     def ints(self, values: Sequence[Any]) -> str:
         """A 1-d tensor of int64, any of which may be dynamic."""
@@ -174,6 +182,15 @@ class Builder:
 
     def node(self, op: str, *inputs: Any, outputs: int = 1, domain: str = "", **attributes: Any) -> Any:
         """Add a node; inputs are values, names, or None for what is left out. Gives its name, or a tuple of several."""
+        since, form = FORMS.get(op, (0, None))
+        if form is not None and self.opset < since:
+            return form(self, op, *inputs, **({"outputs": outputs} if outputs != 1 else {}), **attributes)
+        return self.emit(op, *inputs, outputs=outputs, domain=domain, **attributes)
+
+    def emit(self, op: str, *inputs: Any, outputs: int = 1, domain: str = "", **attributes: Any) -> Any:
+        """`node`, as the operator is in all versions."""
+        if not domain and not self.onnx.defs.has(op, self.opset, ""):
+            raise self.lacks(op, next(v for v in itertools.count(self.opset) if self.onnx.defs.has(op, v, "")))
         names = ["" if x is None else x.name if isinstance(x, Value) else x for x in inputs]
         while names and not names[-1]:
             names.pop()
@@ -182,6 +199,11 @@ class Builder:
         kept = {k: v for k, v in attributes.items() if v is not None}
         self.nodes.append(self.onnx.helper.make_node(op, names, outs, self.fresh(f"node_{op}"), domain=domain, **kept))
         return outs[0] if outputs == 1 else tuple(outs)
+
+    def lacks(self, what: str, since: int) -> UnsupportedError:
+        """The error for what the version does not have."""
+        text = f"{what} needs opset_version {since} or later, this is {self.opset}"
+        return UnsupportedError(message("export", text))
 
     def reshape(self, x: Any, shape: Sequence[Any]) -> str:
         return self.node("Reshape", x, self.shape_of(shape))

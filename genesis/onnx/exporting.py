@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, message
+from genesis.base.errors import ArgumentError, ArgumentValueError, GraphError, UnsupportedError, message
 from genesis.base.pytree import tree_flatten
 from genesis.base.text import Printed
 from genesis.core.graph.tensor import Tensor
@@ -30,7 +30,7 @@ from genesis.onnx.builder import Builder, Value, package
 from genesis.onnx.tracing import Traces, traced
 
 ROOMS = (activations, elementwise, indexing, normalization, products, recurrent, reductions, shapes, spatial)
-OLDEST, NEWEST, USUAL = 18, 23, 20
+OLDEST, WRITTEN_FOR, USUAL = 11, 18, 20  # what lowerings write exists from 18 on
 
 
 class ONNXProgram(Printed):
@@ -87,7 +87,8 @@ def export(
         f: the file, by its path or open for bytes; None writes none
         input_names: names of the tensors among the arguments, ``input_0``, ... unless given
         output_names: names of the tensors of the result, ``output_0``, ... unless given
-        opset_version: of ONNX's operators, 18 to 23; 20 unless given
+        opset_version: of ONNX's operators, from 11 to the newest that the package ``onnx`` has; 20 unless given. Before 18
+            some ops have no form; the error says which version has
         dynamic_axes: ``{"x": {0: "batch"}}`` or ``{"x": [0]}``: by name of an input, axes whose size is left open; axes
             of one name have one size. Those of outputs follow by themselves.
         export_params: whether the file has the values of parameters; without them they are inputs
@@ -111,7 +112,6 @@ def export(
     ['Shape', 'Gather', 'Gemm', 'Relu']
     """
     opset = _opset(opset_version)
-    package()
     args = args if isinstance(args, tuple) else (args,)
     kwargs = dict(kwargs or {})
     tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
@@ -130,12 +130,13 @@ def export(
 
 
 def _opset(version: Any) -> int:
+    onnx = package()
+    newest = onnx.defs.onnx_opset_version()
     if version is None:
         return USUAL
-    if not isinstance(version, int) or not OLDEST <= version <= NEWEST:
-        raise ArgumentValueError(
-            message("export", f"opset_version must be one of {OLDEST} to {NEWEST}, got {version!r}", hint=f"{USUAL}")
-        )
+    if not isinstance(version, int) or not OLDEST <= version <= newest:
+        text = f"opset_version must be one of {OLDEST} to {newest} (of onnx {onnx.__version__}), got {version!r}"
+        raise ArgumentValueError(message("export", text, hint=f"{USUAL}"))
     return version
 
 
@@ -209,9 +210,19 @@ def _model(model: Any, traces: Traces, opset: int, inputs: list[str], output_nam
         ends.append(_info(b, name, var))
     graph = helper.make_graph(b.nodes, program.name, infos, ends, b.initializers)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], producer_name="genesis")
-    made.ir_version = min(made.ir_version, 10)
-    b.onnx.checker.check_model(made)
+    made.ir_version = min(made.ir_version, max(10, helper.find_min_ir_version_for(made.opset_import)))
+    _check(b, made)
     return made
+
+
+def _check(b: Builder, made: Any) -> None:
+    """ONNX's own check; of old versions with the types of operands, of which they take fewer."""
+    old = b.opset < WRITTEN_FOR
+    try:
+        b.onnx.checker.check_model(made, full_check=old)
+    except b.onnx.shape_inference.InferenceError as error:
+        text = f"opset_version {b.opset} does not take what the model has: {str(error).strip()}"
+        raise UnsupportedError(message("export", text, hint=f"opset_version={WRITTEN_FOR} or later")) from error
 
 
 def _results(traces: Traces) -> list[Var]:

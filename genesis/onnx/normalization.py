@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from genesis.onnx.builder import Builder, Value, lowers
+from genesis.onnx.reductions import standardized
 from genesis.onnx.whole import whole
 
 whole(
@@ -40,6 +41,10 @@ def _batch_norm(b: Builder, x: Value, mean: Value, var: Value, weight: Any, bias
 @lowers("layer_norm")
 def _layer_norm(b: Builder, x: Value, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> str:
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if b.opset < 17:
+        out = standardized(b, x, tuple(range(-len(shape), 0)), eps)
+        out = out if weight is None else b.node("Mul", out, weight)
+        return out if bias is None else b.node("Add", out, bias)
     scale = _ones(b, weight, shape, x.dtype)
     return b.node("LayerNormalization", x, scale, bias, axis=-len(shape), epsilon=float(eps))
 

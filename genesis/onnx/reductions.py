@@ -96,7 +96,8 @@ def _deviation(b: Builder, x: Value, dim: tuple[int, ...], eps: float) -> str:
 
 
 @lowers("standardized")
-def _standardized(b: Builder, x: Value, dim: tuple[int, ...], eps: float) -> str:
+def standardized(b: Builder, x: Value, dim: tuple[int, ...], eps: float) -> str:
+    """Without the mean, divided by the root of the mean square of what is left."""
     rest = centered(b, x, dim)
     return b.node("Div", rest, root(b, rest, dim, eps, x.dtype))
 
