@@ -107,7 +107,7 @@ def test_padding_may_take_away_all_of_a_transposed_output(dims, last, options):
     if isinstance(ours, Exception):
         assert last == 1 and re.match(rf"{name}: the output would have sizes \[.*-[0-9]]", str(ours))
         return
-    assert not ours[0].size or dims == 1 and last == 3
+    assert not ours[0].size or (dims == 1 and last == 3)
     for a, b in zip(ours, theirs, strict=True):
         assert a.shape == b.shape and a.dtype == b.dtype
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
