@@ -33,6 +33,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.autograd.variable": ("genesis.autograd",),
     "torch.cuda.amp": ("genesis.amp",),
     "torch.distributed": ("genesis.distributed",),
+    **dict.fromkeys(("torch.distributed.autograd", "torch.distributed.rpc", "torch.distributed.tensor"), ()),
     "torch.distributed.checkpoint": ("genesis.distributed.checkpoint",),
     "torch.distributed.checkpoint.state_dict": ("genesis.distributed.checkpoint.state_dict",),
     "torch.distributed.checkpoint.stateful": ("genesis.distributed.checkpoint",),
@@ -86,8 +87,9 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "torch.utils.tensorboard": ("genesis.utils.tensorboard",),
 }  # fmt: skip
 
-# modules whose names programs import at their top and use with several machines only: what is absent can be imported
-_IMPORTED = ("torch.distributed", "torch.nn.parallel", "torch.nn.parallel.distributed")
+# beginnings of modules whose names programs import at their top and use with several machines only: what is absent can be
+# imported
+_IMPORTED = ("torch.distributed", "torch.nn.parallel")
 
 _NOTHING = object()
 
@@ -121,7 +123,7 @@ def find(module: str, name: str) -> Any:
         return importlib.import_module(f"{module}.{name}")
     if name in names().get(module, ()) and name in names().get(house(module), ()):
         return find(house(module), name)  # as torch.autograd.variable.Variable
-    if module in _IMPORTED and name in names()[module]:
+    if module.startswith(_IMPORTED) and name in names().get(module, ()):
         return absent(f"{module}.{name}", why_absent(f"{module}.{name}"))
     dotted = f"{module}.{name}"
     raise MissingName(f"{dotted} is not in Genesis: {why_absent(dotted)}")

@@ -21,6 +21,15 @@ FAMILIES = {
     "torch.backends": "this switch of a backend is not there",
     "torch.cuda": "there is no GPU code yet; torch.cuda.is_available() is False, so programs that ask go on with the CPU",
     "torch.distributed": "processes find each other by MPI: stores and options of other backends are left out",
+    "torch.distributed.algorithms": "ranks send gradients as they are, and all take as many steps",
+    "torch.distributed.algorithms._checkpoint": "genesis.utils.checkpoint.checkpoint(function, ...) computes again what it does not keep",
+    "torch.distributed.autograd": "calls of other processes are left out",
+    "torch.distributed.checkpoint": "snapshots are written and read in one way: planners, storages and metadata of other kinds are left out",
+    "torch.distributed.elastic": "ranks that fail end the job, and `genesis run -n` says which failed first and why",
+    "torch.distributed.fsdp.sharded_grad_scaler": "genesis.amp.GradScaler scales gradients of shards, too",
+    "torch.distributed.pipelining": "stages of a model in several processes are left out",
+    "torch.distributed.rpc": "calls of other processes are left out",
+    "torch.distributed.tensor": "tensors in parts are parameters of fully_shard only",
     "torch.distributed.fsdp": "parameters are divided by rows, in memory of their own: options of flat parameters are left out",
     "torch.distributed.optim": "optimizers of remote and of locally averaged parameters are left out",
     "torch.export": "programs are recorded with genesis.jit.trace, which has no export format",
@@ -55,6 +64,37 @@ FAMILIES = {
 
 INSTEAD = {
     "torch.hub.load": "build the model in the program, and torch.load its weights",
+    "torch.distributed.algorithms.join.Join": "a DistributedSampler, which gives all ranks as many examples",
+    "torch.distributed.checkpoint.format_utils.dcp_to_torch_save": "load(state, checkpoint_id=folder), and genesis.save",
+    "torch.distributed.checkpoint.format_utils.torch_save_to_dcp": "genesis.load(path), and save(state, checkpoint_id=folder)",
+    "torch.distributed.rpc.rpc_sync": "send_object_list and recv_object_list",
+    "torch.distributed.rpc.rpc_async": "isend and irecv of tensors",
+    "torch.distributed.pipelining.pipeline": "send and recv of what one rank computes and the next one needs",
+    "torch.distributed.tensor.distribute_tensor": "scatter and all_gather of its rows",
+    "torch.distributed.tensor.distribute_module": "fully_shard(module)",
+    "torch.distributed.tensor.parallel.parallelize_module": "fully_shard(module)",
+    "torch.distributed.elastic.multiprocessing.errors.record": "the function without it",
+    **{f"torch.distributed.{name}": "the name of the backend as text" for name in ("Backend", "BackendConfig")},
+    **{
+        f"torch.distributed.{name}": "new_group(ranks) for each of them"
+        for name in ("new_subgroups", "new_subgroups_by_enumeration", "split_group", "shrink_group")
+    },
+    **{
+        f"torch.distributed.all_{name}_coalesced": f"all_{name} of each tensor, with async_op=True"
+        for name in ("reduce", "gather")
+    },
+    **{
+        f"torch.distributed.{name}": "broadcast_object_list, after init_process_group"
+        for name in ("Store", "TCPStore", "FileStore", "HashStore", "PrefixStore")
+    },
+    **{
+        f"torch.distributed.checkpoint.{module}{old}": f"{new}(state, checkpoint_id=folder)"
+        for old, new, rooms in (
+            ("save_state_dict", "save", ("", "state_dict_saver.")),
+            ("load_state_dict", "load", ("", "state_dict_loader.")),
+        )
+        for module in rooms
+    },
     "torch.masked.masked_tensor": "the functions of genesis.masked with mask=, or torch.where",
     "torch.masked.as_masked_tensor": "the functions of genesis.masked with mask=, or torch.where",
     "torch.optim.swap_in_optimizer_params_and_state": "optimizer.state_dict() and load_state_dict(), "
@@ -109,7 +149,7 @@ NAMES = {
 # what makes no sense on one CPU: families, by the beginning of the dotted name, and reasons
 SENSELESS_FAMILIES = (
     "torch.accelerator", "torch.ao", "torch.backends.cuda", "torch.backends.cudnn", "torch.backends.mkldnn",
-    "torch.backends.mps", "torch.compiler", "torch.cuda", "torch.export", "torch.fx", "torch.jit",
+    "torch.backends.mps", "torch.compiler", "torch.cuda", "torch.distributed", "torch.export", "torch.fx", "torch.jit",
     "torch.mps", "torch.nn.intrinsic", "torch.nn.parallel", "torch.nn.qat", "torch.nn.quantized", "torch.package",
     "torch.quantization", "torch.utils.cpp_extension",
 )  # fmt: skip

@@ -80,6 +80,35 @@ from torch.nn.parallel import DistributedDataParallel as DDP, scatter
     assert state_of("torch.distributed.TCPStore")[0] == ABSENT == state_of("torch.nn.parallel.scatter")[0]
 
 
+def test_rooms_of_torch_distributed(torch):
+    program = """
+from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemReader, save
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.distributed_c10d import all_reduce
+from torch.distributed.elastic.multiprocessing.errors import record
+from torch.distributed.fsdp.fully_sharded_data_parallel import CPUOffload, FullyShardedDataParallel
+from torch.distributed.tensor.parallel import parallelize_module
+import torch.distributed.autograd, torch.distributed.rpc as rpc
+"""
+    found: dict[str, object] = {}
+    exec(program, found)
+    snapshots = genesis.distributed.checkpoint
+    assert (found["save"], found["load"]) == (snapshots.save, snapshots.load)
+    assert found["get_model_state_dict"] is snapshots.state_dict.get_model_state_dict
+    assert found["all_reduce"] is genesis.distributed.all_reduce
+    assert found["FullyShardedDataParallel"] is genesis.distributed.fsdp.FullyShardedDataParallel
+    assert found["rpc"].is_available() is found["torch"].distributed.autograd.is_available() is False
+    for name, words in (
+        ("DefaultSavePlanner", "snapshots are written and read in one way"),
+        ("record", "`genesis run -n` says which failed first"),
+        ("parallelize_module", r"write fully_shard\(module\)"),
+    ):
+        with pytest.raises(NotImplementedError, match=words):
+            found[name](print)
+    assert state_of("torch.distributed.checkpoint.save")[0] != ABSENT == state_of("torch.distributed.rpc.rpc_sync")[0]
+
+
 ROOMS = """
 from torch.distributions.normal import Normal
 from torch.distributions.categorical import Categorical

@@ -54,6 +54,11 @@ def _jit() -> Values:
     }  # fmt: skip
 
 
+@values("torch.distributed.autograd", "torch.distributed.rpc")
+def _calls_of_processes() -> Values:
+    return {"is_available": answer(False)}
+
+
 @values("torch.compiler")
 def _compiler() -> Values:
     return {
