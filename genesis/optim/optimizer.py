@@ -22,7 +22,7 @@ from genesis.ops.creation.create import complex as from_parts
 from genesis.ops.creation.create import full, full_like
 from genesis.ops.learning.update import plus
 from genesis.ops.shapes.join import stack
-from genesis.optim.hooks import Hooks, added, every, hooked
+from genesis.optim.hooks import added, every, hooked
 from genesis.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from genesis.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 from genesis.optim.options import Inputs, check_options, floats_of, refuse_both, scalar
@@ -56,6 +56,7 @@ class Optimizer(Dependable):
     elementwise = True  # whether an element's step depends on that element only, so that ranks can have rows
     _opt_called = False  # whether `step` was called: schedules ask
     _stepping = False  # inside of a step, between its hooks
+    _hooks: Mapping[str, dict[int, Any]] = {}  # of an optimizer around another one, which makes no groups of its own
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -90,7 +91,7 @@ class Optimizer(Dependable):
                     hint=f"{name}(model.parameters())",
                 )
             )
-        self._hooks: Hooks = {}
+        self._hooks = {}
         self.check_group(defaults)
         self.defaults = defaults
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -110,7 +111,7 @@ class Optimizer(Dependable):
 
     def state_shape(self, name: str, param: Tensor) -> tuple[int, ...] | None:
         """The shape of a tensor in the state of a parameter; None if it may be any."""
-        return param.shape
+        return None
 
     def add_param_group(self, param_group: Group) -> None:
         """Add parameters with options of their own.
@@ -413,6 +414,9 @@ class Stateful(Optimizer):
 
     def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("step", *self.first_state(group))
+
+    def state_shape(self, name: str, param: Tensor) -> tuple[int, ...] | None:
+        return param.shape
 
     def decoupled(self, group: Group) -> bool:
         """Whether weight decay is no part of the gradient."""

@@ -129,3 +129,35 @@ def test_a_wrong_state_of_a_scaler_changes_nothing(change, words):
     assert scaler.state_dict() == before
     scaler.load_state_dict({**before, "scale": 4.0})
     assert scaler.get_scale() == 4.0
+
+
+def test_an_optimizer_of_ones_own_keeps_a_state_of_any_shape():
+    class Ranks(optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {"lr": 0.1})
+
+        def step(self, closure=None):
+            for p in self.param_groups[0]["params"]:
+                self.state[p].setdefault("squares", genesis.zeros(p.numel(), p.numel())).add_(1)
+
+    p = genesis.ones(2, 3, requires_grad=True)
+    first, second = Ranks([p]), Ranks([p])
+    first.step()
+    second.load_state_dict(first.state_dict())
+    assert second.state[p]["squares"].tolist() == genesis.ones(6, 6).tolist()
+
+
+def test_an_optimizer_around_another_one_needs_no_groups_of_its_own():
+    class Around(optim.Optimizer):
+        def __init__(self, optimizer):
+            self.optimizer, self.param_groups, self.state = optimizer, optimizer.param_groups, optimizer.state
+
+        def step(self, closure=None):
+            return self.optimizer.step(closure)
+
+    p = genesis.ones(2, requires_grad=True)
+    around = Around(optim.SGD([p], lr=0.5))
+    p.grad = genesis.ones(2)
+    around.step()
+    around.zero_grad()
+    assert (p.tolist(), p.grad) == ([0.5, 0.5], None)
