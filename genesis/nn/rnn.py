@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from genesis.base.dtypes import is_integer
@@ -60,6 +61,7 @@ class RNNBase(Module):
                 for name, shape in zip(names[-1], shapes.values(), strict=True):
                     self.register_parameter(name, Parameter(create.empty(shape, device=device, dtype=dtype)))
         self._all_weights = names
+        self._replaced: list[tuple[Any, Any]] | None = None
         self.reset_parameters()
 
     def _check_options(self, dropout: Any) -> None:
@@ -94,7 +96,18 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Parameter]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+        own = [getattr(self, name) for name in self._flat_weights_names]
+        if self.__dict__.get("_replaced") is None:
+            return own
+        return [new if mine is old else mine for mine, (old, new) in zip(own, self._replaced, strict=True)]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: Sequence[Any]) -> None:
+        """Compute with other tensors than the parameters, as libraries for gradients of training do; one that is set by
+        name later counts again.
+        """
+        own = [getattr(self, name) for name in self._flat_weights_names]
+        self._replaced = list(zip(own, weights, strict=True))
 
     def flatten_parameters(self) -> None:
         """Accepted for PyTorch's sake: parameters may be anywhere in memory."""

@@ -331,3 +331,18 @@ def test_the_bits_do_not_depend_on_threads(kind, batch, size):
     for other in found[1:]:
         for p, q in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(p, q)
+
+
+def test_other_tensors_can_stand_for_the_parameters_of_a_network():
+    rnn, x = nn.GRU(2, 3), genesis.ones(4, 1, 2)
+    before = rnn(x)[0]
+    other = [(w * 2).detach().requires_grad_() for w in rnn._flat_weights]
+    rnn._flat_weights = other
+    out = rnn(x)[0]
+    out.sum().backward()
+    assert not genesis.equal(out, before)
+    assert all(w.grad is not None for w in other)
+    assert rnn.weight_ih_l0.grad is None
+    rnn.weight_ih_l0 = nn.Parameter(rnn.weight_ih_l0.detach().clone())  # a name that is set counts again
+    assert rnn._flat_weights[0] is rnn.weight_ih_l0
+    assert rnn._flat_weights[1] is other[1]
