@@ -358,3 +358,35 @@ def test_modes_end_with_errors():
     assert not subclasses.MODES and not subclasses.ROUTED
     with pytest.raises(NotImplementedError, match="defines no __torch_function__"), overrides.TorchFunctionMode():
         genesis.ones(1)
+
+
+def test_a_subclass_that_makes_itself_in_new_takes_arguments_of_its_own():
+    class OfNew(genesis.Tensor):
+        def __new__(cls, data, unit, requires_grad=False):
+            made = genesis.Tensor._make_subclass(cls, data * 2, requires_grad)
+            made.unit = unit
+            return made
+
+    class OfBoth(genesis.Tensor):
+        def __new__(cls, data, unit):
+            return genesis.Tensor._make_subclass(cls, data)
+
+        def __init__(self, data, unit):
+            super().__init__()
+            self.unit = unit
+
+    class Named(genesis.nn.Parameter):
+        def __new__(cls, data, name=None):
+            made = super().__new__(cls, data)
+            made.title = name
+            return made
+
+    x = genesis.ones(2)
+    assert (OfNew(x, "m").tolist(), OfNew(x, unit="m").unit, OfNew(x, 1, requires_grad=True).requires_grad) == (
+        [2.0, 2.0],
+        "m",
+        True,
+    )
+    assert (OfBoth(x, "m").tolist(), OfBoth(x, unit="s").unit) == ([1.0, 1.0], "s")
+    weight = Named(x, name="w")
+    assert (weight.tolist(), weight.title, weight.requires_grad) == ([1.0, 1.0], "w", True)

@@ -404,23 +404,35 @@ def _subclassed(cls: type[Tensor], **kwargs: Any) -> None:
     if function.__func__ is not no_torch_function:
         add_kind(cls)
     if "__new__" in vars(cls):
-        cls._made = True  # type: ignore[attr-defined]
+        cls._made = True
+        if str(cls.__init__.__module__).startswith("genesis.") and not cls.__module__.startswith("genesis."):
+            cls.__init__ = _after_new(cls.__init__)  # type: ignore[method-assign]
         Tensor.__new__ = staticmethod(_constructed)  # type: ignore[method-assign, assignment]
 
 
 def _constructed(cls: type[Tensor], *data: Any, **kwargs: Any) -> Tensor:
     """``super().__new__(cls, data)`` of a class that makes its objects there; elsewhere ``__init__`` does."""
     out = object.__new__(cls)
-    if cls._made:  # type: ignore[attr-defined]
-        _init(out, *data, **kwargs)
+    if cls._made:
+        next(init for kind, init in _INITS.items() if issubclass(cls, kind))(out, *data, **kwargs)
     return out
 
 
-_init = Tensor.__init__
+def _after_new(init: Any) -> Any:
+    """The ``__init__`` of a class with a ``__new__`` of its own: what that has made stays, whatever its arguments are."""
+
+    @functools.wraps(init)
+    def made(self: Tensor, *args: Any, **kwargs: Any) -> None:
+        if not hasattr(self, "_array"):
+            init(self, *args, **kwargs)
+
+    return made
+
+
+_INITS: dict[type, Any] = {kind: kind.__init__ for kind in (Parameter, Buffer, Tensor)}
 
 
 ANSWERS.append(answer_of)
-Tensor._made = False  # type: ignore[attr-defined]
 Tensor.__init_subclass__ = classmethod(_subclassed)  # type: ignore[assignment, arg-type]
 Tensor.__torch_function__ = classmethod(default_torch_function)  # type: ignore[attr-defined]
 Parameter.__torch_function__ = classmethod(no_torch_function)  # type: ignore[attr-defined]

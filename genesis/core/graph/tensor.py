@@ -87,11 +87,14 @@ class Tensor(Methods):
     # of a saved result that was written in place: a weak reference to the history that the tensor got, where it is
     # another
     _written: Any = None
+    _made: bool = False  # of a subclass with a ``__new__`` of its own, which makes all of it
     _detached: int = 0  # when `detach_` took its history, counted as writes are
 
     def __init__(
         self, *data: Any, device: Any = None, dtype: Any = None, requires_grad: bool = False, **kwargs: Any
     ) -> None:
+        if self._made and hasattr(self, "_array"):
+            return
         from genesis.core.graph.construct import constructed, constructed_by_name
 
         construct = constructed_by_name if kwargs else constructed
