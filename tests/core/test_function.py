@@ -418,3 +418,20 @@ def test_a_gradient_that_nobody_else_holds_is_not_copied():
     Twice.apply(x).sum().backward()
     x.grad.add_(1)
     assert x.grad.data_ptr() == made[0] and x.grad.tolist() == [3, 3]
+
+
+def test_a_gradient_may_keep_dimensions_of_one_element_that_expanding_made():
+    class Scaled(torch.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.save_for_backward(x)
+            return x * factor.expand(len(x), 1)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g, (g * x).sum(1, keepdim=True)
+
+    factor = torch.tensor(2.0, requires_grad=True)
+    Scaled.apply(torch.ones(3, 4), factor).sum().backward()
+    assert factor.grad.item() == 12.0

@@ -182,7 +182,7 @@ class Node:
         """
         extra = len(shape) - len(want)
         for out in [self._shape] if self._outputs is None else [spec[0] for spec in self._outputs if spec is not None]:
-            leading = shape[:extra] == out[:extra]
+            leading = all(n in (1, m) for n, m in zip(shape[:extra], out[:extra], strict=False)) and extra <= len(out)
             stretched = all(
                 i - len(want) >= -len(out) and out[i - len(want)] == shape[i + extra]
                 for i, n in enumerate(want)
