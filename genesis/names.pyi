@@ -1646,7 +1646,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = ..., device: Any = ..., req
     >>> genesis.full((2,), 7)
     tensor([7, 7])
     """
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """A tensor of one value in the shape, dtype and place of ``input``.
 
     >>> import genesis
@@ -3207,7 +3207,7 @@ def rand(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., 
     >>> genesis.rand(2, 3).shape
     genesis.Size([2, 3])
     """
-def rand_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def rand_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """`rand` in the shape, dtype and place of ``input``."""
 def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Integers in [low, high), int64 unless given: ``randint(high, size)`` or ``randint(low, high, size)``.
@@ -3220,7 +3220,7 @@ def randint(low: Any, high: Any = ..., size: Any = ..., *, generator: Any = ...,
     >>> int(x.min()), int(x.max())
     (3, 4)
     """
-def randint_like(input: Tensor, low: Any, high: Any = ..., *, dtype: Any = ..., device: Any = ...) -> Tensor:
+def randint_like(input: Tensor, low: Any, high: Any = ..., *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
 def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., out: Tensor | None = ...) -> Tensor:
     """Standard normal numbers; of complex ones each part has the variance 1/2.
@@ -3229,7 +3229,7 @@ def randn(*size: Any, generator: Any = ..., dtype: Any = ..., device: Any = ...,
     >>> genesis.randn(2, 3).shape
     genesis.Size([2, 3])
     """
-def randn_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ...) -> Tensor:
+def randn_like(input: Tensor, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., requires_grad: builtins.bool = ..., memory_format: Any = ...) -> Tensor:
     """`randn` in the shape, dtype and place of ``input``."""
 def randperm(n: builtins.int, *, generator: Any = ..., dtype: Any = ..., device: Any = ..., out: Tensor | None = ...) -> Tensor:
     """The integers from 0 to n - 1 in random order.
@@ -4305,7 +4305,7 @@ def where(condition: Tensor, input: Any = ..., other: Any = ..., *, out: Tensor 
     The three broadcast together; ``input`` and ``other`` may be numbers. The gradient goes to the chosen operand.
 
     Raises:
-        RuntimeError: shapes that do not broadcast, or a condition that is not bool
+        RuntimeError: shapes that do not broadcast, or a condition that is not bool (uint8 is taken with a warning)
 
     >>> import genesis
     >>> x = genesis.tensor([-1., 2.])

@@ -532,3 +532,26 @@ def test_bags_of_nothing(mode):
     y = torch.nn.functional.embedding_bag(torch.zeros(0, dtype=torch.int64), w, torch.tensor([0, 0]), mode=mode)
     assert y.tolist() == [[0, 0]] * 2
     assert torch.autograd.grad(y.sum(), w)[0].tolist() == [[0, 0]] * 3
+
+
+@pytest.mark.parametrize("name", ["rand_like", "randn_like", "zeros_like", "ones_like", "empty_like"])
+def test_likes_take_a_memory_format(name):
+    x = torch.ones(2, 3, dtype=torch.float64)
+    made = getattr(torch, name)(x, memory_format=torch.preserve_format)
+    assert (made.shape, made.dtype) == (x.shape, x.dtype)
+    assert torch.full_like(x, 2, memory_format=torch.preserve_format).tolist() == [[2.0] * 3] * 2
+    drawn = torch.randint_like(
+        x, 2, 4, memory_format=torch.preserve_format, generator=torch.Generator().manual_seed(1), requires_grad=True
+    )
+    assert drawn.requires_grad
+    assert set(drawn.flatten().tolist()) <= {2.0, 3.0}
+
+
+def test_a_condition_of_uint8_is_a_mask_with_a_warning():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.warns(UserWarning, match="where: a uint8 condition is taken as a mask, which is deprecated"):
+        y = torch.where(torch.tensor([2, 0], dtype=torch.uint8), x, 3 * x)
+    y.sum().backward()
+    assert (y.tolist(), x.grad.tolist()) == ([1.0, 6.0], [1.0, 3.0])
+    with pytest.raises(RuntimeError, match="the condition must be a bool tensor, got genesis.int64"):
+        torch.where(torch.tensor([1, 0]), x, x)

@@ -11,5 +11,5 @@
 `strides`    the layout of results                         `halves`     composites compute 16-bit floats in float32
 `casts`      arguments under autocast                      `overrides`  users' functions instead of ops
 `refusal`    errors that name the call                     `layer_writes`  writes of batched and dual values
-`out`        results in memory that is there
+`out`        results in memory that is there             `older`      factors in front of the operands
 """

@@ -179,7 +179,13 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
 
 def _like(call: Any) -> Any:
     def create_like(
-        input: Tensor, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+        input: Tensor,
+        *,
+        generator: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
     ) -> Tensor:
         kind, device = input._array.dtype if dtype is None else dtype, input.device if device is None else device
         return call(
@@ -194,7 +200,17 @@ def _like(call: Any) -> Any:
 rand_like, randn_like = _like(rand), _like(randn)
 
 
-def randint_like(input: Tensor, low: Any, high: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+def randint_like(
+    input: Tensor,
+    low: Any,
+    high: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """`randint` in the shape, dtype and place of ``input``."""
     low, high = (0, low) if high is None else (low, high)
     return randint(
@@ -203,6 +219,8 @@ def randint_like(input: Tensor, low: Any, high: Any = None, *, dtype: Any = None
         tuple(input._array.shape),
         dtype=input._array.dtype if dtype is None else dtype,
         device=device or input.device,
+        generator=generator,
+        requires_grad=requires_grad,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from genesis.base import dtypes
 from genesis.base.errors import ArgumentError, ArgumentValueError, DomainError, DTypeError, message
 from genesis.core.call.dispatch import public
+from genesis.core.call.older import older_forms
 from genesis.core.call.out import write_out
 from genesis.core.call.halves import wide
 from genesis.core.call.kinds import alias, binary, case, composite, fails
@@ -112,9 +113,7 @@ def _scaled(name: str, plain: Any, doc: str) -> Any:
     scaled.__module__ = __name__
     scaled.__doc__ = doc + plain.__doc__.partition(".")[2]
     scaled.op = plain.op  # type: ignore[attr-defined]
-    plain.op.call = scaled
-    setattr(Tensor, name, scaled)
-    return scaled
+    return older_forms("alpha")(scaled)
 
 
 add = _scaled("add", _plus, "Sum, $x + alpha y$.")
@@ -354,6 +353,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 samples(lerp, lambda t: [case(t(2, 3), t(3), 0.3), case(t(3), t(3), t(3))])
 
 
+@older_forms("value")
 @composite(halves="wide", dtypes="fci", inplace=True, out=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Sum with a scaled product, $x + value \\cdot a b$.
@@ -376,6 +376,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
 samples(addcmul, lambda t: [case(t(2, 3), t(3), t(2, 1)), case(t(3), t(3), t(3), value=2)])
 
 
+@older_forms("value")
 @composite(halves="wide", dtypes="fc", inplace=True, out=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Sum with a scaled quotient, $x + value \\cdot a / b$.

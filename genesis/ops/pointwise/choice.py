@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from genesis.base.quiet import unnamed
 from genesis.core.call.out import write_out
 from genesis.core.call.kinds import alias, binary, case, composite, elementwise
 from genesis.core.call.op import samples, wrong_inputs
+from genesis.core.graph.site import user_level
 from genesis.core.graph.tensor import Tensor
 
 
@@ -124,7 +126,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     The three broadcast together; ``input`` and ``other`` may be numbers. The gradient goes to the chosen operand.
 
     Raises:
-        RuntimeError: shapes that do not broadcast, or a condition that is not bool
+        RuntimeError: shapes that do not broadcast, or a condition that is not bool (uint8 is taken with a warning)
 
     >>> import genesis
     >>> x = genesis.tensor([-1., 2.])
@@ -134,6 +136,13 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
     if not isinstance(condition, Tensor) or condition._array.dtype.kind != "b":
+        if isinstance(condition, Tensor) and condition.dtype is dtypes.uint8:
+            warnings.warn(
+                message("where", "a uint8 condition is taken as a mask, which is deprecated", hint="x != 0"),
+                UserWarning,
+                stacklevel=user_level(),
+            )
+            return select_where(condition != 0, input, other, out=out)
         kind = condition.dtype if isinstance(condition, Tensor) else type(condition).__name__
         raise DTypeError(message("where", f"the condition must be a bool tensor, got {kind}", hint="x != 0"))
     return select_where(condition, input, other, out=out)

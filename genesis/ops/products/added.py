@@ -6,6 +6,7 @@ from typing import Any
 
 from genesis.base import dtypes
 from genesis.base.errors import ShapeError, message
+from genesis.core.call.older import older_forms, takes_older
 from genesis.core.call.out import takes_out
 from genesis.core.call.kinds import case, composite
 from genesis.core.call.op import samples, wrong_inputs
@@ -17,6 +18,7 @@ from genesis.ops.products.matmul import _affine, addmm, addmv, baddbmm, bmm, che
 _factor = lambda t: 0.5 if t.dtype.category > 1 else 3  # noqa: E731
 
 
+@older_forms("beta", "alpha")
 @composite(halves="alike", dtypes="fci", autocast="low", inplace=True, out=True)
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha \\sum_i A_i B_i$ for batches of matrices.
@@ -43,6 +45,7 @@ samples(
 wrong_inputs(addbmm, (lambda t: case(t(2, 2), t(2, 3), t(3, 2)), RuntimeError, "bmm: "))
 
 
+@older_forms("beta", "alpha")
 @composite(halves="alike", dtypes="fib", inplace=True, out=True)
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha u v^T$ for two vectors; of bool tensors with *and* for the products and *or* for the sum.
@@ -76,7 +79,7 @@ wrong_inputs(
 )
 
 for _op in (addmm, addmv, baddbmm):
-    setattr(Tensor, f"{_op.op.name}_", inplace_method(_op.op))
+    setattr(Tensor, f"{_op.op.name}_", takes_older(inplace_method(_op.op), "beta", "alpha"))
 
 
 @takes_out

@@ -16,6 +16,7 @@ from genesis.base.quiet import unnamed
 from genesis.base.errors import ArgumentError, DTypeError, ShapeError, message
 from genesis.core.call.halves import F32, HALVES
 from genesis.core.call.kinds import case, composite, contraction, fails, in_front
+from genesis.core.call.older import older_forms
 from genesis.core.call.op import samples, wrong_inputs
 from genesis.core.call.strides import packed
 from genesis.core.graph.tensor import Tensor, wrap
@@ -297,6 +298,7 @@ def check_factors(name: str, x: Tensor, beta: Any, alpha: Any) -> None:
         raise DTypeError(message(name, problem, hint="convert the tensors with .float()"))
 
 
+@older_forms("beta", "alpha")
 @composite(halves="alike", autocast="low", out=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A B$ for matrices.
@@ -312,6 +314,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 samples(addmm, lambda t: [case(t(2, 4), t(2, 3), t(3, 4)), case(t(4), t(2, 3), t(3, 4), beta=0.5, alpha=2.0)])
 
 
+@older_forms("beta", "alpha")
 @composite(halves="alike", autocast="low", out=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A v$ for a matrix and a vector.
@@ -326,6 +329,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
 samples(addmv, lambda t: [case(t(2), t(2, 3), t(3))])
 
 
+@older_forms("beta", "alpha")
 @composite(halves="alike", autocast="low", out=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """$\\beta x + \\alpha A_i B_i$ for batches of matrices.
