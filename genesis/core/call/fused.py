@@ -23,6 +23,7 @@ from genesis.core.call.op import Op
 from genesis.core.call.recording import made_inside, refuse_inference
 from genesis.core.call.writes import bump, bump_all, write
 from genesis.core.graph import engine
+from genesis.core.graph.autocast import Autocast
 from genesis.core.graph.lost import HISTORY_WATCHES, history_used
 from genesis.core.graph.modes import ACTIVE, LEVELS, enable_grad, grad_mode, inference, interception, watchers
 from genesis.core.graph.node import Node, recorded, stale_message
@@ -315,9 +316,17 @@ def attach_fused(op: Op, arrays: type, fused: Fused) -> Fused:
 
 
 def open_to_kernels(active: Any) -> bool:
-    """Whether nothing is open but a trace, inference mode and what looks on: kernels of composites run, or are recorded."""
-    quiet = not LEVELS and not PACKING
-    return quiet and (not ACTIVE or len(ACTIVE) == (active is not None) + inference.get() + len(ONLOOKERS))
+    """Whether nothing is open but a trace, inference mode, autocast and what looks on: kernels of composites run, or are
+    recorded. (What autocast asks for has been done to the operands; a kernel computes in their precision.)
+    """
+    if LEVELS or PACKING:
+        return False
+    return not ACTIVE or len(ACTIVE) == (active is not None) + inference.get() + len(ONLOOKERS) + _regions()
+
+
+def _regions() -> int:
+    """How many regions of autocast are open, in any thread."""
+    return sum([mode.__class__ is Autocast for mode in ACTIVE])
 
 
 def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
@@ -327,7 +336,9 @@ def _chooser(op: Op, indices: tuple[int, ...]) -> Callable[..., Any]:
     def fused(*args: Any) -> Any:
         if ACTIVE or LEVELS or PACKING:
             active = tracer.get()
-            if (op.written and active is None and len(ACTIVE) != len(ONLOOKERS)) or not open_to_kernels(active):
+            if (op.written and active is None and len(ACTIVE) != len(ONLOOKERS) + _regions()) or not open_to_kernels(
+                active
+            ):
                 return NotImplemented
             if active is not None:
                 return _in_trace(table.get(np.ndarray), indices, args, active)

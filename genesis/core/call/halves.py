@@ -57,8 +57,10 @@ class HalfNode(Node):
         ]
 
 
-def in_float32(op: Op, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """A composite on 16-bit operands: the function on float32 ones, its results rounded."""
+def in_float32(
+    op: Op, function: Callable[..., Any], args: tuple[Any, ...], fused: Callable[..., Any] | None = None
+) -> Any:
+    """A composite on 16-bit operands: its kernel or the function on float32 ones, its results rounded."""
     names = list(op.signature.parameters)
     tensors = [
         t for a in args for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor) and _floating(t)
@@ -71,7 +73,10 @@ def in_float32(op: Op, function: Callable[..., Any], args: tuple[Any, ...]) -> A
     dtype = args[names.index("dtype")] if "dtype" in names else None
     once: dict[int, Any] = {}  # an operand given twice is converted once, so that its gradient is rounded once
     operands = tuple([a if name in op.written else _widened(a, once) for name, a in zip(names, args, strict=True)])
-    if autocast.state() is None:
+    out = NotImplemented if fused is None else fused(*operands)
+    if out is not NotImplemented:
+        pass
+    elif autocast.state() is None:
         out = called(op, function, operands)
     else:
         with autocast.restored(None):  # the operands have the precision that autocast wants

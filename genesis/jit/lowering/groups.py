@@ -45,6 +45,10 @@ def cut(axes: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tupl
     """
     out, at = [], len(new)
     for n, stride in zip(reversed(axes), reversed(strides), strict=True):
+        if n == 0:  # that is never cut
+            at -= 1
+            out.append(stride)
+            continue
         done = 1
         while done < n:
             at -= 1

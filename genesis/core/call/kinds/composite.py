@@ -105,6 +105,6 @@ def _steps(op: Op) -> str:
             for p in parameters
             if p.name != "out" and ("Tensor" in str(p.annotation) or p.kind is p.VAR_POSITIONAL)
         ]
-        body += f"    if {' or '.join(looks)}: return in_float32(_op, function, ARGS)\n"
+        body += f"    if {' or '.join(looks)}: return in_float32(_op, function, ARGS, fused)\n"
     body += "    if fused is not None:\n        r = fused(*ARGS)\n        if r is not NotImplemented: return r\n"
     return body + f"    return function({passed(parameters)})\n"
