@@ -62,13 +62,18 @@ def mlp(lib: Any) -> Any:
     return trained(lib, layers(lib, 784, 256, 128, 10), lambda m: lib.nn.functional.cross_entropy(m(x), y))
 
 
-def transformer(lib: Any) -> Any:
+def transformer(lib: Any, low: bool = False) -> Any:
     x, y = (lib.tensor(RNG.integers(0, gpt.TOKENS, (gpt.BATCH, gpt.LENGTH))) for _ in range(2))
 
     def loss(m: Any) -> Any:
-        return lib.nn.functional.cross_entropy(m(x).reshape(-1, gpt.TOKENS), y.reshape(-1))
+        with lib.autocast("cpu", dtype=lib.bfloat16, enabled=low):
+            return lib.nn.functional.cross_entropy(m(x).reshape(-1, gpt.TOKENS), y.reshape(-1))
 
     return trained(lib, gpt.model(lib), loss)
+
+
+def bfloat16(lib: Any) -> Any:
+    return transformer(lib, low=True)
 
 
 def cnn(lib: Any) -> Any:
@@ -143,6 +148,7 @@ CASES = [
     Case("tiny", "MLP 2-16-16-1, batch 32", tiny, (0.03, 0.03), 100),
     Case("mlp", "MLP 784-256-128-10, batch 64", mlp, (0.45, 0.45), 20),
     Case("gpt", "GPT, 4 layers of width 192, 16 x 128 tokens", transformer, (0.70, 0.60), 1),
+    Case("bfloat16", "the same GPT under autocast to bfloat16", bfloat16, (0.50, 0.50), 1),
     Case("cnn", "CNN, four convolutions with batch norm, 32 images of 32 x 32", cnn, (0.75, 0.75), 1),
     Case("lstm", "LSTM, 2 layers of 128, 32 steps of batch 16", lstm, (0.5, 0.5), 2),
     Case("decode", "the next token of the GPT, with a cache of 128", decode, (0.1, 0.1), 20),

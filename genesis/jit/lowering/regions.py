@@ -14,6 +14,7 @@ from genesis.jit.lowering import (
     channels,
     convolutions,
     fused,
+    halves,
     indexing,
     many,
     pointwise,
@@ -64,9 +65,10 @@ def phases(program: Program) -> list[Phase]:
     """The phases of a program. Views are no calls, they are parts of their root. Without llvmlite the host computes all
     calls.
     """
-    calls = _calls(program)
     if not loops.available():
-        return [_of_host(call, "there is no llvmlite") for call in calls]
+        return [_of_host(call, "there is no llvmlite") for call in _calls(program)]
+    program = halves.widened(program)
+    calls = _calls(program)
     checks = _checks(program)
     checked = set(checks)
     parts = rounds.in_rounds(program)

@@ -96,6 +96,38 @@ def test_a_step_in_rounds(ignored, small_caches, tmp_path, monkeypatch):
     assert again is not step and [a.tobytes() for a in ran(again.run, again, kept, given)] == expected
 
 
+def test_training_in_bfloat16(small_caches):
+    """Steps under autocast are one native call; what they change differs from eager's by less than eager's from float32's."""
+
+    def change(compiled, low=True):
+        genesis.manual_seed(0)
+        model = Text(0.0)
+        optimizer = genesis.optim.SGD(model.parameters(), lr=0.1)
+        x, y = (genesis.randint(0, TOKENS, (BATCH, LENGTH)) for _ in range(2))
+        before = [p.detach().numpy().copy() for p in model.parameters()]
+
+        def step(x, y):
+            optimizer.zero_grad()
+            with genesis.autocast("cpu", dtype=genesis.bfloat16, enabled=low):
+                loss = F.cross_entropy(model(x).reshape(-1, TOKENS), y.reshape(-1))
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        if compiled:
+            assert ops_left_to_the_host(Step(jit.optimized(jit.trace(step, x, y)).program).plan.phases) == []
+            step = genesis.compile(step, fullgraph=True)
+        for _ in range(5):
+            step(x, y)
+        return np.concatenate(
+            [(p.detach().numpy() - old).ravel() for p, old in zip(model.parameters(), before, strict=True)]
+        )
+
+    eager, native, exact = change(False), change(True), change(False, low=False)
+    off, rounding = np.linalg.norm(native - eager), np.linalg.norm(eager - exact)
+    assert off < rounding and 2.0**-12 < rounding / np.linalg.norm(exact) < 2.0**-8
+
+
 def test_memory(small_caches, monkeypatch):
     """Of what is computed for an element of the batch there is memory for a round."""
     graph, _ = step_of(batch=24)
