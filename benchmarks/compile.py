@@ -99,7 +99,7 @@ def lstm(lib: Any) -> Any:
         def forward(self, x: Any) -> Any:
             return self.head(self.layers(x)[0][-1])
 
-    x, y = lib.tensor(RNG.normal(size=(32, 16, 64)).astype(np.float32)), lib.tensor(RNG.integers(0, 10, 16))
+    x, y = lib.tensor(RNG.normal(size=(64, 32, 64)).astype(np.float32)), lib.tensor(RNG.integers(0, 10, 32))
     return trained(lib, Model(), lambda m: lib.nn.functional.cross_entropy(m(x), y))
 
 
@@ -150,7 +150,7 @@ CASES = [
     Case("gpt", "GPT, 4 layers of width 192, 16 x 128 tokens", transformer, (0.70, 0.60), 1),
     Case("bfloat16", "the same GPT under autocast to bfloat16", bfloat16, (0.50, 0.50), 1),
     Case("cnn", "CNN, four convolutions with batch norm, 32 images of 32 x 32", cnn, (0.75, 0.75), 1),
-    Case("lstm", "LSTM, 2 layers of 128, 32 steps of batch 16", lstm, (0.5, 0.5), 2),
+    Case("lstm", "LSTM, 2 layers of 128, 64 steps of batch 32", lstm, (0.5, 0.5), 2),
     Case("decode", "the next token of the GPT, with a cache of 128", decode, (0.1, 0.1), 20),
     Case("samples", "gradients of 64 samples, MLP 784-256-128-10", per_sample, (0.5, 0.5), 1),
     Case("hessian", "Hessian of a 50-dimensional Rosenbrock function", hessian, (0.5, 0.5), 5),

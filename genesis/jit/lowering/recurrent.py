@@ -1,5 +1,5 @@
 """Layers of long short-term memory as kernels: the loops of `genesis.kernels.cpu.recurrent_code` with all sizes in the
-code. A step is a phase, whose chunks are hidden units.
+code.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from genesis.kernels.cpu import recurrent_code as code
 from genesis.kernels.cpu.recurrent import _target
 
 SHARES = 4  # of the hidden units of a step
+SEQUENCES = 8  # of a chunk, where there are as many for several
 
 Made = list[Part | Stage | Call]
 Operand = tuple[Var, int]  # a root, and where in it the elements begin
@@ -60,32 +61,39 @@ class _Layer:
         shape = self.groups, features, 4, self.lanes
         return self.copy(shape, weight, (self.lanes * features, 1, self.size * features, features))
 
-    def step(
-        self, which: str, phase: int, operands: Sequence[Operand], writes: Sequence[int], columns: int, oracle: Any
+    def steps_of(
+        self, which: str, count: int, operands: Sequence[Operand], writes: Sequence[int], columns: int, oracle: Any
     ) -> None:
-        """A phase of the steps."""
+        """The steps: one kernel, whose chunks are sequences that need nothing of each other; where these are few, a phase
+        for each step, whose chunks are hidden units.
+        """
+        parts = self.batch // SEQUENCES
+        phases = [range(count)] if parts > 1 else [range(p, p + 1) for p in range(count)]
+        shares = 1 if parts > 1 else min(SHARES, self.groups // columns)
         text = _text(which, True if which == "forward" else columns)
         back = (which == "backward") != self.reverse
         offsets = [self.batch * (self.steps - 1 - i if back else i) for i in range(self.steps)]
-        shares = min(SHARES, self.groups // columns)
-        sizes = self.steps, self.size, self.size, self.batch, 1, shares
+        sizes = self.steps, self.size, self.size, self.batch, max(parts, 1), shares
         own = f"lstm_{which}_{named(text)}"
-        wrapper = _wrapper(own, offsets, self.batch, [n for _, n in operands], sizes, phase)
-        name = named(text + wrapper)
-        whole = f"{text.replace(f'@{which}(', f'@{own}(')}\n{wrapper}".replace("@NAME", f"@{name}")
+        for some in phases:
+            wrapper = _wrapper(own, offsets, self.batch, [n for _, n in operands], sizes, some)
+            name = named(text + wrapper)
+            whole = f"{text.replace(f'@{which}(', f'@{own}(')}\n{wrapper}".replace("@NAME", f"@{name}")
 
-        def python(arrays: list[Any], chunk: int) -> None:
-            if not chunk:
-                oracle([a[offset:] for a, (_, offset) in zip(arrays, operands, strict=True)], phase, offsets)
+            def python(arrays: list[Any], chunk: int, some: range = some) -> None:
+                if not chunk:
+                    given = [a[offset:] for a, (_, offset) in zip(arrays, operands, strict=True)]
+                    for phase in some:
+                        oracle(given, phase, offsets)
 
-        kernel = Kernel(name, whole, shares, frozenset(writes), python=python)
-        self.made.append(Stage(kernel, tuple([root for root, _ in operands])))
+            kernel = Kernel(name, whole, max(parts, 1) * shares, frozenset(writes), python=python)
+            self.made.append(Stage(kernel, tuple([root for root, _ in operands])))
 
 
 def _wrapper(
-    function: str, offsets: Sequence[int], batch: int, begins: Sequence[int], sizes: Sequence[int], phase: int
+    function: str, offsets: Sequence[int], batch: int, begins: Sequence[int], sizes: Sequence[int], phases: range
 ) -> str:
-    """The kernel that puts together what the function of a phase is given."""
+    """The kernel that puts together what the function of a phase is given, and calls it for some."""
     numbers = {"offsets": offsets, "counts": [batch] * len(offsets)}
     lines = [
         f"@NAME_{name} = internal constant [{len(table)} x i64] [{', '.join([f'i64 {n}' for n in table])}]"
@@ -110,8 +118,10 @@ def _wrapper(
     for i, value in enumerate(values):
         lines.append(f"  %w{i} = getelementptr i64, ptr %words, i64 {i}\n  store {value}, ptr %w{i}")
     lines += [
-        "  store ptr %words, ptr %args\n  %number = getelementptr i64, ptr %args, i64 1",
-        f"  store i64 {phase}, ptr %number\n  call void @{function}(ptr %args, i64 %chunk)\n  ret void\n}}",
+        "  store ptr %words, ptr %args\n  %number = getelementptr i64, ptr %args, i64 1\n  br label %step\nstep:",
+        f"  %phase = phi i64 [{phases.start}, %entry], [%after, %step]\n  store i64 %phase, ptr %number",
+        f"  call void @{function}(ptr %args, i64 %chunk)\n  %after = add i64 %phase, 1",
+        f"  %more = icmp slt i64 %after, {phases.stop}\n  br i1 %more, label %step, label %end\nend:\n  ret void\n}}",
     ]
     return "\n".join(lines)
 
@@ -138,8 +148,8 @@ def forward(memory: Memory, call: Call) -> Made:
     oracle = functools.partial(_inputs_in_python, layer, features)
     layer.made.append(sliced(_inputs(), "inputs", operands, layer.rows, sizes, (2,), oracle))
     operands = [(records, 0), of_state, bias, (states, 0), (result, 0), (before, 0), cells]
-    for p in range(steps):
-        layer.step("forward", p, operands, (0, 3, 4, 5, 6), 1, functools.partial(_forward_in_python, layer))
+    oracle = functools.partial(_forward_in_python, layer)
+    layer.steps_of("forward", steps, operands, (0, 3, 4, 5, 6), 1, oracle)
     last = steps % 2 * rest
     layer.copy((batch, size), (states, last), (size, 1), result, layer.rows * size, (size, 1))
     layer.copy((batch, size), cells, (size, 1), result, layer.rows * size + rest, (size, 1))
@@ -186,9 +196,8 @@ def backward(memory: Memory, call: Call) -> Made:
     of_cell = layer.copy(state, (ours, begin + (rows + batch) * size), (size, 1))
     gates = Var(Spec((rows, 4 * size), F32))
     operands = [(ours, begin), layer.given(records), back, of_hidden, (gates, 0), of_cell]
-    for p in range(layer.steps + 1):
-        oracle = functools.partial(_backward_in_python, layer, columns)
-        layer.step("backward", p, operands, (3, 4, 5), columns, oracle)
+    oracle = functools.partial(_backward_in_python, layer, columns)
+    layer.steps_of("backward", layer.steps + 1, operands, (3, 4, 5), columns, oracle)
     outs = iter(call.outs)
     wanted = [None if need is None else next(outs) for need in needs[:7]]
     _results(layer, wanted, gates, (input, weight_ih, before), (of_hidden, of_cell))

@@ -117,6 +117,7 @@ def test_the_largest_of_pairs_with_nan_and_equals():
 
 @pytest.mark.parametrize(("size", "batch", "options"), [
     (16, 1, {}), (48, 3, {"num_layers": 2}), (32, 9, {"bidirectional": True, "bias": False}), (64, 2, {"batch_first": True}),
+    (32, 19, {"bidirectional": True}), (16, 16, {"num_layers": 2}),
 ])  # fmt: skip
 def test_long_short_term_memory(size, batch, options):
     layer = genesis.nn.LSTM(5, size, **options)
