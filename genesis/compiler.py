@@ -3,7 +3,8 @@
     step = genesis.compile(step)        # a training step: forward, backward, clipping, the optimizer
     model = genesis.compile(model)      # a module: gradients flow through it as before
 
-The first call runs as it is, the second is traced, and from then on a call checks that all is as it was, and computes.
+The first call is traced (after one that runs as it is, where something is set up first), and from then on a call checks
+that all is as it was, and computes.
 ``step.explain()`` says what was compiled, what was not, and why. See the guide, ``docs/guide/compile.md``.
 """
 

@@ -80,6 +80,7 @@ class Tracer:
         self.gradients = Gradients(self.memory)
         self.numbers: list[tuple[Var, Callable[[], float]]] = []
         self.counts: list[tuple[Any, str]] = []
+        self.begun: list[Any] = []  # dictionaries of what is set up once
         self.after: dict[Var, int] = {}  # how many counts had gone up when a number was asked for
         self.asked_behind: dict[Var, int] = {}  # how many calls of the host were kept before a number was asked for
         self.derived: dict[Any, HostNumber] = {}  # numbers that are read, or made of others
@@ -359,13 +360,18 @@ class Tracer:
     # ---- the trace
 
     def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
-        outcome = self._record(fn, args, kwargs)
-        self.marker = None
-        self.guards.settle()
-        refuse_leaks(self.name, self.alive)
-        self.gradients.refuse_new_leaves()
-        captured, constants, writes = self.memory.sorted(self.name)
-        return graph_of(self, outcome, captured, constants, writes)
+        try:
+            outcome = self._record(fn, args, kwargs)
+            self.marker = None
+            self.guards.settle()
+            refuse_leaks(self.name, self.alive)
+            self.gradients.refuse_new_leaves()
+            captured, constants, writes = self.memory.sorted(self.name)
+            return graph_of(self, outcome, captured, constants, writes)
+        except BaseException:
+            for state in self.begun:
+                state.clear()
+            raise
 
     def _record(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         """Run the function; what is returned holds no tensor of its."""
@@ -385,7 +391,8 @@ class Tracer:
                 variable.reset(token)
             self.open = False
             for counts, key in self.counts:
-                counts[key] -= 1
+                if key in counts:  # a state that was made in the trace may be forgotten already
+                    counts[key] -= 1
             for stream, start in self.streams:
                 stream._position(start)
             self.gradients.restore()

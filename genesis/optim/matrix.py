@@ -10,6 +10,7 @@ from genesis.base.dtypes import bfloat16, finfo
 from genesis.base.errors import ArgumentError, ArgumentValueError, DTypeError, message
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import begins
 from genesis.ops.creation.create import zeros_like
 from genesis.ops.learning.update import add_scaled, average
 from genesis.optim.optimizer import Group, Stateful
@@ -162,7 +163,8 @@ class Muon(Stateful):
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         _refuse_complex("Muon", param)
         if not state:
-            state["momentum_buffer"] = zeros_like(grad)
+            with begins(state):
+                state["momentum_buffer"] = zeros_like(grad)
         momentum = group["momentum"]
         buffer = average(state["momentum_buffer"], grad, 1 - momentum)
         step = _orthogonal(grad.lerp(buffer, momentum) if group["nesterov"] else buffer, group)

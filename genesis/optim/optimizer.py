@@ -16,7 +16,7 @@ from genesis.core.graph.interrupts import uninterrupted
 from genesis.core.graph.modes import enable_grad, no_grad
 from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, advance, depends, keep, plain_only, tracer
+from genesis.core.graph.tracing import Dependable, advance, begins, depends, keep, plain_only, tracer
 from genesis.ops.creation.convert import imag, real
 from genesis.ops.creation.create import complex as from_parts
 from genesis.ops.creation.create import full, full_like
@@ -441,7 +441,11 @@ class Stateful(Optimizer):
     def _prepare(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> Any:
         """Make or advance the state of a parameter; the gradient to go down along."""
         if not state:
-            self.begin(param, state, group)
+            if group.get("differentiable"):
+                self.begin(param, state, group)
+            else:
+                with begins(state):
+                    self.begin(param, state, group.group if isinstance(group, Inputs) else group)
         advance(state, "step")
         g = -grad if group.get("maximize") else grad
         decay = group.get("weight_decay")

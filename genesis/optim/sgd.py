@@ -15,8 +15,9 @@ from genesis.core.call.refusal import explain_all
 from genesis.core.call.writes import bump_all
 from genesis.core.graph.switches import ACTIVE, LEVELS, PACKING
 from genesis.core.graph.tensor import Tensor
+from genesis.core.graph.tracing import begins, tracer
 from genesis.core.graph.version import INFERENCE, SHARED
-from genesis.ops.creation.create import ones_like
+from genesis.ops.creation.create import full_like, ones_like
 from genesis.ops.learning.update import add_scaled, plus
 from genesis.ops.pointwise.choice import where
 from genesis.optim.optimizer import Group, Stateful
@@ -98,6 +99,9 @@ class SGD(Stateful):
             g = plus(g, param, group["weight_decay"])
         if group["momentum"]:
             buffer = state.get("momentum_buffer")
+            if buffer is None and tracer.get() is not None and group["dampening"] == 0 and not group["differentiable"]:
+                with begins(state):  # the same step as all others: -0.0 + g is g
+                    buffer = state["momentum_buffer"] = full_like(param, -0.0)
             if buffer is None:
                 buffer = state["momentum_buffer"] = g.clone()
             else:

@@ -297,9 +297,9 @@ def test_a_functional_call_borrows_the_parameters():
     assert graph.changed()
 
 
-def test_the_first_step_of_a_momentum_is_refused():
+def test_the_first_step_of_a_momentum_with_dampening_is_refused():
     w = nn.Parameter(genesis.ones(2))
-    optimizer = genesis.optim.SGD([w], lr=0.1, momentum=0.9)
+    optimizer = genesis.optim.SGD([w], lr=0.1, momentum=0.9, dampening=0.1)
 
     def f(x):
         (w * x).sum().backward()
@@ -307,3 +307,23 @@ def test_the_first_step_of_a_momentum_is_refused():
 
     with pytest.raises(RuntimeError, match="call the function once before tracing"):
         jit.trace(f, genesis.ones(2))
+
+
+def test_a_momentum_begins_in_a_trace():
+    eager, traced = nn.Parameter(genesis.tensor([1.0, -0.0])), nn.Parameter(genesis.tensor([1.0, -0.0]))
+    steps = []
+    for w in (eager, traced):
+        optimizer = genesis.optim.SGD([w], lr=0.1, momentum=0.9)
+
+        def f(x, w=w, optimizer=optimizer):
+            optimizer.zero_grad()
+            (w * x).sum().backward()
+            optimizer.step()
+
+        steps.append(f)
+    x = genesis.tensor([0.3, -0.0])
+    graph = jit.trace(steps[1], x)
+    for _ in range(3):
+        steps[0](x)
+        graph(x)
+        assert eager.tolist() == traced.tolist() and eager.signbit().tolist() == traced.signbit().tolist()

@@ -12,6 +12,7 @@ Outside of a trace both do just what they say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -198,6 +199,21 @@ def keep(tensor: Any) -> None:
     active = tracer.get()
     if active is not None:
         active.keeps(tensor)
+
+
+@contextmanager
+def begins(state: MutableMapping[str, Any]) -> Iterator[None]:
+    """Set up what is set up once and kept, in a dictionary that is empty: as outside of a trace, also in one. It is
+    empty again where the trace fails.
+    """
+    active = tracer.get()
+    if active is not None:
+        active.begun.append(state)
+    token = tracer.set(None)
+    try:
+        yield
+    finally:
+        tracer.reset(token)
 
 
 def advance(counts: MutableMapping[str, Any], key: str) -> int:

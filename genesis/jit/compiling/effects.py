@@ -13,7 +13,7 @@ import os
 import sys
 import sysconfig
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, ValuesView
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from genesis.base.tracebacks import LIBRARY
 from genesis.core.graph.tensor import Tensor
 from genesis.core.graph.tracing import PLAIN, Dependable, HostNumber, depends
 from genesis.jit.compiling.pure import BUILDING, is_pure, takes_floats
-from genesis.jit.compiling.stores import _LOADS, Chain, reads_of, remainders_of, steps_of, stores_of
+from genesis.jit.compiling.stores import _LOADS, Chain, names_of, reads_of, remainders_of, steps_of, stores_of
 from genesis.jit.compiling.young import is_young, stores_in
 
 Position = tuple[int, int | None]
@@ -196,12 +196,28 @@ class Watch:
             self._note("a generator from outside goes on", frame)
         self._frames.add(id(frame))
         self.codes.add(code)
-        if self.known is not None and code not in self.known and (stores_of(code) or code.co_flags & 0x2A0):
+        if self.known is not None and code not in self.known and self._may_do_more(frame, code):
             self.unknown = True
             self._note(f"{code.co_name} runs for the first time", frame)
         for target, name, line in stores_of(code) if self.lines else ():
             if (code.co_filename, line) in self.lines:
                 self._note(f"a write to {'.'.join(target or ())}.{name}", frame, line)
+
+    def _may_do_more(self, frame: FrameType, code: CodeType) -> bool:
+        """Whether code that has not run before could have an effect that is seen too late to stop it: a write, or a step
+        of an iterator from outside.
+        """
+        if stores_of(code) or code.co_flags & 0x280:  # or it is a coroutine
+            return True
+        for from_globals, chain in names_of(code):
+            value = (frame.f_globals if from_globals else frame.f_locals).get(chain[0])
+            for name in (*chain[1:], None):
+                inside = value.values() if isinstance(value, dict) else value
+                if any([isinstance(x, Iterator) and not is_young(x) for x in (value, *_of_some(inside))]):
+                    return True
+                stores = list(stores_in(value, name)) if name is not None else []
+                value = stores[-1][2] if stores else None
+        return False
 
     def _left(self, frame: FrameType, code: CodeType) -> None:
         for target, name, line in stores_of(code):
@@ -338,6 +354,11 @@ def position(code: CodeType, instruction: int) -> Position:
     """The line and column of an instruction; the latter may not be known."""
     line, _, column, _ = next(itertools.islice(code.co_positions(), max(instruction, 0) // 2, None))
     return line or code.co_firstlineno, column
+
+
+def _of_some(x: Any) -> Any:
+    """What is in a container."""
+    return x if isinstance(x, list | tuple | set | deque | ValuesView) else ()
 
 
 def _resumed(frame: FrameType) -> bool:

@@ -1,4 +1,6 @@
-"""Compiled functions: they are run once as they are, traced at the next call, and then run as one call."""
+"""Compiled functions: they are traced at their first call, or run once as they are and traced at the next, and then run
+as one call.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,7 @@ from genesis.jit.compiling.values import ValueNeeded
 from genesis.jit.guards import Guards, Unchanged
 from genesis.jit.numbers import Entry as NumberEntry
 from genesis.jit.numbers import StillFloat, read_by
+from genesis.jit.program import Program
 from genesis.kernels.llvm import loops
 
 LIMIT = 8  # graphs of one function
@@ -137,7 +140,7 @@ class CompiledFunction:
         if wrong is not None:
             return self._not_compiled(key, "an argument is a NumPy array: pass a tensor", args, kwargs)
         if not self._started:
-            return self._first(key, args, kwargs)
+            return self._first(key, leaves, args, kwargs)
         if len([e for e in self._entries.get(key, ()) if e.decided.answers]) >= WAYS:
             return self._not_compiled(key, f"values that Python asks for led {WAYS} ways", args, kwargs)
         if len(self._recent) >= LIMIT:
@@ -157,6 +160,10 @@ class CompiledFunction:
             return self.original(*args, **kwargs)
         except Exception as error:
             return self._not_compiled(key, f"{type(error).__name__}: {error}", args, kwargs, error)
+        return self._added(key, entry, args, kwargs)
+
+    def _added(self, key: Any, entry: Entry, args: Any, kwargs: Any) -> Any:
+        """The first call of a new graph."""
         self._entries[key] = (entry, *self._entries.get(key, ()))
         self._recent = (entry, *self._recent)
         result = entry.careful(args, kwargs)
@@ -177,16 +184,25 @@ class CompiledFunction:
             key = key_of(leaves, key[0], self._read_arguments)
         return key, self._entry(leaves, args, kwargs)
 
-    def _first(self, key: Any, args: Any, kwargs: Any) -> Any:
-        """The first call of all: as it is. It sets up what is set up once, and shows what the function does besides."""
+    def _first(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> Any:
+        """The first call of all. Where it sets up what is set up once, or does what only a call as it is can show, it
+        runs as it is, and the next one is compiled.
+        """
         if not loops.available():
             text = f"{self.reasons.name} is not compiled, it runs as it is: there is no llvmlite"
             warn_user(message("compile", text, hint='pip install "genesis-dl[jit]"'))
             self._off = True
             return self.original(*args, **kwargs)
-        result = self._watched(key, args, kwargs)
+        try:
+            with collector.waiting():
+                entry = self._entry(leaves, args, kwargs)
+        except (Exception, Stopped, SystemExit):
+            result = self._watched(key, args, kwargs)
+            self._started = True
+            return result
         self._started = True
-        return result
+        self.reasons.retraced(key, [], [])
+        return self._added(key, entry, args, kwargs)
 
     def _watched(self, key: Any, args: Any, kwargs: Any) -> Any:
         """A call as it is, watched for effects."""
@@ -231,6 +247,8 @@ class CompiledFunction:
                 graph = traced.forward if isinstance(traced, Joint) else traced
                 if decided.calls and not graph.program.calls:
                     raise NotKept(f"Python does all of it, at {decided.calls[0].title}")
+                if not self._started and _holds_once(graph.program):
+                    raise NotKept("it asks for gradients that are there from the second call on")
                 return Entry(traced, self.original, leaves, decided, given)
             except Moving as moving:
                 held, name, text = moving.args
@@ -337,6 +355,12 @@ class CompiledFunction:
         self._left[key] = ATTEMPTS
         if self.reasons.refused(reason):
             warn_user(f"compile: {name} is not compiled, it runs as it is: {reason}")
+
+
+def _holds_once(program: Program) -> bool:
+    """Whether the graph of a first call holds for no other: it asked for a gradient that was not there, and is now."""
+    begun = {w.index for w in program.writes if w.kind in ("grad", "new grad")}
+    return any([leaf.present is False and i in begun for i, leaf in enumerate(program.leaves)])
 
 
 def _leave_changes(graph: Graph, tracer: JointTracer, watch: Watch) -> None:

@@ -122,6 +122,13 @@ def reads_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
     return tuple(chains)
 
 
+@functools.lru_cache(maxsize=4096)
+def names_of(code: CodeType) -> tuple[tuple[bool, tuple[Any, ...]], ...]:
+    """`reads_of`, and the names that stand alone."""
+    alone = {(step.name in _GLOBAL, (str(step.value),)): None for step in steps_of(code) if step.name in _LOADS}
+    return (*alone, *reads_of(code))
+
+
 def _further(steps: tuple[_Step, ...], at: int) -> list[Any]:
     """Attributes and items that are read one after the other."""
     names: list[Any] = []
