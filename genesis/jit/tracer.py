@@ -131,6 +131,10 @@ class Tracer:
         """What Python decides by an element, which is another one at each call."""
         return bool(tensor)
 
+    def unwatched(self, work: Callable[[], Any]) -> Any:
+        """Call ``work()``, in which no code of the program runs; a subclass may be watching for that."""
+        return work()
+
     def _once(self, key: Any, make: Callable[[], HostNumber]) -> HostNumber:
         key = key, self.kept()
         known = self.derived.get(key)

@@ -16,7 +16,7 @@ from genesis.core.graph.interrupts import uninterrupted
 from genesis.core.graph.modes import enable_grad, no_grad
 from genesis.core.graph.saved import saved_tensors_hooks
 from genesis.core.graph.tensor import Tensor
-from genesis.core.graph.tracing import Dependable, advance, begins, depends, keep, plain_only, tracer
+from genesis.core.graph.tracing import Dependable, advance, begins, depends, keep, plain_only, tracer, unwatched
 from genesis.ops.creation.convert import imag, real
 from genesis.ops.creation.create import complex as from_parts
 from genesis.ops.creation.create import full, full_like
@@ -206,8 +206,11 @@ class Optimizer(Dependable):
             with enable_grad(), saved_tensors_hooks(_copy, _as_it_is):
                 self._update_all()
         else:
-            uninterrupted(self._update_all)
+            uninterrupted(self._update_unwatched if tracer.get() is not None and self._is_ours() else self._update_all)
         return loss
+
+    def _update_unwatched(self) -> None:
+        unwatched(self._update_all)
 
     def _update_group(self, group: Group) -> None:
         for p in group["params"]:
@@ -238,8 +241,10 @@ class Optimizer(Dependable):
 
     def _inputs(self, group: Group) -> list[str]:
         """The options that a trace asks for at every replay; those of other packages may do anything with them."""
-        ours = type(self).__module__.startswith("genesis.") and not group.get("differentiable")
-        return floats_of(group, self.defaults) if ours else []
+        return floats_of(group, self.defaults) if self._is_ours() and not group.get("differentiable") else []
+
+    def _is_ours(self) -> bool:
+        return type(self).__module__.startswith("genesis.")
 
     def _fixed(self, group: Group) -> list[str]:
         """The options that a trace takes for granted."""

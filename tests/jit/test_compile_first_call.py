@@ -1,5 +1,6 @@
 """The first call of a compiled function: it is compiled, or runs as it is where it sets something up."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 import genesis
 import genesis.nn.functional as F
 from genesis import nn, optim
+from genesis.jit.compiling.effects import Watch
+from genesis.jit.compiling.joint import JointTracer
+from genesis.jit.guards import Guards
 
 pytest.importorskip("llvmlite")
 
@@ -192,3 +196,80 @@ def test_a_trace_that_fails_leaves_an_optimizer_without_state():
     with pytest.raises(RuntimeError):
         genesis.jit.trace(fails, X, Y)
     assert not optimizer.state_dict()["state"]
+
+
+def test_what_the_package_does_by_itself_is_not_watched():
+    """The profile function sees the calls of the program, and is off where only this package runs."""
+    seen = []
+
+    class Schedule(dict):
+        def __getitem__(self, name):  # of a group of options, which only `step` reads
+            seen.append(("step", sys.getprofile() is None))
+            return super().__getitem__(name)
+
+    model, optimizer, step = training(OPTIMIZERS["adamw"])
+    optimizer.param_groups[0] = Schedule(optimizer.param_groups[0])
+    tracer = JointTracer("step", Guards(step))
+    tracer.watch = Watch()
+
+    def watched(x, y):
+        with tracer.watch:
+            seen.append(("function", sys.getprofile() is None))
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            seen.append(("behind", sys.getprofile() is None))
+            return loss
+
+    tracer.run(watched, (X, Y), {})
+    assert set(seen) >= {("function", False), ("step", True), ("behind", False)} and ("step", False) not in seen
+
+
+@pytest.mark.parametrize("where", ["hook", "function", "optimizer", "packed"])
+def test_code_of_the_program_in_a_backward_or_a_step_is_watched(where):
+    seen = []
+
+    class Noting(genesis.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append("function")
+            return g * 2
+
+    class Step(optim.SGD):
+        def update(self, param, grad, state, group):
+            seen.append("optimizer")
+            super().update(param, grad, state, group)
+
+    def unpacked(x):
+        seen.append("packed")
+        return x
+
+    w = nn.Parameter(genesis.ones(3))
+    optimizer = (Step if where == "optimizer" else optim.SGD)([w], lr=0.5)
+
+    @genesis.compile
+    def step(x):
+        optimizer.zero_grad()
+        y = w * x
+        if where == "hook":
+            y.register_hook(lambda g: seen.append("hook"))
+        if where == "function":
+            y = Noting.apply(y)
+        if where == "packed":
+            with genesis.autograd.graph.saved_tensors_hooks(lambda t: t, unpacked):
+                y = y * y
+        loss = y.sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(4):
+            step(genesis.ones(3))
+    count = {"packed": len(seen)}.get(where, 4)  # a saved tensor is unpacked as often as it is used
+    assert seen == [where] * count and count >= 4 and count % 4 == 0

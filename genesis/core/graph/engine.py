@@ -30,7 +30,9 @@ from genesis.core.graph.lost import number_of_run
 from genesis.core.graph.modes import closed, grad_mode, kernels_are_forced, kernels_only, opened, repair, watchers
 from genesis.core.graph.node import FREED, FUNCTION, LEAF, OP, AccumulateGrad, Edge, Node, Output, edge_key
 from genesis.core.graph.plan import all_leaves, leading_to, planned
+from genesis.core.graph.saved import PACKED
 from genesis.core.graph.switches import ACTIVE, OVERRIDES
+from genesis.core.graph.tracing import tracer, unwatched
 from genesis.core.graph.version import SHARED, WRITES
 
 if TYPE_CHECKING:
@@ -108,7 +110,10 @@ def run(
         grad_mode.set(create_graph)
         task = _Task(roots, seeds, keep_graph, create_graph, inputs, accumulate, since)
         _running[thread] = task
-        task.loop()
+        if ACTIVE and tracer.get() is not None and task.is_ours():
+            unwatched(task.loop)
+        else:
+            task.loop()
         if accumulate:
             deliver(task.finished, create_graph)
         else:
@@ -214,6 +219,11 @@ class _Task:
                 if not accumulate:
                     self.ends = self.wanted - running
         self.ready = nodes if len(nodes) == 1 else [n for n in dict.fromkeys(nodes) if n not in self.owed]
+
+    def is_ours(self) -> bool:
+        """Whether no code of the program runs: no Function, no hook, nothing that a hook has packed."""
+        plain = [n._role is not FUNCTION and n._epoch != PACKED and n._hooks in (None, SPECIAL) for n in self.reached]
+        return self.repair is None and not around_node.get() and all(plain)
 
     def loop(self) -> None:
         ready, grads, owed, wanted = self.ready, self.grads, self.owed, self.wanted

@@ -181,6 +181,12 @@ def does(function: Callable[..., Any], *args: Any, changes: tuple[Any, ...] = ()
     return active is not None and active.acts(function, args, changes)
 
 
+def unwatched(work: Callable[[], Any]) -> Any:
+    """``work()``, in which no code of the program runs: what looks for that in a trace need not look on."""
+    active = tracer.get()
+    return work() if active is None else active.unwatched(work)
+
+
 def keep(tensor: Any) -> None:
     """Say that a tensor which the function makes is made once, at the first call, and kept: a traced graph goes on from
     what it holds.

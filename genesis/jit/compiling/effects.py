@@ -85,6 +85,7 @@ class Watch:
         self.names: Callable[[CodeType], set[str] | None] = lambda code: None  # what code reads that was written anew
         self._containers: dict[int, tuple[Any, CodeType, str]] = {}  # lists and dictionaries that the program met
         self.of_modules: set[tuple[int, Any]] = set()  # attributes of modules that were read: (dictionary, key)
+        self.seeing: Any = None  # the profile function
         self.unknown = False  # whether code ran that had not been looked at
         self.changed: Callable[[], Iterable[tuple[Any, Any, Any]]] = tuple  # what is changed by what Python does later
         self.numbers = False  # whether numbers of the host stand for floats: functions in C would not see that
@@ -93,7 +94,8 @@ class Watch:
         self._before, self._collects = sys.getprofile(), gc.isenabled()
         gc.collect(0)  # what is young from now on was made meanwhile
         gc.disable()
-        sys.setprofile(self._events())
+        self.seeing = self._events()
+        sys.setprofile(self.seeing)
         return self
 
     def __exit__(self, *_: object) -> None:

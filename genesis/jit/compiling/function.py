@@ -308,6 +308,7 @@ class CompiledFunction:
         for one in self._statements.values():
             guards.names.leave_named([f"{name}, which {one.code.co_name} captures," for name in one.only_kept()])
         tracer, watch.numbers = JointTracer(self.reasons.name, guards), bool(read or given)
+        tracer.watch = watch
         tracer.values.keeps_statements, watch.changed = self._keeps, tracer.hosts.kept
 
         def run(*args: Any, **kwargs: Any) -> Any:
