@@ -28,6 +28,7 @@ from genesis.distributed import installed
 _PREFIX = re.compile(r"\[r(\d+)\] ?")
 _SIGNAL = re.compile(r"\(signal (\d+)\)")
 _PID = re.compile(r"PID (\d+)")
+_SHOWN = 16  # ranks of which the last screen says what they did
 _PATIENCE = 1.0  # seconds in which mpiexec ends its ranks when it is asked to
 
 
@@ -172,24 +173,38 @@ def _pids(folder: str) -> dict[int, str]:
 
 
 def _screen(folder: str, others: Sequence[str], status: int) -> str:
-    """Which rank failed first and why, then what the others say."""
+    """Which rank failed first and why, then what the others say of themselves, or were seen to do last."""
     notes = sorted(
         [json.loads(path.read_text()) for path in Path(folder).glob("*.json")], key=lambda note: note["time"]
     )
     text = "".join(others)
     killed, pid = _SIGNAL.search(text), _PID.search(text)
+    seen = _seen(folder)
     lines = []
     if killed is not None and status not in (0, 1):
         rank = _pids(folder).get(int(pid[1])) if pid is not None else None
         name = signal.Signals(int(killed[1])).name
         lines.append(f"genesis run: {'a rank' if rank is None else f'rank {rank}'} was killed by {name}")
+        if rank in seen:
+            lines[0] += f", {seen.pop(rank)}"
     elif notes:
         first = notes.pop(0)
         lines += [f"genesis run: rank {first['rank']} failed first", first["traceback"].rstrip()]
+        seen.pop(str(first["rank"]), None)
     else:
         lines += [f"genesis run: ended with status {status}", text.rstrip()]
-    lines += [f"rank {note['rank']}: {note['error']}" for note in notes]
+    said = {str(note["rank"]): note["error"] for note in notes}
+    others_of = sorted({*said, *seen}, key=int)
+    lines += [f"rank {rank}: {said.get(rank) or seen[rank]}" for rank in others_of[:_SHOWN]]
+    if len(others_of) > _SHOWN:
+        lines.append(f"and {len(others_of) - _SHOWN} more ranks")
     return "\n".join([line for line in lines if line])
+
+
+def _seen(folder: str) -> dict[str, str]:
+    """What each rank on this machine did when it last said so."""
+    doing = {path.stem: path.read_text() for path in Path(folder).glob("*.doing")}
+    return {rank: f"last seen at {what}" for rank, what in doing.items() if what}
 
 
 def error_of(job: Job) -> int:

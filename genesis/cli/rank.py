@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,6 +16,8 @@ from types import TracebackType
 from typing import Any
 
 from genesis.distributed.environment import launch
+from genesis.distributed.watching import Progress, program_line
+from genesis.io.atomic import write_atomically
 from genesis.pytorch.run import run
 
 FOLDER = "GENESIS_RUN_FOLDER"  # where ranks on this machine leave their process numbers and notes
@@ -31,22 +34,36 @@ def main(argv: Sequence[str]) -> int:
     if folder is not None and os.path.isdir(folder):
         Path(folder, f"{rank}.pid").write_text(str(os.getpid()))
         _note_failures(Path(folder, f"{rank}.json"), rank)
-        threading.Thread(target=_end_with, args=(int(Path(folder, LAUNCHER).read_text()), folder), daemon=True).start()
+        known = int(Path(folder, LAUNCHER).read_text()), Path(folder), rank
+        threading.Thread(target=_beside, args=known, daemon=True).start()
     getattr(sys.stdout, "reconfigure", dict)(line_buffering=True, write_through=False)  # whole lines, and at once
     torch = argv[0] == "--torch"
     script, *arguments = argv[torch:]
     return run(script, arguments, torch)
 
 
-def _end_with(launcher: int, folder: str) -> None:
-    """End this rank when ``genesis run`` is gone: nobody else would."""
+def _beside(launcher: int, folder: Path, rank: int) -> None:
+    """Say what this rank does, for the last screen of a job; end it when ``genesis run`` is gone, as nobody else would."""
     while True:
+        with contextlib.suppress(OSError):
+            write_atomically(folder / f"{rank}.doing", doing().encode())
         time.sleep(_LOOK)
         try:
             os.kill(launcher, 0)
         except ProcessLookupError:
             shutil.rmtree(folder, ignore_errors=True)
             os._exit(1)
+
+
+def doing() -> str:
+    """What this process does: its collective call, or the line of its program and the call before; and the step."""
+    world: Any = getattr(getattr(sys.modules.get("genesis.distributed.groups"), "GroupMember", None), "WORLD", None)
+    last = list(world.calls.last) if world is not None else []
+    step = f"step {Progress.step}, " if Progress.step else ""
+    if not last:
+        return step + program_line()
+    call = f"{last[-1].what}{last[-1].where} (call {last[-1].number})"
+    return step + (call if world.calls.waits else f"{program_line()}, after {call}")
 
 
 def _note_failures(path: Path, rank: int) -> None:

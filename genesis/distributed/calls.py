@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import json
 import os
+import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ from genesis.arrays.spec import Spec
 from genesis.base.device import CPU
 from genesis.base.errors import DistributedError
 from genesis.core.graph.site import site_here, site_of
+from genesis.distributed.watching import program_line
 
 if TYPE_CHECKING:
     from genesis.distributed.engine import Engine, Request
@@ -33,6 +35,7 @@ _LONGEST_PAUSE = 0.0005  # seconds
 _ASKED = 0.05  # seconds between looks whether another rank asks what this one does
 _ANSWER = 3.0  # seconds in which a rank that lives says what it does
 _KEPT = 8  # calls that a rank remembers
+_MISMATCH, _SUM = "collective mismatch", " sum"
 
 _yield = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 
@@ -73,6 +76,8 @@ class Calls:
         self.last: deque[Call] = deque(maxlen=_KEPT)
         self.unmet: deque[tuple[Call, Any]] = deque()  # of transfers that were started and not waited for
         self.broken: str | None = None  # why no call can work any more
+        self.waits = False  # whether the program waits here, and so hears who asks
+        self._failing = threading.Lock()
 
     def begin(self, name: str, looks: tuple[Any, ...] = ()) -> tuple[Call, Any]:
         """The next call, and the agreement about it, which was started."""
@@ -96,7 +101,7 @@ class Calls:
     def _meet(self, call: Call, agreement: Any, seconds: float | None) -> None:
         self.wait(call, agreement, seconds)
         if not agreement.agreed:
-            raise self.failed("collective mismatch", call)
+            raise self.failed(_MISMATCH, call)
 
     def wait(self, call: Call, request: Request, seconds: float | None = None) -> None:
         """Wait until a transfer is done, at most ``seconds`` (or the group's timeout)."""
@@ -106,8 +111,15 @@ class Calls:
                 return
         if self.broken is not None:
             raise DistributedError(self.broken)
+        self.waits = True
+        try:
+            self._wait(call, test, self.timeout if seconds is None else seconds)
+        finally:
+            self.waits = False
+
+    def _wait(self, call: Call, test: Callable[[], bool], seconds: float) -> None:
         begin = look = time.monotonic()
-        end = begin + (self.timeout if seconds is None else seconds)
+        end = begin + seconds
         while not test():
             now = time.monotonic()
             if now - begin < _YIELDING:
@@ -116,49 +128,85 @@ class Calls:
             time.sleep(min(_LONGEST_PAUSE, (now - begin) / _SHARE))
             if now - look > _ASKED:
                 look = now
-                if self.engine.asked():
-                    raise self.failed("collective mismatch", call)
+                if self.broken is not None or self.engine.asked():
+                    raise self.failed("", call)
                 if now > end:
                     raise self.failed(f"{call.name} waited {now - begin:.0f} s", call)
 
-    def failed(self, problem: str, waits: Call) -> DistributedError:
-        """The error that says what each rank was doing; no further call of the group works. One that waits for a
-        message does that in the stead of its next collective.
+    def failed(self, problem: str, waits: Call | None) -> DistributedError:
+        """The error that says what each rank was doing; no further call of the group works.
+
+        Args:
+            problem: what is wrong, or nothing where another rank has found out, and asks
+            waits: the call that waits: one for a message does that in the stead of its next collective; None where the
+                program does something else
         """
-        calls = [*self.last, *([] if waits.number else [waits._replace(number=self.count + 1)])]
-        own = json.dumps([[call.number, call.what, call.where[:60]] for call in calls[-_KEPT:]])
-        said = self.engine.reports(own, _ANSWER)
-        self.broken = f"{problem} at {_told(said, self.ranks)}"
+        with self._failing:  # the program and the thread that watches may both be asked
+            if self.broken is None:
+                at_all = [
+                    *self.last,
+                    *([] if waits is None or waits.number else [waits._replace(number=self.count + 1)]),
+                ]
+                own = {
+                    "problem": problem,
+                    "calls": [[call.number, call.what, call.where[:60]] for call in at_all[-_KEPT:]],
+                    "line": program_line()[:60] if waits is None else None,
+                    "heard": self.engine.heard(),
+                }
+                said = [_read(text) for text in self.engine.reports(json.dumps(own), _ANSWER)]
+                problems = [each["problem"] for each in said if each and each["problem"]]
+                self.broken = f"{problems[0] if problems else _MISMATCH} at {_told(said, self.ranks)}"
         return DistributedError(self.broken)
 
 
-def _told(said: list[str | None], ranks: tuple[int, ...]) -> str:
+def _told(said: Sequence[dict[str, Any] | None], ranks: tuple[int, ...]) -> str:
     """``call 300: rank 0: all_reduce f32[128] train.py:41, rank 1: ...``: the first call at which ranks differ, or the
     last of each.
     """
-    calls = [None if text is None else {n: (what, where) for n, what, where in _read(text)} for text in said]
+    calls = [None if each is None else {n: (what, where) for n, what, where in each["calls"]} for each in said]
     known = [each for each in calls if each]
     numbers = set.intersection(*[set(each) for each in known]) if known else set()
     differing = sorted([n for n in numbers if len({each[n][0] for each in known}) > 1])
     at = differing[0] if differing else max([max(each) for each in known], default=0)
-    return f"call {at}: " + ", ".join(
-        [f"rank {rank}: {_line(each, at)}" for rank, each in zip(ranks, calls, strict=True)]
-    )
+    calls = [each and {n: (_shown(what, at, known), where) for n, (what, where) in each.items()} for each in calls]
+    heard = {each["heard"][0]: each["heard"][1:] for each in said if each and each["heard"]}
+    lines = [
+        _silent(heard.get(number)) if own is None or each is None else _line(own, at, each["line"])
+        for number, (own, each) in enumerate(zip(calls, said, strict=True))
+    ]
+    return f"call {at}: " + ", ".join([f"rank {rank}: {line}" for rank, line in zip(ranks, lines, strict=True)])
 
 
-def _line(calls: dict[int, tuple[str, str]] | None, at: int) -> str:
-    if calls is None:
-        return "does not answer"
+def _shown(what: str, at: int, known: Sequence[dict[int, tuple[str, str]]]) -> str:
+    """Without the sum that a call is as a rule, unless that is what ranks differ in."""
+    name = what.partition(" ")[0]
+    others = [each[at][0] for each in known if at in each]
+    differs = any([other.startswith(name + " ") and not other.endswith(_SUM) for other in others])
+    return what if differs else what.removesuffix(_SUM)
+
+
+def _line(calls: dict[int, tuple[str, str]], at: int, program: str | None) -> str:
     if at in calls:
         return "".join(calls[at])
-    return f"{''.join(calls[max(calls)])} (call {max(calls)})" if calls else "no call yet"
+    before = f"{''.join(calls[max(calls)])} (call {max(calls)})" if calls else "no call yet"
+    return before if not program else f"{program}, after {before}"
 
 
-def _read(text: str) -> list[Any]:
+def _silent(heard: Sequence[float] | None) -> str:
+    """What is known of a rank that does not answer: the last heartbeat."""
+    if heard is None:
+        return "does not answer"
+    step, count, ago = heard
+    return f"does not answer; {ago:.0f} s ago it had begun call {count:.0f}" + (f" of step {step:.0f}" if step else "")
+
+
+def _read(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
     try:
-        return list(json.loads(text))
+        return dict(json.loads(text))
     except ValueError:  # it was cut off
-        return [[0, text, ""]]
+        return {"problem": "", "calls": [[0, text, ""]], "line": None, "heard": None}
 
 
 class Work:

@@ -44,6 +44,7 @@ class Engine(ABC):
     name: str
     rank: int
     size: int
+    threads = False  # whether several threads may call it at once
 
     # ---- combined
 
@@ -102,6 +103,14 @@ class Engine(ABC):
     @abstractmethod
     def asked(self) -> bool:
         """Whether another rank waits for this one's report."""
+
+    @abstractmethod
+    def beat(self, numbers: tuple[int, int]) -> None:
+        """Tell the next rank, the last one the first, how far this one is; hear the one before. Another thread calls it."""
+
+    @abstractmethod
+    def heard(self) -> tuple[int, int, int, float] | None:
+        """The rank before, the numbers that it told last, and how many seconds ago; None where it told none."""
 
     @abstractmethod
     def split(self, ranks: Sequence[int]) -> Engine | None:
@@ -187,6 +196,12 @@ class Alone(Engine):
 
     def asked(self) -> bool:
         return False
+
+    def beat(self, numbers: tuple[int, int]) -> None:
+        """There is nobody to tell."""
+
+    def heard(self) -> tuple[int, int, int, float] | None:
+        return None
 
     def split(self, ranks: Sequence[int]) -> Engine | None:
         return Alone() if 0 in ranks else None

@@ -19,6 +19,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, DistributedEr
 from genesis.distributed.calls import OPEN, Calls
 from genesis.distributed.engine import Alone, Engine
 from genesis.distributed.environment import Launch, launch, local_rank
+from genesis.distributed.watching import Watcher
 
 default_pg_timeout = timedelta(minutes=30)
 _LEAVING = 2.0  # seconds that a rank which ends with an error waits for the others to hear of it
@@ -109,17 +110,18 @@ def init_process_group(
         raise DistributedError(message(name, "there is a process group already", hint="destroy_process_group() first"))
     _check_backend(name, backend)
     said = launch()
-    engine = Alone() if said is None or said.size == 1 else _mpi(said)
+    limit = timeout or default_pg_timeout
+    engine = Alone() if said is None or said.size == 1 else _mpi(said, limit.total_seconds())
     for what, wanted, have in (("world_size", world_size, engine.size), ("rank", rank, engine.rank)):
         if wanted not in (-1, have):
             text = f"{what} is {wanted}, and the launcher says {have}"
             hint = f"genesis run -n {world_size} script.py" if what == "world_size" else "rank=-1"
             raise ArgumentValueError(message(name, text, hint=hint))
-    GroupMember.WORLD = ProcessGroup(
-        engine, tuple(range(engine.size)), timeout or default_pg_timeout, group_name or "0"
-    )
+    GroupMember.WORLD = world = ProcessGroup(engine, tuple(range(engine.size)), limit, group_name or "0")
     if engine.size > 1:
         _watch_the_end()
+    if engine.size > 1 and engine.threads:
+        _watchers.append(Watcher(lambda: [world.calls, *[each.calls for each in _groups if each.size() > 1]]))
 
 
 def _check_backend(name: str, backend: str | None) -> None:
@@ -128,10 +130,14 @@ def _check_backend(name: str, backend: str | None) -> None:
         raise UnsupportedError(message(name, f"there is no backend {backend!r} here", hint="'mpi', or None"))
 
 
-def _mpi(said: Launch) -> Engine:
-    from genesis.distributed.mpi import MPI
+def _mpi(said: Launch, seconds: float) -> Engine:
+    from genesis.distributed.mpi import MPI, end_all
 
-    engine = MPI()
+    try:
+        engine = MPI(timeout=seconds)
+    except DistributedError:
+        atexit.register(end_all)  # the end of MPI would wait for those that did not come
+        raise
     if engine.size != said.size:
         text = f"{said.by} says {said.size} processes, MPI knows of {engine.size}"
         hint = f"start them with genesis run -n {said.size} script.py, or with the mpiexec of the MPI that mpi4py uses"
@@ -323,9 +329,19 @@ def _close(members: ProcessGroup) -> None:
         if work._calls is members.calls:
             work.wait()
     members.calls.meet(*members.calls.begin("the end of the group"))
+    if members is GroupMember.WORLD:
+        _stop_watching()
+    for watcher in _watchers:
+        watcher.settle()
     members.engine.close()
 
 
+def _stop_watching() -> None:
+    while _watchers:
+        _watchers.pop().stop()
+
+
+_watchers: list[Watcher] = []
 _watching: list[bool] = []
 
 
@@ -353,6 +369,7 @@ def _leave() -> None:
     try:
         if world.calls.broken is None and not _ended_by:
             world.calls.meet(*world.calls.begin("the end of the group"), float("inf"))
+            _stop_watching()  # before MPI ends
             return
         if world.calls.broken is None:
             world.calls.meet(*world.calls.begin(f"ended by {_ended_by[0]}"), _LEAVING)

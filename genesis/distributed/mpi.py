@@ -10,6 +10,8 @@ other when something goes wrong.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import math
 import os
 import re
 import time
@@ -23,8 +25,10 @@ from genesis.base.errors import DistributedError, message
 from genesis.distributed import installed
 from genesis.distributed.engine import Agreement, Engine, Host, Request
 
-_TELL = 1  # the tag of reports
+_TELL, _BEAT = 1, 2  # tags of reports and of heartbeats
 _LONGEST = 2000  # bytes of a report
+_PAUSE = 0.005  # seconds between looks whether all ranks have begun, at most
+_GATHERING = 2.0  # seconds in which those that have come hear of each other: not all have begun to wait at once
 
 
 class MPI(Engine):
@@ -32,9 +36,10 @@ class MPI(Engine):
 
     name = "mpi"
 
-    def __init__(self, communicator: Any = None) -> None:
-        self._mpi = mpi = installed.library()
+    def __init__(self, communicator: Any = None, timeout: float = math.inf) -> None:
+        self._mpi = mpi = _begun(timeout)
         if communicator is None:
+            _wait_for_all(mpi.COMM_WORLD, timeout)
             communicator = mpi.COMM_WORLD.Dup()
             communicator.Barrier()
             _take_names_away()
@@ -42,6 +47,10 @@ class MPI(Engine):
         self._side = self._comm.Dup()
         self._comm.Set_errhandler(mpi.ERRORS_RETURN)
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+        self.threads = mpi.Query_thread() == mpi.THREAD_MULTIPLE
+        self._beat: Any = mpi.REQUEST_NULL
+        self._told, self._heard = np.zeros(2, np.int64), np.zeros(2, np.int64)
+        self._when: float | None = None  # of the last heartbeat
         self._itself = getattr(mpi, "IN_PLACE")  # noqa: B009  (MPI's name)
         self._ops = {
             "sum": mpi.SUM, "product": mpi.PROD, "min": mpi.MIN, "max": mpi.MAX, "band": mpi.BAND, "bor": mpi.BOR,
@@ -91,25 +100,25 @@ class MPI(Engine):
         return _Agreed(self._side, self._itself, number, self._mpi.MAX)
 
     def reports(self, text: str, seconds: float) -> list[str | None]:
-        own = np.frombuffer(text.encode()[:_LONGEST].ljust(_LONGEST), np.uint8)
-        others = [rank for rank in range(self.size) if rank != self.rank]
-        kept = [self._side.Isend(own, rank, _TELL) for rank in others]  # asks as well: see `asked`
-        came: list[str | None] = [None] * self.size
-        came[self.rank] = text
-        buffers = {rank: np.empty(_LONGEST, np.uint8) for rank in others}
-        waiting = {rank: self._side.Irecv(buffer, rank, _TELL) for rank, buffer in buffers.items()}
-        end = time.monotonic() + seconds
-        while waiting and time.monotonic() < end:
-            for rank in [rank for rank, request in waiting.items() if request.Test()]:
-                del waiting[rank]
-                came[rank] = bytes(buffers[rank]).decode(errors="replace").rstrip()
-            time.sleep(0.001)
-        for request in kept:
-            request.Test()
-        return came
+        return _reports(self._side, text, seconds)
 
     def asked(self) -> bool:
         return bool(self._side.Iprobe(self._mpi.ANY_SOURCE, _TELL))
+
+    def beat(self, numbers: tuple[int, int]) -> None:
+        if self._beat.Test():  # the next rank may have stopped
+            self._told[:] = numbers
+            self._beat = self._side.Isend(self._told, (self.rank + 1) % self.size, _BEAT)
+        before = (self.rank - 1) % self.size
+        while self._side.Iprobe(before, _BEAT):
+            self._side.Recv(self._heard, before, _BEAT)
+            self._when = time.monotonic()
+
+    def heard(self) -> tuple[int, int, int, float] | None:
+        if self._when is None:
+            return None
+        step, count = self._heard.tolist()
+        return (self.rank - 1) % self.size, step, count, time.monotonic() - self._when
 
     def split(self, ranks: Sequence[int]) -> Engine | None:
         at = ranks.index(self.rank) if self.rank in ranks else None
@@ -117,11 +126,74 @@ class MPI(Engine):
         return None if at is None else MPI(made)
 
     def close(self) -> None:
+        self._side.Barrier()  # all have sent their last heartbeat
+        while self._side.Iprobe((self.rank - 1) % self.size, _BEAT):
+            self._side.Recv(self._heard, (self.rank - 1) % self.size, _BEAT)
+        self._beat.Wait()
         self._side.Free()
         self._comm.Free()
 
     def abort(self) -> None:
         self._mpi.COMM_WORLD.Abort(1)
+
+
+def end_all() -> None:
+    """End the processes of all ranks, where a group did not come about."""
+    installed.library().COMM_WORLD.Abort(1)
+
+
+def _reports(comm: Any, text: str, seconds: float) -> list[str | None]:
+    """What each rank says of itself, as `Engine.reports` has it."""
+    rank, size = comm.Get_rank(), comm.Get_size()
+    own = np.frombuffer(text.encode()[:_LONGEST].ljust(_LONGEST), np.uint8)
+    others = [each for each in range(size) if each != rank]
+    kept = [comm.Isend(own, each, _TELL) for each in others]  # asks as well: see `asked`
+    came: list[str | None] = [None] * size
+    came[rank] = text
+    buffers = {each: np.empty(_LONGEST, np.uint8) for each in others}
+    waiting = {each: comm.Irecv(buffer, each, _TELL) for each, buffer in buffers.items()}
+    end = time.monotonic() + seconds
+    while waiting and time.monotonic() < end:
+        for each in [each for each, request in waiting.items() if request.Test()]:
+            del waiting[each]
+            came[each] = bytes(buffers[each]).decode(errors="replace").rstrip()
+        time.sleep(0.001)
+    for request in kept:
+        request.Test()
+    return came
+
+
+def _begun(timeout: float) -> Any:
+    """MPI, initialized: where its launcher waits for all ranks, that is inside of the library, holds Python's lock, and
+    only a thread that is not Python's can end it; all it can say is where the program was.
+    """
+    if math.isinf(timeout):
+        return installed.library()
+    with contextlib.suppress(Exception):  # stderr may be no file
+        faulthandler.dump_traceback_later(timeout, exit=True)
+    try:
+        return installed.library()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _wait_for_all(comm: Any, timeout: float) -> None:
+    """Until all ranks have come here.
+
+    Raises:
+        RuntimeError: they have not, in time; the message names those that are absent
+    """
+    end, request, pause = time.monotonic() + timeout, comm.Ibarrier(), 0.0001
+    while not request.Test():
+        if time.monotonic() > end:
+            said = _reports(comm, "here", _GATHERING)
+            absent = [f"rank {rank}" for rank, each in enumerate(said) if each is None]
+            text = f"waited {timeout:.0f} s, and {', '.join(absent) or 'one of the ranks'} did not come"
+            raise DistributedError(
+                message("init_process_group", text, hint="a longer timeout, if that rank is only late")
+            )
+        time.sleep(pause)
+        pause = min(2 * pause, _PAUSE)
 
 
 class _Agreed:

@@ -23,6 +23,7 @@ from genesis.core.graph.tensor import Tensor, wrap
 from genesis.nn.parallel.shards import TreeSum, sum_in_graph
 
 _processes, _collectives = Late("genesis.distributed"), Late("genesis.distributed.nn.ops")
+_watching = Late("genesis.distributed.watching")
 _FIRST = 2**20  # bytes of the first bucket: it is small, so that something is on its way early
 _UNHELD = 2  # references to memory that nobody else holds, as `sys.getrefcount` says: its bucket's, and the argument's
 
@@ -93,6 +94,7 @@ class Buckets:
     def prepare(self) -> None:
         """Before a forward whose backward combines gradients."""
         self.expected, self.next = True, 0
+        _watching.Progress.step += 1
         self.ready.clear()
         for bucket in self.buckets:
             bucket.prepare(self.parameters)

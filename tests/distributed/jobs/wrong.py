@@ -10,9 +10,16 @@ from datetime import timedelta
 
 import genesis
 import genesis.distributed as dist
+from genesis.distributed import installed
+from genesis.distributed.watching import Progress
 
 case = sys.argv[1]
-dist.init_process_group(timeout=timedelta(seconds=1.5 if case in ("hang", "stopped", "receives", "late") else 60))
+SHORT = ("hang", "stopped", "inside", "receives", "late", "absent", "slow")
+if case == "slow":  # in MPI, but not in the group
+    installed.library()
+if case in ("absent", "slow") and os.environ["PMI_RANK"] == "1":
+    time.sleep(60)
+dist.init_process_group(timeout=timedelta(seconds=1.5 if case in SHORT else 60))
 rank = dist.get_rank()
 dist.barrier()
 if case == "shape":
@@ -25,6 +32,10 @@ if case == "root":
     dist.broadcast(genesis.ones(2), rank)
 if case == "call":
     dist.barrier() if rank else dist.all_reduce(genesis.ones(2))
+if case == "order":
+    calls = [lambda: dist.all_reduce(genesis.ones(2)), lambda: dist.broadcast(genesis.ones(2), 0)]
+    for each in reversed(calls) if rank else calls:
+        each()
 if case == "later":  # found at a later wait
     works = [dist.all_reduce(genesis.ones(4 + (rank and i == 2)), async_op=True) for i in range(4)]
     works[-1].wait() if rank else works[2].wait()
@@ -43,6 +54,12 @@ if case == "receives":
     dist.recv(genesis.ones(2), 0) if rank else dist.all_reduce(genesis.ones(2))
 if case == "stopped":
     os.kill(os.getpid(), signal.SIGSTOP) if rank else dist.all_reduce(genesis.ones(2))
+if case == "inside":  # all have come, and one stops while elements move
+    engine = dist.group.WORLD.engine
+    move, Progress.step = engine.all_reduce, 12
+    time.sleep(1.2)  # of which the other hears by the next heartbeat
+    engine.all_reduce = lambda *given: os.kill(os.getpid(), signal.SIGSTOP) if rank else move(*given)
+    dist.all_reduce(genesis.ones(100_000))
 if case == "killed":
     os.kill(os.getpid(), signal.SIGKILL) if rank else dist.all_reduce(genesis.ones(2))
 if case == "late":  # and in time
