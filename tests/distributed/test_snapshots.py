@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import resource
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -18,7 +20,7 @@ import genesis
 import genesis.distributed.checkpoint as dcp
 from genesis import nn, optim
 from genesis.data import DataLoader, TensorDataset
-from genesis.distributed.checkpoint import manifest, state_dict
+from genesis.distributed.checkpoint import manifest, saving, state_dict
 from genesis.io import atomic
 
 
@@ -71,15 +73,15 @@ def bits(value):
 
 @pytest.mark.parametrize("stop", [1, 2, 5, 7, 10, 11])  # 5 and 10 are ends of epochs
 def test_a_training_that_stops_goes_on_with_the_same_bits(tmp_path, stop):
-    straight = Training(tmp_path / "a").run(14)
-    Training(tmp_path / "b").run(stop)
-    later = Training(tmp_path / "b")
-    assert later.step == stop // 2 * 2
+    straight = Training(tmp_path / "a", every=4).run(14)
+    Training(tmp_path / "b", every=4).run(stop)
+    later = Training(tmp_path / "b", every=4)
+    assert later.step == stop // 2 * 2  # halfway between, too
     later.run(14)
     assert bits(later.state) == bits(straight.state)
     seen = later.state["notes"]["seen"]
     assert all(sorted(seen[i : i + 20]) == list(range(20)) for i in (0, 20))  # no example twice or never
-    assert later.snapshots.steps() == [12, 14]
+    assert later.snapshots.steps() == [8, 12, 14]
 
 
 def values():
@@ -270,24 +272,64 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
 def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path):
     """A limit on the size of files stands for the disk: the system's own error, in the middle of a write."""
     x = genesis.ones(100_000)
-    snapshots = dcp.Snapshots(tmp_path)
-    snapshots.save(1, {"x": x})
+    snapshots = dcp.Snapshots(tmp_path, every=2)
+    snapshots.save(2, {"x": x})
     snapshots.wait()
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:
-        snapshots.save(2, {"x": x * 2})
-        with pytest.raises(dcp.CheckpointException, match="step-00000002 was not written: rank 0: OSError: File too"):
+        snapshots.save(4, {"x": x * 2})
+        with pytest.raises(dcp.CheckpointException, match="step-00000004 was not written: rank 0: OSError: File too"):
             snapshots.wait()
+        with pytest.raises(dcp.CheckpointException, match="was not written"):
+            dcp.Snapshots(tmp_path / "each").save(1, {"x": x})  # where each is waited for, `save` says it
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
-    assert snapshots.steps() == [1] and not list((tmp_path / "step-00000002").iterdir())
+    assert snapshots.steps() == [2] and not list((tmp_path / "step-00000004").iterdir())
     state = {"x": genesis.zeros(100_000)}
-    assert snapshots.resume(state) == 1 and state["x"].equal(x)
-    snapshots.save(3, {"x": x * 3})
+    assert snapshots.resume(state) == 2 and state["x"].equal(x)
+    snapshots.save(6, {"x": x * 3})
     snapshots.wait()
-    assert snapshots.steps() == [1, 3] and not (tmp_path / "step-00000002").exists()
+    assert snapshots.steps() == [2, 6] and not (tmp_path / "step-00000004").exists()
+
+
+class Lazy(dcp.Snapshots):
+    """On a disk that writes nothing until it is waited for: what a process that is killed finds at the worst."""
+
+    step, gate = 0, threading.Event()
+
+    def wait(self):
+        assert self.step - max(self.steps(), default=0) <= self.every
+        self.gate.set()
+        super().wait()
+        self.gate.clear()
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 10])
+def test_at_most_so_many_steps_are_computed_again(tmp_path, monkeypatch, every):
+    write = saving.write
+    monkeypatch.setattr(saving, "write", lambda *args: Lazy.gate.wait(60) and write(*args))
+    snapshots = Lazy(tmp_path, every)
+    for snapshots.step in range(1, 4 * every + 2):
+        snapshots.save(snapshots.step, {})
+        assert snapshots.step - max(snapshots.steps(), default=0) <= every
+    snapshots.wait()
+    assert snapshots.steps()[:2] == [3 * every, 4 * every] if every > 1 else [4, 5]
+
+
+def test_random_numbers_of_python_and_numpy_go_on(tmp_path):
+    snapshots = dcp.Snapshots(tmp_path)
+    random.seed(1), np.random.seed(2)
+    random.gauss(0, 1), np.random.standard_normal()  # each keeps the other one of a pair
+
+    def drawn():
+        return random.random(), random.gauss(0, 1), random.getrandbits(70), np.random.standard_normal(3).tolist()
+
+    snapshots.save(1, {})
+    expected = drawn()
+    random.seed(5), np.random.seed(6)
+    assert dcp.Snapshots(tmp_path).resume({}) == 1 and drawn() == expected
 
 
 def test_a_manifest_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

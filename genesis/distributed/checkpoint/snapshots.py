@@ -13,11 +13,13 @@ import numpy as np
 from genesis.base.errors import ArgumentValueError, message
 from genesis.core.graph.generator import default_generator
 from genesis.core.graph.tensor import wrap
+from genesis.distributed.checkpoint import randomness
 from genesis.distributed.checkpoint.loading import fill, rank_and_size
 from genesis.distributed.checkpoint.manifest import NAME, CheckpointException, Damaged, Manifest, read, verify
-from genesis.distributed.checkpoint.parts import Host
+from genesis.distributed.checkpoint.parts import Host, Part
 from genesis.distributed.checkpoint.saving import start
 from genesis.distributed.objects import broadcast_object_list
+from genesis.distributed.watching import Progress
 
 _FOLDER = re.compile(r"step-(\d+)")
 _OWN = "genesis.snapshots"  # the key of what is saved besides the state
@@ -26,12 +28,16 @@ _OWN = "genesis.snapshots"  # the key of what is saved besides the state
 class Snapshots:
     """The snapshots of a training, in a folder: one every so many steps, written while training goes on.
 
-    A snapshot has the state that is given, and where the default generator is. In a world of several ranks each writes
-    its share; all call `save` and `resume`.
+    A snapshot has the state that is given, and where random numbers are: those of Genesis, of Python's `random` and of
+    `numpy.random`. In a world of several ranks each writes its share; all call `save` and `resume`.
+
+    While one is written training goes on, and a rank that is killed then goes on from the one before. So that no more than
+    ``every`` steps are computed again, whenever that is, there is another snapshot halfway between; when one begins, the
+    one before must be on the disk. It is removed when the next is there.
 
     Args:
         folder: made where it is not there
-        every: how many steps apart snapshots are
+        every: how many steps apart snapshots are, and the most that are computed again; 1 waits for each
         keep: how many are kept; older ones are removed when a new one is on the disk
         group: the ranks, all of them by default
 
@@ -44,7 +50,7 @@ class Snapshots:
     ...     genesis.manual_seed(0)
     ...     model = genesis.nn.Linear(2, 1)
     ...     optimizer = genesis.optim.Adam(model.parameters())
-    ...     snapshots, state = Snapshots(folder, every=2), {"model": model, "optimizer": optimizer}
+    ...     snapshots, state = Snapshots(folder, every=4), {"model": model, "optimizer": optimizer}
     ...     first = snapshots.resume(state)
     ...     for step in range(first + 1, steps + 1):
     ...         optimizer.zero_grad(); model(genesis.randn(4, 2)).square().mean().backward(); optimizer.step()
@@ -71,16 +77,25 @@ class Snapshots:
         If the one before is still being written, that is waited for.
 
         Raises:
-            RuntimeError: the one before could not be written; older ones are there
+            RuntimeError: the one before could not be written (with ``every=1`` this one); older ones are there
         """
-        if step % self.every and not now:
+        Progress.step = int(step)
+        if step % self.every and not self._halfway(step) and not now:
             return None
         self.wait()
-        own = {"step": int(step), "generator": default_generator.get_state().tolist()}
-        self._future = start(
+        rank, size = rank_and_size(self.group, False)
+        drawn = Part(wrap(randomness.state()), (size, randomness.LENGTH), rank * randomness.LENGTH)
+        own = {"step": int(step), "generator": default_generator.get_state().tolist(), "others": drawn}
+        future = self._future = start(
             self.folder / f"step-{step:08d}", {**state, _OWN: own}, self.group, False, self._copies, self._remove_old
         )
-        return self._future
+        if self.every == 1:
+            self.wait()
+        return future
+
+    def _halfway(self, step: int) -> bool:
+        """Whether it is the middle between two snapshots."""
+        return self.every > 1 and step % self.every == (self.every + 1) // 2
 
     def wait(self) -> None:
         """Until the last snapshot is on the disk.
@@ -97,7 +112,8 @@ class Snapshots:
         if written is None:
             return
         have = self.steps()
-        for step in have[: -self.keep]:
+        kept = [step for step in have if not self._halfway(step)]
+        for step in [*kept[: -self.keep], *[step for step in have[:-1] if self._halfway(step)]]:
             folder = self.folder / f"step-{step:08d}"
             (folder / NAME).unlink(missing_ok=True)  # first, so that no half of it looks whole
             shutil.rmtree(folder, ignore_errors=True)
@@ -139,6 +155,8 @@ class Snapshots:
         own = given.pop(_OWN)
         state.update(given)
         default_generator.set_state(wrap(np.array(own["generator"], np.uint8)))
+        if "others" in own:  # older snapshots have none
+            randomness.go_to(own["others"].numpy()[rank if manifest.world_size == size else 0])
         if len(manifest.trees) > 1 and manifest.world_size != size:
             text = f"values that differed between {manifest.world_size} ranks are those of rank 0 in all {size}"
             warnings.warn(message("resume", text), stacklevel=2)

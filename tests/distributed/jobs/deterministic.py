@@ -72,8 +72,8 @@ scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
 state = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "loader": loader, "seen": []}
 snapshots = Snapshots(folder, EVERY)
 step = began = snapshots.resume(state)
-if deaths:  # the snapshot that was being written, and the steps since it began
-    assert began >= int(deaths[-1]) - 2 * EVERY, (began, deaths[-1])
+if deaths:  # at most so many steps are computed again
+    assert began >= int(deaths[-1]) - EVERY, (began, deaths[-1])
 
 
 def dying(place, call):
