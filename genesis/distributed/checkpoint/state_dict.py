@@ -79,11 +79,9 @@ def get_optimizer_state_dict(
     _require_none("get_optimizer_state_dict", submodules)
     out: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in _listed(optimizers):
-        names, state = _names(model, optimizer), optimizer.state_dict()
-        out["state"] |= {names[number]: _whole(values, options) for number, values in state["state"].items()}
-        out["param_groups"] += [
-            group | {"params": [names[number] for number in group["params"]]} for group in state["param_groups"]
-        ]
+        own = named(model, optimizer, optimizer.state_dict(), options)
+        out["state"] |= own["state"]
+        out["param_groups"] += own["param_groups"]
     return out
 
 
@@ -96,22 +94,8 @@ def set_optimizer_state_dict(
         TypeError: an optimizer of parameters that the model does not have
         ValueError: no group for a parameter, or a state that does not fit
     """
-    groups = {name: group for group in optim_state_dict["param_groups"] for name in group["params"]}
     for optimizer in _listed(optimizers):
-        names = _names(model, optimizer)
-        numbers = {name: number for number, name in names.items()}
-        begin, own = 0, []
-        for group in optimizer.param_groups:
-            here = list(range(begin, begin + len(group["params"])))
-            begin += len(here)
-            known = [groups[names[n]] for n in here if names[n] in groups]
-            if len(known) < len(here):
-                absent = next(names[n] for n in here if names[n] not in groups)
-                text = f"the state has no group with the parameter {absent}"
-                raise ArgumentError(message("set_optimizer_state_dict", text))
-            own.append((known[0] if known else {}) | {"params": here})
-        state = {numbers[name]: value for name, value in optim_state_dict["state"].items() if name in numbers}
-        optimizer.load_state_dict({"state": state, "param_groups": own})
+        optimizer.load_state_dict(numbered(model, optimizer, optim_state_dict))
 
 
 def get_state_dict(
@@ -145,7 +129,7 @@ def set_state_dict(
 
 def _plain(model: Any) -> Any:
     """The module itself, without what makes it parallel."""
-    while type(model).__name__ in ("DistributedDataParallel", "DataParallel"):
+    while type(model).__name__ in ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"):
         model = model.module
     return model
 
@@ -172,6 +156,35 @@ def _names(model: Any, optimizer: Any) -> dict[int, str]:
         text = f"parameter {unknown[0]} of the {type(optimizer).__name__} is not one of the model"
         raise ArgumentError(message("get_optimizer_state_dict", text, hint="the model that the optimizer trains"))
     return {number: named[id(p)] for number, p in enumerate(parameters)}
+
+
+def named(model: Any, optimizer: Any, state: Any, options: StateDictOptions | None) -> dict[str, Any]:
+    """An optimizer's state with the names of parameters in place of their numbers."""
+    names = _names(model, optimizer)
+    groups = [group | {"params": [names[number] for number in group["params"]]} for group in state["param_groups"]]
+    return {
+        "state": {names[number]: _whole(dict(values), options) for number, values in state["state"].items()},
+        "param_groups": groups,
+    }
+
+
+def numbered(model: Any, optimizer: Any, state: Any) -> dict[str, Any]:
+    """What an optimizer loads, of a state that names the parameters: with its own numbers, in its own groups."""
+    groups = {name: group for group in state["param_groups"] for name in group["params"]}
+    names = _names(model, optimizer)
+    begin, own = 0, []
+    for group in optimizer.param_groups:
+        here = list(range(begin, begin + len(group["params"])))
+        begin += len(here)
+        known = [groups[names[n]] for n in here if names[n] in groups]
+        if len(known) < len(here):
+            absent = next(names[n] for n in here if names[n] not in groups)
+            text = f"the state has no group with the parameter {absent}"
+            raise ArgumentError(message("set_optimizer_state_dict", text))
+        own.append((known[0] if known else {}) | {"params": here})
+    numbers = {name: number for number, name in names.items()}
+    values = {numbers[name]: value for name, value in state["state"].items() if name in numbers}
+    return {"state": values, "param_groups": own}
 
 
 def _require_none(name: str, submodules: Any) -> None:

@@ -14,16 +14,20 @@ from genesis.distributed.fsdp.sharding import FSDPModule, UnshardHandle, fully_s
 from genesis.distributed.fsdp.wrapper import (
     BackwardPrefetch,
     CPUOffload,
+    FullOptimStateDictConfig,
     FullStateDictConfig,
     FullyShardedDataParallel,
     MixedPrecision,
+    ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     ShardingStrategy,
     StateDictType,
 )
 
 __all__ = [
-    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullStateDictConfig", "FullyShardedDataParallel",
-    "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy", "ShardedStateDictConfig", "ShardingStrategy", "StateDictType",
+    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",
+    "FullStateDictConfig", "FullyShardedDataParallel",
+    "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy",
+    "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictType",
     "UnshardHandle", "fully_shard", "register_fsdp_forward_method", "wrap",
 ]  # fmt: skip

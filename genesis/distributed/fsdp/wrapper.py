@@ -12,6 +12,7 @@ from genesis.base.errors import ArgumentError, ArgumentValueError, UnsupportedEr
 from genesis.core.call.refusal import explain_all
 from genesis.core.graph.modes import no_grad
 from genesis.core.graph.tensor import Tensor
+from genesis.distributed.checkpoint.state_dict import StateDictOptions, named, numbered
 from genesis.distributed.collectives import broadcast
 from genesis.distributed.fsdp.policies import MixedPrecisionPolicy
 from genesis.distributed.fsdp.sharding import FSDPModule, fully_shard
@@ -79,6 +80,16 @@ class ShardedStateDictConfig:
     """Nothing to say."""
 
     offload_to_cpu: bool = False
+
+
+@dataclass
+class FullOptimStateDictConfig(FullStateDictConfig):
+    """The same of the state of an optimizer."""
+
+
+@dataclass
+class ShardedOptimStateDictConfig(ShardedStateDictConfig):
+    """Nothing to say."""
 
 
 class FullyShardedDataParallel(Module):
@@ -157,7 +168,7 @@ class FullyShardedDataParallel(Module):
         fully_shard(module, mesh=mesh, mp_policy=policy, reshard_after_forward=False, ignored_params=ignored)
         self.module = module
         self._state_type: StateDictType = StateDictType.FULL_STATE_DICT
-        self._rank0_only = False
+        self._rank0_only = self._optim_rank0_only = False
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives."""
@@ -208,19 +219,20 @@ class FullyShardedDataParallel(Module):
     def state_dict_type(
         module: Any, state_dict_type: StateDictType, state_dict_config: Any = None, optim_state_dict_config: Any = None
     ) -> Iterator[None]:
-        """States of modules in here have whole tensors, or this rank's rows."""
-        wrappers = [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
+        """States of modules and optimizers in here have whole tensors, or this rank's rows."""
+        wrappers = _wrappers(module)
         if not isinstance(state_dict_type, StateDictType):
             text = f"expected a StateDictType, got {state_dict_type!r}"
             raise ArgumentValueError(message("state_dict_type", text, hint="StateDictType.FULL_STATE_DICT"))
-        before = [(m._state_type, m._rank0_only) for m in wrappers]
+        before = [(m._state_type, m._rank0_only, m._optim_rank0_only) for m in wrappers]
+        only = [getattr(config, "rank0_only", False) for config in (state_dict_config, optim_state_dict_config)]
         for m in wrappers:
-            m._state_type, m._rank0_only = state_dict_type, getattr(state_dict_config, "rank0_only", False)
+            m._state_type, m._rank0_only, m._optim_rank0_only = state_dict_type, *only
         try:
             yield
         finally:
-            for m, (kind, only) in zip(wrappers, before, strict=True):
-                m._state_type, m._rank0_only = kind, only
+            for m, known in zip(wrappers, before, strict=True):
+                m._state_type, m._rank0_only, m._optim_rank0_only = known
 
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
@@ -238,6 +250,60 @@ class FullyShardedDataParallel(Module):
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Take over a state of the module: of whole tensors, or of this rank's rows."""
         return self.module.load_state_dict(state_dict, strict)
+
+    @staticmethod
+    def optim_state_dict(model: Any, optim: Any, optim_state_dict: Any = None, group: Any = None) -> dict[str, Any]:
+        """The state of an optimizer, with the names of parameters as the plain module has them.
+
+        Of whole tensors, or of this rank's rows: `state_dict_type` says it. All ranks call it.
+
+        Args:
+            model: whose parameters are optimized
+            optim: the optimizer
+            optim_state_dict: its state, where it was taken already
+            group: accepted for PyTorch's sake
+
+        Raises:
+            TypeError: the optimizer has parameters that the model does not have
+
+        >>> import genesis, genesis.distributed as dist
+        >>> from genesis.distributed.fsdp import FullyShardedDataParallel as FSDP
+        >>> dist.init_process_group()
+        >>> model = FSDP(genesis.nn.Linear(2, 1))
+        >>> optimizer = genesis.optim.Adam(model.parameters())
+        >>> model(genesis.ones(4, 2)).sum().backward(); optimizer.step()
+        >>> state = FSDP.optim_state_dict(model, optimizer)
+        >>> list(state["state"]), state["state"]["weight"]["exp_avg"].shape
+        (['weight', 'bias'], genesis.Size([1, 2]))
+        >>> optimizer.load_state_dict(FSDP.optim_state_dict_to_load(model, optimizer, state))
+        >>> dist.destroy_process_group()
+        """
+        wrappers = _wrappers(model)
+        whole = not wrappers or wrappers[0]._state_type is StateDictType.FULL_STATE_DICT
+        own = optim.state_dict() if optim_state_dict is None else optim_state_dict
+        state = named(model, optim, own, StateDictOptions(full_state_dict=whole))
+        absent = whole and wrappers and wrappers[0]._optim_rank0_only and group_of(_NAME).rank()
+        return {} if absent else state
+
+    @staticmethod
+    def optim_state_dict_to_load(
+        model: Any, optim: Any, optim_state_dict: Any, is_named_optimizer: bool = False, load_directly: bool = False,
+        group: Any = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """What ``optim.load_state_dict`` takes, of a state that `optim_state_dict` gave in any number of ranks, of whole
+        tensors or of these ranks' rows; with ``load_directly`` it is loaded, too.
+
+        Raises:
+            TypeError: the state has no group for a parameter
+        """
+        state = numbered(model, optim, optim_state_dict)
+        if load_directly:
+            optim.load_state_dict(state)
+        return state
+
+
+def _wrappers(module: Any) -> list[FullyShardedDataParallel]:
+    return [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
 
 
 def _chosen(module: Any, policy: Callable[..., bool], ignored: set[int], known: set[int]) -> list[Any]:

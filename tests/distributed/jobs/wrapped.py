@@ -13,6 +13,7 @@ from genesis import nn, optim
 from genesis.distributed.fsdp import (
     CPUOffload,
     FSDPModule,
+    FullOptimStateDictConfig,
     FullStateDictConfig,
     FullyShardedDataParallel,
     MixedPrecision,
@@ -101,6 +102,52 @@ def states():
     assert other.state_dict()["2.weight"].equal(plain[2].weight)
 
 
+def states_of_optimizers():
+    """Whole ones are those of the plain optimizer; whole ones and rows are loaded, and training goes on with them."""
+
+    def trained(model, optimizer, steps, part):
+        for x, y in zip(X[steps], Y[steps], strict=True):
+            optimizer.zero_grad()
+            loss_of(model, part(x), part(y)).backward()
+            optimizer.step()
+        return model, optimizer
+
+    def made():
+        model = FullyShardedDataParallel(network(), auto_wrap_policy=ModuleWrapPolicy({nn.Linear}))
+        weights = [p for name, p in model.named_parameters() if "weight" in name]
+        biases = [p for name, p in model.named_parameters() if "bias" in name]
+        return model, optim.Adam([{"params": biases, "lr": 0.2}, {"params": weights}], 0.1)
+
+    plain = network()
+    ws, bs = [[p for name, p in plain.named_parameters() if kind in name] for kind in ("weight", "bias")]
+    a = optim.Adam([{"params": ws}, {"params": bs, "lr": 0.2}], 0.1)
+    trained(plain, a, slice(2), lambda x: x)
+    model, b = trained(*made(), slice(2), mine)
+    whole = FullyShardedDataParallel.optim_state_dict(model, b)
+    assert set(whole["state"]) == {name for name, _ in plain.named_parameters()}
+    for name, p in plain.named_parameters():
+        np.testing.assert_allclose(whole["state"][name]["exp_avg"].numpy(), a.state[p]["exp_avg"].numpy(), rtol=1e-10)
+    only = FullOptimStateDictConfig(rank0_only=True)
+    with FullyShardedDataParallel.state_dict_type(
+        model, StateDictType.FULL_STATE_DICT, optim_state_dict_config=only
+    ):  # fmt: skip
+        assert bool(FullyShardedDataParallel.optim_state_dict(model, b)) == (rank == 0)
+        assert model.state_dict()
+    with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+        rows = FullyShardedDataParallel.optim_state_dict(model, b, b.state_dict())
+    assert all(rows["state"][name]["exp_avg"].shape == p.shape for name, p in model.module.named_parameters())
+    trained(plain, a, slice(2, 3), lambda x: x)
+    for state, directly in ((whole, False), (rows, True)):
+        other, c = made()
+        other.load_state_dict(model.state_dict())
+        ready = FullyShardedDataParallel.optim_state_dict_to_load(other, c, state, load_directly=directly)
+        if not directly:
+            c.load_state_dict(ready)
+        trained(other, c, slice(2, 3), mine)
+        for p, q in zip(plain.state_dict().values(), other.state_dict().values(), strict=True):
+            np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-10, atol=1e-12)
+
+
 def accumulation():
     plain, model = network(), FullyShardedDataParallel(network())
     for x, y in zip(X, Y, strict=True):
@@ -151,7 +198,7 @@ def what_is_refused():
     )
 
 
-for check in (training, policies, states, accumulation, precision, meshes, what_is_refused):
+for check in (training, policies, states, states_of_optimizers, accumulation, precision, meshes, what_is_refused):
     check()
     dist.barrier()
 print(f"rank {rank} is done")
